@@ -105,6 +105,22 @@ function canPack(
     (bias === undefined || isValue(bias)) && (add === undefined || isValue(add));
 }
 
+/** The ops that compute a bias, an activation and a residual with their sums. */
+const JOINING: readonly string[] = ["linearPacked", "linearLayer", "conv"];
+
+/** The bias of a convolution to `shape`, which an op adds as [O, 1, …]; undefined if it is none. */
+function channelBias(
+  { layout, storage, flags }: Value,
+  shape: readonly number[],
+): Value | undefined {
+  const lacking = shape.length - layout.rank;
+  const fits = lacking <= 1 &&
+    layout.shape.every((n, i) => n === (i + lacking === 1 ? shape[1] : 1));
+  if (!fits || shape.length < 3) return undefined;
+  const own = new Layout([shape[1]!], [layout.strides[1 - lacking]!], layout.offset);
+  return { storage, layout: own, flags };
+}
+
 /** Computes the bias, the activation and the residual after a product together with it. */
 export function joinEpilogues(graph: Graph): Graph {
   const isPure = pureStorages(graph);
@@ -127,7 +143,7 @@ export function joinEpilogues(graph: Graph): Graph {
     }, isPure);
     const kept = joined?.node ?? node;
     if (joined !== undefined) dropped.add(joined.product);
-    if (kept.op.name === "linearPacked" || kept.op.name === "linearLayer") {
+    if (JOINING.includes(kept.op.name)) {
       if (!kept.given && readsOf(kept).every(({ storage }) => isPure(storage))) {
         products.set(kept.outputs[0]!.storage, kept);
       }
@@ -171,16 +187,21 @@ function join(
         outputs: [output!],
       },
     });
-    if (add !== undefined) continue;
+    // The residual of a linear layer comes after the activation, that of a convolution before it.
+    const isConv = product.op.name === "conv";
+    if (add !== undefined && !isConv) continue;
     const name = op.name as Activation;
     if (inputs.length === 1 && ACTIVATIONS.includes(name) && activation === undefined) {
       return replace({ activation: name });
     }
     const other = inputs[1 - k];
     if (op.name !== "add" || other === undefined || !isValue(other)) continue;
+    if (isConv && (activation !== undefined || add !== undefined)) continue;
     if (other.storage.info !== info || !isPure(other.storage) || other === input) continue;
     const { layout } = other;
-    const isBias = layout.rank === 1 && layout.shape[0] === shape.at(-1);
+    const channels = isConv && bias === undefined ? channelBias(other, shape) : undefined;
+    if (channels !== undefined) return replace({ bias: channels });
+    const isBias = !isConv && layout.rank === 1 && layout.shape[0] === shape.at(-1);
     if (isBias && bias === undefined && activation === undefined && shape.length > 1) {
       return replace({ bias: other });
     }

@@ -107,6 +107,37 @@ test("compiled convolutions are PyTorch's, with constant and with given weights"
   });
 });
 
+test("programs compute bias, residual and activation with the sums", () => {
+  const make = (seed: number, shape: number[]): Any => random.normal(random.key(seed), shape);
+  const [x, weight, residual] = [
+    make(1, [2, 6, 9, 9]),
+    make(2, [5, 6, 3, 3]),
+    make(3, [2, 5, 9, 9]),
+  ];
+  const [bias, column] = [make(4, [5]), make(5, [5, 1, 1])];
+  const padding = { padding: 1 };
+  const sums = (x: Any): Any => nn.conv2d(x, weight, undefined, padding);
+  const functions: Record<string, [f: (x: Any, r: Any) => Any, joined: number]> = {
+    "all of them": [(x, r) => sums(x).add(column).add(r).relu(), 3],
+    "a bias of four axes": [(x, r) => sums(x).add(column.reshape([1, 5, 1, 1])).mul(r), 1],
+    "a bias of its own": [(x, r) => r.add(nn.conv2d(x, weight, bias, padding)).sigmoid(), 2],
+    // The residual comes before the activation.
+    "an activation first": [(x, r) => sums(x).relu().add(r), 1],
+    "sums that are read twice": [(x, r) => {
+      const y = sums(x);
+      return y.relu().mul(y).mul(r);
+    }, 0],
+    "a row": [(x, r) => sums(x).add(r.slice(0, 0, 0)), 0],
+  };
+  for (const [about, [f, joined]] of Object.entries(functions)) {
+    using program = compile(f, { optimize: { fuse: false } } as Any);
+    assert(program(x, residual).allclose(f(x, residual), { rtol: 1e-5, atol: 1e-5 }), about);
+    const [report] = (program as Any).explain();
+    const names: string[] = report.data.improvements.joined;
+    assertEquals(names.join().split("→").length - 1, joined, `${about}: ${names}`);
+  }
+});
+
 test("results depend on neither threads nor the number of images", () => {
   const threads = setThreads(1);
   try {

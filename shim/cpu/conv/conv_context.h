@@ -9,6 +9,7 @@
 #ifndef ROWMAJOR_CONV_CONTEXT_H
 #define ROWMAJOR_CONV_CONTEXT_H
 
+#include <string.h>
 #include "gemm_vectors.h"
 #include "map_context.h"
 
@@ -103,7 +104,15 @@ static inline void finish_sums(const conv_context *ctx, ptrdiff_t channel, ptrdi
   } else if (ctx->bias != NULL) {
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += bias;
   }
-  if (ctx->activation != NULL) ctx->activation(count, to, to, NULL, NULL, NULL);
+  if (ctx->activation == NULL) return;
+  const ptrdiff_t whole = count & -VECTOR, rest = count - whole;
+  ctx->activation(whole, to, to, NULL, NULL, NULL);
+  if (rest == 0) return;
+  /* Some kernels take whole vectors only. */
+  float last[VECTOR] = {0};
+  memcpy(last, to + whole, (size_t)rest * sizeof *last);
+  ctx->activation(VECTOR, last, last, NULL, NULL, NULL);
+  memcpy(to + whole, last, (size_t)rest * sizeof *last);
 }
 
 /* A task of a convolution with one input channel in each group. */
