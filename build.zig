@@ -29,6 +29,7 @@ const compact = [_][]const u8{
     "core/isa.c",
     "core/threads.c",
     "core/buffers.c",
+    "core/files.c",
     "program/node_api.c",
     "program/queue.c",
     "cpu/matmul.c",

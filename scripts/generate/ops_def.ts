@@ -187,6 +187,7 @@ export function makeConstants(): string {
     enumOf("The numbers of a step of a chain.", "RM_CHAIN_STEP_", abi.CHAIN_STEP),
     enumOf("The activations of linearPacked.", "RM_ACTIVATION_", abi.ACTIVATION),
     enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
+    enumOf("What rm_files does.", "RM_FILES_", abi.FILES),
     enumOf("What this library is as a module of Node-API.", "RM_MODULE_", abi.MODULE),
     enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),
     enumOf("What comes of RM_CUDA_END_READ.", "RM_CUDA_READ_", abi.CUDA_READ),

@@ -39,7 +39,7 @@ enum {
 };
 
 /* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0x1e15315bu
+#define RM_ABI_HASH 0x8a89fed8u
 
 /* Where the parts of a plan begin. */
 enum {
@@ -138,10 +138,19 @@ enum {
   RM_BUFFERS_TAKE_KEPT = 5
 };
 
+/* What rm_files does. */
+enum {
+  RM_FILES_MAP = 0,
+  RM_FILES_HOLD = 1,
+  RM_FILES_RELEASE = 2,
+  RM_FILES_SIZE = 3
+};
+
 /* What this library is as a module of Node-API. */
 enum {
   RM_MODULE_BUFFERS = 0,
-  RM_MODULE_QUEUE = 1
+  RM_MODULE_QUEUE = 1,
+  RM_MODULE_FILES = 2
 };
 
 /* What rm_cuda_memory does. */

@@ -158,8 +158,22 @@ RM_API int32_t rm_blas_info(void *buffer, int32_t length);
 RM_API int32_t rm_buffers(int32_t what, double *numbers);
 
 /*
+ * Maps files, for arrays on their bytes that a garbage collector frees. Writes to the memory stay in
+ * this process. A mapping stays as long as there are references to it.
+ *
+ * RM_FILES_MAP: path is that of a regular file that is not empty, terminated by 0: UTF-8, on Windows
+ *   UTF-16. Numbers become [mapping, address, bytes], with one reference.
+ * RM_FILES_HOLD: numbers are [mapping] and become [a function (data, context)]. Adds a reference,
+ *   for an array: its collector has to call the function with the mapping as context.
+ * RM_FILES_RELEASE: numbers are [mapping]; removes a reference.
+ * RM_FILES_SIZE: numbers are [mapping] and become [bytes that the file has now]: memory beyond them
+ *   must not be touched. They are those of RM_FILES_MAP if the path names another file by now.
+ */
+RM_API int32_t rm_files(int32_t what, const void *path, double *numbers);
+
+/*
  * The next module of Node-API that this thread opens is this library, not another file of its name,
- * for one of two purposes:
+ * for one of three purposes:
  *
  * RM_MODULE_BUFFERS: the same as rm_buffers. Sets exports.take(bytes, 1 for zeros), which returns an
  *   ArrayBuffer, or undefined if memory is exhausted, and exports.bytes, an ArrayBuffer on the
@@ -169,6 +183,8 @@ RM_API int32_t rm_buffers(int32_t what, double *numbers);
  *   not; `ended` gets the status of the run later. There is one run per environment at a time, and
  *   the frame must not be used during it. The environment stays alive during the run. If it is
  *   ended nevertheless, the run stops before its next call.
+ * RM_MODULE_FILES: sets exports.view(mapping, address, bytes), which returns an ArrayBuffer that
+ *   holds a reference to the mapping, or undefined if the runtime makes none.
  */
 RM_API int32_t rm_expect_module(int32_t what);
 

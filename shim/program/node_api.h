@@ -58,5 +58,6 @@ static inline void *rm_find_in_process(const char *name) {
 /* Sets properties of the exports of a module; nothing in a process without Node-API. */
 void rm_export_buffers(void *env, void *exports);
 void rm_export_queue(void *env, void *exports);
+void rm_export_files(void *env, void *exports);
 
 #endif

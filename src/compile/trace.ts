@@ -252,7 +252,7 @@ export class Tracer implements Interpreter {
     const origin = { kind: "created", op, name, attributes, constant } as const;
     if (!hasPlaceholder) this.#hold(storage);
     const traced = this.add(storage.info, storage.length, storage.memory, origin);
-    call.outputs[0] = this.#wrap(traced, layout, 0);
+    call.outputs[0] = this.#wrap(traced, layout, first.flags);
   }
 }
 

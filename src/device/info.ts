@@ -5,6 +5,7 @@
  */
 import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
 import { findNative, js, whyNotAsync } from "../backend/cpu.ts";
+import { whyNotMapped } from "../backend/ffi/files.ts";
 import { describeDevice, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
@@ -36,6 +37,11 @@ export interface Info {
    * `"in a later task"` and why.
    */
   readonly async: string;
+  /**
+   * What `io.mapNpy` and `io.mapSafetensors` do: `"mapped"`, or `"read: "` and why files cannot be
+   * mapped.
+   */
+  readonly files: string;
 }
 
 /**
@@ -91,6 +97,7 @@ export function info(): Info {
   const blas = opened?.blas();
   const cuda = findCuda();
   const refusal = whyNotAsync();
+  const unmapped = whyNotMapped();
   const devices: Record<string, string> = { cpu: serving };
   if (!("reason" in cuda)) {
     for (let i = 0; i < cuda.count; i++) {
@@ -119,5 +126,6 @@ export function info(): Info {
     level: opened?.level ?? null,
     threads: serving === opened?.name ? opened.threads : 1,
     async: refusal === null ? "on another thread" : `in a later task: ${refusal}`,
+    files: unmapped === null ? "mapped" : `read: ${unmapped}`,
   };
 }

@@ -97,6 +97,16 @@ async function openFile(path: Path): Promise<Source> {
   };
 }
 
+/** The size of a file that this program may read. Throws as {@link readFile} does. */
+export async function sizeOf(path: Path): Promise<number> {
+  const handle = await openFile(path);
+  try {
+    return (await handle.stat()).size;
+  } finally {
+    await handle.close();
+  }
+}
+
 /** All bytes of a file, according to its size at the time of opening. */
 export async function readFile(path: Path): Promise<Uint8Array<ArrayBuffer>> {
   const handle = await openFile(path);
@@ -162,6 +172,23 @@ async function replaceFile(
   }
 }
 
+/** Parses the header of a .safetensors file of `size` bytes, which `read` gives in parts. */
+export async function readHeader(
+  read: (begin: number, end: number) => Uint8Array | Promise<Uint8Array>,
+  size: number,
+  file: string,
+): Promise<SafetensorsHeader> {
+  const start = await read(0, Math.min(8, size));
+  const text = await read(8, 8 + headerLength(start, size, file));
+  const steps = parseInSteps(text, size, file);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    // A long header must not keep others waiting.
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+}
+
 /**
  * A .safetensors file: its header is in memory, its tensors are read on request.
  *
@@ -189,17 +216,10 @@ export class RawSafetensorsFile {
     const handle = await openFile(path);
     try {
       const identity = await handle.stat();
-      const { size } = identity;
-      const start = await readRange(handle, 0, Math.min(8, size), file);
-      const length = headerLength(start, size, file);
-      const text = await readRange(handle, 8, 8 + length, file);
-      const steps = parseInSteps(text, size, file);
-      for (;;) {
-        const { done, value } = steps.next();
-        if (done) return new RawSafetensorsFile(path, value, identity);
-        // A long header must not keep others waiting.
-        await new Promise((resolve) => setTimeout(resolve, 0));
-      }
+      const read = (begin: number, end: number): Promise<Uint8Array> =>
+        readRange(handle, begin, end, file);
+      const header = await readHeader(read, identity.size, file);
+      return new RawSafetensorsFile(path, header, identity);
     } finally {
       await handle.close();
     }
@@ -207,6 +227,12 @@ export class RawSafetensorsFile {
 
   /** Reads one tensor. Throws a DisposedError once the file is closed. */
   async get(name: string): Promise<RawTensor> {
+    const info = findInfo(this.header, name, this.file);
+    return rawTensor(info, name, await this.read(name), this.file);
+  }
+
+  /** Reads the bytes of one tensor. Throws a DisposedError once the file is closed. */
+  async read(name: string): Promise<Uint8Array<ArrayBuffer>> {
     const info = findInfo(this.header, name, this.file);
     if (this.#closed) {
       throw new DisposedError(`Cannot get ${JSON.stringify(name)}: ${this.file} is closed`);
@@ -221,8 +247,7 @@ export class RawSafetensorsFile {
       if (now.size !== size || now.dev !== dev || now.ino !== ino || now.mtimeMs !== mtimeMs) {
         throw new FormatError("the file has changed since it was opened", this.file, info.begin);
       }
-      const data = await readRange(handle, info.begin, info.end, this.file);
-      return rawTensor(info, name, data, this.file);
+      return await readRange(handle, info.begin, info.end, this.file);
     } finally {
       await handle.close();
     }

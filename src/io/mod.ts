@@ -17,14 +17,20 @@ import { hostRead } from "../core/interpreter.ts";
 import { DTypeError, FormatError } from "../base/errors.ts";
 import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
-import { listOf } from "../base/shape.ts";
+import { listOf, type Shape } from "../base/shape.ts";
 import { allocate } from "../memory/pool.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { type CreateOp, makeOp } from "../ops/op.ts";
+import { READ_ONLY, VIEW } from "../memory/operand.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { asBytes, NO_FILE, type RawTensor } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile, writeFile } from "./file.ts";
 import "../tensor/tensor.ts";
+import {
+  type FixedTensor,
+  mapNpy as mapNpyFile,
+  mapSafetensors as mapSafetensorsFile,
+} from "./mapped.ts";
 import * as npy from "./npy.ts";
 import * as npz from "./npz.ts";
 import * as safetensors from "./safetensors.ts";
@@ -42,6 +48,18 @@ export interface SafetensorsOptions {
   /** The file's name in errors. */
   readonly file?: string;
 }
+
+/** Options for mapping files. */
+export interface MapOptions {
+  /** If false, the file is read into memory and not mapped. */
+  readonly mmap?: boolean;
+}
+
+/** Options for mapping a .npy file. */
+export interface MapNpyOptions extends MapOptions, npy.NpyOptions {}
+
+/** A read-only tensor of a file. */
+export type FileTensor = Tensor<DType, Shape, "cpu", "read">;
 
 /** Options for writing safetensors. */
 export interface SafetensorsWriteOptions {
@@ -65,6 +83,23 @@ const FROM_FILE: CreateOp = makeOp({
     return wrap(storage, layout);
   },
 });
+
+/** A tensor that nothing may write, of a file. */
+const MAP_FILE: CreateOp = makeOp({
+  kind: "create",
+  name: "mapFile",
+  infer({ attributes: { shape, dtype } }) {
+    return [{ shape, dtype: DTYPE[dtype as DType] }];
+  },
+  create(attributes: unknown) {
+    const { shape, storage } = attributes as FixedTensor;
+    return wrap(storage, Layout.contiguous([...shape]), VIEW | READ_ONLY);
+  },
+});
+
+function fromFixed(one: FixedTensor): FileTensor {
+  return applyCreate(MAP_FILE, one) as unknown as FileTensor;
+}
 
 function fromRaw(raw: RawTensor): Tensor<DType> {
   return applyCreate(FROM_FILE, raw) as unknown as Tensor<DType>;
@@ -97,6 +132,12 @@ function npyOptions(op: string, options: npy.NpyOptions, path?: Path): npy.NpyOp
   checkOptions(op, options, NPY_OPTIONS);
   const { file = path === undefined ? NO_FILE : String(path), bfloat16 } = options;
   return { file, bfloat16 };
+}
+
+/** Whether to map a file. */
+function mmapOf(op: string, { mmap = true }: MapOptions): boolean {
+  if (typeof mmap === "boolean") return mmap;
+  throw new TypeError(`Cannot ${op} with mmap ${describe(mmap)}: it takes true or false`);
 }
 
 function npzOptions(op: string, options: npz.NpzOptions, path?: Path): npz.NpzOptions {
@@ -150,6 +191,23 @@ export function encodeNpy(tensor: AnyTensor): Uint8Array<ArrayBuffer> {
 export async function readNpy(path: Path, options: npy.NpyOptions = {}): Promise<Tensor<DType>> {
   const own = npyOptions("readNpy", options, path);
   return fromRaw(npy.decodeNpy(await readFile(path), own));
+}
+
+/**
+ * The tensor of a .npy file, read-only, on the memory of the file itself where files can be mapped:
+ * nothing is read before its first use, and all workers and processes share the memory.
+ *
+ * With `{ mmap: false }` and where `info().files` says so, the file is read. An array of Fortran order, of
+ * another byte order or alignment, or of bools is a copy in any case.
+ *
+ * Throws as {@link decodeNpy} does. A file that has become shorter before the first use of the
+ * tensor is a FormatError then.
+ */
+export async function mapNpy(path: Path, options: MapNpyOptions = {}): Promise<FileTensor> {
+  checkOptions("mapNpy", options, [...NPY_OPTIONS, "mmap"]);
+  const { file = String(path), bfloat16 } = options;
+  const mmap = mmapOf("mapNpy", options);
+  return fromFixed(await mapNpyFile(path, mmap, { file, bfloat16 }));
 }
 
 /** Writes a tensor to a .npy file. Throws as {@link encodeNpy} does. */
@@ -324,6 +382,42 @@ export async function openSafetensors(path: Path): Promise<SafetensorsFile> {
     close: () => raw.close(),
     [Symbol.asyncDispose]: () => raw.close(),
   };
+}
+
+/** The tensors of a .safetensors file, as {@link mapSafetensors} gives them. */
+export interface MappedSafetensors extends SafetensorsIndex {
+  /** `"mapped"` if the tensors are on the memory of the file, else `"read: "` and why. */
+  readonly backing: string;
+  /**
+   * The tensor of that name, read-only; the same memory for each call.
+   *
+   * Throws a FormatError if there is none, for unsupported element types, and if the file has become
+   * shorter, which is checked once more at the first use of the tensor.
+   */
+  get(name: string): FileTensor;
+}
+
+/**
+ * All tensors of a .safetensors file, read-only, on the memory of the file itself where files can be
+ * mapped: a tensor is not read before its first use, and all workers and processes share the memory.
+ * It is unmapped when the garbage collector has found the result and all of its tensors
+ * unreachable.
+ *
+ * With `{ mmap: false }` and where `info().files` says so, all tensors are read at once. A tensor that is
+ * not aligned in the file, or of bools, is a copy in any case.
+ *
+ * Throws as {@link decodeSafetensors} does.
+ */
+export async function mapSafetensors(
+  path: Path,
+  options: MapOptions = {},
+): Promise<MappedSafetensors> {
+  checkOptions("mapSafetensors", options, ["mmap"]);
+  const { header, backing, get } = await mapSafetensorsFile(
+    path,
+    mmapOf("mapSafetensors", options),
+  );
+  return { ...indexOf(header, String(path)), backing, get: (name) => fromFixed(get(name)) };
 }
 
 /** Writes tensors to a .safetensors file. Throws as {@link encodeSafetensors} does. */

@@ -155,6 +155,7 @@ function buildPart(folder: string, name: string, parts: string[], flags: string[
 
 const THREADS = ["core/threads.c", "core/environment.c", "core/error.c"];
 const BUFFERS = ["core/buffers.c", "program/node_api.c", ...THREADS];
+const FILES = ["core/files.c", "program/node_api.c", ...THREADS];
 const QUEUE = ["program/queue.c", "program/node_api.c", ...THREADS];
 const LOOPS = ["program/program.c", ...THREADS];
 const PLAIN = ["-fno-sanitize=all", "-mcpu=baseline"];
@@ -188,6 +189,20 @@ test(...when(
   "buffers come back under valgrind",
   (folder) => {
     const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
+    run("valgrind", ["-q", "--error-exitcode=9", "--leak-check=full", program]);
+  },
+));
+
+test(...when(onX64, "mapped files stay as long as arrays on them", (folder) => {
+  const program = buildPart(folder, "files", FILES, PLAIN);
+  assertStringIncludes(run(program, []), "80000 arrays");
+}));
+
+test(...when(
+  { ...onX64, "valgrind": installed("valgrind") },
+  "mapped files come and go under valgrind",
+  (folder) => {
+    const program = buildPart(folder, "files", FILES, PLAIN);
     run("valgrind", ["-q", "--error-exitcode=9", "--leak-check=full", program]);
   },
 ));
@@ -247,6 +262,12 @@ test(...when(
   withSanitizer,
   "buffers come back with the thread sanitizer",
   (folder) => assertStringIncludes(runSanitized(folder, "buffers", BUFFERS), "80000 rounds"),
+));
+
+test(...when(
+  withSanitizer,
+  "mapped files come and go with the thread sanitizer",
+  (folder) => assertStringIncludes(runSanitized(folder, "files", FILES), "80000 arrays"),
 ));
 
 test(...when(

@@ -5,6 +5,9 @@
  * @module
  */
 import { assert, assertThrows } from "@std/assert";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as rm from "../../mod.ts";
 import { compile, offload } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
@@ -39,6 +42,15 @@ const FILES = {
   npz: await rm.io.encodeNpz({ x: SAVED }),
   safetensors: rm.io.encodeSafetensors({ x: SAVED }),
 };
+const MAPPED = await (async () => {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-programs-"));
+  try {
+    writeFileSync(join(folder, "x"), FILES.safetensors);
+    return await rm.io.mapSafetensors(join(folder, "x"), { mmap: false });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+})();
 const FROM_FILE = 'fromFile() {dtype: "float32", shape: [2, 3], data: Uint8Array}';
 
 /** The records of methods and functions, by name. */
@@ -304,6 +316,15 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "io.decodeSafetensors",
     () => rm.io.decodeSafetensors(FILES.safetensors).get("x"),
     FROM_FILE,
+  ],
+  ["io.mapNpy", ({ path, later }) => later(rm.io.mapNpy(path("none")))],
+  [
+    "io.mapSafetensors",
+    ({ path, later }) => {
+      later(rm.io.mapSafetensors(path("none")));
+      return MAPPED.get("x");
+    },
+    'mapFile() {dtype: "float32", shape: [2, 3], storage: Storage}',
   ],
   ["io.openSafetensors", ({ path, later }) => later(rm.io.openSafetensors(path("none")))],
   ["io.readNpy", ({ path, later }) => later(rm.io.readNpy(path("none")))],

@@ -95,6 +95,10 @@ export const SYMBOLS = {
     c: "int32_t rm_buffers(int32_t what, double *numbers)",
     parameters: ["i32", "buffer"],
   },
+  rm_files: {
+    c: "int32_t rm_files(int32_t what, const void *path, double *numbers)",
+    parameters: ["i32", "buffer", "buffer"],
+  },
   rm_expect_module: {
     c: "int32_t rm_expect_module(int32_t what)",
     parameters: ["i32"],
@@ -182,8 +186,11 @@ export const BUFFERS = {
   takeKept: 5,
 } as const;
 
+/** The operations of `rm_files`. */
+export const FILES = { map: 0, hold: 1, release: 2, size: 3 } as const;
+
 /** The purposes of this library as a module of Node-API. */
-export const MODULE = { buffers: 0, queue: 1 } as const;
+export const MODULE = { buffers: 0, queue: 1, files: 2 } as const;
 
 /** The operations of `rm_program` and of `rm_program_copy`, and the kinds of buffers. */
 export const PROGRAM = {

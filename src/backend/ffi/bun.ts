@@ -5,8 +5,16 @@
  *
  * @module
  */
-import { BUFFERS, type ForeignSymbol, type Shim, STATUS, SYMBOLS } from "./abi.ts";
-import type { Buffers, Entry, Host } from "./host.ts";
+import {
+  BUFFERS,
+  FILES,
+  type ForeignSymbol,
+  type Shim,
+  STATUS,
+  SYMBOLS,
+  type Unavailable,
+} from "./abi.ts";
+import type { Buffers, Entry, Host, View } from "./host.ts";
 import { Collections, type Collector } from "./jsc.ts";
 
 interface BunFfi {
@@ -109,6 +117,24 @@ function buffers(shim: Shim): Buffers | undefined {
   };
 }
 
+/** {@link Host.views}; none in Node, as with {@link buffers}. */
+function views(shim: Shim): View | Unavailable {
+  if (bun === undefined) return { reason: "Node reports lost buffers only when the program waits" };
+  const { toArrayBuffer } = bunFfi();
+  const numbers = new Float64Array(1);
+  return (mapping, address, bytes) => {
+    numbers[0] = mapping;
+    shim.rm_files(FILES.hold, null, numbers);
+    try {
+      return toArrayBuffer(address, 0, bytes, mapping, numbers[0]!);
+    } catch {
+      numbers[0] = mapping;
+      shim.rm_files(FILES.release, null, numbers);
+      return undefined;
+    }
+  };
+}
+
 /**
  * Whether Node has an FFI of its own: since 26.1, unless a flag turns it off. Access prints a
  * warning.
@@ -175,4 +201,5 @@ export const nodeHost: Host = {
   opens: () => bun !== undefined || nodeOpens(),
   open: bun !== undefined ? openInBun : openInNode,
   buffers,
+  views,
 };

@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { type ForeignSymbol, type Shim, SYMBOLS } from "./abi.ts";
-import type { Buffers, Entry, Host } from "./host.ts";
+import { type ForeignSymbol, type Shim, SYMBOLS, type Unavailable } from "./abi.ts";
+import type { Buffers, Entry, Host, View } from "./host.ts";
 import { openModule } from "./node_api.ts";
 
 interface DenoEntry {
@@ -61,6 +61,16 @@ function buffers(shim: Shim, path: string): Buffers | undefined {
   return take && bytes && { take, bytes };
 }
 
+/** As {@link buffers}; `Deno.UnsafePointerView` has no finalizers, and needs all of `--allow-ffi`. */
+function views(shim: Shim, path: string): View | Unavailable {
+  if (!granted({ name: "ffi", path })) {
+    return { reason: `not allowed to open ${path} any more: use --allow-ffi=${path}` };
+  }
+  const { view } = openModule(shim, path, "files");
+  if (view !== undefined) return view as View;
+  return { reason: `${path} has changed since it was opened` };
+}
+
 function look(path: string): Entry | undefined {
   try {
     const { isFile, isDirectory, isSymlink, size, mode, uid } = deno!.lstatSync(path);
@@ -112,4 +122,5 @@ export const denoHost: Host | undefined = deno && {
   opens: () => true,
   open,
   buffers,
+  views,
 };

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Shim } from "./abi.ts";
+import type { Shim, Unavailable } from "./abi.ts";
 
 /** The status of a path; a link is not followed. */
 export interface Entry {
@@ -22,6 +22,12 @@ export interface Buffers {
   /** A double: the bytes of the live buffers. */
   readonly bytes: ArrayBuffer;
 }
+
+/**
+ * Makes an ArrayBuffer of `bytes` bytes from `address` on, in a mapped file of the shim, which stays
+ * mapped until it is lost; undefined if the runtime refuses it.
+ */
+export type View = (mapping: number, address: number, bytes: number) => ArrayBuffer | undefined;
 
 /** The functions that a runtime provides for the shim. None of them prompts. */
 export interface Host {
@@ -69,4 +75,6 @@ export interface Host {
    * in time. May throw.
    */
   buffers(shim: Shim, path: string): Buffers | undefined;
+  /** The views on files that `shim`, opened at `path`, maps, or why there are none. May throw. */
+  views(shim: Shim, path: string): View | Unavailable;
 }

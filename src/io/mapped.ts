@@ -1,0 +1,166 @@
+/**
+ * Tensors on the memory of mapped files, and what stands in for them where no file can be mapped:
+ * tensors on bytes that were read.
+ *
+ * Knows nothing of the class Tensor.
+ *
+ * @module
+ */
+import type { Unavailable } from "../backend/ffi/abi.ts";
+import { mapFile, type MappedFile } from "../backend/ffi/files.ts";
+import { DTYPE, type DType } from "../base/dtype.ts";
+import { FormatError } from "../base/errors.ts";
+import { lazyStorage } from "../memory/lazy.ts";
+import type { Storage } from "../memory/storage.ts";
+import type { RawTensor } from "./bytes.ts";
+import { type Path, RawSafetensorsFile, readFile, readHeader, sizeOf } from "./file.ts";
+import { decodeNpy, type NpyOptions } from "./npy.ts";
+import {
+  findInfo,
+  rawTensor,
+  type SafetensorsHeader,
+  type SafetensorsInfo,
+} from "./safetensors.ts";
+
+/** A tensor that nothing may write. */
+export interface FixedTensor {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  readonly storage: Storage;
+}
+
+/** The path that the system takes. */
+async function systemPath(path: Path): Promise<string> {
+  const [{ fileURLToPath }, { toNamespacedPath }] = await Promise.all([
+    import("node:url"),
+    import("node:path"),
+  ]);
+  return toNamespacedPath(typeof path === "string" ? path : fileURLToPath(path));
+}
+
+/** A mapped file, or why it is not mapped. Throws the errors of the system, as {@link readFile}. */
+async function tryToMap(path: Path, mmap: boolean): Promise<MappedFile | Unavailable> {
+  if (!mmap) return { reason: "{ mmap: false }" };
+  // The runtime checks that this program may read it; the library does not.
+  const size = await sizeOf(path);
+  if (size === 0) return { reason: "the file is empty" };
+  const mapped = mapFile(await systemPath(path));
+  if ("reason" in mapped || mapped.bytes === size) return mapped;
+  // A file inside an executable may have the path of one outside.
+  return { reason: "the file has changed" };
+}
+
+/** Throws a FormatError unless a mapped file has `end` bytes still. */
+function checkSize(mapped: MappedFile, end: number, file: string): void {
+  const size = mapped.bytesNow;
+  if (size < end) throw new FormatError("the file has become shorter", file, size);
+}
+
+/** A tensor of the bytes from `begin` to `end`, which are first touched when it is used. */
+function inMapped(
+  { dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] },
+  mapped: MappedFile,
+  begin: number,
+  end: number,
+  file: string,
+): FixedTensor {
+  const info = DTYPE[dtype];
+  const storage = lazyStorage(info, () => {
+    if (begin === end) return new info.array(0);
+    checkSize(mapped, end, file);
+    const buffer = mapped.view(begin, end);
+    const isAligned = begin % info.array.BYTES_PER_ELEMENT === 0;
+    return new info.array(isAligned ? buffer : buffer.slice(0));
+  });
+  return { dtype, shape, storage };
+}
+
+/** A tensor on bytes in memory; on a copy, if they are not aligned. */
+function inMemory({ dtype, shape, data }: RawTensor): FixedTensor {
+  const info = DTYPE[dtype];
+  const size = info.array.BYTES_PER_ELEMENT;
+  const { buffer, byteOffset, length } = data.byteOffset % size === 0 ? data : data.slice();
+  const array = new info.array(buffer as ArrayBuffer, byteOffset, length / size);
+  return { dtype, shape, storage: lazyStorage(info, () => array) };
+}
+
+/** The tensor of a .npy file, which is mapped if `mmap` is true and it can be. */
+export async function mapNpy(path: Path, mmap: boolean, options: NpyOptions): Promise<FixedTensor> {
+  const mapped = await tryToMap(path, mmap);
+  if ("reason" in mapped) return inMemory(decodeNpy(await readFile(path), options));
+  const { bytes } = mapped;
+  checkSize(mapped, bytes, options.file!);
+  const all = mapped.view(0, bytes);
+  const raw = decodeNpy(new Uint8Array(all), options);
+  // Bools have been checked, and must not change with the file.
+  if (raw.dtype === "bool") return inMemory({ ...raw, data: raw.data.slice() });
+  // Of another order of bytes or axes.
+  if (raw.data.buffer !== all) return inMemory(raw);
+  return inMapped(raw, mapped, raw.data.byteOffset, bytes, options.file!);
+}
+
+/** The tensors of a .safetensors file. */
+export interface FixedSafetensors {
+  readonly header: SafetensorsHeader;
+  /** `"mapped"`, or `"read: "` and why. */
+  readonly backing: string;
+  /**
+   * The same tensor in each call. Throws a FormatError if there is none of that name, if it is not
+   * read, or if the file has become shorter.
+   */
+  get(name: string): FixedTensor;
+}
+
+/** Makes the tensor of that name. */
+type Find = (info: SafetensorsInfo, name: string) => FixedTensor;
+
+/** Calls `find` once for each tensor. */
+function once(header: SafetensorsHeader, file: string, find: Find): FixedSafetensors["get"] {
+  const found = new Map<string, FixedTensor>();
+  return (name) => {
+    const known = found.get(name);
+    if (known !== undefined) return known;
+    const made = find(findInfo(header, name, file), name);
+    found.set(name, made);
+    return made;
+  };
+}
+
+/** The tensors of a .safetensors file, which is mapped if `mmap` is true and it can be. */
+export async function mapSafetensors(path: Path, mmap: boolean): Promise<FixedSafetensors> {
+  const file = String(path);
+  const mapped = await tryToMap(path, mmap);
+  if ("reason" in mapped) return readAll(path, `read: ${mapped.reason}`);
+  const { bytes } = mapped;
+  checkSize(mapped, bytes, file);
+  const read = (begin: number, end: number): Uint8Array =>
+    begin === end ? new Uint8Array(0) : new Uint8Array(mapped.view(begin, end));
+  const header = await readHeader(read, bytes, file);
+  const find: Find = (info, name) => {
+    const { dtype, shape, begin, end } = info;
+    if (dtype !== undefined && dtype !== "bool") {
+      return inMapped({ dtype, shape }, mapped, begin, end, file);
+    }
+    return inMemory(rawTensor(info, name, read(begin, end).slice(), file));
+  };
+  const get = once(header, file, find);
+  return {
+    header,
+    backing: "mapped",
+    get(name) {
+      checkSize(mapped, findInfo(header, name, file).end, file);
+      return get(name);
+    },
+  };
+}
+
+async function readAll(path: Path, backing: string): Promise<FixedSafetensors> {
+  const file = await RawSafetensorsFile.open(path);
+  const { header } = file;
+  const data = new Map<string, Uint8Array>();
+  for (const [name, { dtype }] of header.tensors) {
+    data.set(name, dtype === undefined ? new Uint8Array(0) : await file.read(name));
+  }
+  const find: Find = (info, name) => inMemory(rawTensor(info, name, data.get(name)!, file.file));
+  return { header, backing, get: once(header, file.file, find) };
+}
