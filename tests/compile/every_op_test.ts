@@ -28,6 +28,7 @@ const ABOUT = new Set([
   ...["ownership", "sharesBuffer", "keep", "capture", "setBackend", "setThreads", "cuda", "warmUp"],
   ...["toString", "Symbol(nodejs.util.inspect.custom)", "Symbol(Jupyter.display)", "allowTF32"],
   ...["io.openSafetensors", "io.readNpy", "io.readNpz", "io.decodeNpz", "offload", "constructor"],
+  "io.mapNpy",
 ]);
 
 /** Programs without a result that change none of their operands. */

@@ -16,6 +16,7 @@ import * as nn from "../../src/nn/mod.ts";
 import * as profiles from "../../src/profile/mod.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
+import { Storage } from "../../src/memory/storage.ts";
 import { type Call, OPS } from "../../src/ops/op.ts";
 import "../device/mirror.ts";
 import { type Operands, operands, plain, PROGRAMS } from "./programs.ts";
@@ -32,6 +33,7 @@ class Recorder implements Interpreter {
     if (value instanceof rm.Tensor) return `tensor of [${value.layout.shape}]`;
     if (Array.isArray(value)) return `[${value.map((one) => this.#show(one)).join(", ")}]`;
     if (typeof value === "bigint") return `${value}n`;
+    if (value instanceof Storage) return "Storage";
     if (ArrayBuffer.isView(value)) return value.constructor.name;
     if (typeof value === "object" && value !== null) return this.#fields(value);
     return value === undefined ? "-" : JSON.stringify(value);
