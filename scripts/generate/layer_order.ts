@@ -30,7 +30,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     title: "What programs call",
     layers: [
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
-      { folders: ["nn"], what: "neural networks: functions on tensors" },
+      { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },
+      { folders: ["nn/weights"], what: "which tensors of a file were asked for, and are loaded" },
       { folders: ["compile/report"], what: "reports on programs: text and diagrams" },
       {
         folders: ["io", "random", "device", "profile", "lint"],

@@ -152,8 +152,8 @@ export const API_PAGES: readonly ApiPage[] = [
     id: "nn",
     title: "Neural networks",
     about: "What models are made of.",
-    guides: { "Coming from PyTorch": "from-pytorch.md" },
-    files: ["nn"],
+    guides: { "Load your own model": "models.md", "Coming from PyTorch": "from-pytorch.md" },
+    files: ["nn", "io/find_model.ts"],
   },
   {
     id: "profiling",

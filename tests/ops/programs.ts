@@ -440,6 +440,42 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "reshape(x) {shape: [1, 2, 3]}",
     "attention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3]) {scale: 0.5773502691896258, causal: false}",
   ],
+  ["nn.Weights", ({ w }) => nn.weights({ w }) instanceof nn.Weights],
+  ["nn.open", ({ later }) => later(nn.open(FILES.safetensors))],
+  ["nn.findModel", ({ later }) => later(nn.findModel("."))],
+  [
+    // What loads a weight is no part of the program.
+    "nn.weights",
+    ({ x, w }) => nn.weights({ "a.weight": w }).linear("a", 4, 3, { bias: false })(x),
+    "linear: linearPacked(x, tensor of [1,3,32], -) {columns: 4, depth: 3}",
+  ],
+  [
+    "nn.fuse",
+    ({ x, w }) => {
+      const from = nn.weights({ "a.weight": w });
+      const two = nn.fuse(
+        from.linear("a", 4, 3, { bias: false }),
+        from.linear("a", 4, 3, { bias: false }),
+      );
+      return two(x);
+    },
+    "linear: linearPacked(x, tensor of [1,3,32], -) {columns: 8, depth: 3}",
+    "narrow(tensor of [2,8]) {axis: 1, start: 0, length: 4}",
+    "narrow(tensor of [2,8]) {axis: 1, start: 4, length: 4}",
+  ],
+  [
+    "nn.splitHeads",
+    ({ x }) => nn.splitHeads(x, 3),
+    "reshape(x) {shape: [2, 3, 1]}",
+    "swapAxes(tensor of [2,3,1]) {axis1: 0, axis2: 1}",
+  ],
+  [
+    "nn.mergeHeads",
+    ({ x }) => nn.mergeHeads(x.reshape([1, 2, 3])),
+    "reshape(x) {shape: [1, 2, 3]}",
+    "swapAxes(tensor of [1,2,3]) {axis1: 0, axis2: 1}",
+    "reshape(tensor of [2,1,3]) {shape: [2, 3]}",
+  ],
   ["linear", ({ x, w }) => x.linear(w), "linear: linearLayer(x, w, -)"],
   [
     "linear [options]",

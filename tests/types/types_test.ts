@@ -60,9 +60,7 @@ describe("types", () => {
       writeFileSync(mistakes, text);
       const faults = join(root, "tests", "faults", "types");
       const files = [
-        ...["shapes_types.ts", "dtypes_types.ts", "compile_types.ts"].map((name) =>
-          join(folder, name)
-        ),
+        ...["shapes", "dtypes", "compile", "nn"].map((name) => join(folder, `${name}_types.ts`)),
         ...readdirSync(faults).filter((name) => name.endsWith("_types.ts"))
           .map((name) => join(faults, name)),
       ];

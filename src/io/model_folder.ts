@@ -1,0 +1,111 @@
+/**
+ * Model folders: which of their files has the weights, and weights in several files by an index.
+ *
+ * Knows nothing of the class Tensor.
+ *
+ * @module
+ */
+import { FormatError } from "../base/errors.ts";
+import { describe, describeAll } from "../base/text.ts";
+import { decodeUtf8, quote } from "./bytes.ts";
+import { type Path, readFile } from "./file.ts";
+import { joinSources, safetensorsFile, sourceOfFile, type TensorSource } from "./source.ts";
+
+/** The names of files with weights, the preferred ones first. */
+const USUAL = ["model.safetensors", "model.safetensors.index.json", "weights.npz"];
+const INDEX = /\.safetensors\.index\.json$/i;
+/** Files with weights that are not read, and what to do. */
+const OTHERS: readonly (readonly [RegExp, string])[] = [
+  [/\.(bin|pt|pth|ckpt)$/i, "is a pickle: safetensors.torch.save_file writes its weights anew"],
+  [/\.gguf$/i, "is GGUF, which is not read"],
+  [/\.onnx$/i, "is ONNX, which is not read"],
+  [/\.h5$/i, "is HDF5, which is not read"],
+];
+
+/** The names of the files by the names of their tensors. */
+async function readIndex(path: Path): Promise<Map<string, string>> {
+  const file = String(path);
+  const text = decodeUtf8(await readFile(path));
+  let index: { weight_map?: Record<string, unknown> } | null;
+  try {
+    index = JSON.parse(text ?? "");
+  } catch {
+    throw new FormatError("the index is not JSON", file, 0);
+  }
+  const map = index?.weight_map;
+  if (typeof map !== "object" || map === null || Array.isArray(map)) {
+    throw new FormatError("the index has no weight_map: the files by names of tensors", file, 0);
+  }
+  return new Map(
+    Object.entries(map).map(([name, part]) => {
+      // Other folders are none of the index's business.
+      if (typeof part !== "string" || /[\\/\0]|^\.*$/.test(part)) {
+        throw new FormatError(
+          `tensor ${quote(name)} is in ${describe(part)}, which is no name of a file`,
+          file,
+          0,
+        );
+      }
+      return [name, part];
+    }),
+  );
+}
+
+/** The tensors of all files that an index names, which are in its folder. */
+async function sourceOfIndex(path: string): Promise<TensorSource> {
+  const { dirname, join } = await import("node:path");
+  const files = await readIndex(path);
+  const sources = new Map<string, TensorSource>();
+  for (const part of new Set(files.values())) {
+    sources.set(part, await safetensorsFile(join(dirname(path), part)));
+  }
+  return joinSources(path, files, sources);
+}
+
+/** The file of a folder that has the weights. */
+function chooseFile(folder: string, names: readonly string[]): string {
+  const usual = USUAL.find((name) => names.includes(name));
+  if (usual !== undefined) return usual;
+  const indexes = names.filter((name) => INDEX.test(name));
+  // An index names the other files.
+  const found = indexes.length > 0
+    ? indexes
+    : names.filter((name) => /\.(safetensors|npz)$/i.test(name));
+  if (found.length === 1) return found[0]!;
+  const list = (some: readonly string[]): string => describeAll(some, quote).join(", ");
+  if (found.length > 1) {
+    throw new FormatError(`several files have weights, open one: ${list(found)}`, folder, 0);
+  }
+  const hints = names.flatMap((name) => {
+    const what = OTHERS.find(([pattern]) => pattern.test(name))?.[1];
+    return what === undefined ? [] : [`${quote(name)} ${what}`];
+  });
+  throw new FormatError(
+    `the folder has none of ${USUAL.join(", ")}, and no other .safetensors or .npz; ` +
+      (names.length === 0 ? "it is empty" : `it has ${list(names)}`) +
+      hints.slice(0, 3).map((hint) => `; ${hint}`).join(""),
+    folder,
+    0,
+  );
+}
+
+/**
+ * The tensors of a safetensors file, an npz archive, files that an index names, or a folder with one
+ * of these. `maxBytes` is the limit of npz archives.
+ */
+export async function openSource(path: Path, maxBytes?: number): Promise<TensorSource> {
+  const { stat, readdir } = await import("node:fs/promises");
+  const { join } = await import("node:path");
+  const { fileURLToPath } = await import("node:url");
+  let target = path;
+  if (/^file:/i.test(String(path)) || path instanceof URL) target = fileURLToPath(path);
+  const entry = await stat(target).catch(() => undefined);
+  // The reader of the file tells what is wrong with others.
+  if (entry?.isDirectory()) {
+    const names = (await readdir(target)).sort();
+    target = join(String(target), chooseFile(String(target), names));
+  }
+  return /\.json$/i.test(String(target))
+    ? await sourceOfIndex(String(target))
+    : await sourceOfFile(target, maxBytes);
+}

@@ -1,0 +1,284 @@
+/**
+ * Layers of a file besides linear ones: embeddings and norms.
+ *
+ * @module
+ */
+import { checkDType, DTYPE, type DType } from "../base/dtype.ts";
+import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { cast } from "../core/copy.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { tidy } from "../core/handles.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import { take } from "../tensor/index.ts";
+import { normalizeAlong } from "../tensor/softmax_norm.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import { defineLayer, type Layer, type Own } from "./weights/layer.ts";
+import { joinName, type Ledger } from "./weights/ledger.ts";
+
+/** `S` if its last size is `N`, or why `Op` does not take it. */
+export type LastAxis<Op extends string, S extends readonly number[], N extends number> =
+  number extends S["length"] ? S
+    : S extends readonly [...number[], infer K extends number] ? t.Agree<K, N> extends true ? S
+      : `Cannot ${Op} shape ${t.Show<S>}: its last axis has size ${K}, not ${N}`
+    : `Cannot ${Op} shape ${t.Show<S>}: it needs at least 1 axis`;
+
+/** Options of embeddings. */
+export interface EmbeddingOptions<E extends DType> {
+  /** The dtype of the results; that of the weight by default. */
+  readonly dtype?: E | undefined;
+}
+
+/** An embedding: ids [...] give rows [..., D]. */
+export interface EmbeddingLayer<
+  N extends number = number,
+  W extends number = number,
+  D extends DType = t.PackedDType,
+  E extends DType = D,
+> extends Layer {
+  /**
+   * The rows of the weight at integers. Throws an IndexError for integers that are none of its rows.
+   */
+  <X extends AnyTensor>(ids: X): Tensor<E, t.Append<t.ShapeOf<X>, W>, X["device"]>;
+  /** The weight [N, D]. */
+  readonly weight: Tensor<D, [N, W], t.Device>;
+}
+
+/** Options of norms along the last axis. */
+export interface NormLayerOptions {
+  /** Added before the square root; by default as in `x.layerNorm` and `x.rmsNorm`. */
+  readonly epsilon?: number | undefined;
+}
+
+/** Options of {@link NormLayer}s with a bias. */
+export interface LayerNormLayerOptions extends NormLayerOptions {
+  /** Whether there is a bias, `name.bias`; `"optional"` takes one if the file has it. */
+  readonly bias?: boolean | "optional" | undefined;
+}
+
+/** Options of a call of a norm. */
+export interface NormCallOptions {
+  /** A tensor of the shape of x, which is added to x first: a residual. */
+  readonly add?: AnyTensor | undefined;
+}
+
+/** A norm along the last axis. */
+export interface NormLayer<N extends number = number, Op extends string = string> extends Layer {
+  /** The norm of x [..., N], or of x + `add`. Throws as the method of its name does. */
+  <X extends AnyTensor>(
+    x: t.Guard<LastAxis<Op, t.ShapeOf<X>, N>, X>,
+    options?: NormCallOptions,
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>;
+  /** The factors [N]: float32, or float64. */
+  readonly weight: Tensor<"float32" | "float64", [N], t.Device>;
+  /** The shifts [N], if there are any. */
+  readonly bias: Tensor<"float32" | "float64", [N], t.Device> | undefined;
+}
+
+/** Options of norms over channels. */
+export interface ChannelNormOptions {
+  /** Added before the square root; 1e-5 by default. */
+  readonly epsilon?: number | undefined;
+}
+
+/** A norm of [B, C, …] over channels. */
+export interface ChannelNormLayer extends Layer {
+  /** x [B, C, …] normalized. Throws a ShapeError for another number of channels. */
+  <X extends AnyTensor>(x: X): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>;
+}
+
+/** A batch norm with its statistics folded: x · scale + shift for each channel. */
+export interface BatchNormLayer<C extends number = number> extends ChannelNormLayer {
+  /** weight / √(running variance + epsilon), [C]: float32, or float64. */
+  readonly scale: Tensor<"float32" | "float64", [C], t.Device>;
+  /** bias − running mean · scale, [C]: float32, or float64. */
+  readonly shift: Tensor<"float32" | "float64", [C], t.Device>;
+}
+
+/** Rows of a weight. */
+export function embeddingLayer(
+  ledger: Ledger,
+  name: string,
+  rows: number,
+  columns: number,
+  options: EmbeddingOptions<DType>,
+): Layer {
+  checkOptions("embedding", options, ["dtype"]);
+  const { dtype } = options;
+  if (dtype !== undefined) checkDType(dtype, "embedding");
+  return defineLayer(ledger, name, { weight: [rows, columns] }, (tensors, own) => {
+    const weight = own(tensors.weight as AnyTensor) as Operand;
+    const call = (ids: unknown): Operand => {
+      const indexes = ownOperand(ids, "embedding");
+      return tidy(() => {
+        const taken = take(weight, indexes);
+        return dtype === undefined ? taken : cast(taken, dtype);
+      });
+    };
+    return Object.assign(call, { weight });
+  }, ["weight"]);
+}
+
+/** Norms compute 16-bit floats as float32, so that this changes no result. */
+function wide(x: Operand | undefined): Operand | undefined {
+  return x === undefined || x.storage.info === DTYPE.float64 ? x : cast(x, "float32");
+}
+
+function ownAll(own: Own, ...tensors: readonly (Operand | undefined)[]): (Operand | undefined)[] {
+  return tensors.map((x) => x && own(x as AnyTensor));
+}
+
+/** A norm along the last axis. */
+export function normLayer(
+  ledger: Ledger,
+  op: "layerNorm" | "rmsNorm",
+  name: string,
+  size: number,
+  options: LayerNormLayerOptions,
+): Layer {
+  checkOptions(op, options, op === "layerNorm" ? ["epsilon", "bias"] : ["epsilon"]);
+  const { epsilon, bias = op === "layerNorm" } = options;
+  if (bias !== "optional" && typeof bias !== "boolean") {
+    throw new ArgumentError(
+      `Cannot ${op} with bias ${describe(bias)}: it is true, false or "optional"`,
+    );
+  }
+  const parts = {
+    weight: [size],
+    ...bias === false ? {} : { bias: { shape: [size], optional: bias === "optional" } },
+  };
+  return defineLayer(ledger, name, parts, (tensors, own) => {
+    const [weight, shift] = ownAll(own, wide(tensors.weight), wide(tensors.bias));
+    const affine = shift === undefined ? { weight: weight! } : { weight: weight!, bias: shift };
+    const how = epsilon === undefined ? affine : { ...affine, epsilon };
+    const call = (given: unknown, options: NormCallOptions = {}): Operand => {
+      checkOptions(op, options, ["add"]);
+      const x = ownOperand(given, op);
+      const { shape } = x.layout;
+      if (shape.at(-1) !== size) {
+        throw new ShapeError(
+          `Cannot ${op} shape ${formatShape(shape)}: ` +
+            (shape.length === 0
+              ? "it needs at least 1 axis"
+              : `its last axis has size ${shape.at(-1)}, not ${size}`),
+        );
+      }
+      const { add } = options;
+      if (add === undefined) return normalizeAlong(op, x, -1, how);
+      return tidy(() => {
+        const sum = apply(MAP.add, x, ownOperand(add, op), undefined, { broadcast: false }, op);
+        return normalizeAlong(op, sum, -1, how);
+      });
+    };
+    return Object.assign(call, { weight, bias: shift });
+  }, ["weight", "bias"]);
+}
+
+function channelsOf(op: string, x: Operand, channels: number): void {
+  const { shape } = x.layout;
+  if (shape.length >= 2 && shape[1] === channels) return;
+  throw new ShapeError(
+    `Cannot ${op} shape ${formatShape(shape)}: it takes [B, ${channels}, …]`,
+  );
+}
+
+/** `x` · `scale` + `shift` for each channel, in the float dtype of `x`. */
+function scaled(x: Operand, scale: Operand, shift: Operand, dtype: DType): Operand {
+  const shape = x.layout.shape.map((n, axis) => axis === 1 ? n : 1);
+  const [factors, shifts] = [scale, shift].map((one) =>
+    applyView(VIEWS.reshape, one, "reshape", shape)
+  ) as [Operand, Operand];
+  return cast(apply(MAP.add, apply(MAP.mul, x, factors), shifts), dtype);
+}
+
+/** The dtype of float functions of `x`. */
+function floatOf({ storage: { info } }: Operand): DType {
+  return info.kind === "f" ? info.name : "float32";
+}
+
+/** A norm over groups of channels of [B, C, …], each with the axes after them. */
+export function groupNormLayer(
+  ledger: Ledger,
+  name: string,
+  groups: number,
+  channels: number,
+  options: ChannelNormOptions,
+): Layer {
+  checkOptions("groupNorm", options, ["epsilon"]);
+  const { epsilon = 1e-5 } = options;
+  if (!Number.isInteger(groups) || groups < 1 || channels % groups !== 0) {
+    throw new ArgumentError(
+      `Cannot groupNorm ${describe(channels)} channels in ${
+        describe(groups)
+      } groups: they do not ` +
+        "come out even",
+    );
+  }
+  return defineLayer(ledger, name, { weight: [channels], bias: [channels] }, (tensors, own) => {
+    const [weight, bias] = ownAll(own, wide(tensors.weight), wide(tensors.bias)) as [
+      Operand,
+      Operand,
+    ];
+    return Object.assign((given: unknown): Operand => {
+      const x = ownOperand(given, "groupNorm");
+      channelsOf("groupNorm", x, channels);
+      const { shape } = x.layout;
+      const size = shape.slice(2).reduce((n, m) => n * m, channels / groups);
+      return tidy(() => {
+        const rows = applyView(VIEWS.reshape, x, "reshape", [shape[0]!, groups, size]);
+        const normal = normalizeAlong("layerNorm", rows, -1, { epsilon });
+        const back = applyView(VIEWS.reshape, normal, "reshape", [...shape]);
+        return scaled(back, weight, bias, floatOf(x));
+      });
+    }, { weight, bias });
+  }, ["weight", "bias"]);
+}
+
+/** A batch norm by its running statistics. */
+export function batchNormLayer(
+  ledger: Ledger,
+  name: string,
+  channels: number,
+  options: ChannelNormOptions,
+): Layer {
+  checkOptions("batchNorm", options, ["epsilon"]);
+  const { epsilon = 1e-5 } = options;
+  if (!(epsilon >= 0)) {
+    throw new ArgumentError(
+      `Cannot batchNorm with epsilon ${describe(epsilon)}: it is a number of at least 0`,
+    );
+  }
+  const each = { shape: [channels], optional: true };
+  const parts = {
+    weight: each,
+    bias: each,
+    running_mean: [channels],
+    running_var: [channels],
+  };
+  // A counter, which only training uses.
+  ledger.use(joinName(name, "num_batches_tracked"));
+  return defineLayer(ledger, name, parts, (tensors, own) => {
+    const [weight, bias] = [wide(tensors.weight), wide(tensors.bias)];
+    const [mean, variance] = [wide(tensors.running_mean)!, wide(tensors.running_var)!];
+    const inverse = apply(MAP.rsqrt, apply(MAP.add, variance, epsilon));
+    const factor = weight === undefined ? inverse : apply(MAP.mul, inverse, weight);
+    const moved = apply(MAP.neg, apply(MAP.mul, mean, factor));
+    const [scale, shift] = ownAll(
+      own,
+      factor,
+      bias === undefined ? moved : apply(MAP.add, moved, bias),
+    ) as [Operand, Operand];
+    const call = (given: unknown): Operand => {
+      const x = ownOperand(given, "batchNorm");
+      channelsOf("batchNorm", x, channels);
+      return tidy(() => scaled(x, scale, shift, floatOf(x)));
+    };
+    return Object.assign(call, { scale, shift });
+  }, ["scale", "shift"]);
+}

@@ -1,0 +1,530 @@
+/**
+ * The weights of a file by names: a cursor that gives checked tensors and layers.
+ *
+ * @module
+ */
+import { checkDType, DTYPE, type DType } from "../base/dtype.ts";
+import { ArgumentError, DTypeError, FormatError } from "../base/errors.ts";
+import { checkShape, listOf } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { brandOf } from "../base/version.ts";
+import { contiguousOnCpu } from "../core/copy.ts";
+import { memoryOf } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
+import type { Path } from "../io/file.ts";
+import { openSource } from "../io/model_folder.ts";
+import { sourceOfBytes, type TensorEntry, type TensorSource } from "../io/source.ts";
+import { checkOptions } from "../ops/infer.ts";
+import type { AnyPackedWeight } from "../tensor/products/packed_weight.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import {
+  type BatchNormLayer,
+  batchNormLayer,
+  type ChannelNormLayer,
+  type ChannelNormOptions,
+  type EmbeddingLayer,
+  embeddingLayer,
+  type EmbeddingOptions,
+  groupNormLayer,
+  type LayerNormLayerOptions,
+  type NormLayer,
+  normLayer,
+  type NormLayerOptions,
+} from "./layers.ts";
+import { type LinearLayer, linearLayer, type LinearLayerOptions } from "./linear.ts";
+import { defineLayer, type Layer, type Make, type PartSpec } from "./weights/layer.ts";
+import { type Holder, joinName, Ledger } from "./weights/ledger.ts";
+
+export type { PartSpec, Path };
+
+/** Options of {@link open} and {@link weights}. */
+export interface WeightsOptions<E extends DType = DType, V extends t.Device = t.Device> {
+  /** Floats are cast to this dtype; by default they stay as in the file. */
+  readonly dtype?: E | undefined;
+  /** The device of the weights. */
+  readonly device?: V | undefined;
+  /** Only tensors whose names begin with this and a dot; names are those without it. */
+  readonly prefix?: string | undefined;
+  /** The name of a tensor, by that in the file. */
+  readonly rename?: ((name: string) => string) | undefined;
+  /** The most bytes of an npz archive once inflated; 1 GiB by default. */
+  readonly maxBytes?: number | undefined;
+}
+
+/** Dtype and shape of a tensor in a file. */
+export interface WeightInfo {
+  /** The element type; undefined if it is not read. */
+  readonly dtype: DType | undefined;
+  /** The shape. */
+  readonly shape: readonly number[];
+}
+
+/** Options of `done`. */
+export interface DoneOptions {
+  /** Names that may be left over; * stands for any characters. */
+  readonly ignore?: readonly string[] | undefined;
+}
+
+/** How far `load` is. */
+export interface LoadProgress {
+  /** The bytes of the file that were read. */
+  readonly loaded: number;
+  /** The bytes of the file to read. */
+  readonly total: number;
+}
+
+/** Options of `load`. */
+export interface LoadOptions extends DoneOptions {
+  /** Ends the loading: the promise rejects with its reason, and nothing stays allocated. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called after each layer. */
+  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
+}
+
+/** What a layer of {@link Weights.layer} needs: shapes by the last part of names. */
+export type PartSpecs = Readonly<Record<string, PartSpec>>;
+
+/** The tensors of the parts `P`. */
+export type PartTensors<P extends PartSpecs, D extends DType, V extends t.Device> = {
+  readonly [K in keyof P]: P[K] extends readonly number[] ? Tensor<D, [...P[K]], V>
+    : P[K] extends { readonly shape: infer S extends readonly number[] }
+      ? Tensor<D, [...S], V> | undefined
+    : never;
+};
+
+const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes"];
+
+/** Options as they were at the call. */
+function ownOptions(op: string, options: WeightsOptions): WeightsOptions {
+  checkOptions(op, options, OPTIONS);
+  const { dtype, device, prefix, rename, maxBytes } = options;
+  if (dtype !== undefined) {
+    checkDType(dtype, op);
+    if (DTYPE[dtype].kind !== "f") {
+      throw new DTypeError(`Cannot ${op} as ${dtype}: it takes a float dtype`);
+    }
+  }
+  if (prefix !== undefined) checkName(op, prefix);
+  memoryOf(device, `${op} on`);
+  return { dtype, device, prefix, rename, maxBytes };
+}
+
+function checkName(op: string, name: unknown): void {
+  if (typeof name !== "string") {
+    throw new TypeError(`Cannot ${op} ${describe(name)}: expected a name`);
+  }
+}
+
+/** The tensors below `prefix`, by their new names. */
+function renamed(source: TensorSource, { prefix, rename }: WeightsOptions): TensorSource {
+  if (prefix === undefined && rename === undefined) return source;
+  const { file } = source;
+  const entries = new Map<string, TensorEntry>();
+  const start = prefix === undefined || prefix === "" ? "" : `${prefix}.`;
+  for (const [name, entry] of source.entries) {
+    if (!name.startsWith(start)) continue;
+    const own = name.slice(start.length);
+    const given = rename === undefined ? own : rename(own);
+    checkName("rename a tensor to", given);
+    if (entries.has(given)) {
+      throw new FormatError(`two tensors get the name ${describe(given)}`, file, 0);
+    }
+    entries.set(given, entry);
+  }
+  return { file, entries };
+}
+
+/**
+ * Opens the weights of a model: a .safetensors file, the index of several
+ * (`model.safetensors.index.json`), an .npz archive, or a folder that has one of these. Bytes of
+ * such a file, but not of an index, are taken too.
+ *
+ * Reads only the headers; layers read their tensors when they are loaded, by `done`. No file stays
+ * open. An archive is read as a whole.
+ *
+ * Without the option `dtype`, layers take float16, bfloat16 and float32 as they are; weights of
+ * float64 need `{ dtype: "float64" }` or a cast.
+ *
+ * Throws a FormatError for damaged files and for folders without weights, with what they have.
+ *
+ * @example
+ * ```ts
+ * const bytes = io.encodeSafetensors({ "up.weight": ones([4, 3]), "up.bias": zeros([4]) });
+ * using w = await nn.open(bytes); // or a path
+ * const up = w.linear("up", 4, 3, { activation: "relu" });
+ * w.done();
+ * up(ones([2, 3])).toArray(); // => [[3, 3, 3, 3], [3, 3, 3, 3]]
+ * ```
+ */
+export async function open<E extends DType = t.PackedDType, V extends t.Device = "cpu">(
+  source: Path | Uint8Array,
+  options: WeightsOptions<E, V> = {},
+): Promise<Weights<NoInfer<E>, t.OnDevice<NoInfer<V>>>> {
+  const own = ownOptions("open weights", options);
+  const opened = ArrayBuffer.isView(source)
+    ? sourceOfBytes(source, own.maxBytes)
+    : await openSource(source, own.maxBytes);
+  return cursorOf(opened, own);
+}
+
+/**
+ * The weights in tensors, which stay as they are: layers copy what they need when they are loaded.
+ *
+ * @example
+ * ```ts
+ * using w = nn.weights({ "norm.weight": tensor([1, 2]) });
+ * const norm = w.rmsNorm("norm", 2);
+ * w.done();
+ * norm(tensor([3, 3])).round().toArray(); // => [1, 2]
+ * ```
+ */
+export function weights<E extends DType = t.PackedDType, V extends t.Device = "cpu">(
+  tensors: Readonly<Record<string, AnyTensor>>,
+  options: WeightsOptions<E, V> = {},
+): Weights<NoInfer<E>, t.OnDevice<NoInfer<V>>> {
+  const own = ownOptions("take weights", options);
+  const single = brandOf(tensors, "tensor") !== undefined;
+  if (typeof tensors !== "object" || tensors === null || single || Symbol.iterator in tensors) {
+    const given = single ? "a tensor" : describe(tensors);
+    throw new DTypeError(`Cannot take weights: expected tensors by name, as { x }, got ${given}`);
+  }
+  const entries = new Map<string, TensorEntry>();
+  for (const [name, tensor] of Object.entries(tensors)) {
+    const { storage: { info }, layout: { shape } } = ownOperand(tensor, "take weights");
+    const fill = (into: Uint8Array): void => {
+      const { storage, layout } = contiguousOnCpu(ownOperand(tensor, `load ${name} of`));
+      const begin = storage.array.byteOffset + layout.offset * info.bytes;
+      into.set(new Uint8Array(storage.array.buffer, begin, into.length));
+    };
+    entries.set(name, { dtype: info.name, type: info.name, shape, fill });
+  }
+  return cursorOf({ file: "<tensors>", entries }, own);
+}
+
+function cursorOf(source: TensorSource, options: WeightsOptions): never {
+  const { dtype, device } = options;
+  return new Weights(new Ledger(renamed(source, options), { dtype, device }), "") as never;
+}
+
+/**
+ * A place in the weights of a model, by the dotted names of its tensors; made by {@link open}.
+ *
+ * Tensors and layers are asked for below it, with their shapes. What is missing or has another
+ * shape is noted; {@link Weights.done} throws all of it as one error, and else loads all layers.
+ * Everything made from the weights belongs to them: `dispose` or `using` frees it.
+ *
+ * `D` is the dtype of the weights that layers compute with, `V` their device.
+ *
+ * @example
+ * ```ts
+ * using w = nn.weights({ "a.0.weight": ones([2, 2]), "a.1.weight": ones([2, 2]) });
+ * const layers = w.list("a", (w) => w.linear("", 2, 2, { bias: false }));
+ * w.done();
+ * layers.reduce((x, layer) => layer(x), ones([1, 2])).toArray(); // => [[4, 4]]
+ * ```
+ */
+export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu">
+  implements Disposable {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Weights";
+  }
+
+  readonly #ledger: Ledger;
+  /** The names below it begin with this and a dot; `""` for all names. */
+  readonly path: string;
+
+  /** Programs use {@link open}. @ignore */
+  constructor(ledger: unknown, path: string) {
+    this.#ledger = ledger as Ledger;
+    this.path = path;
+  }
+
+  #name(op: string, name: unknown): string {
+    checkName(op, name);
+    return joinName(this.path, name as string);
+  }
+
+  /** The place `name` below this one: `w.at("encoder.layer.0")`. */
+  at(name: string): Weights<D, V> {
+    return new Weights(this.#ledger, this.#name("go to", name));
+  }
+
+  /** Whether there is a tensor of that name, or are tensors below it. */
+  has(name: string): boolean {
+    const whole = this.#name("look for", name);
+    const entries = this.#ledger.entries("look for a name");
+    if (entries.has(whole)) return true;
+    return this.#ledger.names(whole, "look for a name").length > 0;
+  }
+
+  /** The names of all tensors below this place, without its path. */
+  names(): string[] {
+    return this.#ledger.names(this.path, "list names");
+  }
+
+  /** Dtype and shape of a tensor; undefined if there is none of that name. */
+  info(name: string): WeightInfo | undefined {
+    const entry = this.#ledger.entries("look for a name").get(this.#name("look for", name));
+    return entry && { dtype: entry.dtype, shape: Object.freeze([...entry.shape]) };
+  }
+
+  /**
+   * A tensor, which is read at once, with its shape checked if one is given. Floats have the dtype of
+   * the weights, others that of the file; the option `dtype` casts. If it is asked for again, it is
+   * the same tensor.
+   *
+   * Each use of a tensor that is missing or has another shape throws a FormatError.
+   *
+   * @example
+   * ```ts
+   * using w = nn.weights({ scale: tensor([1, 2]) });
+   * w.tensor("scale", [2], { dtype: "float32" }).toArray(); // => [1, 2]
+   * ```
+   */
+  tensor<const S extends readonly number[] = readonly number[], E extends DType = DType>(
+    name: string,
+    shape?: S | undefined,
+    options: { readonly dtype?: E | undefined } = {},
+  ): Tensor<E, number extends S["length"] ? readonly number[] : [...S], V> {
+    checkOptions("read a tensor", options, ["dtype"]);
+    const { dtype } = options;
+    if (dtype !== undefined) checkDType(dtype, "read a tensor");
+    const whole = this.#name("read", name);
+    const own = shape === undefined ? undefined : checkShape(shape, `read ${describe(whole)} of`);
+    return this.#ledger.tensor(whole, own, dtype) as never;
+  }
+
+  /**
+   * What `build` returns for each of the places `name.0`, `name.1`, …: for `count` of them, or for
+   * as many as there are.
+   */
+  list<R>(name: string, build: (w: Weights<D, V>, index: number) => R): R[];
+  /** {@link list} of `count` places. */
+  list<R>(
+    name: string,
+    count: number | undefined,
+    build: (w: Weights<D, V>, index: number) => R,
+  ): R[];
+  list<R>(name: string, ...rest: unknown[]): R[] {
+    const build = rest.at(-1) as (w: Weights<D, V>, index: number) => R;
+    if (typeof build !== "function") {
+      throw new TypeError(`Cannot list ${describe(name)}: expected a function that builds a part`);
+    }
+    const parent = this.at(name);
+    let count = rest.length > 1 ? rest[0] as number | undefined : undefined;
+    if (count === undefined) {
+      count = 0;
+      while (parent.has(String(count))) count++;
+    } else if (!Number.isInteger(count) || count < 0) {
+      throw new ArgumentError(`Cannot list ${describe(count)} parts: expected a number of them`);
+    }
+    return Array.from({ length: count }, (_, i) => build(parent.at(String(i)), i));
+  }
+
+  /**
+   * A layer of a kind of your own: `make` gets the tensors `parts` below `name` once, when they are
+   * loaded, and returns the function of the layer. Tensors and packed weights that it needs later it
+   * passes to `own`; all others are freed when it returns.
+   *
+   * A part is a shape, or `{ shape, optional: true }` for a tensor that may be absent. All are
+   * floats.
+   *
+   * @example
+   * ```ts
+   * using w = nn.weights({ "gate.scale": tensor([1, 2]), "gate.shift": tensor([1, 1]) });
+   * const gate = w.layer("gate", { scale: [2], shift: [2] }, ({ scale, shift }, own) => {
+   *   const both = own(scale.add(shift));
+   *   return (x: Tensor) => x.mul(both);
+   * });
+   * w.done();
+   * gate(ones([2])).toArray(); // => [2, 3]
+   * ```
+   */
+  // The function has parameters of its own.
+  // deno-lint-ignore no-explicit-any
+  layer<const P extends PartSpecs, F extends (...args: any[]) => unknown>(
+    name: string,
+    parts: P,
+    make: (
+      tensors: PartTensors<P, D, V>,
+      own: <X extends AnyTensor | AnyPackedWeight>(x: X) => X,
+    ) => F,
+  ): F & Layer {
+    const whole = this.#name("make a layer of", name);
+    return defineLayer(this.#ledger, whole, parts, make as unknown as Make) as F & Layer;
+  }
+
+  /**
+   * A linear layer of `name.weight` [O, I] and `name.bias` [O]: [..., I] gives [..., O]. The weight
+   * is packed once, unless it is of float64. A call takes a residual: `layer(x, { add })`.
+   *
+   * @example
+   * ```ts
+   * using w = nn.weights({ "up.weight": ones([4, 3]), "up.bias": ones([4]) });
+   * const up = w.linear("up", 4, 3);
+   * up(ones([2, 3])).shape; // => [2, 4]
+   * ```
+   */
+  linear<const O extends number, const I extends number>(
+    name: string,
+    outputs: O,
+    inputs: I,
+    options: LinearLayerOptions = {},
+  ): LinearLayer<O, I, D> {
+    const whole = this.#name("linear", name);
+    return linearLayer(this.#ledger, whole, outputs, inputs, options) as never;
+  }
+
+  /**
+   * The rows of `name.weight` [N, D] at integers. With the option `dtype`, results are cast: so
+   * float32 is computed with weights of 16 bits.
+   *
+   * @example
+   * ```ts
+   * using w = nn.weights({ "words.weight": tensor([[1, 2], [3, 4]]) });
+   * const words = w.embedding("words", 2, 2);
+   * words(tensor([1, 0], { dtype: "int32" })).toArray(); // => [[3, 4], [1, 2]]
+   * ```
+   */
+  embedding<const N extends number, const W extends number, E extends DType = D>(
+    name: string,
+    rows: N,
+    columns: W,
+    options: EmbeddingOptions<E> = {},
+  ): EmbeddingLayer<N, W, D, NoInfer<E>> {
+    const whole = this.#name("embedding", name);
+    return embeddingLayer(this.#ledger, whole, rows, columns, options) as never;
+  }
+
+  /**
+   * A layer norm over the last axis, of `name.weight` and `name.bias` [N]. A call takes a residual,
+   * which is added to x first: `norm(x, { add })`.
+   */
+  layerNorm<const N extends number>(
+    name: string,
+    size: N,
+    options: LayerNormLayerOptions = {},
+  ): NormLayer<N, "layerNorm"> {
+    return normLayer(
+      this.#ledger,
+      "layerNorm",
+      this.#name("layerNorm", name),
+      size,
+      options,
+    ) as never;
+  }
+
+  /** An RMS norm over the last axis, of `name.weight` [N]; with a residual as {@link layerNorm}. */
+  rmsNorm<const N extends number>(
+    name: string,
+    size: N,
+    options: NormLayerOptions = {},
+  ): NormLayer<N, "rmsNorm"> {
+    return normLayer(this.#ledger, "rmsNorm", this.#name("rmsNorm", name), size, options) as never;
+  }
+
+  /** A group norm of [B, C, …] over `groups` groups of channels, of `name.weight` and `name.bias`. */
+  groupNorm(
+    name: string,
+    groups: number,
+    channels: number,
+    options: ChannelNormOptions = {},
+  ): ChannelNormLayer {
+    const whole = this.#name("groupNorm", name);
+    return groupNormLayer(this.#ledger, whole, groups, channels, options) as never;
+  }
+
+  /**
+   * A batch norm of [B, C, …] by the running statistics of training, which are folded into a scale
+   * and a shift: of `name.running_mean`, `name.running_var` [C], and `name.weight` and `name.bias` if
+   * the file has them.
+   */
+  batchNorm<const C extends number>(
+    name: string,
+    channels: C,
+    options: ChannelNormOptions = {},
+  ): BatchNormLayer<C> {
+    const whole = this.#name("batchNorm", name);
+    return batchNormLayer(this.#ledger, whole, channels, options) as never;
+  }
+
+  /**
+   * Loads the layers below this place, and ends the requests: for the whole file, no more of them
+   * are possible.
+   *
+   * Throws one FormatError that lists all that is missing, has another shape, or is left over: in
+   * the file, but asked for by no one, and not among the names of `ignore`. Then, and if a file
+   * cannot be read, nothing stays allocated.
+   *
+   * @example
+   * ```ts
+   * using w = nn.weights({ "up.weight": ones([4, 3]), "pooler.weight": ones([3, 3]) });
+   * const up = w.linear("up", 4, 3, { bias: false });
+   * w.done({ ignore: ["pooler.*"] });
+   * ```
+   */
+  done(options: DoneOptions = {}): void {
+    const waiting = this.#verify("done", options, ["ignore"]);
+    try {
+      for (const one of waiting) one.prepare!();
+    } catch (error) {
+      this.dispose();
+      throw error;
+    }
+    this.#ledger.close(this.path);
+  }
+
+  /**
+   * {@link done}, which lets other work of the event loop run between the layers.
+   *
+   * @example
+   * ```ts
+   * using w = nn.weights({ "up.weight": ones([4, 3]) });
+   * const up = w.linear("up", 4, 3, { bias: false });
+   * const seen: nn.LoadProgress[] = [];
+   * await w.load({ onProgress: (progress) => void seen.push(progress) });
+   * seen; // => [{ loaded: 48, total: 48 }]
+   * ```
+   */
+  async load(options: LoadOptions = {}): Promise<void> {
+    const waiting = this.#verify("load", options, ["ignore", "signal", "onProgress"]);
+    const { signal, onProgress } = options;
+    const sizes = waiting.map(({ bytes }) => bytes ?? 0);
+    const total = sizes.reduce((sum, n) => sum + n, 0);
+    let loaded = 0;
+    try {
+      for (const [i, one] of waiting.entries()) {
+        signal?.throwIfAborted();
+        one.prepare!();
+        onProgress?.({ loaded: loaded += sizes[i]!, total });
+        await new Promise((resolve) => setTimeout(resolve, 0));
+      }
+      signal?.throwIfAborted();
+    } catch (error) {
+      this.dispose();
+      throw error;
+    }
+    this.#ledger.close(this.path);
+  }
+
+  #verify(op: string, options: DoneOptions, known: readonly string[]): Holder[] {
+    checkOptions(op, options, known);
+    const { ignore = [] } = options;
+    if (!Array.isArray(ignore) || !ignore.every((one) => typeof one === "string")) {
+      throw new TypeError(`Cannot ${op} with ignore ${describe(ignore)}: it takes names`);
+    }
+    return this.#ledger.verify(this.path, listOf(ignore as readonly string[]));
+  }
+
+  /** Frees all tensors and layers that were made below this place. */
+  dispose(): void {
+    this.#ledger.dispose(this.path);
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * Layers: functions that have weights, which they read and prepare once.
+ *
+ * @module
+ */
+import { DTYPE } from "../../base/dtype.ts";
+import { ArgumentError, DisposedError } from "../../base/errors.ts";
+import { checkShape, sizeOf } from "../../base/shape.ts";
+import { describe } from "../../base/text.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { AnyPackedWeight } from "../../tensor/products/packed_weight.ts";
+import { type AnyTensor, keep } from "../../tensor/tensor.ts";
+import { apart, type Holder, joinName, type Ledger, type Part } from "./ledger.ts";
+
+/** A function with weights. */
+export interface Layer extends Disposable {
+  /** The name of its tensors, up to their last part. */
+  readonly path: string;
+  /** Frees the weights. Calls then throw a DisposedError. */
+  dispose(): void;
+}
+
+/** What a layer needs below its name: a shape, or one of a tensor that the file may lack. */
+export type PartSpec = readonly number[] | {
+  readonly shape: readonly number[];
+  readonly optional: boolean;
+};
+
+/** A layer's tensors by the last part of their names. */
+export type Tensors = Readonly<Record<string, Operand | undefined>>;
+
+/** Keeps a tensor or a packed weight for the layer: all others are freed. */
+export type Own = <X extends AnyTensor | AnyPackedWeight>(x: X) => X;
+
+/** Makes the function of a layer of its tensors. */
+// Each kind of layer has parameters of its own.
+// deno-lint-ignore no-explicit-any
+export type Make = (tensors: Tensors, own: Own) => (...args: any[]) => unknown;
+
+/** The weights of a layer. */
+class Job implements Holder {
+  readonly name: string;
+  readonly #ledger: Ledger;
+  readonly #make: Make;
+  #parts: ReadonlyMap<string, Part> | undefined;
+  #made: ReturnType<Make> | undefined;
+  #owned: (AnyTensor | AnyPackedWeight)[] = [];
+  /** Why there is no function. */
+  #ended: (() => Error) | undefined;
+
+  constructor(ledger: Ledger, name: string, parts: ReadonlyMap<string, Part>, make: Make) {
+    this.#ledger = ledger;
+    this.name = name;
+    this.#parts = parts;
+    this.#make = make;
+    ledger.hold(this);
+  }
+
+  get bytes(): number {
+    let sum = 0;
+    for (const { entry } of this.#parts?.values() ?? []) {
+      if (entry?.dtype !== undefined) sum += sizeOf(entry.shape) * DTYPE[entry.dtype].bytes;
+    }
+    return sum;
+  }
+
+  /** The function. */
+  ready(): ReturnType<Make> {
+    if (this.#made === undefined) this.prepare();
+    return this.#made!;
+  }
+
+  prepare(): void {
+    if (this.#made !== undefined) return;
+    if (this.#parts === undefined) throw this.#ended!();
+    const parts = this.#parts;
+    this.#ledger.check(`layer ${this.name}`, [...parts.values()]);
+    const owned: (AnyTensor | AnyPackedWeight)[] = [];
+    const own: Own = (x) => {
+      owned.push(keep(x));
+      return x;
+    };
+    try {
+      this.#made = apart(() => {
+        const tensors = [...parts].map(([key, { entry }]) => [
+          key,
+          entry === undefined ? undefined : this.#ledger.load(entry),
+        ]);
+        return this.#make(Object.fromEntries(tensors), own);
+      });
+    } catch (error) {
+      for (const one of owned) one.dispose();
+      throw error;
+    }
+    this.#owned = owned;
+    // The bytes of a file may be in memory as long as something refers to them.
+    this.#parts = undefined;
+  }
+
+  close(): void {
+    if (this.#made !== undefined || this.#parts === undefined) return;
+    this.#end(() => new DisposedError(`Cannot use layer ${this.name}: its file is closed`));
+  }
+
+  /** Throws unless {@link take} can give the parts. */
+  checkTake(by: string): void {
+    if (this.#parts !== undefined) return;
+    throw this.#ended?.() ?? new ArgumentError(
+      `Cannot ${by} layer ${this.name}: its weights are loaded already; ${by} it before its first ` +
+        "call and before done()",
+    );
+  }
+
+  /** Gives the parts to a layer that is made of several. */
+  take(by: string): ReadonlyMap<string, Part> {
+    const parts = this.#parts!;
+    this.#ledger.release(this);
+    this.#end(() => new ArgumentError(`Cannot use layer ${this.name}: it is part of a ${by}`));
+    return parts;
+  }
+
+  #end(why: () => Error): void {
+    this.#parts = undefined;
+    this.#ended = why;
+  }
+
+  [Symbol.dispose](): void {
+    this.#ledger.release(this);
+    for (const one of this.#owned) one.dispose();
+    this.#owned = [];
+    this.#made = undefined;
+    this.#end(() => new DisposedError(`Cannot use layer ${this.name}: it was disposed`));
+  }
+}
+
+/** The weights of layers, for functions on layers. */
+const jobs = new WeakMap<object, { job: Job; ledger: Ledger }>();
+
+/** A function that calls what `make` returns, whose properties `fields` it has. */
+function layerOf(job: Job, ledger: Ledger, path: string, fields: readonly string[]): Layer {
+  const layer = (...args: unknown[]): unknown => job.ready()(...args);
+  const dispose = (): void => job[Symbol.dispose]();
+  const property = (value: unknown) => ({ value, enumerable: false });
+  Object.defineProperties(layer, {
+    name: property(path),
+    path: property(path),
+    dispose: property(dispose),
+    [Symbol.dispose]: property(dispose),
+  });
+  for (const field of fields) {
+    const get = (): unknown => (job.ready() as unknown as Record<string, unknown>)[field];
+    Object.defineProperty(layer, field, { get, enumerable: true });
+  }
+  jobs.set(layer, { job, ledger });
+  return layer as unknown as Layer;
+}
+
+/**
+ * A layer of the tensors `parts` below `name`. They are asked for at once, and read when `make` is
+ * called: by the ledger, or in the layer's first call.
+ */
+export function defineLayer(
+  ledger: Ledger,
+  name: string,
+  parts: Readonly<Record<string, PartSpec>>,
+  make: Make,
+  fields: readonly string[] = [],
+): Layer {
+  const asked = Object.entries(parts).map(([key, spec]): [string, Part] => {
+    const { shape, optional } = "shape" in spec ? spec : { shape: spec, optional: false };
+    const own = checkShape(shape, `ask for ${JSON.stringify(joinName(name, key))} of`);
+    return [key, ledger.ask(joinName(name, key), { shape: own, optional, computes: true })];
+  });
+  return layerOf(new Job(ledger, name, new Map(asked), make), ledger, name, fields);
+}
+
+/**
+ * One layer in the place of several of one file, whose tensors `make` gets as `0.weight`,
+ * `1.weight`, …
+ */
+export function mergeLayers(by: string, layers: readonly object[], make: Make): Layer {
+  const members = layers.map((layer) => {
+    const found = jobs.get(layer);
+    if (found === undefined) {
+      throw new ArgumentError(`Cannot ${by} ${describe(layer)}: it takes layers of weights`);
+    }
+    return found;
+  });
+  const [first] = members;
+  if (first === undefined) throw new ArgumentError(`Cannot ${by} no layers`);
+  for (const { job, ledger } of members) {
+    if (ledger !== first.ledger) throw new ArgumentError(`Cannot ${by} layers of different files`);
+    job.checkTake(by);
+  }
+  if (new Set(members).size < members.length) {
+    throw new ArgumentError(`Cannot ${by} a layer twice`);
+  }
+  const parts = new Map<string, Part>();
+  for (const [i, { job }] of members.entries()) {
+    for (const [key, part] of job.take(by)) parts.set(`${i}.${key}`, part);
+  }
+  const path = members.map(({ job }) => job.name).join(" + ");
+  return layerOf(new Job(first.ledger, first.job.name, parts, make), first.ledger, path, []);
+}
