@@ -29,6 +29,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "What programs call",
     layers: [
+      { folders: ["hub"], what: "downloads models" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },
       { folders: ["nn/weights"], what: "which tensors of a file were asked for, and are loaded" },

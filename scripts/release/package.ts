@@ -59,12 +59,16 @@ const ENTRIES: Readonly<Record<string, string>> = {
   ".": "mod.ts",
   "./compile": "src/compile/mod.ts",
   "./nn": "src/nn/mod.ts",
+  "./hub": "src/hub/mod.ts",
   "./profile": "src/profile/mod.ts",
   "./io": "src/io/mod.ts",
   "./random": "src/random/mod.ts",
   "./lint": "src/lint/mod.ts",
   "./types": "src/types/mod.ts",
 };
+
+/** Packages that a program installs if it uses an entry point, and their versions. */
+const PEERS: Readonly<Record<string, string>> = { "@huggingface/hub": "^2.17.0" };
 
 /** A file in the format of packages. */
 export function packed(path: string, name: string): Packed {
@@ -291,7 +295,12 @@ export function stageJsr(folder: string, libraries: Libraries): void {
     `./${SHIM}/native/${target}.ts`,
   ]);
   const exports = Object.fromEntries([...entries, ...native]);
-  writeJson(join(folder, "deno.json"), { name: "@rowmajor/tensor", version, license, exports });
+  // Deno loads one of them only for a program that imports its entry point.
+  const imports = Object.fromEntries(
+    Object.entries(PEERS).map(([name, range]) => [name, `npm:${name}@${range}`]),
+  );
+  const name = "@rowmajor/tensor";
+  writeJson(join(folder, "deno.json"), { name, version, license, exports, imports });
 }
 
 /** Stages the sources with the library of one target in `folder`, for an executable. */
@@ -347,6 +356,10 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
     types: "./mod.d.ts",
     // Older ones lack process.getBuiltinModule.
     engines: { node: "^20.16 || >=22.3" },
+    peerDependencies: PEERS,
+    peerDependenciesMeta: Object.fromEntries(
+      Object.keys(PEERS).map((name) => [name, { optional: true }]),
+    ),
     // The declarations are in src, and only the entry points import them.
     files: ["*.js", "*.d.ts", "src", "native", "lib", "CHANGELOG.md"],
   });
@@ -381,6 +394,7 @@ async function bundle(sources: string, folder: string): Promise<void> {
     ...["build", ...Object.values(ENTRIES).map((path) => `./${path}`)],
     ...[`--outdir=${folder}`, "--root=.", "--splitting", "--target=node", "--format=esm"],
     ...["--chunk-naming=shared-[hash].[ext]", "--external=*/embedded.ts"],
+    ...Object.keys(PEERS).map((name) => `--external=${name}`),
   ], sources);
   for (const name of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
     const path = join(folder, name);

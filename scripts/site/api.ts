@@ -6,6 +6,7 @@
  */
 import * as library from "../../mod.ts";
 import * as programs from "../../src/compile/mod.ts";
+import * as hub from "../../src/hub/mod.ts";
 import * as profiles from "../../src/profile/mod.ts";
 import { readText } from "../tools.ts";
 import { API_PAGES, type ApiPage } from "./api_pages.ts";
@@ -36,6 +37,7 @@ interface EntryPoint {
 export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "mod.ts": { from: PACKAGE, values: library },
   "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
+  "src/hub/mod.ts": { from: `${PACKAGE}/hub`, values: hub },
   "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
@@ -417,7 +419,7 @@ export function makeApi(json: DocJson): Map<string, string> {
   }
   const head = [
     "# API",
-    "The package has everything but [neural networks](nn.md), [programs](programs.md), " +
+    "The package has everything but [neural networks](nn.md) and downloads, [programs](programs.md), " +
     "[profiles](profiling.md) and rules for linters, which have entry points of their own, so that " +
     "its import stays fast. Signatures are written for readers: `Tensor` stands for " +
     "a tensor whose dtype and shape the compiler works out " +

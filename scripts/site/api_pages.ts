@@ -153,7 +153,7 @@ export const API_PAGES: readonly ApiPage[] = [
     title: "Neural networks",
     about: "What models are made of.",
     guides: { "Load your own model": "models.md", "Coming from PyTorch": "from-pytorch.md" },
-    files: ["nn", "io/find_model.ts"],
+    files: ["nn", "io/find_model.ts", "hub"],
   },
   {
     id: "profiling",

@@ -16,6 +16,7 @@ import { inDeno, moduleAt, runApart } from "../native/support.ts";
 /** Allowed imports from outside src, and the folders that may use them. */
 const OUTSIDE: [folder: string, specifier: RegExp][] = [
   ["io/", /^node:/],
+  ["hub/", /^(node:|@huggingface\/hub$)/],
   ["backend/ffi/", /^(node:|bun:ffi$)/],
 ];
 

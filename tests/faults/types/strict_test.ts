@@ -32,7 +32,7 @@ fault({
       },
       files: [
         "mod.ts",
-        ...["compile", "io", "lint", "nn", "profile", "random", "types"].map((name) =>
+        ...["compile", "hub", "io", "lint", "nn", "profile", "random", "types"].map((name) =>
           `src/${name}/mod.ts`
         ),
       ]
