@@ -277,9 +277,11 @@ function entriesOf(json: DocJson): Entry[] {
   return Object.entries(json.nodes).flatMap(([url, { symbols }]) => {
     const file = Object.keys(ENTRIES).findLast((path) => url.endsWith(`/${path}`));
     const entryPoint = ENTRIES[file!]!;
-    // The type functions are for the compiler; only those that signatures name are here.
+    // The type functions are for the compiler; only those that signatures name are here, and layers.
     const shown = symbols.filter(({ name, declarations: [first] }) =>
-      entryPoint.namespace === "types" ? NAMED.has(name) : !forCompiler(first!)
+      entryPoint.namespace === "types"
+        ? NAMED.has(name)
+        : name.endsWith("Layer") || !forCompiler(first!)
     );
     return shown.flatMap(({ name, declarations }) => {
       const [first] = declarations;

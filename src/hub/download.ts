@@ -138,7 +138,7 @@ const WHOLE = "the server sends whole files only";
 
 /** `fetch` that ends with the signal, and refuses answers that begin elsewhere than asked. */
 function fetcher(signal: AbortSignal | undefined): typeof fetch {
-  return async (input: RequestInfo | URL, init?: RequestInit) => {
+  return async (input: Parameters<typeof fetch>[0], init?: RequestInit) => {
     const response = await fetch(input, signal === undefined ? init : { ...init, signal });
     const range = new Headers(init?.headers).get("range");
     if (range !== null && !range.startsWith("bytes=0-") && response.status === 200) {

@@ -112,8 +112,8 @@ export function embeddingLayer(
   checkOptions("embedding", options, ["dtype"]);
   const { dtype } = options;
   if (dtype !== undefined) checkDType(dtype, "embedding");
-  return defineLayer(ledger, name, { weight: [rows, columns] }, (tensors, own) => {
-    const weight = own(tensors.weight as AnyTensor) as Operand;
+  return defineLayer(ledger, name, { weight: [rows, columns] }, ({ weight: read }, own) => {
+    const weight = own(read as AnyTensor) as Operand;
     const call = (ids: unknown): Operand => {
       const indexes = ownOperand(ids, "embedding");
       return tidy(() => {
@@ -154,7 +154,8 @@ export function normLayer(
     ...bias === false ? {} : { bias: { shape: [size], optional: bias === "optional" } },
   };
   return defineLayer(ledger, name, parts, (tensors, own) => {
-    const [weight, shift] = ownAll(own, wide(tensors.weight), wide(tensors.bias));
+    const { weight: factor, bias: moved } = tensors;
+    const [weight, shift] = ownAll(own, wide(factor), wide(moved));
     const affine = shift === undefined ? { weight: weight! } : { weight: weight!, bias: shift };
     const how = epsilon === undefined ? affine : { ...affine, epsilon };
     const call = (given: unknown, options: NormCallOptions = {}): Operand => {
@@ -221,10 +222,8 @@ export function groupNormLayer(
     );
   }
   return defineLayer(ledger, name, { weight: [channels], bias: [channels] }, (tensors, own) => {
-    const [weight, bias] = ownAll(own, wide(tensors.weight), wide(tensors.bias)) as [
-      Operand,
-      Operand,
-    ];
+    const { weight: factor, bias: moved } = tensors;
+    const [weight, bias] = ownAll(own, wide(factor), wide(moved)) as [Operand, Operand];
     return Object.assign((given: unknown): Operand => {
       const x = ownOperand(given, "groupNorm");
       channelsOf("groupNorm", x, channels);
@@ -264,8 +263,8 @@ export function batchNormLayer(
   // A counter, which only training uses.
   ledger.use(joinName(name, "num_batches_tracked"));
   return defineLayer(ledger, name, parts, (tensors, own) => {
-    const [weight, bias] = [wide(tensors.weight), wide(tensors.bias)];
-    const [mean, variance] = [wide(tensors.running_mean)!, wide(tensors.running_var)!];
+    const { weight: w, bias: b, running_mean: m, running_var: v } = tensors;
+    const [weight, bias, mean, variance] = [wide(w), wide(b), wide(m)!, wide(v)!];
     const inverse = apply(MAP.rsqrt, apply(MAP.add, variance, epsilon));
     const factor = weight === undefined ? inverse : apply(MAP.mul, inverse, weight);
     const moved = apply(MAP.neg, apply(MAP.mul, mean, factor));

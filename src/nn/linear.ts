@@ -171,8 +171,9 @@ export function linearLayer(
     ...bias === false ? {} : { bias: { shape: [outputs], optional: bias === "optional" } },
   };
   const layer = defineLayer(ledger, name, parts, (tensors, own) => {
-    const weight = prepare(plain(tensors.weight!, spec), own) as Operand;
-    const bias = tensors.bias && own(tensors.bias as AnyTensor);
+    const { weight: read, bias: shift } = tensors;
+    const weight = prepare(plain(read!, spec), own) as Operand;
+    const bias = shift && own(shift as AnyTensor);
     const call = (x: unknown, options: LinearCallOptions = {}): Operand => {
       checkOptions("linear", options, ["add"]);
       return linear(ownOperand(x, "linear"), weight, bias, { activation, add: options.add });
