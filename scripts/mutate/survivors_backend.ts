@@ -170,7 +170,7 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
   "src/backend/ffi/deno.ts": {
     'denoHost.variable condition: granted({ name: "env", variable: name }) … env.get(name) : undefined → (deno.env.get(name))':
       "tests of packages find it, and judge nothing",
-    'denoHost logic: deno && { platform: deno.build.os === "w … => true, open, buffers, } → ({ platform: deno.build.os === "windows" … > true, open, buffers, })':
+    'denoHost logic: deno && { platform: deno.build.os === "w … , open, buffers, views, } → ({ platform: deno.build.os === "windows" …  open, buffers, views, })':
       "judges run in Deno",
     'hostOf condition: protocol === "https:" ? "443" : "80" → ("80")':
       "tests of packages find it, and judge nothing",

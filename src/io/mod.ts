@@ -197,8 +197,8 @@ export async function readNpy(path: Path, options: npy.NpyOptions = {}): Promise
  * The tensor of a .npy file, read-only, on the memory of the file itself where files can be mapped:
  * nothing is read before its first use, and all workers and processes share the memory.
  *
- * With `{ mmap: false }` and where `info().files` says so, the file is read. An array of Fortran order, of
- * another byte order or alignment, or of bools is a copy in any case.
+ * With `{ mmap: false }` and where `info().files` says so, the file is read. An array of Fortran
+ * order, of another byte order or alignment, or of bools is a copy in any case.
  *
  * Throws as {@link decodeNpy} does. A file that has become shorter before the first use of the
  * tensor is a FormatError then.
@@ -391,20 +391,20 @@ export interface MappedSafetensors extends SafetensorsIndex {
   /**
    * The tensor of that name, read-only; the same memory for each call.
    *
-   * Throws a FormatError if there is none, for unsupported element types, and if the file has become
-   * shorter, which is checked once more at the first use of the tensor.
+   * Throws a FormatError if there is none, for unsupported element types, and if the file has
+   * become shorter, which is checked once more at the first use of the tensor.
    */
   get(name: string): FileTensor;
 }
 
 /**
- * All tensors of a .safetensors file, read-only, on the memory of the file itself where files can be
- * mapped: a tensor is not read before its first use, and all workers and processes share the memory.
- * It is unmapped when the garbage collector has found the result and all of its tensors
+ * All tensors of a .safetensors file, read-only, on the memory of the file itself where files can
+ * be mapped: a tensor is not read before its first use, and all workers and processes share the
+ * memory. It is unmapped when the garbage collector has found the result and all of its tensors
  * unreachable.
  *
- * With `{ mmap: false }` and where `info().files` says so, all tensors are read at once. A tensor that is
- * not aligned in the file, or of bools, is a copy in any case.
+ * With `{ mmap: false }` and where `info().files` says so, all tensors are read at once. A tensor
+ * that is not aligned in the file, or of bools, is a copy in any case.
  *
  * Throws as {@link decodeSafetensors} does.
  */

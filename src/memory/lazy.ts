@@ -8,8 +8,8 @@ import { NO_ARRAY } from "./device.ts";
 import { Storage } from "./storage.ts";
 
 /**
- * A storage whose elements `find` gives at their first use, and which no handle may write. `find` may
- * throw, and is called again then.
+ * A storage whose elements `find` gives at their first use, and which no handle may write. `find`
+ * may throw, and is called again then.
  *
  * Its memory is never reused, nor written by the last of its handles, as `find` counts as one.
  */

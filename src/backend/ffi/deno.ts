@@ -61,7 +61,7 @@ function buffers(shim: Shim, path: string): Buffers | undefined {
   return take && bytes && { take, bytes };
 }
 
-/** As {@link buffers}; `Deno.UnsafePointerView` has no finalizers, and needs all of `--allow-ffi`. */
+/** As {@link buffers}; an UnsafePointerView has no finalizer, and needs all of `--allow-ffi`. */
 function views(shim: Shim, path: string): View | Unavailable {
   if (!granted({ name: "ffi", path })) {
     return { reason: `not allowed to open ${path} any more: use --allow-ffi=${path}` };

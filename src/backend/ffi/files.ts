@@ -71,7 +71,7 @@ export class MappedFile {
     return this.#kept(numbers[0]!);
   }
 
-  /** The bytes from `begin` to `end`, at least one. Throws an OutOfMemoryError if there are too many. */
+  /** The bytes from `begin` to `end`, at least one. An OutOfMemoryError if there are too many. */
   view(begin: number, end: number): ArrayBuffer {
     const made = this.#mapper.view(this.#mapping, this.#address + begin, end - begin);
     if (this.#kept(made) === undefined) throw new OutOfMemoryError(end - begin, "cpu");

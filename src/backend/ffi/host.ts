@@ -24,8 +24,8 @@ export interface Buffers {
 }
 
 /**
- * Makes an ArrayBuffer of `bytes` bytes from `address` on, in a mapped file of the shim, which stays
- * mapped until it is lost; undefined if the runtime refuses it.
+ * Makes an ArrayBuffer of `bytes` bytes from `address` on, in a mapped file of the shim, which
+ * stays mapped until it is lost; undefined if the runtime refuses it.
  */
 export type View = (mapping: number, address: number, bytes: number) => ArrayBuffer | undefined;
 
