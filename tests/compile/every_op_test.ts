@@ -20,7 +20,7 @@ const READS = new Set([
   ...["intoRaw", "intoOwned", "intoOwnedKeepLayout", "intoCow", "intoShared", "read"],
   ...["intoSharedKeepLayout", "equals", "allclose", "image", "nonzero", "io.encodeNpy"],
   ...["io.encodeSafetensors", "io.encodeNpz", "io.writeNpy", "io.writeNpz"],
-  "io.writeSafetensors",
+  ...["io.writeSafetensors", "nn.weights", "nn.fuse"],
 ]);
 
 /** Programs that tell about the handle that they get, or about the process. */
@@ -28,7 +28,7 @@ const ABOUT = new Set([
   ...["ownership", "sharesBuffer", "keep", "capture", "setBackend", "setThreads", "cuda", "warmUp"],
   ...["toString", "Symbol(nodejs.util.inspect.custom)", "Symbol(Jupyter.display)", "allowTF32"],
   ...["io.openSafetensors", "io.readNpy", "io.readNpz", "io.decodeNpz", "offload", "constructor"],
-  "io.mapNpy",
+  ...["io.mapNpy", "nn.open", "nn.findModel"],
 ]);
 
 /** Programs without a result that change none of their operands. */
