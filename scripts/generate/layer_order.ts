@@ -32,6 +32,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["hub"], what: "downloads models" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },
+      { folders: ["nn/parts"], what: "pooling, expressions, and checks of arguments" },
       { folders: ["nn/weights"], what: "which tensors of a file were asked for, and are loaded" },
       { folders: ["compile/report"], what: "reports on programs: text and diagrams" },
       {

@@ -16,6 +16,7 @@ import {
   MAX_CHAIN_SCALARS,
   MAX_CHAIN_STEPS,
 } from "../ops/chain.ts";
+import { parseExpr, someExpr } from "../ops/expr.ts";
 import type { MapOp } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import {
@@ -44,9 +45,7 @@ function canFuse(
   { op, inputs, outputs, given, compute, attributes }: Node,
   isPure: (storage: TracedStorage) => boolean,
 ): boolean {
-  // Expressions of programs are chains of their own.
-  const inTable = (MAP as Record<string, unknown>)[op.name] === op;
-  if (op.kind !== "map" || !inTable || given || outputs.length !== 1) return false;
+  if (op.kind !== "map" || given || outputs.length !== 1) return false;
   const [output] = outputs;
   const own = (op as MapOp).parameters;
   return compute.lane === null && output!.storage.info.lane === null && isPure(output!.storage) &&
@@ -55,6 +54,18 @@ function canFuse(
     inputs.every((input) =>
       !isValue(input) || (isPure(input.storage) && input.storage.info.lane === null)
     ) && !((op as MapOp).condition && inputs[0] instanceof Placeholder);
+}
+
+/** The most steps that a node becomes: an expression that is no entry of the table has several. */
+function stepsOf({ op }: Node): number {
+  if ((MAP as Record<string, unknown>)[op.name] === op) return 1;
+  let parts = 0;
+  someExpr(parseExpr((op as MapOp).expr), ({ kind }) => {
+    if (kind !== "num" && kind !== "name") parts++;
+    return false;
+  });
+  // Its result is cast twice at most.
+  return parts + 2;
 }
 
 /** The distinct inputs of the steps of a group: a number of its own for each use of a scalar. */
@@ -100,7 +111,8 @@ export function fuseElementwise(graph: Graph): Graph {
     }
   });
   const fits = (members: readonly number[]): boolean => {
-    if (members.length > MAX_CHAIN_STEPS) return false;
+    const steps = members.reduce((sum, member) => sum + stepsOf(nodes[member]!), 0);
+    if (steps > MAX_CHAIN_STEPS) return false;
     const built = chainOf(graph, members, readers, results, maker);
     const outputs = (built.attributes as ChainAttributes).outputs.length;
     const operands =

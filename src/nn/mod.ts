@@ -47,3 +47,98 @@ export {
   type ProductDType,
 } from "./linear.ts";
 export * from "./weights.ts";
+export {
+  type Activated,
+  type ActivationOptions,
+  celu,
+  elu,
+  type EluOptions,
+  gelu,
+  type GeluOptions,
+  glu,
+  hardSigmoid,
+  hardSwish,
+  hardTanh,
+  type HardTanhOptions,
+  leakyRelu,
+  type LeakyReluOptions,
+  logSigmoid,
+  mish,
+  prelu,
+  relu6,
+  selu,
+  softplus,
+  type SoftplusOptions,
+  softsign,
+  swiglu,
+  tanhshrink,
+} from "./activation.ts";
+export type { Like } from "./parts/arguments.ts";
+export {
+  adaptiveAvgPool1d,
+  adaptiveAvgPool2d,
+  adaptiveAvgPool3d,
+  adaptiveMaxPool1d,
+  adaptiveMaxPool2d,
+  adaptiveMaxPool3d,
+  type AdaptiveSize,
+  avgPool1d,
+  avgPool2d,
+  avgPool3d,
+  type AvgPoolOptions,
+  maxPool1d,
+  maxPool2d,
+  maxPool3d,
+  type MaxPoolOptions,
+} from "./pool.ts";
+export { unfold } from "./unfold.ts";
+export { embedding } from "./embedding.ts";
+export {
+  type AffineNormOptions,
+  batchNorm,
+  dropout,
+  type DropoutOptions,
+  groupNorm,
+  instanceNorm,
+  localResponseNorm,
+  type LocalResponseNormOptions,
+  type Normed,
+} from "./norm.ts";
+export {
+  gru,
+  lstm,
+  type LstmOptions,
+  type LstmResult,
+  type RecurrentOptions,
+  type RecurrentResult,
+  type RecurrentWeights,
+  rnn,
+  type RnnOptions,
+} from "./rnn.ts";
+export {
+  crossEntropy,
+  type CrossEntropyOptions,
+  nllLoss,
+  type NllLossOptions,
+} from "./cross_entropy.ts";
+export { interpolate, type InterpolateOptions, type InterpolationMode } from "./interpolate.ts";
+export {
+  bceWithLogits,
+  type BceWithLogitsOptions,
+  binaryCrossEntropy,
+  type BinaryCrossEntropyOptions,
+  cosineEmbeddingLoss,
+  type CosineEmbeddingLossOptions,
+  cosineSimilarity,
+  type CosineSimilarityOptions,
+  huberLoss,
+  type HuberLossOptions,
+  klDiv,
+  type KlDivOptions,
+  l1Loss,
+  type LossOptions,
+  mseLoss,
+  type Reduction,
+  smoothL1Loss,
+  type SmoothL1LossOptions,
+} from "./loss.ts";

@@ -100,6 +100,25 @@ export function pairsOf(given: unknown, count: number, name: string): Pair[] {
   });
 }
 
+/** Padding of any form in numbers, for windows of the sizes `kernel` on axes of `sizes`. */
+export function paddingOf(
+  padding: unknown,
+  sizes: readonly number[],
+  kernel: readonly number[],
+  stride: readonly number[],
+  dilation: readonly number[],
+  name: string,
+): Pair[] {
+  if (padding === "valid") return stride.map((): Pair => [0, 0]);
+  if (padding === "same") {
+    return stride.map((step, i) => samePadding(sizes[i] ?? 0, kernel[i] ?? 1, step, dilation[i]!));
+  }
+  if (typeof padding !== "string") return pairsOf(padding, stride.length, name);
+  throw new ArgumentError(
+    `Cannot ${name} with padding ${describe(padding)}: it is "same", "valid" or numbers`,
+  );
+}
+
 /** The attributes of a convolution of `rank` axes of space. */
 export function attributesOf(
   x: Operand,
@@ -114,20 +133,9 @@ export function attributesOf(
     number[],
     number[],
   ];
-  const pairs = padding === "valid"
-    ? steps.map((): Pair => [0, 0])
-    : padding === "same"
-    ? steps.map((step, i) => samePadding(sizes[i] ?? 0, kernel[i] ?? 1, step, dilations[i]!))
-    : typeof padding === "string"
-    ? undefined
-    : pairsOf(padding, rank, name);
-  if (pairs === undefined) {
-    throw new ArgumentError(
-      `Cannot ${name} with padding ${describe(padding)}: it is "same", "valid" or numbers`,
-    );
-  }
+  const padded = paddingOf(padding, sizes, kernel, steps, dilations, name);
   checkCount(groups, 1, "groups", name);
-  return { stride: steps, padding: pairs, dilation: dilations, groups };
+  return { stride: steps, padding: padded, dilation: dilations, groups };
 }
 
 /** An operand, and a view of it with an axis for images if it has none. */

@@ -4,9 +4,9 @@
  * @module
  */
 import { describe } from "../base/text.ts";
-import { AxisError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { formatShape, sameShape } from "../base/shape.ts";
+import { checkRank, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
 import { type BasicIndex, sliceAxisBy, sliceBasic } from "../base/slice.ts";
 import { checkOperand } from "./infer.ts";
 import { type Call, makeOp, type OutputSpec, type ViewOp } from "./op.ts";
@@ -76,6 +76,42 @@ function checkRankIs(x: Layout, _: string, rank: number): Layout {
   return x;
 }
 
+function checkWindow(
+  { shape }: Layout,
+  name: string,
+  axis: number,
+  size: number,
+  step: number,
+): number {
+  const along = normalizeAxis(name, axis, shape.length);
+  const n = shape[along]!;
+  if (!Number.isSafeInteger(size) || size < 0 || size > n) {
+    throw new ShapeError(
+      `Cannot ${name} axis ${along} of shape ${formatShape(shape)} in windows of ` +
+        `${describe(size)}: it has size ${n}`,
+    );
+  }
+  if (!Number.isSafeInteger(step) || step < 1) {
+    throw new ArgumentError(
+      `Cannot ${name} with step ${describe(step)}: it is an integer of at least 1`,
+    );
+  }
+  return along;
+}
+
+/** Windows of `size` elements along `axis`, each `step` after the last, as a new last axis. */
+function windows(x: Layout, name: string, axis: number, size: number, step: number): Layout {
+  const along = checkWindow(x, name, axis, size, step);
+  checkRank(x.shape.length + 1, name);
+  const stride = x.strides[along]!;
+  const count = Math.floor((x.shape[along]! - size) / step) + 1;
+  return new Layout(
+    [...x.shape.with(along, count), size],
+    [...x.strides.with(along, stride * step), stride],
+    x.offset,
+  );
+}
+
 type Axes = number | readonly number[] | null | undefined;
 
 /** The views. */
@@ -132,6 +168,7 @@ export const VIEWS = {
     ["axis", "index"],
     (x, _, axis, index) => x.selectAxis(axis, index),
   ),
+  unfold: view<[number, number, number]>("unfold", ["axis", "size", "step"], windows),
   /** `length` elements along an axis, from `start` on. */
   narrow: view<[number, number, number]>(
     "narrow",

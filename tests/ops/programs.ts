@@ -14,6 +14,7 @@ import * as nn from "../../src/nn/mod.ts";
 import { profile } from "../../src/profile/mod.ts";
 import { MAP } from "../../src/ops/table.ts";
 import { loose } from "../support.ts";
+import { NN_PROGRAMS } from "./nn_programs.ts";
 
 // The programs try every method, with arguments of every kind.
 // deno-lint-ignore no-explicit-any
@@ -501,6 +502,8 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["layerNorm", ({ x, v }) => x.layerNorm(-1, { weight: v }), "layerNorm(x, v, -) {axis: -1}"],
   ["rmsNorm", ({ x }) => x.rmsNorm(), "rmsNorm(x, -, -) {axis: -1}"],
 ];
+
+PROGRAMS.push(...NN_PROGRAMS);
 
 /** Methods that are one op of their own name, without elementwise ones, by their arguments. */
 const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [

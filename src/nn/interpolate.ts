@@ -1,0 +1,246 @@
+/**
+ * Resizing images, signals and volumes.
+ *
+ * Axis by axis: each result is a weighted sum of a few elements, which are gathered. A product with a
+ * matrix of weights would compute many products with 0, and spread infinite elements over a row.
+ *
+ * @module
+ */
+import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
+import { apply, applyInto, applyView } from "../core/apply.ts";
+import { cast, contiguousCopy } from "../core/copy.ts";
+import { dispatch } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { dispose, tidy } from "../core/handles.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkKind, checkOptions } from "../ops/infer.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import { tensor, zeros } from "../tensor/create.ts";
+import { take } from "../tensor/index.ts";
+import type { AnyTensor } from "../tensor/tensor.ts";
+import {
+  badArgument,
+  checkChoice,
+  checkFlag,
+  checkNumber,
+  type Like,
+  widened,
+} from "./parts/arguments.ts";
+import { AFFINE } from "./parts/expression.ts";
+import { AVG_POOL } from "./parts/pool_op.ts";
+import {
+  coveringTaps,
+  nearestIndices,
+  neighborTaps,
+  type Resize,
+  type Taps,
+} from "./parts/resample.ts";
+import { perAxis } from "./windows.ts";
+
+/** How {@link interpolate} finds elements; see there. */
+export type InterpolationMode =
+  | "nearest"
+  | "nearest-exact"
+  | "linear"
+  | "bilinear"
+  | "bicubic"
+  | "trilinear"
+  | "area";
+
+/** Options of {@link interpolate}. */
+export interface InterpolateOptions {
+  /** The sizes after it: one for all axes, or one for each. */
+  readonly size?: number | readonly number[];
+  /** What sizes are multiplied by, in place of `size`; results are rounded down. */
+  readonly scaleFactor?: number | readonly number[];
+  /** `"nearest"` by default. */
+  readonly mode?: InterpolationMode;
+  /** Whether the first and last elements keep their places; for linear and cubic modes. */
+  readonly alignCorners?: boolean;
+  /** Whether smaller results are means of all that they cover; for bilinear and bicubic. */
+  readonly antialias?: boolean;
+}
+
+const RANKS: Readonly<Record<InterpolationMode, readonly number[]>> = {
+  "nearest": [3, 4, 5],
+  "nearest-exact": [3, 4, 5],
+  "linear": [3],
+  "bilinear": [4],
+  "bicubic": [4],
+  "trilinear": [5],
+  "area": [3, 4, 5],
+};
+
+const MODES = Object.keys(RANKS) as InterpolationMode[];
+const SHAPES = ["", "", "", "[N, C, L]", "[N, C, H, W]", "[N, C, D, H, W]"];
+
+/** The axes after the channels, with their sizes before and after. */
+function resizesOf(name: string, x: Operand, options: InterpolateOptions): Resize[] {
+  const { size, scaleFactor, alignCorners = false } = options;
+  const sizes = x.layout.shape.slice(2);
+  if ((size === undefined) === (scaleFactor === undefined)) {
+    throw new ArgumentError(`Cannot ${name}: give either size or scaleFactor`);
+  }
+  if (size !== undefined) {
+    const all = perAxis(size, sizes.length, 1, "size", name);
+    return sizes.map((from, i) => ({ from, to: all[i]!, factor: undefined, alignCorners }));
+  }
+  const given: readonly unknown[] = Array.isArray(scaleFactor)
+    ? scaleFactor
+    : sizes.map(() => scaleFactor);
+  if (given.length !== sizes.length) {
+    const wanted = `one number, or one for each of ${sizes.length} axes`;
+    throw badArgument(name, "scaleFactor", scaleFactor, wanted);
+  }
+  return sizes.map((from, i) => {
+    const factor = checkNumber(name, "scaleFactor", given[i], 0);
+    const to = Math.floor(from * factor);
+    if (to >= 1 && Number.isSafeInteger(to)) return { from, to, factor, alignCorners };
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(x.layout.shape)} by ${factor}: axis ${
+        i + 2
+      } would have ` +
+        `size ${to}`,
+    );
+  });
+}
+
+/** A vector along `axis` of a tensor of `rank` axes: a constant of traces. */
+function alongAxis(
+  like: Operand,
+  values: Float64Array,
+  axis: number,
+): Operand {
+  const { storage: { info, device }, layout: { shape } } = like;
+  const sizes = shape.map((_, i) => i === axis ? values.length : 1);
+  return tensor(values, { shape: sizes, dtype: info.name, device: device as "cpu" }) as never;
+}
+
+function indexVector({ storage }: Operand, values: Int32Array): Operand {
+  return tensor(values, { device: storage.device as "cpu" }) as never;
+}
+
+/** The weighted sums along an axis. */
+function weighted(x: Operand, axis: number, { indices, weights }: Taps): Operand {
+  let sum: Operand | undefined;
+  weights.forEach((own, k) => {
+    const before = sum;
+    sum = tidy(() => {
+      const part = take(x, indexVector(x, indices[k]!), axis);
+      const weight = alongAxis(x, own, axis);
+      if (before === undefined) return apply(MAP.mul, part, weight);
+      return applyInto(AFFINE, "interpolate", part, weight, before, undefined);
+    });
+    if (before !== undefined) dispose(before);
+  });
+  return sum!;
+}
+
+/** Each element repeated along all axes after the channels. */
+function repeated(x: Operand, resizes: readonly Resize[]): Operand {
+  const { shape } = x.layout;
+  const split = [...shape.slice(0, 2), ...shape.slice(2).flatMap((n) => [n, 1])];
+  const wide = [...shape.slice(0, 2), ...resizes.flatMap(({ from, to }) => [from, to / from])];
+  const apart = applyView(VIEWS.reshape, x, "reshape", split);
+  const copy = contiguousCopy(applyView(VIEWS.broadcastTo, apart, "broadcastTo", wide));
+  const to = [...shape.slice(0, 2), ...resizes.map((one) => one.to)];
+  return applyView(VIEWS.reshape, copy, "reshape", to);
+}
+
+function nearest(x: Operand, resizes: readonly Resize[], exact: boolean): Operand {
+  const whole = resizes.every(({ from, to, factor }) =>
+    to % from === 0 && (factor === undefined || factor === to / from)
+  );
+  if (whole) return repeated(x, resizes);
+  const single = x.storage.info.name !== "float64";
+  return inOrder(resizes).reduce((from, i) => {
+    const indices = nearestIndices(resizes[i]!, exact, single);
+    return take(from, indexVector(from, indices), i + 2);
+  }, x);
+}
+
+/** The axes that shrink, then those that grow, the last one first, so that copies are small. */
+function inOrder(resizes: readonly Resize[]): number[] {
+  const all = resizes.map((_, i) => i).reverse();
+  const shrinks = (i: number): boolean => resizes[i]!.to < resizes[i]!.from;
+  return [...all.filter(shrinks).reverse(), ...all.filter((i) => !shrinks(i))];
+}
+
+function smooth(x: Operand, resizes: readonly Resize[], cubic: boolean, covers: boolean): Operand {
+  const made = inOrder(resizes).reduce((from, i) => {
+    const resize = resizes[i]!;
+    const same = resize.from === resize.to && (resize.factor ?? 1) === 1;
+    if (same) return from;
+    return weighted(from, i + 2, (covers ? coveringTaps : neighborTaps)(resize, cubic));
+  }, widened(x));
+  return made === x ? contiguousCopy(x) : cast(made, x.storage.info.name);
+}
+
+/**
+ * `x`: [N, C, L], [N, C, H, W] or [N, C, D, H, W] in another `size`, or by `scaleFactor`. Modes:
+ *
+ * - `"nearest"`: the element that a result begins in, of any dtype; `"nearest-exact"`: the one that
+ *   its middle lies in.
+ * - `"linear"`, `"bilinear"`, `"trilinear"`: between 2 neighbors along 1, 2 or 3 axes.
+ * - `"bicubic"`: a cubic convolution of 4 neighbors along 2 axes.
+ * - `"area"`: the mean of what a result covers.
+ *
+ * 16-bit floats are computed in float32. In a program, indices and weights are constants.
+ *
+ * Throws a ShapeError for a rank that the mode does not take and for empty axes, an ArgumentError for
+ * sizes and options that do not fit, and a DTypeError for a tensor that is not of floats in all modes
+ * but the nearest.
+ *
+ * @example
+ * ```ts
+ * const x = tensor([[[0, 4, 8]]]);
+ * nn.interpolate(x, { scaleFactor: 2 }).toArray(); // => [[[0, 0, 4, 4, 8, 8]]]
+ * nn.interpolate(x, { size: 5, mode: "linear", alignCorners: true }).toArray();
+ * // => [[[0, 2, 4, 6, 8]]]
+ * ```
+ */
+export function interpolate<X extends AnyTensor>(x: X, options: InterpolateOptions): Like<X> {
+  const name = "interpolate";
+  checkOptions(name, options, ["size", "scaleFactor", "mode", "alignCorners", "antialias"]);
+  const mode = checkChoice(name, "mode", options.mode ?? "nearest", MODES);
+  const corners = checkFlag(name, "alignCorners", options.alignCorners ?? false);
+  const covers = checkFlag(name, "antialias", options.antialias ?? false);
+  const isNearest = mode === "nearest" || mode === "nearest-exact";
+  if (corners && (isNearest || mode === "area")) {
+    throw new ArgumentError(`Cannot ${name} with alignCorners in mode "${mode}"`);
+  }
+  if (covers && mode !== "bilinear" && mode !== "bicubic") {
+    throw new ArgumentError(
+      `Cannot ${name} with antialias in mode "${mode}": it is for "bilinear" and "bicubic"`,
+    );
+  }
+  return tidy(() => {
+    const own = ownOperand(x, name);
+    if (!isNearest) checkKind(own.storage.info, "f", name);
+    const { shape, size } = own.layout;
+    if (!RANKS[mode].includes(shape.length)) {
+      const taken = RANKS[mode].map((rank) => SHAPES[rank]).join(", ");
+      throw new ShapeError(`Cannot ${name} shape ${formatShape(shape)}: "${mode}" takes ${taken}`);
+    }
+    const empty = shape.findIndex((n, i) => i > 1 && n === 0);
+    if (empty >= 0) {
+      throw new ShapeError(
+        `Cannot ${name} axis ${empty} of shape ${formatShape(shape)}: it is empty`,
+      );
+    }
+    const resizes = resizesOf(name, own, options);
+    if (size === 0) {
+      const { info, device } = own.storage;
+      const to = [...shape.slice(0, 2), ...resizes.map((one) => one.to)];
+      return zeros(to, { dtype: info.name, device: device as "cpu" });
+    }
+    if (isNearest) return nearest(own, resizes, mode === "nearest-exact");
+    if (mode === "area") {
+      const windows = resizes.map(({ to }) => to);
+      return dispatch(AVG_POOL, [own], { windows }, undefined, name);
+    }
+    return smooth(own, resizes, mode === "bicubic", covers);
+  }) as never;
+}

@@ -1,0 +1,257 @@
+/**
+ * Norms over batches, groups and channels, for inference, and dropout, which then does nothing.
+ *
+ * @module
+ */
+import { ShapeError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
+import { apply, applyInto, applyView } from "../core/apply.ts";
+import { cast } from "../core/copy.ts";
+import { dispatch } from "../core/dispatch.ts";
+import { tidy } from "../core/handles.ts";
+import { rowDType } from "../core/row_kernels.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import { normalizeAlong } from "../tensor/softmax_norm.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import {
+  badArgument,
+  channelsOf,
+  checkNumber,
+  checkVector,
+  floats,
+  floatsBeside,
+  widened,
+} from "./parts/arguments.ts";
+import { AFFINE, expression } from "./parts/expression.ts";
+import type { ChannelNormOptions } from "./layers.ts";
+import { AVG_POOL } from "./parts/pool_op.ts";
+import { checkCount } from "./windows.ts";
+
+/** The type of a norm of `X`. */
+export type Normed<X extends AnyTensor> = Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+
+/** Options of norms with a weight and a bias for each channel. */
+export interface AffineNormOptions extends ChannelNormOptions {
+  /** The factor of each channel: [C]. */
+  readonly weight?: AnyTensor;
+  /** Added to each channel: [C]. */
+  readonly bias?: AnyTensor;
+}
+
+const OPTIONS = ["weight", "bias", "epsilon"];
+
+const RESPONSE = expression("localResponse", "x / pow(k + alpha * y, beta)", [
+  "alpha",
+  "beta",
+  "k",
+]);
+
+/** A vector with an element for each channel of `x`, in the dtype of the arithmetic. */
+function perChannel(name: string, what: string, x: Operand, given: unknown): Operand | undefined {
+  if (given === undefined) return undefined;
+  const own = floatsBeside(x, given, name);
+  checkVector(name, what, own, channelsOf(name, x));
+  return cast(own, rowDType(x.storage.info).name);
+}
+
+/** x · scale + shift, each for channels. */
+function affine(x: Operand, scale: Operand | undefined, shift: Operand | undefined): Operand {
+  const ones = x.layout.shape.slice(2).fill(1);
+  const aligned = (vector: Operand): Operand =>
+    applyView(VIEWS.reshape, vector, "reshape", [...vector.layout.shape, ...ones]);
+  if (scale === undefined) return shift === undefined ? x : apply(MAP.add, x, aligned(shift));
+  if (shift === undefined) return apply(MAP.mul, x, aligned(scale));
+  return applyInto(AFFINE, "affine", x, aligned(scale), aligned(shift), undefined);
+}
+
+/**
+ * (x − `mean`) / √(`variance` + `epsilon`) · `weight` + `bias` with a mean and a variance for each
+ * channel of x: [N, C, ...], which training has collected. It is one factor and one summand for each
+ * channel. 16-bit floats are computed in float32.
+ *
+ * Throws a DTypeError for tensors that are not of floats, an AxisError for a vector, and a ShapeError
+ * for a mean, variance, weight or bias of another shape than [C].
+ *
+ * @example
+ * ```ts
+ * const x = tensor([[1, 2], [3, 4]]); // two channels
+ * nn.batchNorm(x, tensor([1, 2]), tensor([4, 1]), { epsilon: 0 }).toArray(); // => [[0, 0], [1, 2]]
+ * ```
+ */
+export function batchNorm<X extends AnyTensor>(
+  x: X,
+  mean: AnyTensor,
+  variance: AnyTensor,
+  options: AffineNormOptions = {},
+): Normed<X> {
+  const name = "batchNorm";
+  checkOptions(name, options, OPTIONS);
+  return tidy(() => {
+    const own = floats(x, name);
+    const epsilon = checkNumber(name, "epsilon", options.epsilon ?? 1e-5, 0);
+    channelsOf(name, own);
+    const center = perChannel(name, "mean", own, floats(mean, name))!;
+    const square = perChannel(name, "variance", own, floats(variance, name))!;
+    const weight = perChannel(name, "weight", own, options.weight);
+    const bias = perChannel(name, "bias", own, options.bias);
+    let scale = apply(MAP.rsqrt, apply(MAP.add, square, epsilon));
+    if (weight !== undefined) scale = apply(MAP.mul, scale, weight);
+    const moved = apply(MAP.mul, center, scale);
+    const shift = bias === undefined ? apply(MAP.neg, moved) : apply(MAP.sub, bias, moved);
+    return cast(affine(widened(own), scale, shift), own.storage.info.name);
+  }) as never;
+}
+
+function overGroups(
+  name: string,
+  x: unknown,
+  groups: number | null,
+  options: AffineNormOptions,
+): never {
+  checkOptions(name, options, OPTIONS);
+  return tidy(() => {
+    const own = floats(x, name);
+    const { shape } = own.layout;
+    const channels = channelsOf(name, own);
+    const parts = groups ?? channels;
+    if (parts > 0 && channels % parts !== 0) {
+      throw new ShapeError(
+        `Cannot ${name} shape ${formatShape(shape)}: ${channels} channels are no multiple of ` +
+          `${parts} groups`,
+      );
+    }
+    if (groups === null && shape.length < 3) {
+      throw new ShapeError(
+        `Cannot ${name} shape ${formatShape(shape)}: it takes [N, C, ...], and a channel of one ` +
+          "element has no variance",
+      );
+    }
+    const epsilon = checkNumber(name, "epsilon", options.epsilon ?? 1e-5, 0);
+    const weight = perChannel(name, "weight", own, options.weight);
+    const bias = perChannel(name, "bias", own, options.bias);
+    const rest = shape.slice(2).reduce((size, n) => size * n, parts === 0 ? 0 : channels / parts);
+    const rows = applyView(VIEWS.reshape, widened(own), "reshape", [shape[0]!, parts, rest]);
+    const normal = normalizeAlong("layerNorm", rows, -1, { epsilon });
+    const whole = applyView(VIEWS.reshape, normal, "reshape", shape);
+    return cast(affine(whole, weight, bias), own.storage.info.name);
+  }) as never;
+}
+
+/**
+ * x: [N, C, ...] with the mean 0 and the variance 1 over each of `groups` groups of consecutive
+ * channels and all positions, times `weight`, plus `bias`. 16-bit floats are computed in float32.
+ *
+ * Throws a DTypeError for tensors that are not of floats, an AxisError for a vector, and a ShapeError
+ * if the groups do not divide the channels, or weight or bias has another shape than [C].
+ *
+ * @example
+ * ```ts
+ * nn.groupNorm(tensor([[1, 3, 5, 5]]), 2).round().toArray(); // => [[-1, 1, 0, 0]]
+ * ```
+ */
+export function groupNorm<X extends AnyTensor>(
+  x: X,
+  groups: number,
+  options: AffineNormOptions = {},
+): Normed<X> {
+  return overGroups("groupNorm", x, checkCount(groups, 1, "groups", "groupNorm"), options);
+}
+
+/**
+ * x: [N, C, ...] with the mean 0 and the variance 1 over the positions of each channel, times
+ * `weight`, plus `bias`. 16-bit floats are computed in float32.
+ *
+ * Throws errors as {@link groupNorm}, and a ShapeError for x: [N, C].
+ *
+ * @example
+ * ```ts
+ * nn.instanceNorm(tensor([[[1, 3], [2, 8]]])).round().toArray(); // => [[[-1, 1], [-1, 1]]]
+ * ```
+ */
+export function instanceNorm<X extends AnyTensor>(
+  x: X,
+  options: AffineNormOptions = {},
+): Normed<X> {
+  return overGroups("instanceNorm", x, null, options);
+}
+
+/** Options of {@link localResponseNorm}. */
+export interface LocalResponseNormOptions {
+  /** The factor of the mean of squares; 1e-4 by default. */
+  readonly alpha?: number;
+  /** The exponent; 0.75 by default. */
+  readonly beta?: number;
+  /** Added to the mean of squares; 1 by default. */
+  readonly k?: number;
+}
+
+/**
+ * x / (`k` + `alpha` · m)^`beta` with the mean m of the squares of `size` neighboring channels of
+ * x: [N, C, ...], where absent ones count as 0. 16-bit floats are computed in float32.
+ *
+ * Throws a DTypeError for a tensor that is not of floats, an AxisError for a vector, and an
+ * ArgumentError for a size below 1.
+ *
+ * @example
+ * ```ts
+ * nn.localResponseNorm(tensor([[3, 4]]), 2, { alpha: 2, beta: 1, k: 0 }).toArray();
+ * // => [[0.3333333432674408, 0.1599999964237213]]
+ * ```
+ */
+export function localResponseNorm<X extends AnyTensor>(
+  x: X,
+  size: number,
+  options: LocalResponseNormOptions = {},
+): Normed<X> {
+  const name = "localResponseNorm";
+  checkOptions(name, options, ["alpha", "beta", "k"]);
+  return tidy(() => {
+    const own = floats(x, name);
+    channelsOf(name, own);
+    const count = checkCount(size, 1, "size", name);
+    const alpha = checkNumber(name, "alpha", options.alpha ?? 1e-4);
+    const beta = checkNumber(name, "beta", options.beta ?? 0.75);
+    const k = checkNumber(name, "k", options.k ?? 1);
+    const wide = widened(own);
+    const squares = applyView(VIEWS.moveAxis, apply(MAP.square, wide), "moveAxis", 1, -1);
+    const window = {
+      ...{ size: count, stride: 1, dilation: 1, ceil: false, padded: true },
+      ...{ before: Math.floor(count / 2), after: Math.floor((count - 1) / 2) },
+    };
+    const empty = own.layout.size === 0;
+    const attributes = { windows: [window], divisor: count };
+    const means = empty ? squares : dispatch(AVG_POOL, [squares], attributes, undefined, name);
+    const back = applyView(VIEWS.moveAxis, means, "moveAxis", -1, 1);
+    const made = applyInto(RESPONSE, name, wide, back, undefined, undefined, { alpha, beta, k });
+    return cast(made, own.storage.info.name);
+  }) as never;
+}
+
+/** Options of {@link dropout}. */
+export interface DropoutOptions {
+  /** The part of the elements that training sets to 0; has no effect. */
+  readonly p?: number;
+}
+
+/**
+ * `x` itself: only training drops elements, and this library is for inference. With it, a model that
+ * is ported keeps its form.
+ *
+ * Throws an ArgumentError for a `p` that is not between 0 and 1.
+ *
+ * @example
+ * ```ts
+ * nn.dropout(tensor([1, 2])).toArray(); // => [1, 2]
+ * ```
+ */
+export function dropout<X extends AnyTensor>(x: X, options: DropoutOptions = {}): X {
+  checkOptions("dropout", options, ["p"]);
+  const { p = 0.5 } = options;
+  if (checkNumber("dropout", "p", p, 0) > 1) throw badArgument("dropout", "p", p, "at most 1");
+  floats(x, "dropout");
+  return x;
+}

@@ -1,0 +1,31 @@
+/**
+ * Windows as a view.
+ *
+ * @module
+ */
+import { applyView } from "../core/apply.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { VIEWS } from "../ops/views.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+
+/**
+ * The windows of `size` elements along `axis`, each `step` after the one before, as a view with a
+ * new last axis: [..., n, ...] gives [..., ⌊(n − size) / step⌋ + 1, ..., size]. It is `unfold` of
+ * PyTorch's tensors.
+ *
+ * Throws an AxisError, a ShapeError for a size that exceeds the axis, and an ArgumentError for a step
+ * below 1. Windows that overlap share elements, so that the view cannot be written.
+ *
+ * @example
+ * ```ts
+ * nn.unfold(arange(5), 0, 3, 2).toArray(); // => [[0, 1, 2], [2, 3, 4]]
+ * ```
+ */
+export function unfold<X extends AnyTensor>(
+  x: X,
+  axis: number,
+  size: number,
+  step: number,
+): Tensor<X["dtype"], number[], X["device"], X["access"]> {
+  return applyView(VIEWS.unfold, ownOperand(x, "unfold"), "unfold", axis, size, step) as never;
+}
