@@ -393,6 +393,8 @@ async function bundle(sources: string, folder: string): Promise<void> {
   await run("bun", [
     ...["build", ...Object.values(ENTRIES).map((path) => `./${path}`)],
     ...[`--outdir=${folder}`, "--root=.", "--splitting", "--target=node", "--format=esm"],
+    // Indentation would be a sixth of the package without its libraries.
+    "--minify-whitespace",
     ...["--chunk-naming=shared-[hash].[ext]", "--external=*/embedded.ts"],
     ...Object.keys(PEERS).map((name) => `--external=${name}`),
   ], sources);
