@@ -13,6 +13,7 @@ import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
+import type { Activation } from "../core/packed_weight.ts";
 import { rowDType } from "../core/row_kernels.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
@@ -170,20 +171,23 @@ export const CONV: Op = makeOp({
   },
 });
 
-function convolve(
+/** A convolution with `rank` axes of space; x may have no axis of images. */
+export function convolve(
   name: string,
   rank: number,
   given: unknown,
   weight: unknown,
   bias: unknown,
   options: ConvOptions,
+  activation?: Activation,
 ): Operand {
   checkOptions(name, options, CONV_OPTIONS);
   return tidy(() => {
     const [x, single] = withImages(given, rank, name);
     const w = ownOperand(weight, name);
     const b = bias === undefined ? undefined : ownOperand(bias, name);
-    const attributes = attributesOf(x, w, rank, options, name);
+    const plain = attributesOf(x, w, rank, options, name);
+    const attributes = activation === undefined ? plain : { ...plain, activation };
     const y = dispatch(CONV, b === undefined ? [x, w] : [x, w, b], attributes, undefined, name);
     return single ? applyView(VIEWS.squeeze, y, "squeeze", 0) : y;
   });

@@ -239,6 +239,28 @@ export function groupNormLayer(
   }, ["weight", "bias"]);
 }
 
+const batchNorms = new WeakMap<object, { readonly channels: number; readonly epsilon: number }>();
+
+/** The channels and the epsilon of a batch norm; undefined for other layers. */
+export function batchNormOf(layer: object) {
+  return batchNorms.get(layer);
+}
+
+/** Scale and shift of a batch norm: both in float32, or in float64. */
+export function foldStatistics(
+  weight: Operand | undefined,
+  bias: Operand | undefined,
+  mean: Operand,
+  variance: Operand,
+  epsilon: number,
+): [scale: Operand, shift: Operand] {
+  const [w, b, m, v] = [wide(weight), wide(bias), wide(mean)!, wide(variance)!];
+  const inverse = apply(MAP.rsqrt, apply(MAP.add, v, epsilon));
+  const scale = w === undefined ? inverse : apply(MAP.mul, inverse, w);
+  const moved = apply(MAP.neg, apply(MAP.mul, m, scale));
+  return [scale, b === undefined ? moved : apply(MAP.add, moved, b)];
+}
+
 /** A batch norm by its running statistics. */
 export function batchNormLayer(
   ledger: Ledger,
@@ -262,17 +284,10 @@ export function batchNormLayer(
   };
   // A counter, which only training uses.
   ledger.use(joinName(name, "num_batches_tracked"));
-  return defineLayer(ledger, name, parts, (tensors, own) => {
-    const { weight: w, bias: b, running_mean: m, running_var: v } = tensors;
-    const [weight, bias, mean, variance] = [wide(w), wide(b), wide(m)!, wide(v)!];
-    const inverse = apply(MAP.rsqrt, apply(MAP.add, variance, epsilon));
-    const factor = weight === undefined ? inverse : apply(MAP.mul, inverse, weight);
-    const moved = apply(MAP.neg, apply(MAP.mul, mean, factor));
-    const [scale, shift] = ownAll(
-      own,
-      factor,
-      bias === undefined ? moved : apply(MAP.add, moved, bias),
-    ) as [Operand, Operand];
+  const layer = defineLayer(ledger, name, parts, (tensors, own) => {
+    const { weight, bias, running_mean: mean, running_var: variance } = tensors;
+    const folded = foldStatistics(weight, bias, mean!, variance!, epsilon);
+    const [scale, shift] = ownAll(own, ...folded) as [Operand, Operand];
     const call = (given: unknown): Operand => {
       const x = ownOperand(given, "batchNorm");
       channelsOf("batchNorm", x, channels);
@@ -280,4 +295,6 @@ export function batchNormLayer(
     };
     return Object.assign(call, { scale, shift });
   }, ["scale", "shift"]);
+  batchNorms.set(layer, { channels, epsilon });
+  return layer;
 }

@@ -32,6 +32,8 @@ import {
   normLayer,
   type NormLayerOptions,
 } from "./layers.ts";
+import { type ConvLayer, convLayer, type ConvLayerOptions } from "./conv_layer.ts";
+import type { PerAxis } from "./windows.ts";
 import { type LinearLayer, linearLayer, type LinearLayerOptions } from "./linear.ts";
 import { defineLayer, type Layer, type Make, type PartSpec } from "./weights/layer.ts";
 import { type Holder, joinName, Ledger } from "./weights/ledger.ts";
@@ -423,6 +425,63 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     options: NormLayerOptions = {},
   ): NormLayer<N, "rmsNorm"> {
     return normLayer(this.#ledger, "rmsNorm", this.#name("rmsNorm", name), size, options) as never;
+  }
+
+  /**
+   * A convolution of [N, I, W] by `name.weight` [O, I / groups, K], plus `name.bias` [O]; the options
+   * are those of {@link conv1d}, `bias` and `activation`.
+   */
+  conv1d(
+    name: string,
+    outputs: number,
+    inputs: number,
+    kernel: PerAxis,
+    options: ConvLayerOptions = {},
+  ): ConvLayer<1, D> {
+    return this.#conv(1, name, [outputs, inputs], kernel, options) as never;
+  }
+
+  /**
+   * A convolution of [N, I, H, W] by `name.weight` [O, I / groups, KH, KW], plus `name.bias` [O]; see
+   * {@link conv1d}. {@link fold} joins it with a batch norm.
+   *
+   * @example
+   * ```ts
+   * using w = nn.weights({ "stem.weight": ones([8, 3, 3, 3]) });
+   * const stem = w.conv2d("stem", 8, 3, 3, { bias: false, padding: 1, activation: "relu" });
+   * w.done();
+   * stem(ones([1, 3, 5, 5])).shape; // => [1, 8, 5, 5]
+   * ```
+   */
+  conv2d(
+    name: string,
+    outputs: number,
+    inputs: number,
+    kernel: PerAxis,
+    options: ConvLayerOptions = {},
+  ): ConvLayer<2, D> {
+    return this.#conv(2, name, [outputs, inputs], kernel, options) as never;
+  }
+
+  /** A convolution of [N, I, D, H, W] by `name.weight` and `name.bias`; see {@link conv1d}. */
+  conv3d(
+    name: string,
+    outputs: number,
+    inputs: number,
+    kernel: PerAxis,
+    options: ConvLayerOptions = {},
+  ): ConvLayer<3, D> {
+    return this.#conv(3, name, [outputs, inputs], kernel, options) as never;
+  }
+
+  #conv(
+    rank: 1 | 2 | 3,
+    name: string,
+    sizes: readonly [number, number],
+    kernel: PerAxis,
+    options: ConvLayerOptions,
+  ): Layer {
+    return convLayer(this.#ledger, this.#name(`conv${rank}d`, name), rank, sizes, kernel, options);
   }
 
   /** A group norm of [B, C, …] over `groups` groups of channels, of `name.weight` and `name.bias`. */

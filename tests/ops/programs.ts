@@ -465,6 +465,23 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "narrow(tensor of [2,8]) {axis: 1, start: 4, length: 4}",
   ],
   [
+    "nn.fold",
+    ({ x, v }) => {
+      const from = nn.weights({
+        "c.weight": rm.ones([3, 1, 1]),
+        ...{ "n.running_mean": v, "n.running_var": v },
+      });
+      const layer = nn.fold(
+        from.conv1d("c", 3, 1, 1, { bias: false }),
+        from.batchNorm("n", 3),
+      );
+      return layer(x.reshape([2, 1, 3]));
+    },
+    'ones: full() {shape: [3, 1, 1], value: 1, dtype: "float32"}',
+    "reshape(x) {shape: [2, 1, 3]}",
+    "conv1d: conv(tensor of [2,1,3], tensor of [3,1,1], tensor of [3]) {stride: [1], padding: [[0, 0]], dilation: [1], groups: 1}",
+  ],
+  [
     "nn.splitHeads",
     ({ x }) => nn.splitHeads(x, 3),
     "reshape(x) {shape: [2, 3, 1]}",

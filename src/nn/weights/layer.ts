@@ -178,7 +178,12 @@ export function defineLayer(
  * One layer in the place of several of one file, whose tensors `make` gets as `0.weight`,
  * `1.weight`, …
  */
-export function mergeLayers(by: string, layers: readonly object[], make: Make): Layer {
+export function mergeLayers(
+  by: string,
+  layers: readonly object[],
+  make: Make,
+  fields: readonly string[] = [],
+): Layer {
   const members = layers.map((layer) => {
     const found = jobs.get(layer);
     if (found === undefined) {
@@ -200,5 +205,5 @@ export function mergeLayers(by: string, layers: readonly object[], make: Make): 
     for (const [key, part] of job.take(by)) parts.set(`${i}.${key}`, part);
   }
   const path = members.map(({ job }) => job.name).join(" + ");
-  return layerOf(new Job(first.ledger, first.job.name, parts, make), first.ledger, path, []);
+  return layerOf(new Job(first.ledger, first.job.name, parts, make), first.ledger, path, fields);
 }

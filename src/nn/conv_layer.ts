@@ -1,0 +1,186 @@
+/**
+ * Convolutions with the weights of a file, and batch norms folded into them.
+ *
+ * @module
+ */
+import type { DType } from "../base/dtype.ts";
+import { ArgumentError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { cast } from "../core/copy.ts";
+import { ACTIVATIONS } from "../core/packed_weight.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import type { Activation } from "../tensor/products/linear.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import { convolve } from "./conv.ts";
+import { type BatchNormLayer, batchNormOf, foldStatistics } from "./layers.ts";
+import { defineLayer, type Layer, mergeLayers } from "./weights/layer.ts";
+import type { Ledger } from "./weights/ledger.ts";
+import { checkCount, CONV_OPTIONS, type ConvOptions, type PerAxis, perAxis } from "./windows.ts";
+
+/** Options of convolution layers. */
+export interface ConvLayerOptions extends ConvOptions {
+  /** Whether there is a bias, `name.bias`; `"optional"` takes one if the file has it. */
+  readonly bias?: boolean | "optional" | undefined;
+  /** A function that is applied to the sums with their bias. */
+  readonly activation?: Activation | undefined;
+}
+
+/** A convolution layer with `R` axes of space: [N, I, …] gives [N, O, …]. */
+export interface ConvLayer<R extends 1 | 2 | 3 = 1 | 2 | 3, D extends DType = t.PackedDType>
+  extends Layer {
+  /** The convolution, plus bias, through the activation. Throws as {@link conv2d} does. */
+  <X extends AnyTensor>(x: X): Tensor<X["dtype"], Space<R>, X["device"]>;
+  /** The weight [O, I / groups, …]. */
+  readonly weight: Tensor<D, Space<R>, t.Device>;
+  /** The bias [O], if there is one. */
+  readonly bias: Tensor<D, [number], t.Device> | undefined;
+}
+
+/** The shape of images with `R` axes of space. */
+export type Space<R extends number> = [
+  [number, number, number],
+  [number, number, number, number],
+  [number, number, number, number, number],
+][R extends 1 ? 0 : R extends 2 ? 1 : 2];
+
+/** What `fold` has to know of a layer. */
+interface Spec {
+  readonly rank: 1 | 2 | 3;
+  readonly outputs: number;
+  readonly options: ConvOptions;
+  readonly activation: Activation | undefined;
+}
+
+const specs = new WeakMap<object, Spec>();
+
+/** The function of a layer. */
+function callOf({ rank, options, activation }: Spec, weight: Operand, bias: Operand | undefined) {
+  const call = (x: unknown): Operand =>
+    convolve(`conv${rank}d`, rank, x, weight, bias, options, activation);
+  return Object.assign(call, { weight, bias });
+}
+
+/** The layer `name`: [N, inputs, …] gives [N, outputs, …]. */
+export function convLayer(
+  ledger: Ledger,
+  name: string,
+  rank: 1 | 2 | 3,
+  [outputs, inputs]: readonly [number, number],
+  kernel: PerAxis,
+  given: ConvLayerOptions,
+): Layer {
+  const op = `conv${rank}d`;
+  checkOptions(op, given, [...CONV_OPTIONS, "bias", "activation"]);
+  const { bias = true, activation, ...options } = given;
+  const { groups = 1 } = options;
+  if (bias !== "optional" && typeof bias !== "boolean") {
+    throw new ArgumentError(
+      `Cannot ${op} with bias ${describe(bias)}: it is true, false or "optional"`,
+    );
+  }
+  if (activation !== undefined && !ACTIVATIONS.includes(activation)) {
+    throw new ArgumentError(
+      `Cannot ${op} with activation ${describe(activation)}: it is one of ${
+        ACTIVATIONS.join(", ")
+      }`,
+    );
+  }
+  checkCount(groups, 1, "groups", op);
+  if (inputs % groups !== 0 || outputs % groups !== 0) {
+    throw new ArgumentError(
+      `Cannot ${op} from ${inputs} to ${outputs} channels in ${groups} groups: they do not come ` +
+        "out even",
+    );
+  }
+  const spec: Spec = { rank, outputs, options: { ...options }, activation };
+  const parts = {
+    weight: [outputs, inputs / groups, ...perAxis(kernel, rank, 1, "kernel", op)],
+    ...bias === false ? {} : { bias: { shape: [outputs], optional: bias === "optional" } },
+  };
+  const layer = defineLayer(ledger, name, parts, ({ weight, bias }, own) => {
+    own(weight as AnyTensor);
+    if (bias !== undefined) own(bias as AnyTensor);
+    return callOf(spec, weight!, bias);
+  }, ["weight", "bias"]);
+  specs.set(layer, spec);
+  return layer;
+}
+
+/**
+ * A convolution and the batch norm after it as one convolution, whose weight and bias contain the
+ * norm: computed in float32 when they are loaded. Neither layer can be called any more.
+ *
+ * Throws an ArgumentError for other layers, other numbers of channels, a convolution with an
+ * activation, layers of different files, and weights that are loaded already.
+ *
+ * @example
+ * ```ts
+ * using w = nn.weights({
+ *   "conv.weight": ones([2, 1, 1, 1]),
+ *   "norm.running_mean": tensor([1, 0]),
+ *   "norm.running_var": tensor([4, 1]),
+ * });
+ * const conv = w.conv2d("conv", 2, 1, 1, { bias: false });
+ * const layer = nn.fold(conv, w.batchNorm("norm", 2, { epsilon: 0 }));
+ * w.done();
+ * layer(full([1, 1, 1, 1], 3)).toArray(); // => [[[[1]], [[3]]]]
+ * ```
+ */
+export function fold<L extends ConvLayer>(
+  conv: L,
+  norm: BatchNormLayer,
+  options: { readonly activation?: Activation | undefined } = {},
+): L {
+  checkOptions("fold", options, ["activation"]);
+  const { activation } = options;
+  if (activation !== undefined && !ACTIVATIONS.includes(activation)) {
+    throw new ArgumentError(
+      `Cannot fold with activation ${describe(activation)}: it is one of ${ACTIVATIONS.join(", ")}`,
+    );
+  }
+  const spec = specs.get(conv as object), statistics = batchNormOf(norm as object);
+  if (spec === undefined || statistics === undefined) {
+    throw new ArgumentError("Cannot fold: it takes a convolution layer and a batch norm of a file");
+  }
+  if (spec.activation !== undefined) {
+    throw new ArgumentError(
+      `Cannot fold a convolution with activation ${
+        describe(spec.activation)
+      }: the norm comes after it`,
+    );
+  }
+  if (spec.outputs !== statistics.channels) {
+    throw new ArgumentError(
+      `Cannot fold a norm of ${statistics.channels} channels into a convolution that gives ` +
+        `${spec.outputs}`,
+    );
+  }
+  const folded: Spec = { ...spec, activation };
+  const layer = mergeLayers("fold", [conv, norm], (tensors, own) => {
+    const part = (name: string): Operand => tensors[name] as Operand;
+    const [weight, moved] = [part("0.weight"), part("0.bias")];
+    const [scale, shift] = foldStatistics(
+      part("1.weight"),
+      part("1.bias"),
+      part("1.running_mean"),
+      part("1.running_var"),
+      statistics.epsilon,
+    );
+    const { storage: { info }, layout: { shape } } = weight;
+    const each = applyView(VIEWS.reshape, scale, "reshape", [-1, ...shape.slice(1).map(() => 1)]);
+    const scaled = cast(apply(MAP.mul, weight, each), info.name);
+    const added = isOperand(moved) ? apply(MAP.add, apply(MAP.mul, moved, scale), shift) : shift;
+    return callOf(
+      folded,
+      own(scaled as AnyTensor) as Operand,
+      own(cast(added, info.name) as AnyTensor) as Operand,
+    );
+  }, ["weight", "bias"]);
+  specs.set(layer, folded);
+  return layer as unknown as L;
+}
