@@ -77,6 +77,22 @@ def encoder(w, layers, heads):
     return x
 
 
+def resnet(w):
+    numbers = iter(range(100))
+
+    def conv(x, stride, padding):
+        i = next(numbers)
+        return F.conv2d(x, w[f"w{i}"], w[f"b{i}"], stride, padding)
+
+    x = F.max_pool2d(conv(w["x"], 2, 3).relu_(), 3, 2, 1)
+    for stage in range(4):
+        for block in range(2):
+            shrinks = stage > 0 and block == 0
+            y = conv(conv(x, 2 if shrinks else 1, 1).relu_(), 1, 1)
+            x = y.add_(conv(x, 2, 0) if shrinks else x).relu_()
+    return F.linear(x.mean((2, 3)), w["w"], w["b"])
+
+
 # ---- ONNX Runtime --------------------------------------------------------------------------------
 
 
@@ -152,6 +168,39 @@ def onnx_encoder(w, layers, heads):
     return g.model(w["x"], x)
 
 
+def onnx_conv(w, stride, padding, groups):
+    g = Graph()
+    y = g.add(
+        "Conv",
+        "x",
+        g.hold(w["w"]),
+        g.hold(w["b"]),
+        strides=[stride] * 2,
+        pads=[padding] * 4,
+        group=groups,
+    )
+    return g.model(w["x"], y)
+
+
+def onnx_resnet(w):
+    g, numbers = Graph(), iter(range(100))
+
+    def conv(x, stride, padding):
+        i = next(numbers)
+        sizes = {"strides": [stride] * 2, "pads": [padding] * 4}
+        return g.add("Conv", x, g.hold(w[f"w{i}"]), g.hold(w[f"b{i}"]), **sizes)
+
+    x = g.add("Relu", conv("x", 2, 3))
+    x = g.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    for stage in range(4):
+        for block in range(2):
+            shrinks = stage > 0 and block == 0
+            y = conv(g.add("Relu", conv(x, 2 if shrinks else 1, 1)), 1, 1)
+            x = g.add("Relu", g.add("Add", y, conv(x, 2, 0) if shrinks else x))
+    x = g.add("Flatten", g.add("GlobalAveragePool", x))
+    return g.model(w["x"], g.add("Gemm", x, g.hold(w["w"]), g.hold(w["b"]), transB=1))
+
+
 def session_of(model, x):
     """The faster way to run a session: its input and its output are bound beforehand."""
     options = onnxruntime.SessionOptions()
@@ -182,7 +231,13 @@ class Row:
         if out is not None:
             arrays["o"] = np.zeros(out["shape"], out["dtype"])
         if PEER == "ONNX Runtime":
-            names = {"linear": onnx_linear, "perceptron": onnx_perceptron, "encoder": onnx_encoder}
+            names = {
+                "linear": onnx_linear,
+                "perceptron": onnx_perceptron,
+                "encoder": onnx_encoder,
+                "conv": onnx_conv,
+                "resnet": onnx_resnet,
+            }
             model = eval(statement, {**names, "inputs": arrays})
             session, binding = session_of(model, arrays["x"])
             self.names = {"run": session.run_with_iobinding, "binding": binding}
@@ -193,7 +248,7 @@ class Row:
             self.names = {"np": np, "softmax": softmax, "small": small}
         else:
             arrays = {name: torch.from_numpy(x).clone() for name, x in arrays.items()}
-            self.names = {"torch": torch, "F": F, "small": small, "encoder": encoder}
+            self.names = {"torch": torch, "F": F, "small": small, "encoder": encoder, "resnet": resnet}
         self.names.update(arrays, inputs=arrays)
         self.statement = statement
         if PEER == "torch.compile":

@@ -8,6 +8,7 @@
  * @module
  */
 import * as rm from "../../mod.ts";
+import { VISION } from "./vision.ts";
 
 /** An input: uniform numbers from `low` to `high`, equal in all languages. */
 export interface Input {
@@ -26,7 +27,10 @@ export type AnyTensor = rm.Tensor<rm.DType>;
 export type Tensors = Readonly<Record<string, AnyTensor>>;
 
 /** The groups, in the order of the tables. */
-export const GROUPS = ["chains", "linear", "MLP", "encoder", "small ops"] as const;
+export const GROUPS = [
+  ...["chains", "linear", "MLP", "encoder"] as const,
+  ...["conv", "ResNet-18", "small ops"] as const,
+] as const;
 
 /** The libraries in Python that rows are compared with, in the order of the tables. */
 export const PEERS = ["NumPy", "PyTorch", "torch.compile", "ONNX Runtime"] as const;
@@ -365,5 +369,6 @@ export const ROWS: readonly Row[] = [
   encoderRow(1, 16),
   encoderRow(1, 128),
   encoderRow(8, 128),
+  ...VISION,
   smallRow,
 ];

@@ -5,8 +5,8 @@
  * @module
  */
 import { Tokenizer } from "@huggingface/tokenizers";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 import { fromBuffer, type Tensor, tensor } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
@@ -23,22 +23,42 @@ export interface ModelFiles {
   /** 1_Pooling/config.json of sentence-transformers. */
   readonly pooling?: Json;
   /** A path, or the bytes of a safetensors file. */
-  readonly weights: string | Uint8Array;
+  readonly weights: string | URL | Uint8Array;
 }
 
-/** The files in the folder of a model; throws an Error that names the one that is missing. */
-export function readFolder(folder: string): ModelFiles {
+/**
+ * The text of a file in a folder; undefined if there is none. In an executable the name may end in
+ * `.data`, as Bun makes modules of files whose names end in `.json`.
+ */
+export function readText(name: string, folder: URL): string | undefined {
+  for (const own of [name, `${name}.data`]) {
+    try {
+      return readFileSync(new URL(own, folder), "utf8");
+    } catch (error) {
+      if ((error as { code?: string }).code !== "ENOENT") throw error;
+    }
+  }
+  return undefined;
+}
+
+/**
+ * The files in the folder of a model; throws an Error that names the one that is missing. A URL can
+ * be that of a folder inside an executable, whose weights are in one file.
+ */
+export function readFolder(folder: string | URL): ModelFiles {
+  const base = typeof folder === "string" ? pathToFileURL(`${folder}/`) : folder;
   const read = (name: string, optional = false): Json => {
-    const path = join(folder, name);
-    if (optional && !existsSync(path)) return undefined;
-    return JSON.parse(readFileSync(path, "utf8"));
+    const text = readText(name, base);
+    if (text !== undefined) return JSON.parse(text);
+    if (!optional) throw new Error(`there is no ${name} in ${folder}`);
+    return undefined;
   };
   return {
     config: read("config.json"),
     tokenizer: read("tokenizer.json"),
     tokenizerConfig: read("tokenizer_config.json", true) ?? {},
     pooling: read("1_Pooling/config.json", true),
-    weights: folder,
+    weights: typeof folder === "string" ? folder : new URL("model.safetensors", base),
   };
 }
 

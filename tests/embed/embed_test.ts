@@ -7,7 +7,7 @@
  */
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -129,6 +129,40 @@ test("the command prints vectors and ranks lines", async () => {
   assertEquals([lines.length, lines[0]], [2, "1.000  the cat"]);
   assertStringIncludes(command("--help").stdout, "usage");
   assertEquals([command().status, command(folder).status], [2, 2]);
+});
+
+const withoutDenort = "Deno" in globalThis && process.env.DENORT_BIN === undefined;
+const whyNot = withoutDenort ? " (skipped: deno compile needs DENORT_BIN here)" : "";
+
+test(`an executable has the model inside, and needs no other file${whyNot}`, {
+  skip: withoutDenort,
+}, () => {
+  const names = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"];
+  const out = join(folder, process.platform === "win32" ? "embed.exe" : "embed");
+  const script = fileURLToPath(new URL("../../scripts/release/executable.ts", import.meta.url));
+  const made = spawnSync(process.execPath, [
+    ...("Deno" in globalThis ? ["run", "-A", script, MAIN, "--runtime=deno"] : [script, MAIN]),
+    ...names.map((name) =>
+      `--include=${join(folder, name)}=model/${name.replace(/json$/, "json.data")}`
+    ),
+    `--out=${out}`,
+  ], { encoding: "utf8", cwd: fileURLToPath(new URL("../../", import.meta.url)) });
+  assertEquals([made.status, made.stdout.trim()], [0, out], made.stderr);
+  const elsewhere = mkdtempSync(join(tmpdir(), "rowmajor-embed-out-"));
+  try {
+    const moved = join(elsewhere, "run");
+    copyFileSync(out, moved);
+    const { status, stdout, stderr } = spawnSync(moved, ["--json", "the cat"], {
+      encoding: "utf8",
+      cwd: elsewhere,
+    });
+    assertEquals([status, stderr], [0, ""]);
+    const expected = command(folder, "--json", "the cat");
+    const [one, other] = [stdout, expected.stdout].map((text) => JSON.parse(text)[0]);
+    assert(cosine(one, other) > 1 - 1e-6);
+  } finally {
+    rmSync(elsewhere, { recursive: true });
+  }
 });
 
 const minilm = modelFolder("minilm");
