@@ -265,7 +265,7 @@ export const AVG_POOL: Op = poolOp("avgPool", "f", (given, attributes, shape) =>
   const { divisor } = attributes;
   const [first, regions] = axesOf(x, attributes);
   const whole = onlyWindow(x, first, regions);
-  const elements = regions.reduce((product, [{ size }]) => product * size, 1);
+  const elements = regions.reduce((product, [region]) => product * region!.size, 1);
   const count = divisor ?? regions.reduce((product, [region]) => product * region!.count, 1);
   if (whole !== null && elements === count) {
     const axes = regions.map((_, i) => first + i);
