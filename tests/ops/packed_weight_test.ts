@@ -472,5 +472,6 @@ it("a weight that is packed again takes the memory of the one before", () => {
   for (let i = 0; i < 3; i++) packAgain();
   const { bytes } = memory();
   for (let i = 0; i < 50; i++) packAgain();
-  assertEquals(memory().bytes, bytes);
+  // What other tests have left may be collected meanwhile.
+  assert(memory().bytes <= bytes);
 });
