@@ -1,5 +1,5 @@
 /**
- * Says where in a WAV file somebody speaks, by Silero VAD.
+ * Finds speech in a WAV file with Silero VAD.
  *
  *     deno task models silero
  *     bun examples/vad/main.ts models/silero/silero_vad_16k.safetensors FILE.wav
@@ -47,7 +47,7 @@ else if (weights === undefined || file === undefined || !(threshold >= 0 && thre
     const found = spans(probabilities, threshold, STEP);
     if (values.json) {
       console.log(JSON.stringify({ spans: found, probabilities: [...probabilities] }));
-    } else if (found.length === 0) console.log("nobody speaks");
+    } else if (found.length === 0) console.log("no speech");
     else {for (const [begin, end] of found) {
         console.log(`${begin.toFixed(2)} s to ${end.toFixed(2)} s`);
       }}

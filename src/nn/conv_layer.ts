@@ -8,16 +8,16 @@ import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
-import { ACTIVATIONS } from "../core/packed_weight.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
-import type { Activation } from "../tensor/products/linear.ts";
+import { type Activation, checkActivation } from "../tensor/products/linear.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { convolve } from "./conv.ts";
-import { type BatchNormLayer, batchNormOf, foldStatistics } from "./layers.ts";
+import { type BatchNormLayer, batchNormOf, wide } from "./layers.ts";
+import { foldStatistics } from "./parts/channel_norm.ts";
 import { defineLayer, type Layer, mergeLayers } from "./weights/layer.ts";
 import type { Ledger } from "./weights/ledger.ts";
 import { checkCount, CONV_OPTIONS, type ConvOptions, type PerAxis, perAxis } from "./windows.ts";
@@ -34,15 +34,15 @@ export interface ConvLayerOptions extends ConvOptions {
 export interface ConvLayer<R extends 1 | 2 | 3 = 1 | 2 | 3, D extends DType = t.PackedDType>
   extends Layer {
   /** The convolution, plus bias, through the activation. Throws as {@link conv2d} does. */
-  <X extends AnyTensor>(x: X): Tensor<X["dtype"], Space<R>, X["device"]>;
+  <X extends AnyTensor>(x: X): Tensor<X["dtype"], SpatialShape<R>, X["device"]>;
   /** The weight [O, I / groups, …]. */
-  readonly weight: Tensor<D, Space<R>, t.Device>;
+  readonly weight: Tensor<D, SpatialShape<R>, t.Device>;
   /** The bias [O], if there is one. */
   readonly bias: Tensor<D, [number], t.Device> | undefined;
 }
 
 /** The shape of images with `R` axes of space. */
-export type Space<R extends number> = [
+export type SpatialShape<R extends number> = [
   [number, number, number],
   [number, number, number, number],
   [number, number, number, number, number],
@@ -83,13 +83,7 @@ export function convLayer(
       `Cannot ${op} with bias ${describe(bias)}: it is true, false or "optional"`,
     );
   }
-  if (activation !== undefined && !ACTIVATIONS.includes(activation)) {
-    throw new ArgumentError(
-      `Cannot ${op} with activation ${describe(activation)}: it is one of ${
-        ACTIVATIONS.join(", ")
-      }`,
-    );
-  }
+  checkActivation(activation, op);
   checkCount(groups, 1, "groups", op);
   if (inputs % groups !== 0 || outputs % groups !== 0) {
     throw new ArgumentError(
@@ -138,11 +132,7 @@ export function fold<L extends ConvLayer>(
 ): L {
   checkOptions("fold", options, ["activation"]);
   const { activation } = options;
-  if (activation !== undefined && !ACTIVATIONS.includes(activation)) {
-    throw new ArgumentError(
-      `Cannot fold with activation ${describe(activation)}: it is one of ${ACTIVATIONS.join(", ")}`,
-    );
-  }
+  checkActivation(activation, "fold");
   const spec = specs.get(conv as object), statistics = batchNormOf(norm as object);
   if (spec === undefined || statistics === undefined) {
     throw new ArgumentError("Cannot fold: it takes a convolution layer and a batch norm of a file");
@@ -164,13 +154,9 @@ export function fold<L extends ConvLayer>(
   const layer = mergeLayers("fold", [conv, norm], (tensors, own) => {
     const part = (name: string): Operand => tensors[name] as Operand;
     const [weight, moved] = [part("0.weight"), part("0.bias")];
-    const [scale, shift] = foldStatistics(
-      part("1.weight"),
-      part("1.bias"),
-      part("1.running_mean"),
-      part("1.running_var"),
-      statistics.epsilon,
-    );
+    const [factor, normBias, mean, variance] = ["weight", "bias", "running_mean", "running_var"]
+      .map((name) => wide(part(`1.${name}`)));
+    const [scale, shift] = foldStatistics(factor, normBias, mean!, variance!, statistics.epsilon);
     const { storage: { info }, layout: { shape } } = weight;
     const each = applyView(VIEWS.reshape, scale, "reshape", [-1, ...shape.slice(1).map(() => 1)]);
     const scaled = cast(apply(MAP.mul, weight, each), info.name);

@@ -26,7 +26,8 @@ function withoutWrap(indices: Operand, size: number): Operand {
   return apply(MAP.where, apply(MAP.less, wide, 0), apply(MAP.sub, wide, size), wide);
 }
 
-const EMBEDDING: Op = makeOp({
+/** The rows of a weight [V, D] at indices, none of which counts from the end. */
+export const EMBEDDING: Op = makeOp({
   kind: "kernel",
   name: "embedding",
   infer(call) {

@@ -7,18 +7,25 @@ import { checkDType, DTYPE, type DType } from "../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
-import { apply, applyView } from "../core/apply.ts";
+import { apply } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
+import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
-import { take } from "../tensor/index.ts";
 import { normalizeAlong } from "../tensor/softmax_norm.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
+import { EMBEDDING } from "./embedding.ts";
+import { widened } from "./parts/arguments.ts";
+import {
+  affine,
+  type ChannelNormOptions,
+  foldStatistics,
+  normalizeGroups,
+} from "./parts/channel_norm.ts";
 import { defineLayer, type Layer, type Own } from "./weights/layer.ts";
 import { joinName, type Ledger } from "./weights/ledger.ts";
 
@@ -81,11 +88,7 @@ export interface NormLayer<N extends number = number, Op extends string = string
   readonly bias: Tensor<"float32" | "float64", [N], t.Device> | undefined;
 }
 
-/** Options of norms over channels. */
-export interface ChannelNormOptions {
-  /** Added before the square root; 1e-5 by default. */
-  readonly epsilon?: number | undefined;
-}
+export type { ChannelNormOptions };
 
 /** A norm of [B, C, …] over channels. */
 export interface ChannelNormLayer extends Layer {
@@ -117,7 +120,7 @@ export function embeddingLayer(
     const call = (ids: unknown): Operand => {
       const indexes = ownOperand(ids, "embedding");
       return tidy(() => {
-        const taken = take(weight, indexes);
+        const taken = dispatch(EMBEDDING, [indexes, weight]);
         return dtype === undefined ? taken : cast(taken, dtype);
       });
     };
@@ -125,8 +128,8 @@ export function embeddingLayer(
   }, ["weight"]);
 }
 
-/** Norms compute 16-bit floats as float32, so that this changes no result. */
-function wide(x: Operand | undefined): Operand | undefined {
+/** A weight in the dtype of norms, which compute 16-bit floats as float32. */
+export function wide(x: Operand | undefined): Operand | undefined {
   return x === undefined || x.storage.info === DTYPE.float64 ? x : cast(x, "float32");
 }
 
@@ -189,13 +192,9 @@ function channelsOf(op: string, x: Operand, channels: number): void {
   );
 }
 
-/** `x` · `scale` + `shift` for each channel, in the float dtype of `x`. */
-function scaled(x: Operand, scale: Operand, shift: Operand, dtype: DType): Operand {
-  const shape = x.layout.shape.map((n, axis) => axis === 1 ? n : 1);
-  const [factors, shifts] = [scale, shift].map((one) =>
-    applyView(VIEWS.reshape, one, "reshape", shape)
-  ) as [Operand, Operand];
-  return cast(apply(MAP.add, apply(MAP.mul, x, factors), shifts), dtype);
+/** `x` in the dtype of its arithmetic: integers and 16-bit floats are computed in float32. */
+function computed(x: Operand): Operand {
+  return x.storage.info.kind === "f" ? widened(x) : cast(x, "float32");
 }
 
 /** The dtype of float functions of `x`. */
@@ -227,13 +226,9 @@ export function groupNormLayer(
     return Object.assign((given: unknown): Operand => {
       const x = ownOperand(given, "groupNorm");
       channelsOf("groupNorm", x, channels);
-      const { shape } = x.layout;
-      const size = shape.slice(2).reduce((n, m) => n * m, channels / groups);
       return tidy(() => {
-        const rows = applyView(VIEWS.reshape, x, "reshape", [shape[0]!, groups, size]);
-        const normal = normalizeAlong("layerNorm", rows, -1, { epsilon });
-        const back = applyView(VIEWS.reshape, normal, "reshape", [...shape]);
-        return scaled(back, weight, bias, floatOf(x));
+        const normal = normalizeGroups(computed(x), groups, epsilon);
+        return cast(affine(normal, weight, bias), floatOf(x));
       });
     }, { weight, bias });
   }, ["weight", "bias"]);
@@ -244,21 +239,6 @@ const batchNorms = new WeakMap<object, { readonly channels: number; readonly eps
 /** The channels and the epsilon of a batch norm; undefined for other layers. */
 export function batchNormOf(layer: object) {
   return batchNorms.get(layer);
-}
-
-/** Scale and shift of a batch norm: both in float32, or in float64. */
-export function foldStatistics(
-  weight: Operand | undefined,
-  bias: Operand | undefined,
-  mean: Operand,
-  variance: Operand,
-  epsilon: number,
-): [scale: Operand, shift: Operand] {
-  const [w, b, m, v] = [wide(weight), wide(bias), wide(mean)!, wide(variance)!];
-  const inverse = apply(MAP.rsqrt, apply(MAP.add, v, epsilon));
-  const scale = w === undefined ? inverse : apply(MAP.mul, inverse, w);
-  const moved = apply(MAP.neg, apply(MAP.mul, m, scale));
-  return [scale, b === undefined ? moved : apply(MAP.add, moved, b)];
 }
 
 /** A batch norm by its running statistics. */
@@ -286,12 +266,12 @@ export function batchNormLayer(
   ledger.use(joinName(name, "num_batches_tracked"));
   const layer = defineLayer(ledger, name, parts, (tensors, own) => {
     const { weight, bias, running_mean: mean, running_var: variance } = tensors;
-    const folded = foldStatistics(weight, bias, mean!, variance!, epsilon);
+    const folded = foldStatistics(wide(weight), wide(bias), wide(mean)!, wide(variance)!, epsilon);
     const [scale, shift] = ownAll(own, ...folded) as [Operand, Operand];
     const call = (given: unknown): Operand => {
       const x = ownOperand(given, "batchNorm");
       channelsOf("batchNorm", x, channels);
-      return tidy(() => scaled(x, scale, shift, floatOf(x)));
+      return tidy(() => cast(affine(computed(x), scale, shift), floatOf(x)));
     };
     return Object.assign(call, { scale, shift });
   }, ["scale", "shift"]);

@@ -9,13 +9,13 @@ import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
-import { ACTIVATIONS, PACKED_DTYPES } from "../core/packed_weight.ts";
+import { PACKED_DTYPES } from "../core/packed_weight.ts";
 import { applyView } from "../core/apply.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { VIEWS } from "../ops/views.ts";
 import { concat } from "../tensor/join.ts";
-import { type Activation, linear } from "../tensor/products/linear.ts";
+import { type Activation, checkActivation, linear } from "../tensor/products/linear.ts";
 import { type PackedWeight, packWeight } from "../tensor/products/packed_weight.ts";
 import { zeros } from "../tensor/create.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
@@ -158,13 +158,7 @@ export function linearLayer(
       `Cannot linear with bias ${describe(bias)}: it is true, false or "optional"`,
     );
   }
-  if (activation !== undefined && !ACTIVATIONS.includes(activation)) {
-    throw new ArgumentError(
-      `Cannot linear with activation ${describe(activation)}: it is one of ${
-        ACTIVATIONS.join(", ")
-      }`,
-    );
-  }
+  checkActivation(activation, "linear");
   const spec: Spec = { sizes: [outputs, inputs], activation, transposed };
   const parts = {
     weight: transposed ? [inputs, outputs] : [outputs, inputs],

@@ -12,7 +12,7 @@
 export { findModel, type FindModelOptions } from "../io/find_model.ts";
 export { attention, type AttentionOptions } from "./attention.ts";
 export { conv1d, conv2d, conv3d } from "./conv.ts";
-export { type ConvLayer, type ConvLayerOptions, fold, type Space } from "./conv_layer.ts";
+export { type ConvLayer, type ConvLayerOptions, fold, type SpatialShape } from "./conv_layer.ts";
 export {
   convTranspose1d,
   convTranspose2d,

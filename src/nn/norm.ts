@@ -14,7 +14,6 @@ import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
-import { normalizeAlong } from "../tensor/softmax_norm.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import {
@@ -26,8 +25,13 @@ import {
   floatsBeside,
   widened,
 } from "./parts/arguments.ts";
-import { AFFINE, expression } from "./parts/expression.ts";
-import type { ChannelNormOptions } from "./layers.ts";
+import {
+  affine,
+  type ChannelNormOptions,
+  foldStatistics,
+  normalizeGroups,
+} from "./parts/channel_norm.ts";
+import { expression } from "./parts/expression.ts";
 import { AVG_POOL } from "./parts/pool_op.ts";
 import { checkCount } from "./windows.ts";
 
@@ -56,16 +60,6 @@ function perChannel(name: string, what: string, x: Operand, given: unknown): Ope
   const own = floatsBeside(x, given, name);
   checkVector(name, what, own, channelsOf(name, x));
   return cast(own, rowDType(x.storage.info).name);
-}
-
-/** x · scale + shift, each for channels. */
-function affine(x: Operand, scale: Operand | undefined, shift: Operand | undefined): Operand {
-  const ones = x.layout.shape.slice(2).fill(1);
-  const aligned = (vector: Operand): Operand =>
-    applyView(VIEWS.reshape, vector, "reshape", [...vector.layout.shape, ...ones]);
-  if (scale === undefined) return shift === undefined ? x : apply(MAP.add, x, aligned(shift));
-  if (shift === undefined) return apply(MAP.mul, x, aligned(scale));
-  return applyInto(AFFINE, "affine", x, aligned(scale), aligned(shift), undefined);
 }
 
 /**
@@ -98,10 +92,7 @@ export function batchNorm<X extends AnyTensor>(
     const square = perChannel(name, "variance", own, floats(variance, name))!;
     const weight = perChannel(name, "weight", own, options.weight);
     const bias = perChannel(name, "bias", own, options.bias);
-    let scale = apply(MAP.rsqrt, apply(MAP.add, square, epsilon));
-    if (weight !== undefined) scale = apply(MAP.mul, scale, weight);
-    const moved = apply(MAP.mul, center, scale);
-    const shift = bias === undefined ? apply(MAP.neg, moved) : apply(MAP.sub, bias, moved);
+    const [scale, shift] = foldStatistics(weight, bias, center, square, epsilon);
     return cast(affine(widened(own), scale, shift), own.storage.info.name);
   }) as never;
 }
@@ -133,10 +124,7 @@ function overGroups(
     const epsilon = checkNumber(name, "epsilon", options.epsilon ?? 1e-5, 0);
     const weight = perChannel(name, "weight", own, options.weight);
     const bias = perChannel(name, "bias", own, options.bias);
-    const rest = shape.slice(2).reduce((size, n) => size * n, parts === 0 ? 0 : channels / parts);
-    const rows = applyView(VIEWS.reshape, widened(own), "reshape", [shape[0]!, parts, rest]);
-    const normal = normalizeAlong("layerNorm", rows, -1, { epsilon });
-    const whole = applyView(VIEWS.reshape, normal, "reshape", shape);
+    const whole = normalizeGroups(widened(own), parts, epsilon);
     return cast(affine(whole, weight, bias), own.storage.info.name);
   }) as never;
 }

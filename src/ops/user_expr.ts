@@ -5,6 +5,8 @@
  * @module
  */
 import { type Expr, parseExpr, printExpr } from "./expr.ts";
+import { inferMap } from "./infer.ts";
+import { makeOp, type MapOp } from "./op.ts";
 
 /** A function of expressions. */
 interface ExprFunction {
@@ -63,6 +65,30 @@ export interface UserExpr {
   readonly gives: "number" | "bool";
   /** The names of its parameters in {@link text}. */
   readonly parameters: readonly string[];
+}
+
+/** The op of an expression in the primitives of backends; integers are computed in float32. */
+export function expressionOp(
+  { name, text, arity, gives, parameters }: UserExpr & { readonly name: string },
+): MapOp {
+  return makeOp({
+    kind: "map",
+    name,
+    infer: inferMap,
+    arity,
+    dtypes: gives === "bool" ? "f" : "iuf",
+    result: gives === "bool" ? "bool" : "float",
+    expr: text,
+    int: undefined,
+    bool: undefined,
+    numpy: "",
+    // Only kernels in C use it, which have their own precision: the bound of most functions.
+    ulp: 4,
+    domain: [-8, 8],
+    condition: false,
+    compares: false,
+    parameters,
+  });
 }
 
 /**

@@ -16,9 +16,9 @@ import { wrap } from "../core/handles.ts";
 import { asUserArray } from "../memory/element.ts";
 import type { Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
-import { checkDevice, checkOperand, checkOptions, inferMap } from "../ops/infer.ts";
-import { Call, type Input, makeOp, type MapOp, type Op, OPS, type OutputSpec } from "../ops/op.ts";
-import { checkUserExpr, EXPR_FUNCTIONS, type UserExpr } from "../ops/user_expr.ts";
+import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
+import { Call, type Input, makeOp, type Op, OPS, type OutputSpec } from "../ops/op.ts";
+import { checkUserExpr, EXPR_FUNCTIONS, expressionOp, type UserExpr } from "../ops/user_expr.ts";
 import type * as t from "../types/mod.ts";
 import type { AnyTensor, Tensor, TensorOrScalar } from "./tensor.ts";
 
@@ -175,25 +175,8 @@ function elementwise(
     if (!(error instanceof SyntaxError)) throw error;
     throw new OpError(`Cannot defineOp ${name} by ${describe(expr)}: ${error.message}`);
   }
-  const { arity, gives, text } = checked;
-  const op: MapOp = makeOp({
-    kind: "map",
-    name,
-    infer: inferMap,
-    arity,
-    dtypes: gives === "bool" ? "f" : "iuf",
-    result: gives === "bool" ? "bool" : "float",
-    expr: text,
-    int: undefined,
-    bool: undefined,
-    numpy: "",
-    // Only kernels in C use it, which have their own precision: the bound of most functions.
-    ulp: 4,
-    domain: [-8, 8],
-    condition: false,
-    compares: false,
-    parameters: checked.parameters,
-  });
+  const { arity } = checked;
+  const op = expressionOp({ name, ...checked });
   const options = ["out", "broadcast", ...parameters];
   return ((...args: unknown[]) => {
     if (args.length < arity || args.length > arity + 1) {

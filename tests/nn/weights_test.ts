@@ -306,7 +306,12 @@ describe("layers", () => {
     assertRefused(() => n(ones([2, 3]), { add: ones([3]) }), ShapeError, ["layerNorm", "[3]"]);
     assertRefused(() => b(bad), ShapeError, ["batchNorm", "[2, 5]", "[B, 3"], bad);
     assertRefused(() => g(ones([3])), ShapeError, ["groupNorm", "[3]"]);
-    assertRefused(() => e(tensor([4], { dtype: "int32" })), IndexError, ["take"]);
+    for (const id of [4, -1]) {
+      assertRefused(() => e(tensor([id], { dtype: "int32" })), IndexError, [
+        "embedding",
+        String(id),
+      ]);
+    }
     assertThrows(() => a(ones([1, 3]), loose({ out: 1 })), TypeError, "out");
     assertThrows(() => n(ones([1, 3]), loose({ residual: 1 })), TypeError, "residual");
   });

@@ -85,14 +85,6 @@ static inline ptrdiff_t keys_seen(const attention_context *ctx, ptrdiff_t row) {
   return seen < 0 ? 0 : seen;
 }
 
-/* A workspace of the call for one task: at most `slots` tasks run at once. Each thread usually finds
- * the slot of its last task free. */
-static inline int take_slot(const attention_context *ctx) {
-  int slot = 0;
-  while (atomic_flag_test_and_set(&ctx->slot_taken[slot])) slot = (slot + 1) % ctx->slots;
-  return slot;
-}
-
 /* Takes memory for `count` floats from a workspace. */
 static inline float *take_floats(char **workspace, ptrdiff_t count) {
   float *taken = (float *)*workspace;

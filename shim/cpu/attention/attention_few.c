@@ -200,7 +200,7 @@ static float exponentials_of(float *scores, ptrdiff_t count, float *max, float *
 
 void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index) {
   const attention_context *ctx = context;
-  const int slot = take_slot(ctx);
+  const int slot = take_slot(ctx->slot_taken, ctx->slots);
   char *workspace = ctx->workspace + slot * ctx->workspace_bytes;
   few_memory memory = few_memory_of(ctx, &workspace);
   const ptrdiff_t problem = index / ctx->parts, first = index % ctx->parts * ctx->part_keys;

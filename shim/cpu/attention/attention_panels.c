@@ -219,7 +219,7 @@ static panel panel_at(ptrdiff_t problem, ptrdiff_t first, ptrdiff_t in_task, ptr
 
 void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
   const attention_context *ctx = context;
-  const int slot = take_slot(ctx);
+  const int slot = take_slot(ctx->slot_taken, ctx->slots);
   char *workspace = ctx->workspace + slot * ctx->workspace_bytes;
   panel_memory memory = panel_memory_of(ctx, &workspace);
   const ptrdiff_t problem = index / ctx->row_tasks, first = index % ctx->row_tasks * ctx->task_rows;

@@ -76,7 +76,7 @@ static void multiply_panel(const conv_context *ctx, const float *w, ptrdiff_t ro
 
 static void block_task(void *context, ptrdiff_t index) {
   conv_context *ctx = context;
-  const int slot = take_slot(ctx);
+  const int slot = take_slot(ctx->slot_taken, ctx->slots);
   float *panels = (float *)(ctx->workspace + slot * ctx->workspace_bytes);
   float *stage = panels + ctx->panels_bytes / (ptrdiff_t)sizeof *panels;
   const ptrdiff_t depths = ctx->axes[DEPTH_AXIS].out;
@@ -198,7 +198,13 @@ int32_t RM_FOR_ISA(conv)(const rm_call *call) {
   ctx.pixels = y->out * x->out;
   if (ctx.images < 1 || ctx.groups < 1 || ctx.rows < 1 || ctx.all_pixels < 1) return RM_OK;
   if (ctx.sums < 1) return RM_UNSUPPORTED;
-  ctx.activation = activation_kernel(activation);
+  map_op activation_function;
+  if (activation != RM_ACTIVATION_NONE) {
+    const int opcode = activation_op(activation);
+    const int32_t status = RM_FOR_ISA(find_map_op)(&activation_function, opcode, RM_FLOAT32, NULL);
+    if (status != RM_OK) return status;
+    ctx.activation = &activation_function;
+  }
   ctx.pointwise = !strided && ctx.axes[DEPTH_AXIS].in == 1;
   ctx.phases = x->stride;
   ctx.phase_length = x->out - 1 + (x->kernel - 1) * x->dilation / x->stride + 1;

@@ -9,7 +9,6 @@
 #ifndef ROWMAJOR_CONV_CONTEXT_H
 #define ROWMAJOR_CONV_CONTEXT_H
 
-#include <string.h>
 #include "gemm_vectors.h"
 #include "map_context.h"
 
@@ -32,7 +31,8 @@ typedef struct {
   ptrdiff_t sums, pixels, all_pixels;
   const float *x, *w, *bias, *add;
   float *out;
-  map_function activation;
+  /* Null for none. */
+  const map_op *activation;
   /* Whether an output pixel meets one element of each channel, its own. */
   bool pointwise;
 
@@ -104,25 +104,12 @@ static inline void finish_sums(const conv_context *ctx, ptrdiff_t channel, ptrdi
   } else if (ctx->bias != NULL) {
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += bias;
   }
-  if (ctx->activation == NULL) return;
-  const ptrdiff_t whole = count & -VECTOR, rest = count - whole;
-  ctx->activation(whole, to, to, NULL, NULL, NULL);
-  if (rest == 0) return;
-  /* Some kernels take whole vectors only. */
-  float last[VECTOR] = {0};
-  memcpy(last, to + whole, (size_t)rest * sizeof *last);
-  ctx->activation(VECTOR, last, last, NULL, NULL, NULL);
-  memcpy(to + whole, last, (size_t)rest * sizeof *last);
+  if (ctx->activation != NULL) {
+    run_function(ctx->activation, count, (char *)to, (const char *)to, NULL, NULL);
+  }
 }
 
 /* A task of a convolution with one input channel in each group. */
 void RM_FOR_ISA(conv_depthwise)(void *context, ptrdiff_t index);
-
-/* A free workspace of a task; at most `slots` tasks run at once. */
-static inline int take_slot(conv_context *ctx) {
-  int slot = 0;
-  while (atomic_flag_test_and_set(&ctx->slot_taken[slot])) slot = (slot + 1) % ctx->slots;
-  return slot;
-}
 
 #endif

@@ -46,7 +46,7 @@ static void sum_row(const float *from, const ptrdiff_t *offsets, const float *w,
 
 void RM_FOR_ISA(conv_depthwise)(void *context, ptrdiff_t index) {
   conv_context *ctx = context;
-  const int slot = take_slot(ctx);
+  const int slot = take_slot(ctx->slot_taken, ctx->slots);
   const conv_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
   const ptrdiff_t block = index % ctx->row_blocks, plane = index / ctx->row_blocks;
   const ptrdiff_t depth = plane % z->out, group = plane / z->out % ctx->groups;

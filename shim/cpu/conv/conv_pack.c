@@ -12,14 +12,12 @@
 /* Copies every second element. The last one may be the last of x. */
 static void copy_even(float *to, const float *from, ptrdiff_t count) {
   ptrdiff_t q = 0;
-#if defined(__clang__)
   for (; q + LANES < count; q += LANES) {
     const v_f32 low = *(const v_f32 *)(from + 2 * q), high = *(const v_f32 *)(from + 2 * q + LANES);
     v_f32 even;
     even.lo = low.even, even.hi = high.even;
     *(v_f32 *)(to + q) = even;
   }
-#endif
   RM_ROLLED for (; q < count; q++) to[q] = from[2 * q];
 }
 

@@ -267,11 +267,7 @@ static void block_task(void *context, ptrdiff_t index) {
   const ptrdiff_t bytes = ctx->packed_b_bytes + ctx->packed_a_bytes + ctx->sums_bytes;
   const ptrdiff_t blocks = ctx->row_blocks * ctx->column_blocks;
   const ptrdiff_t end = rm_min(ctx->batch * blocks, (index + 1) * ctx->per_task);
-  /* At most `slots` tasks run at once. Each thread usually finds the slot of its last task free. */
-  int slot = 0;
-  while (ctx->workspace != NULL && atomic_flag_test_and_set(&ctx->slot_taken[slot])) {
-    slot = (slot + 1) % ctx->slots;
-  }
+  const int slot = ctx->workspace == NULL ? 0 : take_slot(ctx->slot_taken, ctx->slots);
   char *workspace = ctx->workspace == NULL ? small : ctx->workspace + slot * bytes;
   for (ptrdiff_t i = index * ctx->per_task; i < end; i++) {
     if (blocks == 1) {

@@ -170,6 +170,14 @@ typedef struct {
 gemm_workspace *RM_FOR_ISA(workspace_alloc)(size_t size, int slots);
 void RM_FOR_ISA(workspace_free)(gemm_workspace *used);
 
+/* The part of a workspace for one task: at most `slots` tasks run at once. Each thread usually finds
+ * the slot of its last task free. */
+static inline int take_slot(atomic_flag *taken, int slots) {
+  int slot = 0;
+  while (atomic_flag_test_and_set(&taken[slot])) slot = (slot + 1) % slots;
+  return slot;
+}
+
 /* ---- special products ------------------------------------------------------------------------ */
 
 /* Multiplies small matrices, or tall ones by small ones, in place. Returns false if it does not

@@ -279,7 +279,9 @@ int32_t RM_FOR_ISA(linear_packed)(const rm_call *call) {
     ctx.add = element_at(call->buffers[add], (ptrdiff_t)numbers[ADD_OFFSET], bytes);
     ctx.add_stride = (ptrdiff_t)numbers[ADD_STRIDE];
   }
-  ctx.activation = activation_kernel(activation);
+  if (activation != RM_ACTIVATION_NONE) {
+    ctx.activation = RM_FOR_ISA(map_kernel)(activation_op(activation), RM_FLOAT32);
+  }
   gemm_workspace *workspace = NULL;
   const bool has_conflicts = ctx.rows > L1_WAYS && TILE_ROWS > L1_WAYS &&
                              ctx.x_source_stride * bytes % L1_WAY_BYTES == 0;

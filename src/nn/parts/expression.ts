@@ -6,8 +6,8 @@
  *
  * @module
  */
-import { inferMap } from "../../ops/infer.ts";
-import { makeOp, type MapOp } from "../../ops/op.ts";
+import type { MapOp } from "../../ops/op.ts";
+import { expressionOp } from "../../ops/user_expr.ts";
 
 /**
  * The op of an expression of `operands` operands, with its `parameters`; integers are computed in
@@ -19,24 +19,7 @@ export function expression(
   parameters: readonly string[] = [],
 ): MapOp {
   const arity = /\bz\b/.test(expr) ? 3 : /\by\b/.test(expr) ? 2 : 1;
-  return makeOp<MapOp>({
-    kind: "map",
-    name: `nn_${name}`,
-    infer: inferMap,
-    arity,
-    dtypes: "iuf",
-    result: "float",
-    expr,
-    int: undefined,
-    bool: undefined,
-    numpy: "",
-    // Only kernels in C use it, which have their own precision: the bound of most functions.
-    ulp: 4,
-    domain: [-8, 8],
-    condition: false,
-    compares: false,
-    parameters,
-  });
+  return expressionOp({ name: `nn_${name}`, arity, text: expr, gives: "number", parameters });
 }
 
 /** A product and a sum. */

@@ -83,6 +83,16 @@ function linearShape(call: Call, p: Layout, q: Layout): number[] {
   return shape;
 }
 
+/** Throws an ArgumentError for what is no activation. */
+export function checkActivation(activation: unknown, name: string): void {
+  if (activation === undefined || ACTIVATIONS.includes(activation as Activation)) return;
+  throw new ArgumentError(
+    `Cannot ${name} with activation ${describe(activation)}: it is one of ${
+      ACTIVATIONS.join(", ")
+    }`,
+  );
+}
+
 // ---- plain weights -----------------------------------------------------------------------------
 
 /**
@@ -211,13 +221,7 @@ export function linear(
 ): Operand {
   checkOptions("linear", options, LINEAR_OPTIONS);
   const { activation, add, out } = options;
-  if (activation !== undefined && !ACTIVATIONS.includes(activation)) {
-    throw new ArgumentError(
-      `Cannot linear with activation ${describe(activation)}: it is one of ${
-        ACTIVATIONS.join(", ")
-      }`,
-    );
-  }
+  checkActivation(activation, "linear");
   if (!(weight instanceof PackedWeight)) {
     const inputs = add === undefined ? [x, weight, bias] : [x, weight, bias, add];
     const attributes = activation === undefined ? undefined : { activation };
