@@ -1,18 +1,22 @@
 /**
  * Times rowmajor on a CUDA device next to PyTorch on the same device, in one run.
  *
- *     gpu.ts [--out=folder] [--scale=N] [--filter=text] [--no-torch] [--rounds=N]
+ *     gpu.ts [--out=folder] [--scale=N] [--filter=text] [--no-torch] [--rounds=N] [--resume]
  *
  * Events of the device measure times, around enough calls to fill some milliseconds; inputs rotate,
  * so that none is still in the second-level cache. The two libraries take turns too, and figures
- * are medians over the rounds. The run starts with the two ceilings for all other figures: a copy
- * from device to device, and PyTorch's matrix product. Each row is one JSON line in
+ * are medians over the rounds. The run starts with the ceiling for most other figures: a copy from
+ * device to device, of whose rate the others print their part. Each row is one JSON line in
  * `folder`/bench.jsonl, written as soon as it is known.
+ *
+ * The run ends at the first row that fails, since no device works after a fatal error, with exit
+ * status 3. `--resume` skips rows that are in the file already, those that began but did not end
+ * too: scripts/gpu/verify.sh goes on that way.
  *
  * @module
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { appendFileSync, mkdirSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { createInterface } from "node:readline";
@@ -21,6 +25,7 @@ import { parseArgs } from "node:util";
 import * as rm from "../mod.ts";
 import { findCuda } from "../src/backend/cuda.ts";
 import { CUDA_CONTROL, CUDA_MEMORY } from "../src/backend/ffi/abi.ts";
+import { lastError } from "../src/backend/ffi/text.ts";
 import { type GpuRow, gpuWork } from "./gpu_work.ts";
 import { median } from "./report.ts";
 import type { Input, Tensors } from "./work.ts";
@@ -32,6 +37,7 @@ const { values } = parseArgs({
     filter: { type: "string", default: "" },
     "no-torch": { type: "boolean" },
     rounds: { type: "string", default: "7" },
+    resume: { type: "boolean" },
   },
 });
 const { out, filter } = values;
@@ -49,7 +55,7 @@ if ("reason" in found) {
 const { shim } = found;
 
 function control(what: number, numbers: Float64Array): void {
-  if (shim.rm_cuda_control(what, 0, numbers) !== 0) throw new Error("rm_cuda_control failed");
+  if (shim.rm_cuda_control(what, 0, numbers) !== 0) throw new Error(lastError(shim));
 }
 
 /** Milliseconds of the device between two events around `run`. */
@@ -201,13 +207,29 @@ async function timeRow(row: GpuRow, torch: Torch | undefined): Promise<Figure> {
   return { ...figure, torchUs: median(others!), ratio: median(ratios), ...target };
 }
 
+const file = out === undefined ? undefined : join(out, "bench.jsonl");
+
 function save(line: object): void {
-  if (out === undefined) return;
-  mkdirSync(out, { recursive: true });
-  appendFileSync(join(out, "bench.jsonl"), JSON.stringify(line) + "\n");
+  if (file === undefined) return;
+  mkdirSync(out!, { recursive: true });
+  appendFileSync(file, JSON.stringify(line) + "\n");
+}
+
+/** Rows of the last run in the file that have begun, and the rate of the copy in it. */
+const begun = new Set<string>();
+let ceiling: number | undefined;
+if (values.resume && file !== undefined && existsSync(file)) {
+  for (const line of readFileSync(file, "utf8").trim().split("\n")) {
+    const { libraries, resumed, begin, group, rate } = JSON.parse(line);
+    if (libraries !== undefined && !resumed) begun.clear();
+    if (begin !== undefined) begun.add(begin);
+    if (group === "ceilings") ceiling = rate;
+  }
 }
 
 const torch = await startTorch();
+// Opens the libraries, which are named only then.
+rm.ones([8, 8], { device: "cuda" }).matmul(rm.ones([8, 8], { device: "cuda" })).toTypedArray();
 const about = {
   date: new Date().toISOString().slice(0, 10),
   device: rm.info().devices.cuda,
@@ -215,6 +237,7 @@ const about = {
   torch: torch?.about.version,
   libraries: librariesOf(),
   scale,
+  ...(values.resume ? { resumed: true } : {}),
 };
 save(about);
 console.log(JSON.stringify(about));
@@ -222,7 +245,7 @@ console.log(JSON.stringify(about));
 function memory(what: number, ...given: number[]): number {
   const numbers = new Float64Array(5);
   numbers.set(given);
-  if (shim.rm_cuda_memory(what, 0, numbers, null) !== 0) throw new Error("rm_cuda_memory failed");
+  if (shim.rm_cuda_memory(what, 0, numbers, null) !== 0) throw new Error(lastError(shim));
   return numbers[0]!;
 }
 
@@ -270,34 +293,35 @@ function chain(asGraph: boolean): GpuRow {
 }
 
 console.log(
-  `${"row".padEnd(48)} ${"µs".padStart(10)} ${"rate".padStart(16)} ${"target".padStart(7)} ${
-    "PyTorch µs".padStart(11)
-  } ${"ratio".padStart(6)}`,
+  `${"row".padEnd(48)} ${"µs".padStart(9)} ${"rate".padStart(14)} ${"of copy".padStart(7)} ${
+    "target".padStart(6)
+  } ${"PyTorch".padStart(9)} ${"ratio".padStart(5)}`,
 );
-let failed = 0;
 for (const row of [copied, ...gpuWork(scale), chain(false), chain(true)]) {
-  if (!`${row.group}/${row.name}`.includes(filter)) continue;
+  const name = `${row.group}/${row.name}`;
+  if (!name.includes(filter) || begun.has(name)) continue;
+  save({ begin: name });
   try {
     const figure = await timeRow(row, torch);
     save(figure);
     const { us, rate, unit, target, torchUs, ratio } = figure;
+    if (row === copied) ceiling = rate;
+    const ofCopy = unit === "TB/s" && ceiling !== undefined ? rate! / ceiling : undefined;
     const cells = [
-      `${row.group}/${row.name}`.padEnd(48),
-      us.toFixed(1).padStart(10),
-      (rate === undefined ? "" : `${rate.toFixed(2)} ${unit}`).padStart(16),
-      (target === undefined ? "" : String(target)).padStart(7),
-      (torchUs === undefined ? "" : torchUs.toFixed(1)).padStart(11),
-      (ratio === undefined ? "" : ratio.toFixed(2)).padStart(6),
+      name.padEnd(48),
+      us.toFixed(1).padStart(9),
+      (rate === undefined ? "" : `${rate.toFixed(2)} ${unit}`).padStart(14),
+      (ofCopy === undefined ? "" : `${(ofCopy * 100).toFixed(0)}%`).padStart(7),
+      (target === undefined ? "" : String(target)).padStart(6),
+      (torchUs === undefined ? "" : torchUs.toFixed(1)).padStart(9),
+      (ratio === undefined ? "" : ratio.toFixed(2)).padStart(5),
     ];
-    console.log(cells.join(" "));
+    console.log(cells.join(" ").trimEnd());
   } catch (error) {
-    failed++;
     save({ group: row.group, name: row.name, error: String(error) });
-    console.log(`${row.group}/${row.name}: ${error}`);
+    console.log(`${name}: ${error}`);
+    torch?.kill();
+    process.exit(3);
   }
 }
 torch?.close();
-if (failed > 0) {
-  console.error(`${failed} rows failed`);
-  process.exit(1);
-}

@@ -32,6 +32,8 @@ def make(given):
 
 def main():
     torch.set_grad_enabled(False)
+    # As products of float32 by default: no TF32.
+    torch.backends.cudnn.allow_tf32 = False
     device = torch.cuda.get_device_name(0)
     print(json.dumps({"version": f"PyTorch {torch.__version__}", "device": device}), flush=True)
     sets, program = [], None

@@ -7,6 +7,8 @@
  * @module
  */
 import * as rm from "../mod.ts";
+import { compile } from "../src/compile/mod.ts";
+import * as nn from "../src/nn/mod.ts";
 import type { Input, Tensors } from "./work.ts";
 
 /** One thing to time. */
@@ -48,6 +50,7 @@ function sizeOf({ dtype, shape }: Input): number {
 }
 
 const of = (dtype: rm.DType, ...shape: number[]): Input => ({ dtype, shape });
+const loose = (x: rm.AnyTensor): rm.Tensor<"float32"> => x as rm.Tensor<"float32">;
 
 /**
  * The rows. `scale` divides the number of elements, for machines on which kernels are emulated: 1 on
@@ -99,15 +102,21 @@ export function gpuWork(scale: number): GpuRow[] {
       `torch.${op}(a)`,
     );
   }
-  add(
-    "elementwise",
-    "gelu bfloat16",
-    4.0,
-    { a: bf16 },
-    bf16,
-    ({ a }) => () => a!.gelu().dispose(),
-    "F.gelu(a)",
-  );
+  for (const dtype of ["float32", "bfloat16"] as const) {
+    const x = of(dtype, n);
+    const gelu: GpuRow["body"] = ({ a }) => () => a!.gelu().dispose();
+    add("elementwise", `gelu ${dtype}`, 4.0, { a: x }, x, gelu, "F.gelu(a)");
+  }
+  for (const op of ["exp", "tanh", "sigmoid"] as const) {
+    const body: GpuRow["body"] = ({ a }) => () => a![op]().dispose();
+    add("elementwise", `${op} bfloat16`, 4.0, { a: bf16 }, bf16, body, `torch.${op}(a)`);
+  }
+  add("elementwise", "gelu(a * b + 1) float32, a program", 4.0, { a: f32, b: f32 }, f32, (x) => {
+    const program = compile((a: rm.AnyTensor, b: rm.AnyTensor) =>
+      loose(a).mul(loose(b)).add(1).gelu()
+    );
+    return () => program(x.a!, x.b!).dispose();
+  }, "F.gelu(a * b + 1)");
   add(
     "elementwise",
     "a * 2 float32",
@@ -211,6 +220,14 @@ export function gpuWork(scale: number): GpuRow[] {
     { a },
   ) =>
   () => a!.sum(1).dispose(), "a.sum(1)");
+  // The widths of models: none is a power of two.
+  for (const dtype of ["float32", "bfloat16"] as const) {
+    for (const width of [768, 3072, 5120]) {
+      const x = of(dtype, Math.ceil(n / width), width);
+      const body: GpuRow["body"] = ({ a }) => () => a!.sum(1).dispose();
+      add("reductions", `sum of rows of ${width} ${dtype}`, 3.9, { a: x }, 0, body, "a.sum(1)");
+    }
+  }
   add("reductions", "sum of columns float32", 3.6, { a: of("float32", side * 4, side) }, 0, (
     { a },
   ) =>
@@ -277,6 +294,36 @@ export function gpuWork(scale: number): GpuRow[] {
     rowInput16,
     ({ a, w, b }) => () => a!.layerNorm(-1, { weight: w!, bias: b! }).dispose(),
     "F.layer_norm(a, (4096,), w.to(a.dtype), b.to(a.dtype))",
+  );
+  const tokens = of("float32", Math.ceil(n / 50257), 50257);
+  add(
+    "rows",
+    "softmax float32, 50257",
+    2.5,
+    { a: tokens },
+    tokens,
+    ({ a }) => () => a!.softmax(-1).dispose(),
+    "torch.softmax(a, -1)",
+  );
+  const narrow = of("float32", Math.ceil(n / 768), 768);
+  const weights = { w: of("float32", 768), b: of("float32", 768) };
+  add(
+    "rows",
+    "layer norm float32, 768",
+    3.8,
+    { a: narrow, ...weights },
+    narrow,
+    ({ a, w, b }) => () => a!.layerNorm(-1, { weight: w!, bias: b! }).dispose(),
+    "F.layer_norm(a, (768,), w, b)",
+  );
+  add(
+    "rows",
+    "rms norm bfloat16, 4096",
+    3.8,
+    { a: rowInput16, w: of("bfloat16", 4096) },
+    rowInput16,
+    ({ a, w }) => () => a!.rmsNorm(-1, { weight: w! }).dispose(),
+    "F.rms_norm(a, (4096,), w)",
   );
   const picks = Math.max(64, n / 1024);
   add(
@@ -353,6 +400,54 @@ export function gpuWork(scale: number): GpuRow[] {
       { flops: 2 * m ** 3 },
     );
   }
+  // A token or a few: the weights are what is read.
+  for (const count of [1, 8]) {
+    const given = { a: of("bfloat16", count, m), w: of("bfloat16", m, m) };
+    const body: GpuRow["body"] = ({ a, w }) => () => a!.linear(w!).dispose();
+    add(
+      "matmul",
+      `linear, ${count} × ${m} bfloat16`,
+      3.6,
+      given,
+      of("bfloat16", count, m),
+      body,
+      "F.linear(a, w)",
+    );
+  }
+  const batch = of("bfloat16", Math.max(4, Math.round(256 / scale)), 512, 512);
+  add(
+    "matmul",
+    "batches of 512 × 512 bfloat16",
+    undefined,
+    { a: batch, b: batch },
+    batch,
+    ({ a, b }) => () => a!.matmul(b!).dispose(),
+    "a @ b",
+    { flops: 2 * batch.shape[0]! * 512 ** 3 },
+  );
+  const length = scale === 1 ? 2048 : 32;
+  const heads = of("bfloat16", 4, 16, length, 64);
+  add(
+    "attention",
+    `16 heads of 64, ${length} tokens, bfloat16`,
+    undefined,
+    { q: heads, k: heads, v: heads },
+    heads,
+    ({ q, k, v }) => () => nn.attention(q!, k!, v!).dispose(),
+    "F.scaled_dot_product_attention(q, k, v)",
+    { flops: 4 * 64 * length ** 2 * 64 },
+  );
+  const image = of("float32", scale === 1 ? 32 : 1, 64, 56, 56);
+  add(
+    "conv",
+    "3 × 3, 64 to 64, 56 × 56 float32",
+    undefined,
+    { x: image, w: of("float32", 64, 64, 3, 3) },
+    image,
+    ({ x, w }) => () => nn.conv2d(x!, w!, undefined, { padding: 1 }).dispose(),
+    "F.conv2d(x, w, padding=1)",
+    { flops: 2 * image.shape[0]! * 64 * 64 * 9 * 56 ** 2 },
+  );
   // PyTorch multiplies no int32 on a GPU.
   for (
     const [dtype, size, torch] of [["int8", m, "torch._int_mm(a, b)"], ["int32", m / 4]] as const
@@ -369,6 +464,17 @@ export function gpuWork(scale: number): GpuRow[] {
       { flops: 2 * size ** 3 },
     );
   }
+  const bytes = of("int8", m, m);
+  add(
+    "matmul of integers",
+    `${m} × ${m} int8 to int32, b transposed`,
+    undefined,
+    { a: bytes, b: bytes },
+    of("int32", m, m),
+    ({ a, b }) => () => a!.matmul(b!.T, { dtype: "int32" }).dispose(),
+    "torch._int_mm(a, b.T)",
+    { flops: 2 * m ** 3 },
+  );
   add(
     "matmul",
     "linear + bias bfloat16",
@@ -409,6 +515,25 @@ export function gpuWork(scale: number): GpuRow[] {
     0,
     ({ a, b }) => () => a!.add(b!).toTypedArray(),
     "(a + b).cpu()",
+    { host: true },
+  );
+  const large = of("float32", n / 8);
+  const read: GpuRow["body"] = ({ a }) => () => a!.toTypedArray();
+  add("host", `read ${sizeOf(large) >> 20} MiB`, undefined, { a: large }, 0, read, "a.cpu()", {
+    host: true,
+  });
+  const write: GpuRow["body"] = () => {
+    const x = rm.ones([n / 8]);
+    return () => x.to("cuda").dispose();
+  };
+  add(
+    "host",
+    `write ${sizeOf(large) >> 20} MiB`,
+    undefined,
+    {},
+    large,
+    write,
+    undefined,
     { host: true },
   );
   return rows;

@@ -18,14 +18,19 @@ function check(name: string, run: (device: "cpu" | "cuda") => rm.AnyTensor, tole
   const [expected, found] = (["cpu", "cuda"] as const).map((device) =>
     Array.from(run(device).cpu().astype("float64").toTypedArray())
   ) as [number[], number[]];
-  let worst = 0;
+  // Of all elements together: those near 0 of a product or sum may differ by more than themselves.
+  let [difference, reference] = [0, 0];
   expected.forEach((x, i) => {
     const y = found[i]!;
     if (Object.is(x, y) || (x !== x && y !== y)) return;
-    worst = Math.max(worst, Math.abs(x - y) / Math.max(Math.abs(x), 1e-30));
+    difference += (x - y) ** 2;
+    reference += x ** 2;
   });
-  const ok = expected.length === found.length && worst <= tolerance;
-  console.log(`${ok ? "ok  " : "BAD "} ${name}${worst > 0 ? `: ${worst.toExponential(1)}` : ""}`);
+  const error = difference === 0 ? 0 : Math.sqrt(difference / reference);
+  const ok = expected.length === found.length && error <= tolerance;
+  if (!ok || !every) {
+    console.log(`${ok ? "ok  " : "BAD "} ${name}${error > 0 ? `: ${error.toExponential(1)}` : ""}`);
+  }
   if (!ok) wrong.push(name);
 }
 

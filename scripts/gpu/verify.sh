@@ -14,7 +14,8 @@
 # every stage that was asked for passed. With ROWMAJOR_CUDA_LIB_DIR naming an emulator's folder it
 # checks this script; then ROWMAJOR_GPU_SCALE makes the bench's arrays smaller by that factor, and
 # ROWMAJOR_GPU_FILTER is what the names of tests have to contain. ROWMAJOR_GPU_PARTS is the number of
-# processes that share each table of all ops, and so the compiling of kernels.
+# processes that share each table of all ops, and so the compiling of kernels. ROWMAJOR_GPU_SECONDS
+# limits the seconds of each process (default 240), and ROWMAJOR_GPU_ROUNDS are those of the bench.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 stage=${1:-all}
@@ -64,22 +65,25 @@ trap 'rm -rf "$fresh"' EXIT
 ROWMAJOR_CACHE=${ROWMAJOR_CACHE:-${TMPDIR:-/tmp}/rowmajor-gpu-kernels}
 # Tests fail without a device, rather than look for the emulator.
 ROWMAJOR_TEST_CUDA=device
-export ROWMAJOR_CACHE ROWMAJOR_TEST_CUDA
+NO_COLOR=1
+export ROWMAJOR_CACHE ROWMAJOR_TEST_CUDA NO_COLOR
 filter=${ROWMAJOR_GPU_FILTER:-}
 parts=${ROWMAJOR_GPU_PARTS:-$(($(nproc) / 2))}
 [ "$parts" -gt 8 ] && parts=8
 [ "$parts" -lt 1 ] && parts=1
 
+# A process that hangs may not take the time of all others.
+limit() { timeout -k 5 "${ROWMAJOR_GPU_SECONDS:-240}" "$@"; }
 run() {
   case $runtime in
-    deno) "$tool" run -A --no-check "$@" ;;
-    bun) "$tool" "$@" ;;
+    deno) limit "$tool" run -A --no-check "$@" ;;
+    bun) limit "$tool" "$@" ;;
   esac
 }
 run_tests() {
   case $runtime in
-    deno) "$tool" test -A --no-check ${filter:+"--filter=$filter"} "$@" ;;
-    bun) "$tool" test --timeout=600000 ${filter:+--pass-with-no-tests -t "$filter"} "$@" ;;
+    deno) limit "$tool" test -A --no-check ${filter:+"--filter=$filter"} "$@" ;;
+    bun) limit "$tool" test --timeout=600000 ${filter:+--pass-with-no-tests -t "$filter"} "$@" ;;
   esac
 }
 
@@ -124,15 +128,34 @@ tests() {
     done
   done
   wait
+  # Failures come last: the end of the output is what is read first.
   ok=0
   for job in $jobs; do
-    echo "-- $job"
-    grep "^$job: " "$together" | tail -n 40
-    [ "$(cat "$fresh/$job")" = 0 ] || ok=1
+    [ "$(cat "$fresh/$job")" = 0 ] || continue
+    echo "-- $job: $(grep "^$job: " "$together" | grep -E '[0-9] pass' | tail -n 1 | cut -d: -f2-)"
+  done
+  for job in $jobs; do
+    status=$(cat "$fresh/$job")
+    [ "$status" = 0 ] && continue
+    echo "-- $job failed, exit status $status"
+    grep "^$job: " "$together" | grep -v -E ' (\.\.\. )?ok \(' | tail -n 40
+    ok=1
   done
   return $ok
 }
-bench() { run bench/gpu.ts "--out=$results" "--scale=${ROWMAJOR_GPU_SCALE:-1}"; }
+# Goes on after the row that failed, with a new process: no device works after a fatal error.
+bench() {
+  ok=0
+  resume=""
+  for attempt in 1 2 3 4 5 6 7 8; do
+    run bench/gpu.ts $resume "--out=$results" "--scale=${ROWMAJOR_GPU_SCALE:-1}" \
+      "--rounds=${ROWMAJOR_GPU_ROUNDS:-7}" && return $ok
+    ok=1
+    resume=--resume
+    echo "-- a row failed: attempt $attempt ends"
+  done
+  return 1
+}
 # Each tensor in memory of its own, so that an access beyond one is an error. Libraries ask drivers for
 # functions that those do not have, which is no error.
 sanitize() {
@@ -148,7 +171,7 @@ sanitize() {
       deno) set -- "$tool" run -A --no-check ;;
       bun) set -- "$tool" ;;
     esac
-    ROWMAJOR_CUDA_BLOCKS=1 "$sanitizer" --tool "$check" --report-api-errors no --error-exitcode 9 \
+    ROWMAJOR_CUDA_BLOCKS=1 limit "$sanitizer" --tool "$check" --report-api-errors no --error-exitcode 9 \
       "$@" scripts/gpu/probe.ts --every-kernel || ok=1
   done
   return $ok

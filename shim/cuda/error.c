@@ -6,8 +6,8 @@
 #include <string.h>
 
 bool rm_cuda_is_fatal(int code) {
-  return code == 214 || code == 220 || code == 700 || code == 702 || code == 709 || code == 710 ||
-         (code >= 714 && code <= 719) || code == 721;
+  return code == 214 || code == 220 || code == 226 || code == 700 || code == 702 || code == 709 ||
+         code == 710 || (code >= 714 && code <= 719) || code == 721;
 }
 
 /* Kernels run asynchronously, so a later call may report their errors. */

@@ -57,7 +57,7 @@ static inline uint64_t rm_imod_u64(uint64_t x, uint64_t y) { return y == 0 ? 0 :
 /* The smallest x / -1 traps on some processors. */
 static inline int64_t rm_ifloordiv_i64(int64_t x, int64_t y) {
   if (y == 0) return 0;
-  if (y == -1) return -x;
+  if (y == -1) return (int64_t)(0 - (uint64_t)x);
   const int64_t quotient = x / y;
   return quotient - ((x < 0) != (y < 0) && quotient * y != x);
 }

@@ -114,6 +114,8 @@ export interface Spelling {
   select?(test: string, then: string, otherwise: string): string | undefined;
   /** A binary operator with printed operands; undefined for the plain infix form. */
   binary?(op: string, left: string, right: string): string | undefined;
+  /** A prefix operator with its printed operand; undefined for the plain form. */
+  unary?(op: string, arg: string): string | undefined;
 }
 
 /** Prints `expr`, fully parenthesized, in the given syntax. */
@@ -126,8 +128,10 @@ export function printExpr(expr: Expr, spell: Spelling): string {
         return part.name;
       case "call":
         return spell.call(part.name, part.args.map(go));
-      case "unary":
-        return `(${part.op}${go(part.arg)})`;
+      case "unary": {
+        const arg = go(part.arg);
+        return spell.unary?.(part.op, arg) ?? `(${part.op}${arg})`;
+      }
       case "binary": {
         const [left, right] = [go(part.left), go(part.right)];
         return spell.binary?.(part.op, left, right) ?? `(${left} ${part.op} ${right})`;

@@ -6,11 +6,14 @@
 import { assert, assertEquals } from "@std/assert";
 import fc from "fast-check";
 import { test } from "node:test";
+import { arange } from "../../mod.ts";
 import { DTYPES } from "../../src/base/dtype.ts";
 import { memoryOf } from "../../src/core/dispatch.ts";
 import { sendTo } from "../../src/memory/device.ts";
 import { isOperand } from "../../src/memory/operand.ts";
 import { chains, describeChain, eagerly, EXACT_OPS, fused } from "../ops/chains.ts";
+import { compile } from "../../src/compile/mod.ts";
+import { type Any, loose } from "../support.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
 import { recordKernels } from "./support/kernels.ts";
 
@@ -34,5 +37,28 @@ else {
     );
     assert([...launched].every((name) => name.startsWith("chain_")), `launched ${[...launched]}`);
     assert(launched.size >= 20);
+  });
+
+  test("chains over packs, parts of packs, single elements and addresses between packs", () => {
+    const program = compile((a: Any, b: Any, c: Any) => {
+      const x = a.astype("float32").mul(b.astype("float32")).add(c);
+      return [x, x.neg().astype("bfloat16")];
+    });
+    for (const n of [1, 7, 1024, 4096, 4099, 9001]) {
+      for (const from of [0, 1]) {
+        const inputs = (["bfloat16", "int32", "float32"] as const).map((dtype, k) =>
+          loose(arange(n + from).remainder(251).astype(dtype)).slice(`${k === 2 ? from : 0}:`)
+            .slice(`:${n}`)
+        );
+        for (const single of [false, true]) {
+          const given = inputs.map((x, k) => single && k === 1 ? x.slice(":1") : x);
+          const results = program(...given.map((x) => x.to("cuda")) as [Any, Any, Any]);
+          const expected = program(...given as [Any, Any, Any]);
+          results.forEach((x, k) => {
+            assertEquals(String(x.cpu().toArray()), String(expected[k]!.toArray()), `${n} ${from}`);
+          });
+        }
+      }
+    }
   });
 }

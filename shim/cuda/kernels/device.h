@@ -92,6 +92,40 @@ static inline T rm_min(T a, T b) {
   return b < a ? b : a;
 }
 
+/* Arithmetic that wraps, in unsigned integers of at least 32 bits: compilers assume that signed ones
+ * do not overflow, and promote short unsigned ones to int. */
+template <int BYTES>
+struct rm_unsigned {
+  typedef uint32_t type;
+};
+template <>
+struct rm_unsigned<8> {
+  typedef uint64_t type;
+};
+template <typename T>
+static inline T rm_negate(T x) {
+  return (T)(0 - (typename rm_unsigned<sizeof(T)>::type)x);
+}
+#define RM_WRAPPING(name, op) \
+  template <typename T> \
+  static inline T name(T x, T y) { \
+    typedef typename rm_unsigned<sizeof(T)>::type Wide; \
+    return (T)((Wide)x op (Wide)y); \
+  }
+RM_WRAPPING(rm_add, +)
+RM_WRAPPING(rm_subtract, -)
+RM_WRAPPING(rm_multiply, *)
+
+/* Takes 8 or 16 bits of an integer, whose computation stays in 32 bits. Otherwise ptxas 13 extends
+ * the negated int16 -32768 to the int32 32768: it negates after the extension. */
+template <typename T>
+static inline T rm_narrow(uint32_t x) {
+#if !defined(RM_EMULATED)
+  asm("" : "+r"(x));
+#endif
+  return (T)x;
+}
+
 /* The index of this thread among all of a launch along x. */
 static inline int64_t rm_global_index() {
   return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;

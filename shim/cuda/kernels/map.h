@@ -69,6 +69,8 @@ static inline typename Op::out::stored rm_result(T v) {
   /* Some ops compute narrow floats in double. The result is rounded once. */
   if constexpr (rm_is_same<T, double>::value) {
     return rm_cast<Out, rm_f64>((double)v);
+  } else if constexpr (!Out::is_float && sizeof(typename Out::stored) < 4) {
+    return rm_narrow<typename Out::stored>((uint32_t)v);
   } else {
     return Out::put((typename Out::value)v);
   }
@@ -435,14 +437,17 @@ static inline void rm_map_tiled(const rm_tiled_params<Op::arity + 1> &params) {
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
-/* Several ops in one pass. A source defines a struct with the numbers of operands and of numbers,
- * and a function that computes one element: it loads all inputs, then stores all outputs, which may
- * be inputs. Operands are the outputs, then the inputs; numbers are scalars, an element in the low
- * bytes of each, and parameters. */
+/* Several ops in one pass. A source defines a struct with the numbers of operands, of numbers, of
+ * elements per pack and of packs per thread; `load`, which reads packs of all inputs, and `apply`,
+ * which computes and writes packs of all outputs. Inputs may be outputs, too: a thread loads all of
+ * its elements before it stores any. Operands are the outputs, then the inputs; numbers are scalars,
+ * an element in the low bytes of each, and parameters. */
 template <int OPERANDS, int NUMBERS>
 struct rm_chain_params {
   int64_t length;
   int64_t rank;
+  /* RM_MAP_ALIGNED if packs of all contiguous operands can be loaded at once. */
+  int64_t flags;
   void *data[OPERANDS];
   int64_t numbers[NUMBERS];
   /* If operands are contiguous, only the strides of the first axis are read. */
@@ -452,29 +457,89 @@ struct rm_chain_params {
 template <typename Chain>
 using rm_chain_params_of = rm_chain_params<Chain::operands, Chain::numbers>;
 
+/* The packs at element `n` of operands that are contiguous or single elements. */
+template <typename Params>
+struct rm_chain_packs {
+  const Params &params;
+  int64_t n;
+  bool aligned;
+  template <typename T, int N>
+  inline rm_pack<T, N> load(int k) const {
+    const int64_t stride = params.axes[0].stride[k];
+    const T *const from = (const T *)params.data[k] + n * stride;
+    if (N > 1 && aligned && stride == 1) return rm_load<N>(from);
+    rm_pack<T, N> pack;
+    RM_UNROLL for (int i = 0; i < N; i++) pack.at[i] = from[i * stride];
+    return pack;
+  }
+  template <typename T, int N>
+  inline void store(int k, const rm_pack<T, N> &pack) const {
+    T *const to = (T *)params.data[k] + n;
+    if (N > 1 && aligned) {
+      rm_store<N>(to, pack);
+    } else {
+      RM_UNROLL for (int i = 0; i < N; i++) to[i] = pack.at[i];
+    }
+  }
+};
+
+/* One element of each operand, at any offset. */
+template <typename Params>
+struct rm_chain_elements {
+  const Params &params;
+  const int32_t *at;
+  template <typename T, int N>
+  inline rm_pack<T, N> load(int k) const {
+    return {{((const T *)params.data[k])[at[k]]}};
+  }
+  template <typename T, int N>
+  inline void store(int k, const rm_pack<T, N> &pack) const {
+    ((T *)params.data[k])[at[k]] = pack.at[0];
+  }
+};
+
 /* Contiguous outputs, and inputs that are contiguous or single elements. */
 template <typename Chain>
 static inline void rm_chain_contiguous(const rm_chain_params_of<Chain> &params) {
-  const int64_t from = (int64_t)blockIdx.x * (RM_THREADS * RM_MAP_ELEMENTS) + threadIdx.x;
-  RM_UNROLL for (int i = 0; i < RM_MAP_ELEMENTS; i++) {
-    const int64_t n = from + i * RM_THREADS;
-    if (n >= params.length) return;
-    int64_t at[Chain::operands];
-    RM_UNROLL for (int k = 0; k < Chain::operands; k++) at[k] = n * params.axes[0].stride[k];
-    Chain::apply(params.data, at, params.numbers);
+  typedef rm_chain_packs<rm_chain_params_of<Chain>> Packs;
+  constexpr int N = Chain::pack, PACKS = Chain::packs, STEP = RM_THREADS * N;
+  const bool aligned = (params.flags & RM_MAP_ALIGNED) != 0;
+  const int64_t from = (int64_t)blockIdx.x * (PACKS * STEP) + (int64_t)threadIdx.x * N;
+  if (from + (PACKS - 1) * STEP + N <= params.length) {
+    typename Chain::template inputs<N> in[PACKS];
+    RM_UNROLL for (int p = 0; p < PACKS; p++) {
+      in[p] = Chain::template load<N>(Packs{params, from + p * STEP, aligned});
+    }
+    RM_UNROLL for (int p = 0; p < PACKS; p++) {
+      Chain::apply(in[p], params.numbers, Packs{params, from + p * STEP, aligned});
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int i = 0; i < PACKS * N; i++) {
+    const int64_t n = from + i / N * STEP + i % N;
+    if (n >= params.length) continue;
+    const Packs one{params, n, false};
+    Chain::apply(Chain::template load<1>(one), params.numbers, one);
   }
 }
 
 template <typename Chain>
 static inline void rm_chain_strided(const rm_chain_params_of<Chain> &params) {
+  typedef rm_chain_elements<rm_chain_params_of<Chain>> Elements;
   const uint32_t from = blockIdx.x * (uint32_t)(RM_THREADS * RM_MAP_ELEMENTS) + threadIdx.x;
-#pragma unroll 1
-  for (int i = 0; i < RM_MAP_ELEMENTS; i++) {
+  int32_t at[RM_MAP_ELEMENTS][Chain::operands] = {};
+  typename Chain::template inputs<1> in[RM_MAP_ELEMENTS];
+  RM_UNROLL for (int i = 0; i < RM_MAP_ELEMENTS; i++) {
     const uint32_t n = from + (uint32_t)(i * RM_THREADS);
-    if (n >= (uint32_t)params.length) return;
-    int32_t at[Chain::operands] = {};
-    rm_seek<rm_index32>(params.axes, 0, (int)params.rank, n, at);
-    Chain::apply(params.data, at, params.numbers);
+    if (n >= (uint32_t)params.length) continue;
+    rm_seek<rm_index32>(params.axes, 0, (int)params.rank, n, at[i]);
+    in[i] = Chain::template load<1>(Elements{params, at[i]});
+  }
+  RM_UNROLL for (int i = 0; i < RM_MAP_ELEMENTS; i++) {
+    const uint32_t n = from + (uint32_t)(i * RM_THREADS);
+    if (n >= (uint32_t)params.length) continue;
+    Chain::apply(in[i], params.numbers, Elements{params, at[i]});
   }
 }
 

@@ -10,15 +10,19 @@ import { writeElement } from "../../memory/element.ts";
 import { Storage } from "../../memory/storage.ts";
 import { type ChainAttributes, type ChainForm, isCondition } from "../../ops/chain.ts";
 import type { Call } from "../../ops/op.ts";
+import { isComputeBound } from "../../ops/c_rules.ts";
 import { MAP } from "../../ops/table.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { kernelText, mapSource, type Source, sourceOf, suffixOf } from "./source.ts";
-import { addAxes, start } from "./walks.ts";
+import { addAxes, isPacked, start } from "./walks.ts";
 
 const { THREADS, FEW_AXES } = CONSTANTS["device.h"];
-const { MAP_ELEMENTS } = CONSTANTS["map.h"];
+const { MAP_ALIGNED, MAP_ELEMENTS } = CONSTANTS["map.h"];
+
+/** From this number of inputs on, one pack of each is enough in flight. */
+const MANY_INPUTS = 3;
 
 const CHAIN_KERNELS = {
   contiguous: "RM_CHAIN_CONTIGUOUS",
@@ -27,10 +31,18 @@ const CHAIN_KERNELS = {
 
 type ChainKernel = keyof typeof CHAIN_KERNELS;
 
+/** A chain over certain dtypes, as C. */
+interface ChainSource extends Source<ChainKernel> {
+  /** Elements of each operand that one access moves, if they are contiguous. */
+  readonly pack: number;
+  /** Packs of a thread of the contiguous kernel. */
+  readonly packs: number;
+}
+
 const args = new Arguments();
 
 /** The sources of chains by what they depend on, and the keys by the names of sources. */
-const sources = new Map<string, Source<ChainKernel>>();
+const sources = new Map<string, ChainSource>();
 const keys = new Map<string, string>();
 
 /** Whether a chain has a kernel: positions in 32 bits along a few axes. */
@@ -56,11 +68,15 @@ export function chain(device: CudaDevice, call: Call): boolean {
   const kernel = isContiguous(plan, outputs.length) ? "contiguous" : "strided";
   const handle = device.find(source.kernels[kernel], () => kernelText(source, kernel));
   if (handle === 0) return false;
-  args.clear().integer(plan.size).integer(plan.rank);
+  const perThread = kernel === "contiguous" ? source.pack * source.packs : MAP_ELEMENTS;
+  const aligned = storages.every((storage, k) =>
+    strideOf(plan, k, 0) !== 1 || isPacked(plan, k, storage, source.pack)
+  );
+  args.clear().integer(plan.size).integer(plan.rank).integer(aligned ? MAP_ALIGNED : 0);
   storages.forEach((storage, k) => args.integer(start(plan, k, storage)));
   addNumbers(form);
   addAxes(args, plan, 0, plan.rank, FEW_AXES, false);
-  device.launch(handle, [Math.ceil(plan.size / (THREADS * MAP_ELEMENTS))], [THREADS], args);
+  device.launch(handle, [Math.ceil(plan.size / (THREADS * perThread))], [THREADS], args);
   return true;
 }
 
@@ -92,7 +108,7 @@ export function chainSource(
   form: ChainForm,
   dtypes: readonly DTypeInfo[],
   outputs: number,
-): Source<ChainKernel> {
+): ChainSource {
   const lines = form.steps.map(({ op, compute, result, inputs }) =>
     [op.id, compute.id, result.id, ...inputs].join(".")
   );
@@ -118,18 +134,14 @@ function makeChain(
   dtypes: readonly DTypeInfo[],
   outputs: number,
   key: string,
-): Source<ChainKernel> {
+): ChainSource {
   const { constants, steps } = form;
   const name = nameOf(key);
   const structs = new Set<string>();
   const stored = (dtype: DTypeInfo): string => `rm_${suffixOf(dtype.name)}::stored`;
   const inputs = form.operands.length;
   const values = dtypes.slice(outputs);
-  const lines = values.map((dtype, v) =>
-    `const ${stored(dtype)} v${v} = ((const ${stored(dtype)} *)data[${outputs + v}])[at[${
-      outputs + v
-    }]];`
-  );
+  const lines = values.map((dtype, v) => `const ${stored(dtype)} v${v} = in.v${v}.at[i];`);
   let next = constants.length;
   steps.forEach((step, s) => {
     const { op, compute, result, parameters } = step;
@@ -152,16 +164,30 @@ function makeChain(
     }
     values.push(result);
   });
-  form.outputs.forEach((s, k) =>
-    lines.push(`((${stored(dtypes[k]!)} *)data[${k}])[at[${k}]] = v${inputs + s};`)
-  );
+  form.outputs.forEach((s, k) => lines.push(`out${k}.at[i] = v${inputs + s};`));
+  const pack = (dtype: DTypeInfo): string => `rm_pack<${stored(dtype)}, N>`;
+  const [made, given] = [dtypes.slice(0, outputs), dtypes.slice(outputs)];
+  const size = 16 / Math.max(2, ...dtypes.map(({ bytes }) => bytes));
+  const heavy = steps.some(({ op }) => isComputeBound(op));
+  const packs = heavy || inputs > MANY_INPUTS ? 1 : 2;
   const text = [...structs].join("") +
     `struct ${name} {\n` +
     `  static constexpr int operands = ${dtypes.length}, numbers = ${Math.max(1, next)};\n` +
-    `  template <typename Offset>\n` +
-    `  static inline void apply(void *const *data, const Offset *at, const int64_t *numbers) {\n` +
-    lines.map((line) => `    ${line}\n`).join("") + "  }\n};\n";
-  return sourceOf(name, "map.h", CHAIN_KERNELS, text);
+    `  static constexpr int pack = ${size}, packs = ${packs};\n` +
+    `  template <int N>\n  struct inputs {\n` +
+    given.map((dtype, v) => `    ${pack(dtype)} v${v};\n`).join("") +
+    `  };\n` +
+    `  template <int N, typename From>\n  static inline inputs<N> load(const From &from) {\n` +
+    `    return {${
+      given.map((dtype, v) => `from.template load<${stored(dtype)}, N>(${outputs + v})`).join(", ")
+    }};\n  }\n` +
+    `  template <int N, typename To>\n` +
+    `  static inline void apply(const inputs<N> &in, const int64_t *numbers, const To &to) {\n` +
+    made.map((dtype, k) => `    ${pack(dtype)} out${k};\n`).join("") +
+    `    RM_UNROLL for (int i = 0; i < N; i++) {\n` +
+    lines.map((line) => `      ${line}\n`).join("") + "    }\n" +
+    made.map((_, k) => `    to.store(${k}, out${k});\n`).join("") + "  }\n};\n";
+  return { ...sourceOf(name, "map.h", CHAIN_KERNELS, text), pack: size, packs };
 }
 
 function castText(text: string, from: DType, to: DType): string {

@@ -68,7 +68,7 @@ export function allowTF32(allow: boolean): boolean {
 /** Queues the product; false for bytes with an int32 result if cuBLAS has no kernel for them. */
 export function matmul(device: CudaDevice, product: GemmProblem): boolean {
   const { info } = product.c.storage;
-  if (info !== product.a.storage.info) return callBlas(device, product, 0) === STATUS.ok;
+  if (info !== product.a.storage.info) return multiplyBytes(device, product);
   if (info.kind !== "f" || !multiplyByBlas(device, product, 0)) multiplyByTiles(device, product);
   return true;
 }
@@ -135,6 +135,50 @@ function isPlain({ layout, rowStride, columnStride }: MatrixBatch, read: boolean
     (read && rowStride === 1 && columnStride >= rows);
 }
 
+/** The number of rows from which the copy of `b` below costs less than it saves. */
+const MANY_ROWS = 32;
+
+/**
+ * Computes a product of int8 matrices by cuBLAS; false if it has no kernel. Tensor cores take
+ * matrices in which the summed elements are adjacent; for others, cuBLAS has kernels that take 12
+ * times as long on an H200.
+ */
+function multiplyBytes(device: CudaDevice, product: GemmProblem): boolean {
+  const { a, b, m } = product;
+  if (m < MANY_ROWS || a.columnStride !== 1 || b.rowStride === 1) {
+    return callBlas(device, product, 0) === STATUS.ok;
+  }
+  let done = false;
+  withDenseColumns(device, b, (y) => {
+    done = callBlas(device, { ...product, b: y }, 0) === STATUS.ok;
+  });
+  return done;
+}
+
+/** Calls `use` with copies of the matrices that lie by columns. */
+function withDenseColumns(
+  device: CudaDevice,
+  { storage, layout }: MatrixBatch,
+  use: (dense: MatrixBatch) => void,
+): void {
+  const once = withoutRepeats(layout);
+  const { rank } = layout;
+  const dense = Layout.contiguous(once.swapAxes(rank - 2, rank - 1).shape).swapAxes(
+    rank - 2,
+    rank - 1,
+  );
+  withWorkspace(storage, [[storage.info.name, dense.size]], ([made]) => {
+    copy(device, made!, dense, storage, once);
+    use(matrixBatch(made!, dense.broadcastTo(layout.shape)));
+  });
+}
+
+/** The layout with each matrix once that broadcasts over axes of the batch. */
+function withoutRepeats({ shape, strides, offset, rank }: Layout): Layout {
+  const once = shape.map((n, axis) => axis < rank - 2 && strides[axis] === 0 ? 1 : n);
+  return new Layout(once, strides, offset);
+}
+
 /** Calls `use` with the matrices or, if they are not plain, with dense ones: copies, if `read`. */
 function withDense(
   device: CudaDevice,
@@ -143,13 +187,12 @@ function withDense(
   use: (dense: MatrixBatch) => void,
 ): void {
   if (isPlain(matrices, read)) return use(matrices);
-  const { storage, layout: { shape, strides, offset, rank } } = matrices;
-  // A matrix that broadcasts over axes of the batch is copied once.
-  const once = shape.map((n, axis) => read && axis < rank - 2 && strides[axis] === 0 ? 1 : n);
-  const dense = Layout.contiguous(once);
+  const { storage, layout } = matrices;
+  const once = read ? withoutRepeats(layout) : layout;
+  const dense = Layout.contiguous(once.shape);
   withWorkspace(storage, [[storage.info.name, dense.size]], ([made]) => {
-    if (read) copy(device, made!, dense, storage, new Layout(once, strides, offset));
-    use(matrixBatch(made!, dense.broadcastTo(shape)));
+    if (read) copy(device, made!, dense, storage, once);
+    use(matrixBatch(made!, dense.broadcastTo(layout.shape)));
   });
 }
 

@@ -42,10 +42,18 @@ const PRIMITIVES: Readonly<Record<string, string>> = { float: "f32", double: "f6
 /** Functions whose primitives cover most operands only: map.h has versions for all operands. */
 const PARTIAL = new Set(["sin", "cos", "tan"]);
 
+/** The functions of device.h for operators that overflow. */
+const WRAPPING: Readonly<Record<string, string>> = { "+": "add", "-": "subtract", "*": "multiply" };
+
 /** `text` in C, in the arithmetic of `dtype` done in the type `work`. */
 export function printC(text: string, dtype: DType, work: string): string {
   const suffix = PRIMITIVES[work] ?? suffixOf(dtype);
+  // NVRTC assumes that signed integers do not overflow, and has no option to forbid that.
+  const wraps = work.startsWith("int") || work === "uint16_t";
   return printExpr(parseExpr(text), {
+    unary: (op, arg) => wraps && op === "-" ? `rm_negate<${work}>(${arg})` : undefined,
+    binary: (op, left, right) =>
+      wraps && op in WRAPPING ? `rm_${WRAPPING[op]}<${work}>(${left}, ${right})` : undefined,
     num: (digits) => /^\d+$/.test(digits) ? digits : `((${work})${digits})`,
     call: (name, args) =>
       `rm_${PARTIAL.has(name) ? "full_" : ""}${name}_${suffix}(${args.join(", ")})`,

@@ -1,0 +1,37 @@
+/**
+ * The C of integer ops on CUDA devices: no operator that could overflow a signed integer.
+ *
+ * NVRTC assumes that there is no overflow, which the emulator's compiler does not.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { mapSource, printC } from "../../src/backend/cuda/source.ts";
+import { takes } from "../../src/ops/infer.ts";
+import { MAP } from "../../src/ops/table.ts";
+
+/** An operator on operands that C may promote to int or keep as a signed type. */
+const OVERFLOWS = /[\w)] [-+*] [\w(]|\(-/;
+
+test("signed integers are negated, added and multiplied by functions that wrap", () => {
+  let [checked, wrapping] = [0, 0];
+  for (const row of Object.values(MAP)) {
+    for (const dtype of ["int8", "int16", "int32", "int64", "uint16"] as const) {
+      if (!takes(row, dtype)) continue;
+      const { text } = mapSource(row, dtype, dtype, false);
+      const [, work] = /apply\((\w+) x/.exec(text)!;
+      checked++;
+      if (/uint(32|64)_t|float|double/.test(work!)) continue;
+      const body = /return (.*);/.exec(text)![1]!;
+      assert(!OVERFLOWS.test(body), `${row.name} of ${dtype}: ${body}`);
+      if (body.includes("rm_negate")) wrapping++;
+    }
+  }
+  assert(checked > 100 && wrapping > 0, `${checked} ops, ${wrapping} negate`);
+  assertEquals(
+    printC("x > y ? x * y + 1 : -x - y", "int32", "int32_t"),
+    "((x > y) ? rm_add<int32_t>(rm_multiply<int32_t>(x, y), 1) : " +
+      "rm_subtract<int32_t>(rm_negate<int32_t>(x), y))",
+  );
+});
