@@ -1,6 +1,7 @@
 /**
  * Makes .gpu, the folder that scripts/gpu/verify.sh needs on a machine without a network: the shim
- * for Linux, one runtime, compressed, and the packages that tests import.
+ * for Linux, the kernels for machines without NVRTC, one runtime, compressed, and the packages that
+ * tests import.
  *
  *     scripts/gpu/pack.ts [deno|bun]
  *
@@ -8,7 +9,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import process from "node:process";
 import { findTool, root } from "../tools.ts";
 
@@ -52,8 +53,10 @@ if (runtime !== "deno" && runtime !== "bun") {
 const folder = join(root, ".gpu");
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(join(folder, "node_modules"), { recursive: true });
-run(findTool("zig"), ["build", "linux-x64"]);
-cpSync(join(root, "zig-out/lib/linux-x64/librowmajor.so"), join(folder, "librowmajor.so"));
+run(findTool("zig"), ["build", "linux-x64", "ptx"]);
+for (const file of ["linux-x64/librowmajor.so", "rowmajor-ptx.bin"]) {
+  cpSync(join(root, "zig-out", "lib", file), join(folder, basename(file)));
+}
 for (const name of PACKAGES) {
   const from = join(root, "node_modules", name);
   if (!existsSync(from)) throw new Error(`Cannot find ${from}: run npm ci first`);

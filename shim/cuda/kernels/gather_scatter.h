@@ -171,8 +171,17 @@ static inline void rm_copy_run(char *to, const char *from, long long bytes, int 
   const long long n = bytes / (long long)sizeof(U);
   U *const out = (U *)__builtin_assume_aligned(to, sizeof(U));
   const U *const in = (const U *)__builtin_assume_aligned(from, sizeof(U));
-#pragma unroll(sizeof(U) == 16 ? 4 : 1)
-  for (long long i = lane; i < n; i += lanes) out[i] = in[i];
+  /* Compilers must assume that a store changes what is loaded after it. */
+  constexpr int LOADS = sizeof(U) == 16 ? 4 : 2;
+  for (long long i = lane; i < n; i += LOADS * lanes) {
+    U x[LOADS];
+    RM_UNROLL for (int k = 0; k < LOADS; k++) {
+      if (i + k * lanes < n) x[k] = in[i + k * lanes];
+    }
+    RM_UNROLL for (int k = 0; k < LOADS; k++) {
+      if (i + k * lanes < n) out[i + k * lanes] = x[k];
+    }
+  }
 }
 
 /*

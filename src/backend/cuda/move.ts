@@ -378,9 +378,13 @@ const PIECE = 4096;
 function teamFor(run: number): { lanes: number; piece: number } {
   const piece = Math.min(PIECE, run);
   const units = Math.ceil(piece / 16);
-  // Prefers a number that leaves no thread idle.
+  // Prefers a number that leaves no thread idle, and four units per thread, loaded at once.
   const even = units & -units;
-  const lanes = even >= 8 ? Math.min(64, even) : Math.min(32, 2 ** Math.floor(Math.log2(units)));
+  const lanes = even >= 32
+    ? Math.min(64, even / 4)
+    : even >= 8
+    ? even
+    : Math.min(32, 2 ** Math.floor(Math.log2(units)));
   return { lanes, piece };
 }
 
