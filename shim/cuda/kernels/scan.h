@@ -37,8 +37,8 @@ struct rm_scan_op {
 };
 
 enum {
-  /* Rows that a thread loads at once if runs are adjacent. */
-  RM_SCAN_ROWS = 4
+  /* Rows that a thread loads at once if runs are adjacent; half as many of 8-byte elements. */
+  RM_SCAN_ROWS = 8
 };
 
 /* Flags: RM_SCAN_ALIGNED_IN if packs of the input can be loaded at once, RM_SCAN_ALIGNED_OUT if
@@ -108,6 +108,37 @@ static inline typename Op::acc rm_scan_parts(const void *workspace, int64_t from
   return a;
 }
 
+/* A pack as words. Elements that some branch loads alone would be unpacked at its end elsewhere,
+ * which waits for the load. */
+template <typename T, int N>
+struct rm_scan_words {
+  static constexpr int LENGTH = sizeof(T) * N / 4;
+  uint32_t at[LENGTH];
+  inline void put(int i, T x) {
+    uint32_t bits[sizeof(T) < 4 ? 1 : sizeof(T) / 4] = {};
+    memcpy(bits, &x, sizeof x);
+    const int place = i * (int)sizeof(T);
+    if constexpr (sizeof(T) < 4) at[place / 4] |= bits[0] << (place % 4 * 8);
+    else memcpy(at + place / 4, bits, sizeof x);
+  }
+};
+
+/* Loads the elements [n, last) of a run, at most a pack. */
+template <int N, typename T, typename Offset>
+static inline rm_scan_words<T, N> rm_scan_load(const T *p, Offset n, Offset last, Offset step,
+                                               bool aligned) {
+  rm_scan_words<T, N> x = {};
+  if (aligned && n + N <= last) {
+    const rm_pack<T, N> pack = rm_load<N>(p + n);
+    memcpy(&x, &pack, sizeof x);
+  } else {
+    RM_UNROLL for (int i = 0; i < N; i++) {
+      if (n + i < last) x.put(i, p[(n + i) * step]);
+    }
+  }
+  return x;
+}
+
 template <typename Op, int RANK, typename Bits>
 static inline void rm_scan_along(const rm_scan_params<RANK> &params) {
   typedef typename Op::acc Acc;
@@ -127,6 +158,12 @@ static inline void rm_scan_along(const rm_scan_params<RANK> &params) {
   const Offset to_step = (Offset)params.to_step, from_step = (Offset)params.from_step;
   const Offset first = part * (Offset)params.length;
   const Offset last = (Offset)rm_min(first + params.length, params.count);
+  /* No elements for threads without a run. */
+  const Offset own_last = valid ? last : 0;
+  const bool aligned = (params.flags & RM_SCAN_ALIGNED_IN) != 0;
+  const Offset stride = (Offset)lanes * N;
+  Offset n = first + (Offset)lane * N;
+  rm_scan_words<In, N> next = rm_scan_load<N>(p, n, own_last, from_step, aligned);
   Acc carry = Op::identity();
   if (params.workspace != nullptr) {
     const Offset share = (part + lanes - 1) / lanes, own = rm_min<Offset>(lane * share, part);
@@ -136,21 +173,14 @@ static inline void rm_scan_along(const rm_scan_params<RANK> &params) {
     rm_scan_lanes<Op>(a, lane, lanes, &carry);
   }
   /* All threads of a block iterate equally often, because they wait for each other. */
-  for (Offset from = first; from < last; from += (Offset)lanes * N) {
-    const Offset n = from + (Offset)lane * N;
-    const bool whole = valid && n + N <= last;
-    rm_pack<In, N> x = {};
-    if (whole && (params.flags & RM_SCAN_ALIGNED_IN) != 0) {
-      x = rm_load<N>(p + n);
-    } else {
-      RM_UNROLL for (int i = 0; i < N; i++) {
-        if (valid && n + i < last) x.at[i] = p[(n + i) * from_step];
-      }
-    }
+  for (Offset from = first; from < last; from += stride, n += stride) {
+    rm_pack<In, N> x;
+    memcpy(&x, &next, sizeof x);
+    next = rm_scan_load<N>(p, n + stride, own_last, from_step, aligned);
     Acc sum[N];
     Acc a = Op::identity();
     RM_UNROLL for (int i = 0; i < N; i++) {
-      if (valid && n + i < last) a = Op::combine(a, rm_scan_read<Op>(x.at[i]));
+      if (n + i < own_last) a = Op::combine(a, rm_scan_read<Op>(x.at[i]));
       sum[i] = a;
     }
     Acc all;
@@ -160,13 +190,35 @@ static inline void rm_scan_along(const rm_scan_params<RANK> &params) {
     RM_UNROLL for (int i = 0; i < N; i++) {
       result.at[i] = rm_scan_write<Op>(Op::combine(before, sum[i]));
     }
-    if (whole && (params.flags & RM_SCAN_ALIGNED_OUT) != 0) {
+    if (n + N <= own_last && (params.flags & RM_SCAN_ALIGNED_OUT) != 0) {
       rm_store(out + n, result);
     } else {
       RM_UNROLL for (int i = 0; i < N; i++) {
-        if (valid && n + i < last) out[(n + i) * to_step] = result.at[i];
+        if (n + i < own_last) out[(n + i) * to_step] = result.at[i];
       }
     }
+  }
+}
+
+/* Scans the rows in `next`, but first loads the ones after them. With GUARD, only those among the
+ * `left` rows from this one on. */
+template <typename Op, bool GUARD, int ROWS, typename Offset>
+static inline void rm_scan_rows(typename Op::in::stored (&next)[ROWS],
+                                const typename Op::in::stored *from, Offset from_step,
+                                typename Op::out::stored *to, Offset to_step, Offset left,
+                                typename Op::acc &a) {
+  typename Op::in::stored x[ROWS];
+  RM_UNROLL for (int k = 0; k < ROWS; k++) {
+    x[k] = next[k];
+    if (!GUARD || ROWS + k < left) next[k] = *from;
+    from += from_step;
+  }
+  RM_UNROLL for (int k = 0; k < ROWS; k++) {
+    if (!GUARD || k < left) {
+      a = Op::combine(a, rm_scan_read<Op>(x[k]));
+      *to = rm_scan_write<Op>(a);
+    }
+    to += to_step;
   }
 }
 
@@ -190,19 +242,21 @@ static inline void rm_scan_across(const rm_scan_params<RANK> &params) {
     const int64_t origin = (int64_t)run * params.parts;
     a = rm_scan_parts<Op>(params.workspace, origin, origin + part);
   }
+  constexpr int ROWS = sizeof(In) == 8 ? RM_SCAN_ROWS / 2 : RM_SCAN_ROWS;
+  In next[ROWS] = {};
+  RM_UNROLL for (int k = 0; k < ROWS; k++) {
+    if (first + k < last) next[k] = p[(first + k) * from_step];
+  }
   Offset n = first;
-  for (; n + RM_SCAN_ROWS <= last; n += RM_SCAN_ROWS) {
-    In x[RM_SCAN_ROWS];
-    RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) x[k] = p[(n + k) * from_step];
-    RM_UNROLL for (int k = 0; k < RM_SCAN_ROWS; k++) {
-      a = Op::combine(a, rm_scan_read<Op>(x[k]));
-      out[(n + k) * to_step] = rm_scan_write<Op>(a);
-    }
+#pragma unroll 1
+  for (; n + 2 * ROWS <= last; n += ROWS) {
+    rm_scan_rows<Op, false>(next, p + (n + ROWS) * from_step, from_step, out + n * to_step, to_step,
+                            last - n, a);
   }
 #pragma unroll 1
-  for (; n < last; n++) {
-    a = Op::combine(a, rm_scan_read<Op>(p[n * from_step]));
-    out[n * to_step] = rm_scan_write<Op>(a);
+  for (; n < last; n += ROWS) {
+    rm_scan_rows<Op, true>(next, p + (n + ROWS) * from_step, from_step, out + n * to_step, to_step,
+                           last - n, a);
   }
 }
 
