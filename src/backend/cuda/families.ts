@@ -23,6 +23,7 @@ import {
   define,
   FOLD_KERNELS,
   type FoldKernel,
+  kernelsOf,
   type MapKernel,
   type MapSource,
   mapSource,
@@ -87,7 +88,8 @@ function reduceFamily(row: Exclude<TableOp, MapOp | ScanOp>): NamedFamily {
     : taken.flatMap((from) =>
       sumsOf(row, from).map((to) => reduceSource(row, from, to, secondOf(row, from)))
     );
-  return { name: row.name, ...define(sources.map((source) => [source, FOLDS])) };
+  const kernels = sources.map((source) => [source, kernelsOf(source, FOLDS)] as const);
+  return { name: row.name, ...define(kernels) };
 }
 
 function scanFamilies(row: ScanOp): NamedFamily[] {

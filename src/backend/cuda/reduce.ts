@@ -28,7 +28,7 @@ import {
   type ScanSource,
   scanSource,
 } from "./source.ts";
-import { addAttributes, addAxes, isPacked } from "./walks.ts";
+import { addAttributes, addAxes, isPacked, start } from "./walks.ts";
 
 const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];
 const { REDUCE_ROWS: ROWS, REDUCE_PACKS, REDUCE_ALIGNED, REDUCE_SECOND_VARIES } =
@@ -107,6 +107,8 @@ function runsAcross(plan: Plan): boolean {
 interface Partitions {
   readonly across: boolean;
   readonly outputs: number;
+  /** Neighboring outputs of a lane. */
+  readonly columns: number;
   readonly count: number;
   /** Threads of a block that share an output. */
   readonly lanes: number;
@@ -129,28 +131,49 @@ function splitReduction(
   return { parts: Math.ceil(count / length), length };
 }
 
-function partition(plan: Plan, { pack, packs, bytes }: ReduceSource, across: boolean): Partitions {
+/**
+ * How many neighboring outputs a lane takes, where a row of short elements can be read by words. An
+ * address that is not a multiple of a word changes nothing: results must not depend on it.
+ */
+function columnsOf(plan: Plan, { columns }: ReduceSource, across: boolean): number {
+  const { data, kept, rank, operands } = plan;
+  if (!across || columns === 1 || rank !== kept + 1 || isLarge(plan) || varies(plan)) return 1;
+  const last = kept - 1;
+  const even = strideOf(plan, 1, last) === 1 &&
+    data[OFFSETS + operands + last]! % columns === 0;
+  for (let axis = 0; axis < rank; axis++) {
+    if (axis !== last && strideOf(plan, 1, axis) % columns !== 0) return 1;
+  }
+  return even ? columns : 1;
+}
+
+function partition(plan: Plan, source: ReduceSource, across: boolean): Partitions {
   const { kept, rank } = plan;
+  const { pack, packs } = source;
+  const columns = columnsOf(plan, source, across);
   const outputs = sizeBetween(plan, 0, kept);
+  const slots = outputs / columns;
   const count = sizeBetween(plan, kept, rank);
   let lanes: number;
   let round: number;
   if (across) {
     // Keeps at least 128 bytes of outputs next to each other, if there are as many.
+    const bytes = columns * source.bytes;
     const rows = bytes === 8 ? ROWS / 2 : ROWS;
     const most = Math.min(8, 2 * bytes, lanesFor(count / rows));
-    const wanted = Math.max(THREADS / lanesFor(outputs), most);
+    const wanted = Math.max(THREADS / lanesFor(slots), most);
     lanes = count <= rows ? 1 : wanted;
     round = lanes * (packs === 1 ? 1 : rows);
   } else {
     lanes = lanesFor(Math.ceil(count / (pack * packs)));
     round = lanes * pack * packs;
   }
-  const blocks = Math.ceil(outputs / (THREADS / lanes));
+  const blocks = Math.ceil(slots / (THREADS / lanes));
   const rounds = across ? ROUNDS_ACROSS : ROUNDS;
   return {
     across,
     outputs,
+    columns,
     count,
     lanes,
     ...splitReduction(count, round, BLOCKS / blocks, rounds),
@@ -185,10 +208,10 @@ function isLarge(plan: Plan): boolean {
 function reduceHandle(
   device: CudaDevice,
   source: ReduceSource,
-  kind: "along" | "across" | "parts",
+  kind: "along" | "across" | "across_packed" | "parts",
   large: boolean,
 ): number {
-  const kernel: FoldKernel = large ? `${kind}_generic` : kind;
+  const kernel: FoldKernel = large && kind !== "across_packed" ? `${kind}_generic` : kind;
   return device.find(source.kernels[kernel], () => kernelText(source, kernel));
 }
 
@@ -226,14 +249,18 @@ function launchFold(
   b: Storage | null,
   workspace: number,
 ): void {
-  const { across, outputs, lanes, parts } = partitions;
-  const pack = across ? 1 : source.pack;
+  const { across, outputs, columns, lanes, parts } = partitions;
+  const pack = across ? columns : source.pack;
   let flags: number = varies(plan) ? REDUCE_SECOND_VARIES : 0;
   if (isEven(plan, across, pack)) {
-    flags |= REDUCE_PACKS | (isPacked(plan, 1, a, pack) ? REDUCE_ALIGNED : 0);
+    const aligned = across
+      ? start(plan, 1, a) % (pack * a.info.bytes) === 0
+      : isPacked(plan, 1, a, pack);
+    flags |= REDUCE_PACKS | (aligned ? REDUCE_ALIGNED : 0);
   }
   fillReduce(plan, partitions, lanes, flags, out, a, b, workspace, large);
-  device.launch(handle, [Math.ceil(outputs / (THREADS / lanes)), parts], [THREADS], args);
+  const slots = outputs / columns;
+  device.launch(handle, [Math.ceil(slots / (THREADS / lanes)), parts], [THREADS], args);
 }
 
 /** Runs a reduction, or an index reduction; false if there are no kernels for it. */
@@ -258,7 +285,8 @@ function reduce(
     if (b !== null) checkOperand("rm_cuda_launch", plan, 2, b);
   }
   let large = isLarge(plan);
-  let handle = reduceHandle(device, source, partitions.across ? "across" : "along", large);
+  const kind = !partitions.across ? "along" : partitions.columns > 1 ? "across_packed" : "across";
+  let handle = reduceHandle(device, source, kind, large);
   if (handle === 0) {
     // Kernels that read along axes read every element.
     large = true;
@@ -339,6 +367,7 @@ function shareScan(plan: Plan, { pack, fold }: ScanSource, across: boolean): Par
     return {
       across,
       outputs,
+      columns: 1,
       count,
       lanes: 1,
       ...splitReduction(count, 8 * ROWS, wanted, ROUNDS_ACROSS),
@@ -348,7 +377,8 @@ function shareScan(plan: Plan, { pack, fold }: ScanSource, across: boolean): Par
   const blocks = Math.ceil(outputs / (THREADS / lanes));
   // Rounds of the kernel that folds the parts.
   const round = THREADS * fold.pack * fold.packs;
-  return { across, outputs, count, lanes, ...splitReduction(count, round, BLOCKS / 4 / blocks) };
+  const split = splitReduction(count, round, BLOCKS / 4 / blocks);
+  return { across, outputs, columns: 1, count, lanes, ...split };
 }
 
 function launchScan(

@@ -255,6 +255,8 @@ export interface ReduceSource extends Source<FoldKernel> {
   readonly pack: number;
   /** Packs that a lane takes at once. */
   readonly packs: number;
+  /** Neighboring outputs that a lane of the packed kernel takes. */
+  readonly columns: number;
   /** Bytes of an element. */
   readonly bytes: number;
   /** Bytes of an accumulator. */
@@ -265,6 +267,7 @@ export interface ReduceSource extends Source<FoldKernel> {
 export const FOLD_KERNELS = {
   along: "RM_REDUCE_ALONG",
   across: "RM_REDUCE_ACROSS",
+  across_packed: "RM_REDUCE_ACROSS_PACKED",
   parts: "RM_REDUCE_PARTS",
   along_generic: "RM_REDUCE_ALONG_GENERIC",
   across_generic: "RM_REDUCE_ACROSS_GENERIC",
@@ -287,33 +290,36 @@ interface FoldParts {
   readonly acc: string;
   readonly accumulator: number;
   readonly start: string;
-  /** The map and the fold, as statements of functions. */
+  /** The map, as statements, and the fold, as an expression, which index reductions lack. */
   readonly map: string;
-  readonly fold: string;
+  readonly fold?: string;
   readonly join: string;
   readonly finish: string;
   readonly more?: string;
   /** True if an element takes so long that packs do not pay. */
   readonly heavy?: boolean;
-  readonly packs?: number;
 }
 
 function reduceSourceOf(parts: FoldParts): ReduceSource {
   const { name, from, second, result, to, work, acc, heavy, accumulator } = parts;
   const pack = heavy ? 1 : Math.min(16 / DTYPE[from].bytes, 8);
-  const packs = heavy ? 1 : parts.packs ?? (pack === 8 ? 2 : 4);
+  const packs = heavy ? 1 : 4;
+  const { bytes } = DTYPE[from];
+  const columns = heavy || bytes > 2 ? 1 : 4 / bytes;
   const dtypes = [from, second, result, to].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
   const x = acc.startsWith("rm_") ? work : acc;
   const value = valueType(result);
-  const text = `struct ${name} : rm_reduce_op<${dtypes}, ${pack}, ${packs}> {\n` +
+  const text = `struct ${name} : rm_reduce_op<${dtypes}, ${pack}, ${packs}, ${columns}> {\n` +
     `  typedef ${work} work;\n  typedef ${acc} acc;\n${parts.more ?? ""}` +
     `  static inline acc identity() { return ${parts.start}; }\n` +
     `  static inline auto map(work x, work y, const double *at) {\n${parts.map}  }\n` +
-    `  static inline acc accumulate(acc a, ${x} x, int64_t position) { return ${parts.fold}; }\n` +
+    (parts.fold === undefined
+      ? ""
+      : `  static inline acc accumulate(acc a, ${x} x) { return ${parts.fold}; }\n`) +
     `  static inline acc combine(acc a, acc x) { return ${parts.join}; }\n` +
     `  static inline ${value} finish(acc a, const double *at) {\n${parts.finish}  }\n};\n`;
   const source = sourceOf(name, "reduce.h", FOLD_KERNELS, text);
-  return { ...source, pack, packs, bytes: DTYPE[from].bytes, accumulator };
+  return { ...source, pack, packs, columns, bytes, accumulator };
 }
 
 /** The identity of a reduction of `dtype`, in C. */
@@ -419,17 +425,16 @@ function makeArgReduce(row: ArgReduceOp, from: DType, to: DType): ReduceSource {
     accumulator: 16,
     start: "{0, -1}",
     map: "    return x;\n",
-    more: `  static inline bool better(work x, work a) { return ${
-      printC(row.expr, from, work)
-    }; }\n`,
-    fold: "a.index < 0 || better(x, a.value) ? acc{x, position} : a",
+    more:
+      `  static constexpr bool is_index = true;\n  static inline bool better(work x, work a) { return ${
+        printC(row.expr, from, work)
+      }; }\n`,
     join: `rm_better_arg<${name}>(a, x)`,
     finish: "    return a.index;\n",
-    packs: 2,
   });
 }
 
-const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "parts"];
+const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "across_packed", "parts"];
 const ANY_FOLDS: readonly FoldKernel[] = ["along_generic", "parts_generic"];
 
 /** The dtype of the second operand for elements of `from`. */
@@ -516,7 +521,17 @@ export function usualOf(row: TableOp, dtypes: readonly DType[] = DTYPES): Family
   if (row.kind === "scan") {
     return define<ScanKernel>(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
   }
-  return define(foldsOf(row, taken).map((source) => [source, USUAL_FOLDS]));
+  return define(
+    foldsOf(row, taken).map((source) => [source, kernelsOf(source, USUAL_FOLDS)]),
+  );
+}
+
+/** Those of `kernels` that `source` has. */
+export function kernelsOf(
+  { columns }: ReduceSource,
+  kernels: readonly FoldKernel[],
+): FoldKernel[] {
+  return kernels.filter((kernel) => kernel !== "across_packed" || columns > 1);
 }
 
 function scansOf(row: ScanOp, dtypes: readonly DType[]): ScanSource[] {
@@ -548,7 +563,7 @@ export function prebuiltOf(row: TableOp): Family {
       foldsOf(row, [from]).map((source) =>
         [
           source,
-          from === "float32" ? [...USUAL_FOLDS, ...ANY_FOLDS] : ANY_FOLDS,
+          from === "float32" ? kernelsOf(source, [...USUAL_FOLDS, ...ANY_FOLDS]) : ANY_FOLDS,
         ] as const
       )
     ));
