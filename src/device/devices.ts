@@ -50,7 +50,15 @@ export function emptyCache(device?: Device): void {
 }
 
 /** Ops outside the table that backends prepare. */
-const PREPARED = [...ROW_KERNELS, "astype", "matmul", "sort", "index", "random"] as const;
+const PREPARED = [
+  ...ROW_KERNELS,
+  "attention",
+  "astype",
+  "matmul",
+  "sort",
+  "index",
+  "random",
+] as const;
 
 /** Ops that launch other kernels than those of the op of their name, or additional ones. */
 const MADE_OF: Readonly<Record<string, readonly string[]>> = {

@@ -36,7 +36,7 @@ const check = reason === undefined ? test : test.skip;
 
 /** A part of the tests: a file, and the prefix of the names of its tests. */
 interface Part {
-  readonly file: "table" | "kernels" | "long";
+  readonly file: "table" | "kernels" | "long" | "attention";
   readonly tests: string;
 }
 
@@ -106,6 +106,7 @@ const SORTS: Part = { file: "kernels", tests: "Sorting" };
 const NONZERO: Part = { file: "kernels", tests: "Nonzero" };
 const NORMS: Part = { file: "kernels", tests: "Softmax" };
 const MATMUL: Part = { file: "kernels", tests: "Products" };
+const ATTENTION: Part = { file: "attention", tests: "attention: hidden keys" };
 
 const BARRIER = "__syncthreads();";
 
@@ -171,6 +172,20 @@ const FAULTS: readonly Fault[] = [
     header: "matmul.h",
     change: [BARRIER, "", "rm_multiply_add(l[i]"],
     part: MATMUL,
+    says: WRONG,
+  },
+  {
+    what: "no barrier before keys and values are read",
+    header: "attention.h",
+    change: [BARRIER, "", "rm_wait_copies();"],
+    part: ATTENTION,
+    says: WRONG,
+  },
+  {
+    what: "keys and values that nothing waits for",
+    header: "attention.h",
+    change: ["rm_wait_copies();", ""],
+    part: ATTENTION,
     says: WRONG,
   },
   {
@@ -298,6 +313,7 @@ for (const fault of FAULTS) {
 const PARTS: readonly Part[] = [
   { file: "table", tests: "(add|sum|cumulativeSum|casts): cuda" },
   { file: "long", tests: "along long axes on CUDA: (sum|cumulativeSum)" },
+  { file: "attention", tests: "attention: (grouped|layouts|hidden)" },
   { file: "kernels", tests: "(Positions|Nonzero|Random|Softmax)" },
 ];
 

@@ -585,7 +585,9 @@ describe("kernels can be made ahead", () => {
       assertThrows(() => warmUp("cpu", [op], [loose("float")]), DTypeError, "Cannot warm up");
       assert(typeof (methods[op] ?? functions[op]) === "function", op);
     }
-    for (const name of [...ROW_KERNELS, "astype", "matmul", "sort", "index", "random"]) {
+    for (
+      const name of [...ROW_KERNELS, "attention", "astype", "matmul", "sort", "index", "random"]
+    ) {
       warmUp("cpu", [name]);
     }
     for (const name of ["norm2", "logSumExp", "ad", "constructor"]) {

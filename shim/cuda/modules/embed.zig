@@ -32,6 +32,8 @@ pub const headers = [_][]const u8{
     "cuda/kernels/gather_scatter.h",
     "cuda/kernels/random.h",
     "cuda/kernels/matmul.h",
+    "cuda/kernels/mma.h",
+    "cuda/kernels/attention.h",
 };
 
 /// C initialisers, `{"name", "text"},` for each header, with one string literal per line of text.

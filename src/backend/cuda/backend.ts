@@ -15,6 +15,7 @@ import { isRowCall, type RowKernel, rowsOf } from "../../core/row_kernels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import { type AxisOp, type Call, isTableOp, type MapOp } from "../../ops/op.ts";
+import { attention, isTensorCoreAttention } from "./attention.ts";
 import { chain, isSmallChain } from "./chain.ts";
 import type { CudaDevice } from "./device.ts";
 import { fold } from "./reduce.ts";
@@ -115,6 +116,7 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
       supports: isPlainLinear,
       run: (device, call) => linear(device, gemmOf(call), call.operand(2)),
     },
+    attention: { supports: isTensorCoreAttention, run: attention },
     chain: { supports: isSmallChain, run: chain },
     softmax: rows,
     logSoftmax: rows,

@@ -76,6 +76,10 @@ export const CONSTANTS = {
     /** Rows and columns of the tile that a block computes. */
     MATMUL_TILE: 64,
   },
+  "attention.h": {
+    /** Axes of the batch that a launch has room for. */
+    ATTENTION_AXES: 3,
+  },
   "random.h": {},
 } as const;
 

@@ -9,7 +9,7 @@
 import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../base/errors.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../ffi/abi.ts";
-import { lastError } from "../ffi/text.ts";
+import { lastError, readText } from "../ffi/text.ts";
 import { CONSTANTS } from "./constants.ts";
 import type { Notes } from "./notes.ts";
 
@@ -113,6 +113,7 @@ export class CudaDevice {
   /** Why kernels are unavailable. */
   #reason = "no kernels for that come compiled";
   #indexErrors = 0;
+  #capability = 0;
   /** The number of indexing calls, and the number of those that have been checked. */
   #indexed = 0;
   #judged = 0;
@@ -157,6 +158,16 @@ export class CudaDevice {
       this.check("rm_cuda_compile", status);
       names.forEach((name, i) => this.#kernels.set(name, handles[i]!));
     }
+  }
+
+  /** The compute capability, times 10. */
+  get capability(): number {
+    if (this.#capability === 0) {
+      const { shim, index } = this;
+      const text = readText((bytes, length) => shim.rm_cuda_info(index, bytes, length));
+      this.#capability = Math.round(10 * Number(/^capability\t([\d.]+)/m.exec(text)?.[1]));
+    }
+    return this.#capability;
   }
 
   /** Queues `kernel` with the given blocks and threads. */

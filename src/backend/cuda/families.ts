@@ -11,6 +11,7 @@ import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
 import { accumulates, resultOf, takes } from "../../ops/infer.ts";
 import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
+import { attentionFamily } from "./attention.ts";
 import type { Family } from "./device.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
@@ -114,7 +115,7 @@ export function allFamilies(): NamedFamily[] {
     else if (row.kind === "scan") families.push(...scanFamilies(row));
     else families.push(reduceFamily(row));
   }
-  return [...families, ...rowsFamilies(), ...ownFamilies()];
+  return [...families, ...rowsFamilies(), ...attentionFamilies(), ...ownFamilies()];
 }
 
 function rowsFamilies(): NamedFamily[] {
@@ -122,6 +123,12 @@ function rowsFamilies(): NamedFamily[] {
   return ROW_KERNELS.flatMap((kernel) =>
     floats.map((dtype) => ({ name: `${kernel} ${dtype}`, ...rowsFamily(kernel, dtype) }))
   );
+}
+
+function attentionFamilies(): NamedFamily[] {
+  return (["bfloat16", "float16"] as const).map((dtype) => (
+    { name: `attention ${dtype}`, ...attentionFamily(dtype, false) }
+  ));
 }
 
 /** Families outside the op table, the same with and without NVRTC. */
@@ -150,5 +157,5 @@ export function usualFamilies(): Family[] {
   const rows = TABLE.flatMap((row) =>
     row === MAP.copy ? DTYPES.map((dtype) => usualOf(row, [dtype])) : [usualOf(row)]
   );
-  return [...rows, ...rowsFamilies(), ...ownFamilies()];
+  return [...rows, ...rowsFamilies(), ...attentionFamilies(), ...ownFamilies()];
 }

@@ -6,6 +6,7 @@
 import { ROW_KERNELS } from "../../core/row_kernels.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
+import { attentionFamily } from "./attention.ts";
 import type { Family } from "./device.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily } from "./move.ts";
@@ -20,6 +21,10 @@ export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
   if (kernel !== undefined) {
     const floats = dtypes.filter((dtype) => DTYPE[dtype].kind === "f");
     return floats.map((dtype) => rowsFamily(kernel, dtype));
+  }
+  if (op === "attention") {
+    const floats = dtypes.filter((dtype) => DTYPE[dtype].kind === "f" && DTYPE[dtype].bytes === 2);
+    return floats.map((dtype) => attentionFamily(dtype, true));
   }
   if (op === "matmul") return [matmulFamily()];
   if (op === "random") return [randomFamily()];

@@ -1,0 +1,297 @@
+/*
+ * Attention of 16-bit floats by tensor cores: no score is ever in memory.
+ *
+ * A block computes WARPS * TILES * 16 queries of one head: each warp TILES tiles of 16 queries
+ * against KEYS keys at a time, which pass through shared memory. Its lanes keep the queries, the
+ * scores of these keys and the sums of values in registers. Weights are relative to the greatest
+ * score so far: if a greater one comes, what was summed is scaled down.
+ *
+ * Rows of q, k and v have SIZE columns here: those beyond the real ones are 0.
+ */
+#ifndef ROWMAJOR_CUDA_ATTENTION_H
+#define ROWMAJOR_CUDA_ATTENTION_H
+
+#include "mma.h"
+
+/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+#if !defined(RM_ATTENTION_AXES)
+#error "attention.h needs the constants of src/backend/cuda/constants.ts"
+#endif
+
+/* The matrices of an operand, with strides in elements: of rows, columns, and axes of the batch. */
+struct rm_heads {
+  const void *at;
+  long long row, column, step[RM_ATTENTION_AXES];
+  template <class T>
+  inline T *start(const unsigned *place) const {
+    long long first = 0;
+    RM_UNROLL for (int i = 0; i < RM_ATTENTION_AXES; i++) first += place[i] * step[i];
+    return (T *)at + first;
+  }
+};
+
+/* What a call computes. The batch has `size` matrices along each of its axes. */
+struct rm_attention {
+  long long m, n, d, dv, causal, mask_dtype, size[RM_ATTENTION_AXES];
+  double scale;
+};
+
+/* Begins to copy KEYS rows, from row `first` on, to shared memory. There they are one chunk longer,
+ * so that eight of them begin in different banks. Those from `rows` on, and columns from `columns`
+ * on, are 0. Rows are so close that the offsets of these fit into 32 bits, which saves registers. */
+template <int SIZE, int KEYS, int THREADS>
+static inline void rm_fetch_rows(rm_chunk *to, const uint16_t *from, long long row, int first,
+                                 int rows, int columns) {
+  enum { CHUNKS = SIZE / 8 };
+  /* Threads of a row: a power of two, so that each keeps its column. */
+  enum { LANES = CHUNKS <= 4 ? 4 : CHUNKS <= 8 ? 8 : 16, STEP = THREADS / LANES };
+  static_assert(KEYS % STEP == 0, "all threads copy as many rows");
+  const int chunk = (int)threadIdx.x % LANES, line = (int)threadIdx.x / LANES;
+  if (chunk >= CHUNKS) return;
+  from += first * row;
+  RM_UNROLL for (int i = 0; i < KEYS / STEP; i++) {
+    const int key = line + i * STEP;
+    rm_copy_async(to + key * (CHUNKS + 1) + chunk,
+                  (const rm_chunk *)(from + (key * (int)row + 8 * chunk)),
+                  first + key < rows && 8 * chunk < columns);
+  }
+}
+
+/* Adds a mask to the scores of one lane, after scaling them. Rows and columns as in rm_mma. */
+template <class M, int TILES, int KEYS>
+static inline void rm_add_mask(float (&s)[TILES][KEYS / 8][4], const rm_heads &mask,
+                               const typename M::stored *from, int row, int key, int rows, int keys,
+                               float scale) {
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int half = 0; half < 2; half++) {
+      const int y = row + 16 * tile + 8 * half;
+      const typename M::stored *at = from + y * mask.row + key * mask.column;
+      RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
+        RM_UNROLL for (int j = 0; j < 2; j++) {
+          float &score = s[tile][i][2 * half + j];
+          score *= scale;
+          if (y >= rows || key + 8 * i + j >= keys) continue;
+          const typename M::stored stored = at[j * mask.column];
+          if constexpr (M::is_float) score += M::get(stored);
+          else if (!stored) score = -INFINITY;
+        }
+        at += 8 * mask.column;
+      }
+    }
+  }
+}
+
+template <class D, int SIZE, bool MASKED, int KEYS, int WARPS, int TILES>
+static inline void rm_attend(const rm_heads &out, const rm_heads &q, const rm_heads &k,
+                             const rm_heads &v, const rm_heads &mask, const rm_attention &about) {
+  enum {
+    THREADS = WARPS * RM_WARP,
+    QUERIES = WARPS * TILES * 16,
+    LINE = SIZE / 8 + 1
+  };
+  /* While a block computes with some keys and values, it fetches the next ones. */
+  __shared__ rm_chunk keys[2][KEYS * LINE], values[2][KEYS * LINE];
+  static_assert(sizeof keys + sizeof values <= 49152, "more shared memory has to be asked for");
+  const int m = (int)about.m, n = (int)about.n, d = (int)about.d, dv = (int)about.dv;
+  const unsigned blocks = (unsigned)(m + QUERIES - 1) / QUERIES;
+  unsigned rest = blockIdx.x / blocks, place[RM_ATTENTION_AXES];
+  RM_UNROLL for (int i = RM_ATTENTION_AXES - 1; i >= 0; i--) {
+    place[i] = rest % (unsigned)about.size[i];
+    rest /= (unsigned)about.size[i];
+  }
+  /* With a causal limit, the last queries take longest: they begin. */
+  const bool causal = about.causal != 0;
+  const unsigned block = blockIdx.x % blocks;
+  const int begin = (int)(causal ? blocks - 1 - block : block) * QUERIES;
+  const int row = begin + rm_warp() * 16 * TILES;
+  /* Query i sees the keys up to i + shift. */
+  const int shift = n - m, last = rm_min(m, begin + (int)QUERIES) - 1;
+  const int seen = causal ? last + shift + 1 : n;
+  const int count = seen <= 0 ? 0 : (seen + KEYS - 1) / KEYS;
+  const uint16_t *from_k = k.start<const uint16_t>(place), *from_v = v.start<const uint16_t>(place);
+  const int g = rm_lane() / 4, t = 2 * (rm_lane() % 4);
+
+  if (count > 0) {
+    rm_fetch_rows<SIZE, KEYS, THREADS>(keys[0], from_k, k.row, 0, n, d);
+    rm_fetch_rows<SIZE, KEYS, THREADS>(values[0], from_v, v.row, 0, n, dv);
+  }
+
+  /* Scores are compared before they are scaled: the sign of the scale goes to the queries. */
+  const float scale = (float)(about.scale < 0 ? -about.scale : about.scale);
+  const float factor = MASKED ? 1.44269504f : (float)(scale * 1.4426950408889634);
+  const uint32_t sign = about.scale < 0 ? 0x80008000u : 0;
+  uint32_t queries[TILES][SIZE / 16][4];
+  const uint16_t *from_q = q.start<const uint16_t>(place);
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int i = 0; i < SIZE / 16; i++) {
+      RM_UNROLL for (int j = 0; j < 4; j++) {
+        const int y = row + 16 * tile + g + 8 * (j % 2), x = 16 * i + t + 8 * (j / 2);
+        rm_pack<uint16_t, 2> both = {};
+        if (y < m && x < d) both = rm_load<2>(from_q + y * q.row + x);
+        memcpy(&queries[tile][i][j], &both, sizeof both);
+        queries[tile][i][j] ^= sign;
+      }
+    }
+  }
+
+  float sums[TILES][SIZE / 8][4], most[TILES][2], total[TILES][2];
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int i = 0; i < 2; i++) most[tile][i] = -INFINITY, total[tile][i] = 0;
+    RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {
+      RM_UNROLL for (int j = 0; j < 4; j++) sums[tile][i][j] = 0;
+    }
+  }
+
+  const int lane_row = rm_lane() % 8, lane_matrix = rm_lane() / 8;
+#pragma unroll 1
+  for (int round = 0; round < count; round++) {
+    const int key = round * KEYS, next = key + KEYS, stage = round % 2;
+    rm_wait_copies();
+    __syncthreads();
+    if (round + 1 < count) {
+      rm_fetch_rows<SIZE, KEYS, THREADS>(keys[1 - stage], from_k, k.row, next, n, d);
+      rm_fetch_rows<SIZE, KEYS, THREADS>(values[1 - stage], from_v, v.row, next, n, dv);
+    }
+    /* Warps without queries, or whose queries see none of these keys, only fetch. */
+    if (row >= m || (causal && key > row + 16 * TILES - 1 + shift)) continue;
+
+    float s[TILES][KEYS / 8][4];
+    RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+      RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
+        RM_UNROLL for (int j = 0; j < 4; j++) s[tile][i][j] = 0;
+      }
+    }
+    RM_UNROLL for (int x = 0; x < SIZE / 16; x++) {
+      RM_UNROLL for (int i = 0; i < KEYS / 16; i++) {
+        uint32_t b[4];
+        const int line = 16 * i + lane_matrix / 2 * 8 + lane_row;
+        rm_load_matrices(b, &keys[stage][line * LINE + 2 * x + lane_matrix % 2], false);
+        RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+          rm_mma<D>(s[tile][2 * i], queries[tile][x], b[0], b[1]);
+          rm_mma<D>(s[tile][2 * i + 1], queries[tile][x], b[2], b[3]);
+        }
+      }
+    }
+    if constexpr (MASKED) {
+#define RM_ADD_MASK(M) \
+  rm_add_mask<M, TILES, KEYS>(s, mask, mask.start<const typename M::stored>(place), row + g, \
+                              key + t, m, n, scale);
+      switch (about.mask_dtype) {
+        case RM_BOOL: RM_ADD_MASK(rm_b8) break;
+        case RM_FLOAT32: RM_ADD_MASK(rm_f32) break;
+        default: RM_ADD_MASK(D) break;
+      }
+#undef RM_ADD_MASK
+    }
+    if (next > n || (causal && next - 1 > row + shift)) {
+      RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+        RM_UNROLL for (int j = 0; j < 4; j++) {
+          const int end = row + 16 * tile + g + 8 * (j / 2) + shift + 1;
+          const int limit = (causal ? rm_min(end, n) : n) - key - t - j % 2;
+          RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
+            if (8 * i >= limit) s[tile][i][j] = -INFINITY;
+          }
+        }
+      }
+    }
+
+    /* The weights 2^(factor * (score - most)). A row that has seen no key has a maximum of
+     * -infinity, which the weights leave out, so that they are 0. NaN takes part in no maximum, but
+     * is a weight. */
+    bool grows = false;
+    float before[TILES][2];
+    RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+      RM_UNROLL for (int half = 0; half < 2; half++) {
+        float x = most[tile][half];
+        RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
+          x = fmaxf(x, fmaxf(s[tile][i][2 * half], s[tile][i][2 * half + 1]));
+        }
+        x = fmaxf(x, __shfl_xor_sync(RM_ALL_LANES, x, 1));
+        x = fmaxf(x, __shfl_xor_sync(RM_ALL_LANES, x, 2));
+        before[tile][half] = most[tile][half];
+        grows |= x != most[tile][half];
+        most[tile][half] = x;
+      }
+    }
+    if (__ballot_sync(RM_ALL_LANES, grows) != 0) {
+      RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+        RM_UNROLL for (int half = 0; half < 2; half++) {
+          const float x = most[tile][half], reference = x == -INFINITY ? 0 : x;
+          const float less = rm_exp2_approx((before[tile][half] - reference) * factor);
+          total[tile][half] *= less;
+          RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {
+            sums[tile][i][2 * half] *= less;
+            sums[tile][i][2 * half + 1] *= less;
+          }
+        }
+      }
+    }
+    RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+      RM_UNROLL for (int half = 0; half < 2; half++) {
+        const float x = most[tile][half], reference = x == -INFINITY ? 0 : x;
+        const float shifted = -reference * factor;
+        RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
+          RM_UNROLL for (int j = 2 * half; j < 2 * half + 2; j++) {
+            float &score = s[tile][i][j];
+            /* A mask may be so far from 0 that its product with the factor overflows. */
+            score = rm_exp2_approx(MASKED ? (score - reference) * factor
+                                          : fmaf(score, factor, shifted));
+            total[tile][half] += score;
+          }
+        }
+      }
+    }
+
+    RM_UNROLL for (int x = 0; x < KEYS / 16; x++) {
+      uint32_t weights[TILES][4];
+      RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+        RM_UNROLL for (int j = 0; j < 4; j++) {
+          const float *both = &s[tile][2 * x + j / 2][j % 2 * 2];
+          weights[tile][j] = rm_pack_pair<D>(both[0], both[1]);
+        }
+      }
+      RM_UNROLL for (int i = 0; i < SIZE / 16; i++) {
+        uint32_t b[4];
+        const int line = 16 * x + lane_matrix % 2 * 8 + lane_row;
+        rm_load_matrices(b, &values[stage][line * LINE + 2 * i + lane_matrix / 2], true);
+        RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+          rm_mma<D>(sums[tile][2 * i], weights[tile], b[0], b[1]);
+          rm_mma<D>(sums[tile][2 * i + 1], weights[tile], b[2], b[3]);
+        }
+      }
+    }
+  }
+
+  /* 0 / 0 is NaN where a query has seen no key. */
+  uint16_t *to = out.start<uint16_t>(place);
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int half = 0; half < 2; half++) {
+      float all = total[tile][half];
+      all += __shfl_xor_sync(RM_ALL_LANES, all, 1);
+      all += __shfl_xor_sync(RM_ALL_LANES, all, 2);
+      const float by = 1 / all;
+      const int y = row + 16 * tile + 8 * half + g;
+      RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {
+        const float *both = &sums[tile][i][2 * half];
+        const uint32_t bits = rm_pack_pair<D>(both[0] * by, both[1] * by);
+        rm_pack<uint16_t, 2> made;
+        memcpy(&made, &bits, sizeof made);
+        if (y < m && 8 * i < dv) rm_store<2>(to + y * out.row + 8 * i + t, made);
+      }
+    }
+  }
+}
+
+/* Older devices have no such products: they are not asked for these kernels. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define RM_ATTENTION(name, D, SIZE, MASKED, KEYS, WARPS, TILES, BLOCKS) \
+  extern "C" __global__ void name(void) {}
+#else
+#define RM_ATTENTION(name, D, SIZE, MASKED, KEYS, WARPS, TILES, BLOCKS) \
+  extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) \
+      name(rm_heads out, rm_heads q, rm_heads k, rm_heads v, rm_heads mask, rm_attention about) { \
+    rm_attend<D, SIZE, MASKED, KEYS, WARPS, TILES>(out, q, k, v, mask, about); \
+  }
+#endif
+
+#endif

@@ -1,0 +1,230 @@
+/**
+ * Attention of 16-bit floats on a CUDA device, by the kernels of shim/cuda/kernels/attention.h;
+ * other calls are decomposed.
+ *
+ * @module
+ */
+import {
+  type AttentionAttributes,
+  attentionOf,
+  type AttentionSizes,
+  type HeadBatch,
+} from "../../core/attention.ts";
+import { copyInto } from "../../core/dispatch.ts";
+import type { DType } from "../../base/dtype.ts";
+import { Layout } from "../../base/layout.ts";
+import type { Operand } from "../../memory/operand.ts";
+import { Call } from "../../ops/op.ts";
+import { outside } from "../ffi/checks.ts";
+import { CONSTANTS } from "./constants.ts";
+import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { suffixOf } from "./source.ts";
+import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
+import { withWorkspace } from "./workspace.ts";
+
+const { ATTENTION_AXES: AXES } = CONSTANTS["attention.h"];
+/** The first compute capability with the instructions of the kernels, times 10. */
+const OLDEST = 80;
+/** Elements of a chunk of 16 bytes, in which rows are read. */
+const CHUNK = 8;
+/** 64 rows that are less than this apart are within reach of 32-bit offsets. */
+const FAR = 2 ** 24;
+
+/** How a block is divided. */
+interface Shape {
+  /** The most columns of queries, keys and values; a multiple of 16. */
+  readonly columns: number;
+  /** Keys that it processes at a time. */
+  readonly keys: number;
+  readonly warps: number;
+  /** Tiles of 16 queries of each warp: more need less from shared memory, but more registers. */
+  readonly tiles: number;
+  /** Blocks for whose registers a multiprocessor should have room. */
+  readonly blocks: number;
+}
+
+const SHAPES: readonly Shape[] = [
+  { columns: 32, keys: 64, warps: 4, tiles: 2, blocks: 2 },
+  { columns: 64, keys: 64, warps: 4, tiles: 2, blocks: 2 },
+  { columns: 80, keys: 32, warps: 4, tiles: 2, blocks: 2 },
+  { columns: 96, keys: 32, warps: 4, tiles: 2, blocks: 2 },
+  { columns: 128, keys: 32, warps: 4, tiles: 1, blocks: 3 },
+];
+/** The elements of a mask need registers. */
+const MASKED_SHAPES = SHAPES.map((shape): Shape => ({ ...shape, tiles: 1, blocks: 2 }));
+const MOST_COLUMNS = SHAPES.at(-1)!.columns;
+/** The columns of most models. */
+const USUAL_COLUMNS: readonly number[] = [64, 128];
+/**
+ * A block takes a microsecond for 64 keys. Fewer problems than these leave most of a large device
+ * idle, so that many keys take longer than in the parts of the decomposition.
+ */
+const BUSY_PROBLEMS = 32, FEW_KEYS = 2048;
+
+function instanceOf(dtype: DType, shape: Shape, masked: boolean): KernelVariant {
+  const { columns, keys, warps, tiles, blocks } = shape;
+  const name = `attention_${dtype}_${columns}${masked ? "_mask" : ""}`;
+  const what = `${name}, rm_${suffixOf(dtype)}, ${columns}, ${masked}`;
+  const line = `RM_ATTENTION(${what}, ${keys}, ${warps}, ${tiles}, ${blocks})`;
+  return { name, header: "attention.h", line };
+}
+
+/** The kernels for `dtype`, a 16-bit float; with `usual`, those of most calls. */
+export function attentionFamily(dtype: DType, usual: boolean): Family {
+  const isWanted = ({ columns }: Shape): boolean => !usual || USUAL_COLUMNS.includes(columns);
+  return familyOf([
+    ...SHAPES.filter(isWanted).map((shape) => instanceOf(dtype, shape, false)),
+    ...MASKED_SHAPES.filter(isWanted).map((shape) => instanceOf(dtype, shape, true)),
+  ]);
+}
+
+function shapeFor(call: Call): Shape {
+  const { d, dv } = call.memo as AttentionSizes;
+  const shapes = call.inputs[3] === undefined ? SHAPES : MASKED_SHAPES;
+  return shapes.find(({ columns }) => Math.max(d, dv) <= columns)!;
+}
+
+/** The blocks of each head of queries. */
+function blocksOf({ warps, tiles }: Shape, m: number): number {
+  return Math.ceil(m / (16 * warps * tiles));
+}
+
+/** True if a kernel can run the call on a device that is new enough. */
+export function isTensorCoreAttention(call: Call): boolean {
+  const { shape, dtype } = call.specs[0]!;
+  if (dtype.kind !== "f" || dtype.bytes !== 2 || shape.includes(0)) return false;
+  for (let k = 0; k < 3; k++) if (call.operand(k).storage.info !== dtype) return false;
+  const { groupSize, m, n, d, dv } = call.memo as AttentionSizes;
+  for (const columns of [d, dv]) {
+    if (columns === 0 || columns > MOST_COLUMNS || columns % CHUNK !== 0) return false;
+  }
+  // Positions of queries and keys are 32-bit integers, also beyond the last ones.
+  if (n === 0 || m > 2 ** 30 || n > 2 ** 30) return false;
+  const heads = shape.slice(0, -2).reduce((x, y) => x * y, 1);
+  const blocks = blocksOf(shapeFor(call), m);
+  if (n > FEW_KEYS && heads / groupSize * blocks < BUSY_PROBLEMS) return false;
+  if (heads * blocks >= 2 ** 31) return false;
+  // Kernels compare scores before they scale them, in base 2.
+  const { scale } = call.attributes as AttentionAttributes;
+  const factor = Math.abs(Math.fround(scale * Math.LOG2E));
+  if (!(factor >= 2 ** -126 && factor < Infinity && Number.isFinite(Math.fround(scale)))) {
+    return false;
+  }
+  const mask = call.inputs[3] as Operand | undefined;
+  if (mask === undefined) return true;
+  const { info, device } = mask.storage;
+  return device === call.operand(0).storage.device &&
+    (info.kind === "b" || info === dtype || info.name === "float32");
+}
+
+/** True if all rows can be read, or written, in chunks, and are less than FAR elements apart. */
+function isAligned({ storage, layout: { shape, strides, offset, rank } }: Operand): boolean {
+  const last = rank - 1;
+  return Math.abs(strides[last - 1]!) < FAR && (shape[last] === 1 || strides[last] === 1) &&
+    (storage.address + offset * storage.info.bytes) % (CHUNK * storage.info.bytes) === 0 &&
+    strides.every((stride, axis) => axis === last || shape[axis] === 1 || stride % CHUNK === 0);
+}
+
+const args = new Arguments();
+
+/** Queues the kernel; false if none is available. */
+export function attention(device: CudaDevice, call: Call): boolean {
+  if (device.capability < OLDEST) return false;
+  const masked = call.inputs[3] !== undefined;
+  const { dtype } = call.specs[0]!;
+  const shape = shapeFor(call);
+  const kernel = findKernel(device, instanceOf(dtype.name, shape, masked));
+  if (kernel === 0) return false;
+  const operands = [call.outputs[0]!, call.operand(0), call.operand(1), call.operand(2)];
+  const odd = operands.filter((one) => !isAligned(one));
+  if (odd.length === 0) {
+    launch(device, kernel, shape, call);
+    return true;
+  }
+  // Copies, so that no result depends on addresses.
+  const wanted = odd.map(({ layout }) => [dtype.name, layout.size] as const);
+  withWorkspace(operands[0]!.storage, wanted, (made) => {
+    const dense = operands.map((one): Operand => {
+      const at = odd.indexOf(one);
+      if (at < 0) return one;
+      return { storage: made[at]!, layout: Layout.contiguous(one.layout.shape), flags: 0 };
+    });
+    dense.forEach((one, i) => i > 0 && one !== operands[i] && copyInto(one, operands[i]!));
+    const inputs = [...dense.slice(1), ...call.inputs.slice(3)];
+    const copied = new Call(call.op, call.name, inputs, call.attributes, [dense[0]!]);
+    copied.result(call.specs[0]!.shape, dtype);
+    copied.memo = call.memo;
+    launch(device, kernel, shape, copied);
+    if (dense[0] !== operands[0]) copyInto(operands[0]!, dense[0]!);
+  });
+  return true;
+}
+
+/** An axis of the batch: its size, and the strides of the operands. */
+interface Axis {
+  readonly size: number;
+  readonly strides: readonly number[];
+}
+
+/** The axes of the batch, the last one first; adjacent ones are one axis where that is the same. */
+function axesOf(operands: readonly (HeadBatch | null)[], groupSize: number): Axis[] {
+  const { shape } = operands[0]!.matrices.layout;
+  const strides = operands.map((one) => one === null ? [] : one.matrices.layout.strides);
+  const axes: Axis[] = [];
+  const add = ({ size, strides }: Axis): void => {
+    if (size === 1) return;
+    const last = axes.at(-1);
+    if (last !== undefined && strides.every((x, i) => x === last.strides[i]! * last.size)) {
+      axes[axes.length - 1] = { size: size * last.size, strides: last.strides };
+    } else axes.push({ size, strides });
+  };
+  // A group shares its keys and values.
+  const within = operands.map((one, i) => one === null || i === 2 || i === 3 ? 0 : one.groupStride);
+  add({ size: groupSize, strides: within });
+  for (let axis = shape.length - 3; axis >= 0; axis--) {
+    add({ size: shape[axis]!, strides: strides.map((list) => list[axis] ?? 0) });
+  }
+  return axes;
+}
+
+function launch(
+  device: CudaDevice,
+  kernel: number,
+  shape: Shape,
+  call: Call,
+): void {
+  const { out, q, k, v, mask, groupSize, m, n, d, dv, scale, causal } = attentionOf(call);
+  const operands = [out, q, k, v, mask];
+  operands.forEach((one, i) => {
+    if (one === null) return;
+    const { matrices: { storage }, whole } = one;
+    const [low, high] = whole.extent();
+    if (!(low >= 0 && high < storage.length)) {
+      throw outside("rm_cuda_launch", i, low, high, storage);
+    }
+  });
+  const axes = axesOf(operands, groupSize);
+  const inner = axes.slice(0, AXES), outer = axes.slice(AXES);
+  const sizes = Array.from({ length: AXES }, (_, i) => inner[AXES - 1 - i]?.size ?? 1);
+  const blocks = sizes.reduce((x, y) => x * y, blocksOf(shape, m));
+  const dtype = mask === null ? 0 : mask.matrices.storage.info.id;
+  const launchAt = (shifts: readonly number[]): void => {
+    args.clear();
+    operands.forEach((one, i) => {
+      if (one === null) return void args.skip(3 + AXES);
+      const { storage, layout, rowStride, columnStride } = one.matrices;
+      args.address(storage, layout.offset + shifts[i]!).integer(rowStride).integer(columnStride);
+      for (let axis = AXES - 1; axis >= 0; axis--) args.integer(inner[axis]?.strides[i] ?? 0);
+    });
+    for (const x of [m, n, d, dv, Number(causal), dtype, ...sizes]) args.integer(x);
+    device.launch(kernel, [blocks], [32 * shape.warps], args.real(scale));
+  };
+  const launchAlong = (axis: number, shifts: readonly number[]): void => {
+    if (axis < 0) return launchAt(shifts);
+    const { size, strides } = outer[axis]!;
+    for (let i = 0; i < size; i++) {
+      launchAlong(axis - 1, shifts.map((shift, j) => shift + i * strides[j]!));
+    }
+  };
+  launchAlong(outer.length - 1, operands.map(() => 0));
+}
