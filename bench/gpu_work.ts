@@ -426,17 +426,25 @@ export function gpuWork(scale: number): GpuRow[] {
     { flops: 2 * batch.shape[0]! * 512 ** 3 },
   );
   const length = scale === 1 ? 2048 : 32;
-  const heads = of("bfloat16", 4, 16, length, 64);
-  add(
-    "attention",
-    `16 heads of 64, ${length} tokens, bfloat16`,
-    undefined,
-    { q: heads, k: heads, v: heads },
-    heads,
-    ({ q, k, v }) => () => nn.attention(q!, k!, v!).dispose(),
-    "F.scaled_dot_product_attention(q, k, v)",
-    { flops: 4 * 64 * length ** 2 * 64 },
-  );
+  for (
+    const [columns, causal, target] of [[64, false, 300], [64, true, 250], [
+      128,
+      false,
+      300,
+    ]] as const
+  ) {
+    const heads = of("bfloat16", 4, 16, length, columns);
+    add(
+      "attention",
+      `16 heads of ${columns}, ${length} tokens, bfloat16${causal ? ", causal" : ""}`,
+      target,
+      { q: heads, k: heads, v: heads },
+      heads,
+      ({ q, k, v }) => () => nn.attention(q!, k!, v!, { causal }).dispose(),
+      `F.scaled_dot_product_attention(q, k, v, is_causal=${causal ? "True" : "False"})`,
+      { flops: (causal ? 2 : 4) * 64 * length ** 2 * columns },
+    );
+  }
   const image = of("float32", scale === 1 ? 32 : 1, 64, 56, 56);
   add(
     "conv",

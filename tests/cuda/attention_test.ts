@@ -12,6 +12,7 @@ import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { type DType, finfo, full, ones, zeros } from "../../mod.ts";
 import { CudaDevice } from "../../src/backend/cuda/device.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { attention, type AttentionOptions } from "../../src/tensor/attention.ts";
 import { type Any, asView, loose } from "../support.ts";
 import { expectedOf, normal, numbersOf, operands } from "../ops/attention_reference.ts";
@@ -237,6 +238,25 @@ function run(): void {
         check("a mask that is not finite", [q, k, v], 32, { mask });
       }
     }
+  });
+
+  test("attention: in programs, which are recorded as graphs", () => {
+    const all = operands([2], [4, 2], [6, 9, 8, 16], "bfloat16");
+    const mask = normal(4, [2, 1, 6, 9]).greater(-1);
+    mask.set(["...", 0], true);
+    const f = compile((q: Any, k: Any, v: Any, m: Any): Any =>
+      loose(attention(q.neg(), k, v, { mask: m, causal: true })).neg()
+    );
+    const negated = [all[0].neg(), all[1], all[2].neg()] as const;
+    const options = { mask, causal: true };
+    const expected = expectedOf(...negated, options);
+    const sizes = expectedOf(negated[0], negated[1], negated[2].abs(), options);
+    const given = [...all, mask].map(there);
+    for (let round = 0; round < 3; round++) {
+      compare(`round ${round}`, f(...given as [Any, Any, Any, Any]), expected, sizes);
+    }
+    assertEquals(f.explain().map(({ data }) => data.executor), ["graph"]);
+    f.dispose();
   });
 
   test("attention: what the kernels do not take is decomposed", () => {
