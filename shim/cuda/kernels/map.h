@@ -342,8 +342,15 @@ template <int SIDE>
 struct rm_tile_partition {
   static constexpr int rows = RM_THREADS / SIDE;
   static constexpr int count = SIDE / rows;
-  static inline int x() { return (int)threadIdx.x % SIDE; }
-  static inline int y(int i) { return (int)threadIdx.x / SIDE + i * rows; }
+  static inline int x() { return (int)(threadIdx.x % SIDE); }
+  static inline int y(int i) { return (int)(threadIdx.x / SIDE) + i * rows; }
+  /* How far the end of a tile is below the first element of this thread. */
+  static inline int left(int across, int down) { return x() < across ? down - y(0) : 0; }
+  /* The offset of the first element. It may overflow outside the tile, where nothing is read. */
+  static inline int32_t first(int32_t at, int32_t step, int32_t jump) {
+    return (int32_t)((uint32_t)at + (uint32_t)x() * (uint32_t)step +
+                     (uint32_t)y(0) * (uint32_t)jump);
+  }
 };
 
 template <typename T, int SIDE>
@@ -352,21 +359,25 @@ struct rm_tile {
   T at[SIDE][SIDE + (sizeof(T) < 4 ? 4 / (int)sizeof(T) : 1)];
 };
 
-/* Loads this thread's elements of a tile. If `transposed`, also stores them in shared memory. */
-template <int SIDE, typename T, int OPERANDS>
-static inline void rm_read_tile(const rm_tiled_params<OPERANDS> &params, int k, int32_t at,
-                                int rows, int columns, bool transposed, rm_tile<T, SIDE> &tile,
+/* Loads this thread's elements of a tile of `across` by `down` elements that begins at `at`, where
+ * lanes follow the stride `step` and rows of threads the stride `jump`. If `transposed`, also
+ * stores them in shared memory. */
+template <int SIDE, typename T>
+static inline void rm_read_tile(const rm_map_input &in, int32_t at, int32_t step, int32_t jump,
+                                int across, int down, bool transposed, rm_tile<T, SIDE> &tile,
                                 T *own) {
   typedef rm_tile_partition<SIDE> partition;
-  const int32_t column_stride = (int32_t)params.column_stride[k + 1];
-  const int32_t row_stride = (int32_t)params.row_stride[k + 1];
-  const int x = partition::x();
+  if (in.at == nullptr) {
+    const T element = rm_argument<T>(in.element);
+    RM_UNROLL for (int i = 0; i < partition::count; i++) own[i] = element;
+    return;
+  }
+  const int x = partition::x(), left = partition::left(across, down);
+  const T *from = (const T *)in.at + partition::first(at, step, jump);
+  const int64_t ahead = (int64_t)jump * partition::rows;
   RM_UNROLL for (int i = 0; i < partition::count; i++) {
-    const int y = partition::y(i), row = transposed ? x : y, column = transposed ? y : x;
-    own[i] = 0;
-    if (row < rows && column < columns) {
-      own[i] = rm_load_element<T>(params.in[k], at + row * row_stride + column * column_stride);
-    }
+    if (i * partition::rows < left) own[i] = *from;
+    from += ahead;
   }
   if (!transposed) return;
   RM_UNROLL for (int i = 0; i < partition::count; i++) tile.at[partition::y(i)][x] = own[i];
@@ -402,20 +413,23 @@ static inline void rm_map_tiled(const rm_tiled_params<Op::arity + 1> &params) {
             (int32_t)(tile_column * SIDE) * (int32_t)params.column_stride[k];
   }
   rm_seek<rm_index32>(params.axes, 0, (int)params.rank, outer, at);
-  const int rows = (int)rm_min<int64_t>(params.rows - (int64_t)tile_row * SIDE, SIDE);
-  const int columns = (int)rm_min<int64_t>(params.columns - (int64_t)tile_column * SIDE, SIDE);
+  const int rows = rm_min((int)params.rows - (int)tile_row * SIDE, SIDE);
+  const int columns = rm_min((int)params.columns - (int)tile_column * SIDE, SIDE);
   First a[partition::count];
   Stored b[partition::count] = {}, c[partition::count] = {};
   const bool transposes_a = (params.flags & 1) != 0;
   const bool transposes_b = Op::arity > 1 && (params.flags & 2) != 0;
   const bool transposes_c = Op::arity > 2 && (params.flags & 4) != 0;
-  rm_read_tile<SIDE>(params, 0, at[1], rows, columns, transposes_a, first, a);
-  if constexpr (Op::arity > 1) {
-    rm_read_tile<SIDE>(params, 1, at[2], rows, columns, transposes_b, second, b);
-  }
-  if constexpr (Op::arity > 2) {
-    rm_read_tile<SIDE>(params, 2, at[3], rows, columns, transposes_c, third, c);
-  }
+#define RM_READ_TILE(k, transposes, tile, own) \
+  rm_read_tile<SIDE>(params.in[k], at[k + 1], \
+                     (int32_t)(transposes ? params.row_stride : params.column_stride)[k + 1], \
+                     (int32_t)(transposes ? params.column_stride : params.row_stride)[k + 1], \
+                     transposes ? rows : columns, transposes ? columns : rows, transposes, tile, \
+                     own);
+  RM_READ_TILE(0, transposes_a, first, a)
+  if constexpr (Op::arity > 1) RM_READ_TILE(1, transposes_b, second, b)
+  if constexpr (Op::arity > 2) RM_READ_TILE(2, transposes_c, third, c)
+#undef RM_READ_TILE
   __syncthreads();
   if (transposes_a) rm_read_transposed<SIDE>(first, a);
   if constexpr (Op::arity > 1) {
@@ -424,14 +438,13 @@ static inline void rm_map_tiled(const rm_tiled_params<Op::arity + 1> &params) {
   if constexpr (Op::arity > 2) {
     if (transposes_c) rm_read_transposed<SIDE>(third, c);
   }
-  Out *const out = (Out *)params.out + at[0];
-  const int x = partition::x();
+  const int left = partition::left(columns, rows);
+  Out *to = (Out *)params.out + partition::first(at[0], (int32_t)params.column_stride[0],
+                                                 (int32_t)params.row_stride[0]);
+  const int64_t ahead = params.row_stride[0] * partition::rows;
   RM_UNROLL for (int i = 0; i < partition::count; i++) {
-    const int row = partition::y(i);
-    if (row < rows && x < columns) {
-      out[row * (int32_t)params.row_stride[0] + x * (int32_t)params.column_stride[0]] =
-          rm_apply<Op>(a[i], b[i], c[i], params.attributes);
-    }
+    if (i * partition::rows < left) *to = rm_apply<Op>(a[i], b[i], c[i], params.attributes);
+    to += ahead;
   }
 }
 
