@@ -72,6 +72,8 @@ typedef unsigned long long uint64_t;
 #define __builtin_copysignf(x, y) copysignf(x, y)
 #define __builtin_copysign(x, y) copysign((double)(x), (double)(y))
 #define __builtin_fmaf(x, y, z) fmaf(x, y, z)
+#define __builtin_fminf(x, y) fminf(x, y)
+#define __builtin_fmaxf(x, y) fmaxf(x, y)
 #define __builtin_fma(x, y, z) fma((double)(x), (double)(y), (double)(z))
 #endif
 #endif

@@ -24,6 +24,7 @@ pub const headers = [_][]const u8{
     "math/cast.h",
     "cuda/kernels/device.h",
     "cuda/kernels/block.h",
+    "cuda/kernels/narrow_math.h",
     "cuda/kernels/map.h",
     "cuda/kernels/reduce.h",
     "cuda/kernels/scan.h",

@@ -42,12 +42,19 @@ const PRIMITIVES: Readonly<Record<string, string>> = { float: "f32", double: "f6
 /** Functions whose primitives cover most operands only: map.h has versions for all operands. */
 const PARTIAL = new Set(["sin", "cos", "tan"]);
 
+/** Functions that narrow_math.h has for 16-bit floats. */
+const NARROW = new Set(
+  "exp exp2 expm1 log log1p log2 log10 tanh sigmoid silu erf gelu".split(" "),
+);
+
 /** The functions of device.h for operators that overflow. */
 const WRAPPING: Readonly<Record<string, string>> = { "+": "add", "-": "subtract", "*": "multiply" };
 
 /** `text` in C, in the arithmetic of `dtype` done in the type `work`. */
 export function printC(text: string, dtype: DType, work: string): string {
-  const suffix = PRIMITIVES[work] ?? suffixOf(dtype);
+  const own = suffixOf(dtype);
+  const suffix = PRIMITIVES[work] ?? own;
+  const isNarrow = work === "float" && DTYPE[dtype].bytes === 2;
   // NVRTC assumes that signed integers do not overflow, and has no option to forbid that.
   const wraps = work.startsWith("int") || work === "uint16_t";
   return printExpr(parseExpr(text), {
@@ -56,7 +63,8 @@ export function printC(text: string, dtype: DType, work: string): string {
       wraps && op in WRAPPING ? `rm_${WRAPPING[op]}<${work}>(${left}, ${right})` : undefined,
     num: (digits) => /^\d+$/.test(digits) ? digits : `((${work})${digits})`,
     call: (name, args) =>
-      `rm_${PARTIAL.has(name) ? "full_" : ""}${name}_${suffix}(${args.join(", ")})`,
+      `rm_${PARTIAL.has(name) ? "full_" : ""}${name}_` +
+      `${isNarrow && NARROW.has(name) ? own : suffix}(${args.join(", ")})`,
   });
 }
 
@@ -72,6 +80,7 @@ export function includesFor(texts: readonly string[]): string {
   const has = (name: RegExp): boolean => name.test(code);
   return '#include "device.h"\n' +
     (has(/\brm_\w+_b?f(16|32|64)\(/) ? '#include "vecmath.h"\n' : "") +
+    (has(/\brm_[a-z0-9]+_b?f16\(/) ? '#include "narrow_math.h"\n' : "") +
     (has(/\brm_\w+_[iu](8|16|32|64)\(/) ? '#include "intmath.h"\n' : "");
 }
 
