@@ -13,7 +13,7 @@
 #define ROWMAJOR_CUDA_SOFTMAX_NORM_H
 
 #include "block.h"
-#include "vecmath.h"
+#include "narrow_math.h"
 
 /* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
 #if !defined(RM_PART_BYTES)
@@ -22,30 +22,49 @@
 
 enum { RM_SOFTMAX, RM_LOG_SOFTMAX, RM_LAYER_NORM, RM_RMS_NORM };
 
-/* e^x for x <= 0, to far more digits than 16-bit floats have. */
-static inline float rm_exp_approximate(float x) {
-#if defined(RM_EMULATED)
-  return rm_exp_f32(x);
-#else
-  float result;
-  asm("ex2.approx.f32 %0, %1;" : "=f"(result) : "f"(x * 0x1.715476p+0f));
-  return result;
-#endif
-}
-
-static inline float rm_exp_as(rm_f16, float x) { return rm_exp_approximate(x); }
-static inline float rm_exp_as(rm_bf16, float x) { return rm_exp_approximate(x); }
+static inline float rm_exp_as(rm_f16, float x) { return rm_exp_f16(x); }
+static inline float rm_exp_as(rm_bf16, float x) { return rm_exp_bf16(x); }
 static inline float rm_exp_as(rm_f32, float x) { return rm_exp_f32(x); }
 static inline double rm_exp_as(rm_f64, double x) { return rm_exp_f64(x); }
 
-/* Multiplying by the reciprocal adds half an ulp of error, which only float64 cannot spare. */
-static inline float rm_divide_by_sum(float x, double sum) { return x * (float)(1 / sum); }
+static inline float rm_log_as(rm_f16, double x) { return rm_log_f32((float)x); }
+static inline float rm_log_as(rm_bf16, double x) { return rm_log_f32((float)x); }
+static inline float rm_log_as(rm_f32, double x) { return (float)rm_log_f64(x); }
+static inline double rm_log_as(rm_f64, double x) { return rm_log_f64(x); }
+
+/* Multiplying by the reciprocal adds an ulp of error, which only float64 cannot spare. */
+static inline float rm_divide_by_sum(float x, double sum) { return x * (1 / (float)sum); }
 static inline double rm_divide_by_sum(double x, double sum) { return x / sum; }
 
 static inline float rm_fma(float a, float b, float c) { return rm_fma_f32(a, b, c); }
 static inline double rm_fma(double a, double b, double c) { return rm_fma_f64(a, b, c); }
 
-/* The threads of a row: LANES of a warp, or the block if LANES is 0. */
+static inline float rm_rsqrt_as(rm_f16, float x) { return rm_inverse_root(x); }
+static inline float rm_rsqrt_as(rm_bf16, float x) { return rm_inverse_root(x); }
+static inline float rm_rsqrt_as(rm_f32, float x) { return 1 / rm_sqrt_f32(x); }
+static inline double rm_rsqrt_as(rm_f64, double x) { return 1 / rm_sqrt_f64(x); }
+
+/* About 1 / count: means need no more digits than the sums of lanes have. */
+static inline float rm_share_of(float count) { return rm_inverse(count); }
+static inline double rm_share_of(double count) { return 1 / count; }
+
+/* The larger one. Ignores NaN. */
+static inline float rm_larger(float a, float b) { return __builtin_fmaxf(a, b); }
+static inline double rm_larger(double a, double b) { return b > a ? b : a; }
+
+/* Over groups of LANES lanes. */
+template <int LANES, class W>
+static inline W rm_row_lanes_max(W x) {
+#pragma unroll
+  for (int step = LANES / 2; step > 0; step /= 2) {
+    x = rm_larger(x, __shfl_xor_sync(RM_ALL_LANES, x, step));
+  }
+  return x;
+}
+
+/* The threads of a row: LANES of a warp, or the block if LANES is 0. Blocks exchange numbers in
+ * `shared`, which has an element per warp and sum: all threads have read it after the next barrier
+ * only, so that successive calls need different arrays. */
 template <int LANES>
 struct rm_lane_group {
   static inline int size(void) { return LANES; }
@@ -55,8 +74,13 @@ struct rm_lane_group {
     return (double)rm_lanes_sum<LANES>(x);
   }
   template <class W>
-  static inline W max(W x, double *) {
-    return rm_lanes_max<LANES>(x);
+  static inline void sum(W x, W y, double *, double *all_x, double *all_y) {
+    *all_x = (double)rm_lanes_sum<LANES>(x);
+    *all_y = (double)rm_lanes_sum<LANES>(y);
+  }
+  template <class W>
+  static inline W max(W x, W *) {
+    return rm_row_lanes_max<LANES>(x);
   }
 };
 template <>
@@ -70,19 +94,29 @@ struct rm_lane_group<0> {
     __syncthreads();
     double all = 0;
     for (int w = 0; w < rm_warps(); w++) all += shared[w];
-    __syncthreads();
     return all;
   }
   template <class W>
-  static inline W max(W x, double *shared) {
-    const W warp = rm_lanes_max<RM_WARP>(x);
-    if (rm_lane() == 0) shared[rm_warp()] = (double)warp;
-    __syncthreads();
-    W max_value = (W)shared[0];
-    for (int w = 1; w < rm_warps(); w++) {
-      max_value = (W)shared[w] > max_value ? (W)shared[w] : max_value;
+  static inline void sum(W x, W y, double *shared, double *all_x, double *all_y) {
+    const W warp_x = rm_lanes_sum<RM_WARP>(x), warp_y = rm_lanes_sum<RM_WARP>(y);
+    if (rm_lane() == 0) {
+      shared[rm_warp()] = (double)warp_x;
+      shared[RM_MAX_WARPS + rm_warp()] = (double)warp_y;
     }
     __syncthreads();
+    *all_x = *all_y = 0;
+    for (int w = 0; w < rm_warps(); w++) {
+      *all_x += shared[w];
+      *all_y += shared[RM_MAX_WARPS + w];
+    }
+  }
+  template <class W>
+  static inline W max(W x, W *shared) {
+    const W warp = rm_row_lanes_max<RM_WARP>(x);
+    if (rm_lane() == 0) shared[rm_warp()] = warp;
+    __syncthreads();
+    W max_value = shared[0];
+    for (int w = 1; w < rm_warps(); w++) max_value = rm_larger(max_value, shared[w]);
     return max_value;
   }
 };
@@ -124,18 +158,23 @@ struct rm_row_values {
     }
   }
 
-  /* Ignores NaN, which the subtraction brings back. */
-  inline value max(int columns, double *shared) const {
-    value max_value = (value)-INFINITY;
+  /* Ignores NaN, which the subtraction brings back. Pairwise, to keep chains short. */
+  inline value max(int columns, value *shared) const {
+    value most[N];
 #pragma unroll
     for (int n = 0; n < N; n++) {
+      most[n] = x[n * V];
 #pragma unroll
-      for (int v = 0; v < V; v++) {
-        const value one = x[n * V + v];
-        max_value = one > max_value && start(n) < columns ? one : max_value;
-      }
+      for (int v = 1; v < V; v++) most[n] = rm_larger(most[n], x[n * V + v]);
+      if (start(n) >= columns) most[n] = (value)-INFINITY;
     }
-    return group::max(max_value, shared);
+#pragma unroll
+    for (int step = 1; step < N; step *= 2) {
+#pragma unroll
+      for (int n = 0; n + step < N; n += 2 * step) most[n] = rm_larger(most[n], most[n + step]);
+    }
+    /* The first one may be NaN. */
+    return group::max(rm_larger((value)-INFINITY, most[0]), shared);
   }
 
   /* The sum of f of each element. f may change the element. */
@@ -150,6 +189,54 @@ struct rm_row_values {
     }
     return group::sum((sums[0] + sums[1]) + (sums[2] + sums[3]), shared);
   }
+
+  /* The sum of the elements times 2^-11, so that the sums of lanes overflow only if the mean does. */
+  inline double scaled_sum(int columns, double *shared) const {
+    value sums[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+      if (start(n) >= columns) continue;
+#pragma unroll
+      for (int v = 0; v < V; v++) {
+        value &sum = sums[(n * V + v) & 3];
+        sum = rm_fma(x[n * V + v], (value)0x1p-11, sum);
+      }
+    }
+    return group::sum((sums[0] + sums[1]) + (sums[2] + sums[3]), shared);
+  }
+
+  inline double squares_sum(int columns, double *shared) const {
+    value sums[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+      if (start(n) >= columns) continue;
+#pragma unroll
+      for (int v = 0; v < V; v++) {
+        const value one = x[n * V + v];
+        value &sum = sums[(n * V + v) & 3];
+        sum = rm_fma(one, one, sum);
+      }
+    }
+    return group::sum((sums[0] + sums[1]) + (sums[2] + sums[3]), shared);
+  }
+
+  /* The sums of the differences from by and of their squares. */
+  inline void moments(value by, int columns, double *shared, double *sum, double *squares) const {
+    value sums[4] = {0, 0, 0, 0}, seconds[4] = {0, 0, 0, 0};
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+      if (start(n) >= columns) continue;
+#pragma unroll
+      for (int v = 0; v < V; v++) {
+        const int k = (n * V + v) & 3;
+        const value difference = x[n * V + v] - by;
+        sums[k] += difference;
+        seconds[k] = rm_fma(difference, difference, seconds[k]);
+      }
+    }
+    group::sum((sums[0] + sums[1]) + (sums[2] + sums[3]),
+               (seconds[0] + seconds[1]) + (seconds[2] + seconds[3]), shared, sum, squares);
+  }
 };
 
 /* The mean of a row in two parts, so that it has more digits than one number, and the reciprocal of
@@ -160,9 +247,10 @@ struct rm_moments {
 };
 
 /* offset and variance are the means of the differences from reference and of their squares. */
-template <class W>
-static inline rm_moments<W> rm_moments_of(bool centered, double reference, double offset,
-                                          double variance, double epsilon) {
+template <class D>
+static inline rm_moments<typename D::value> rm_moments_of(bool centered, double reference, double offset,
+                                                          double variance, double epsilon) {
+  typedef typename D::value W;
   rm_moments<W> m = {0, 0, 0};
   if (centered) {
     m.mean = (W)(reference + offset);
@@ -170,27 +258,23 @@ static inline rm_moments<W> rm_moments_of(bool centered, double reference, doubl
     /* Rounding may have made the difference negative. */
     variance = variance < offset * offset ? 0 : variance - offset * offset;
   }
-  m.scale = (W)(1 / rm_sqrt_f64((double)((W)variance + (W)epsilon)));
+  m.scale = rm_rsqrt_as(D(), (W)variance + (W)epsilon);
   return m;
 }
 
 /* Sums the differences from reference and their squares. reference is the rounded mean, or 0 if the
- * norm has none. */
+ * norm has none; share is about 1 / columns. `first` and `second` are arrays for groups. */
 template <class H>
-static inline void rm_sum_moments(H &row_values, bool centered, int columns, double *shared,
-                                  typename H::value *reference, double *sum, double *squares) {
+static inline void rm_sum_moments(const H &row_values, bool centered, int columns, double share,
+                                  double *first, double *second, typename H::value *reference,
+                                  double *sum, double *squares) {
   typedef typename H::value W;
   *reference = 0;
   *sum = 0;
   if (centered) {
-    /* Scaled, so that the sums of lanes overflow only if the mean does. */
-    const double scaled = row_values.sum(columns, shared, [](W &x) { return x * (W)0x1p-11; });
-    *reference = (W)(scaled / (double)columns * 0x1p11);
-    const W by = *reference;
-    *sum = row_values.sum(columns, shared, [by](W &x) { return x - by; });
-  }
-  const W by = *reference;
-  *squares = row_values.sum(columns, shared, [by](W &x) { return (x - by) * (x - by); });
+    *reference = (W)(row_values.scaled_sum(columns, first) * share * 0x1p11);
+    row_values.moments(*reference, columns, second, sum, squares);
+  } else *squares = row_values.squares_sum(columns, second);
 }
 
 /* Keeps the compiler from moving later loads up, where they would take registers. */
@@ -200,34 +284,44 @@ static inline void rm_load_fence(void) {
 #endif
 }
 
+template <int N, typename T>
+static inline rm_pack<T, N> rm_filled(T v) {
+  rm_pack<T, N> pack;
+#pragma unroll
+  for (int i = 0; i < N; i++) pack.at[i] = v;
+  return pack;
+}
+
 /* weight and bias start at the first column of row_values. */
 template <class D, int V, int N, int LANES>
-static inline void rm_normalize(rm_row_values<D, V, N, LANES> &row_values,
+static inline void rm_normalize(rm_row_values<D, V, N, LANES> &row_values, bool centered,
                                 rm_moments<typename D::value> m, const typename D::value *weight,
                                 const typename D::value *bias, int columns) {
   typedef typename D::value W;
+  /* At most 16 bytes at a time. */
+  constexpr int PART = V * sizeof(W) > 16 ? 16 / (int)sizeof(W) : V;
+  constexpr int PARTS = V / PART;
+  typedef rm_pack<W, PART> pack;
+  const W shift = -m.mean_error * m.scale;
 #pragma unroll
   for (int n = 0; n < N; n++) {
     const int start = row_values.start(n);
-    if (n % 4 == 0) rm_load_fence();
+    rm_load_fence();
     if (start >= columns) continue;
-    /* At most 16 bytes at a time. */
-    const int PART = V * sizeof(W) > 16 ? 16 / sizeof(W) : V;
+    pack w[PARTS], b[PARTS];
 #pragma unroll
-    for (int part = 0; part < V; part += PART) {
-      typedef rm_pack<W, PART> pack;
-      pack w, b;
-      if (weight != nullptr) w = rm_load<PART>(weight + start + part);
-      if (bias != nullptr) b = rm_load<PART>(bias + start + part);
+    for (int part = 0; part < PARTS; part++) {
+      w[part] = weight != nullptr ? rm_load<PART>(weight + start + part * PART)
+                                  : rm_filled<PART>((W)1);
+      /* -0 is what keeps the sign of 0. */
+      b[part] = bias != nullptr ? rm_load<PART>(bias + start + part * PART)
+                                : rm_filled<PART>((W)-0.0);
+    }
 #pragma unroll
-      for (int v = 0; v < PART; v++) {
-        W &x = row_values.x[n * V + part + v];
-        const W y = (x - m.mean - m.mean_error) * m.scale;
-        if (weight != nullptr && bias != nullptr) x = rm_fma(y, w.at[v], b.at[v]);
-        else if (weight != nullptr) x = y * w.at[v];
-        else if (bias != nullptr) x = y + b.at[v];
-        else x = y;
-      }
+    for (int v = 0; v < V; v++) {
+      W &x = row_values.x[n * V + v];
+      const W y = centered ? rm_fma(x - m.mean, m.scale, shift) : x * m.scale;
+      x = rm_fma(y, w[v / PART].at[v % PART], b[v / PART].at[v % PART]);
     }
   }
 }
@@ -239,7 +333,8 @@ static inline void rm_softmax_norm(typename D::stored *out, const typename D::st
                                    const typename D::value *weight, const typename D::value *bias,
                                    long long rows, long long columns, double epsilon) {
   typedef typename D::value W;
-  __shared__ double shared[RM_MAX_WARPS];
+  __shared__ W most[RM_MAX_WARPS];
+  __shared__ double first[RM_MAX_WARPS], second[2 * RM_MAX_WARPS];
   const int block_rows = LANES == 0 ? 1 : (int)blockDim.x / (LANES == 0 ? 1 : LANES);
   const int group = LANES == 0 ? 0 : (int)threadIdx.x / (LANES == 0 ? 1 : LANES);
   const long long row = (long long)blockIdx.x * block_rows + group;
@@ -249,27 +344,27 @@ static inline void rm_softmax_norm(typename D::stored *out, const typename D::st
   rm_row_values<D, V, N, LANES> row_values;
   row_values.load(a + at, own);
   if (KIND == RM_SOFTMAX) {
-    const W max_value = row_values.max(own, shared);
+    const W max_value = row_values.max(own, most);
     const double sum = row_values.sum(
-        own, shared, [max_value](W &x) { return x = rm_exp_as(D(), x - max_value); });
+        own, second, [max_value](W &x) { return x = rm_exp_as(D(), x - max_value); });
 #pragma unroll
     for (int i = 0; i < N * V; i++) row_values.x[i] = rm_divide_by_sum(row_values.x[i], sum);
   } else if (KIND == RM_LOG_SOFTMAX) {
-    const W max_value = row_values.max(own, shared);
+    const W max_value = row_values.max(own, most);
     const double sum = row_values.sum(
-        own, shared, [max_value](W &x) { return rm_exp_as(D(), x = x - max_value); });
-    const W log = (W)rm_log_f64(sum);
+        own, second, [max_value](W &x) { return rm_exp_as(D(), x = x - max_value); });
+    const W log = rm_log_as(D(), sum);
 #pragma unroll
     for (int i = 0; i < N * V; i++) row_values.x[i] -= log;
   } else {
     W reference;
     double sum, squares;
     const bool centered = KIND == RM_LAYER_NORM;
-    rm_sum_moments(row_values, centered, own, shared, &reference, &sum, &squares);
-    const double n = (double)columns;
-    const rm_moments<W> m = rm_moments_of<W>(centered, (double)reference, sum / n, squares / n,
-                                             epsilon);
-    rm_normalize(row_values, m, weight, bias, own);
+    const double share = (double)rm_share_of((W)columns);
+    rm_sum_moments(row_values, centered, own, share, first, second, &reference, &sum, &squares);
+    const rm_moments<W> m = rm_moments_of<D>(centered, (double)reference, sum * share,
+                                             squares * share, epsilon);
+    rm_normalize(row_values, centered, m, weight, bias, own);
   }
   row_values.store(out + at, own);
 }
@@ -289,35 +384,41 @@ template <int KIND, class D, int V, int N>
 static inline void rm_softmax_norm_parts(rm_row_part *parts, const typename D::stored *a,
                                          long long columns, long long count, long long length) {
   typedef typename D::value W;
-  __shared__ double shared[RM_MAX_WARPS];
+  __shared__ W most[RM_MAX_WARPS];
+  __shared__ double first[RM_MAX_WARPS], second[2 * RM_MAX_WARPS];
   const long long row = (long long)blockIdx.x / count, part = (long long)blockIdx.x % count;
-  const long long first = part * length;
-  const long long end = rm_min(first + length, columns);
+  const long long from = part * length;
+  const long long end = rm_min(from + length, columns);
   const long long chunk = (long long)blockDim.x * N * V;
   const typename D::stored *x = a + row * columns;
   rm_row_part total = {0, 0, 0, 0};
   if (KIND == RM_SOFTMAX || KIND == RM_LOG_SOFTMAX) total.mean = -(double)INFINITY;
-  for (long long at = first; at < end; at += chunk) {
+  for (long long at = from; at < end; at += chunk) {
     const int own = (int)rm_min(end - at, chunk);
     rm_row_values<D, V, N, 0> row_values;
     row_values.load(x + at, own);
     if (KIND == RM_SOFTMAX || KIND == RM_LOG_SOFTMAX) {
       const W before = (W)total.mean;
-      W max_value = row_values.max(own, shared);
+      W max_value = row_values.max(own, most);
       max_value = before > max_value ? before : max_value;
       /* Only a row of nothing but -Infinity is NaN. */
       const W by = max_value == (W)-INFINITY ? 0 : max_value;
-      const double sum = row_values.sum(own, shared, [by](W &x) { return rm_exp_as(D(), x - by); });
+      const double sum = row_values.sum(own, second, [by](W &x) { return rm_exp_as(D(), x - by); });
       const double scale = before == max_value ? 1 : rm_exp_f64((double)before - (double)max_value);
       total.squares = total.squares * scale + sum;
       total.mean = (double)max_value;
     } else {
       W reference;
       double sum, squares;
-      rm_sum_moments(row_values, KIND == RM_LAYER_NORM, own, shared, &reference, &sum, &squares);
-      const double n = (double)own, offset = sum / n;
-      if (KIND == RM_RMS_NORM) total.squares += squares;
-      else if (at == first) total = {n, (double)reference, offset, squares - n * offset * offset};
+      const double n = (double)own, share = (double)rm_share_of((W)own);
+      rm_sum_moments(row_values, KIND == RM_LAYER_NORM, own, share, first, second, &reference,
+                     &sum, &squares);
+      const double offset = sum / n;
+      if (KIND == RM_RMS_NORM) {
+        total.squares += squares;
+        /* The next chunk uses the same array without a barrier in between. */
+        __syncthreads();
+      } else if (at == from) total = {n, (double)reference, offset, squares - n * offset * offset};
       else {
         /* The difference between the two means. */
         const double all = total.count + n;
@@ -341,7 +442,7 @@ static inline void rm_softmax_norm_finish(typename D::stored *out, const typenam
                                           long long length) {
   typedef typename D::value W;
   typedef rm_lane_group<0> group;
-  __shared__ double shared[RM_MAX_WARPS];
+  __shared__ double most[RM_MAX_WARPS], sums[2 * RM_MAX_WARPS];
   const long long row = (long long)blockIdx.x / count, part = (long long)blockIdx.x % count;
   const long long first = part * length;
   const long long end = rm_min(first + length, columns);
@@ -349,6 +450,7 @@ static inline void rm_softmax_norm_finish(typename D::stored *out, const typenam
   const typename D::stored *x = a + row * columns;
   typename D::stored *y = out + row * columns;
   const rm_row_part *own = parts + row * count;
+  const double share = 1 / (double)columns;
   const bool has = (long long)threadIdx.x < count;
   rm_row_part own_part = {0, 0, 0, 0};
   if (has) own_part = own[threadIdx.x];
@@ -356,21 +458,21 @@ static inline void rm_softmax_norm_finish(typename D::stored *out, const typenam
   double sum = 0;
   rm_moments<W> m = {0, 0, 0};
   if (KIND == RM_SOFTMAX || KIND == RM_LOG_SOFTMAX) {
-    max_value = (W)group::max(has ? own_part.mean : -(double)INFINITY, shared);
+    max_value = (W)group::max(has ? own_part.mean : -(double)INFINITY, most);
     sum = group::sum(has ? own_part.squares * rm_exp_f64(own_part.mean - (double)max_value) : 0.0,
-                     shared);
-    log = (W)rm_log_f64(sum);
+                     sums);
+    log = rm_log_as(D(), sum);
   } else if (KIND == RM_LAYER_NORM) {
-    const double reference = own[0].mean, n = (double)columns;
+    const double reference = own[0].mean;
     const double difference = has ? (own_part.mean - reference) + own_part.mean_error : 0;
-    const double offset = group::sum(own_part.count * difference, shared) / n;
-    const double squares = group::sum(own_part.squares + own_part.count * difference * difference,
-                                      shared) /
-                           n;
-    m = rm_moments_of<W>(true, reference, offset, squares, epsilon);
+    double offset, squares;
+    group::sum(own_part.count * difference,
+               own_part.squares + own_part.count * difference * difference, sums, &offset,
+               &squares);
+    m = rm_moments_of<D>(true, reference, offset * share, squares * share, epsilon);
   } else {
-    const double squares = group::sum(own_part.squares, shared) / (double)columns;
-    m = rm_moments_of<W>(false, 0, 0, squares, epsilon);
+    const double squares = group::sum(own_part.squares, sums);
+    m = rm_moments_of<D>(false, 0, 0, squares * share, epsilon);
   }
   for (long long at = first; at < end; at += chunk) {
     const int left = (int)rm_min(end - at, chunk);
@@ -385,7 +487,7 @@ static inline void rm_softmax_norm_finish(typename D::stored *out, const typenam
 #pragma unroll
       for (int i = 0; i < N * V; i++) row_values.x[i] = row_values.x[i] - max_value - log;
     } else {
-      rm_normalize(row_values, m, weight == nullptr ? weight : weight + at,
+      rm_normalize(row_values, KIND == RM_LAYER_NORM, m, weight == nullptr ? weight : weight + at,
                    bias == nullptr ? bias : bias + at, left);
     }
     row_values.store(y + at, left);
