@@ -19,6 +19,7 @@ import { randomFamily } from "./random.ts";
 import { rowsFamily } from "./softmax_norm.ts";
 import { countsFamily, sortFamily } from "./sort.ts";
 import {
+  allMixed,
   argReduceSource,
   computesOf,
   define,
@@ -28,6 +29,7 @@ import {
   type MapKernel,
   type MapSource,
   mapSource,
+  MIXED_KERNELS,
   prebuiltOf,
   type ReduceSource,
   reduceSource,
@@ -54,7 +56,15 @@ function mapFamilies(row: MapOp): NamedFamily[] {
   if (row.id === MAP.copy.id) return [sameFamily(row), ...DTYPES.map((from) => casts(row, from))];
   const kernels = [...STRIDED, "casting", "generic"] as const;
   const sources = computesOf(row).map((dtype) => mapSource(row, dtype, dtype, false));
-  return [{ name: row.name, ...define(sources.map((source) => [source, kernels])) }];
+  const families = [{ name: row.name, ...define(sources.map((source) => [source, kernels])) }];
+  const mixed = allMixed(row);
+  if (mixed.length > 0) {
+    families.push({
+      name: `${row.name} mixed`,
+      ...define(mixed.map((source) => [source, MIXED_KERNELS])),
+    });
+  }
+  return families;
 }
 
 /** Copies without casts, and copies that look up dtypes at run time. */

@@ -16,7 +16,7 @@ import { Storage } from "../../memory/storage.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { CONSTANTS } from "./constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import { kernelText, type MapKernel, type MapSource, mapSource } from "./source.ts";
+import { kernelText, type MapKernel, type MapSource, mapSource, mixedSource } from "./source.ts";
 import { withWorkspace } from "./workspace.ts";
 import { addAttributes, addAxes, addDivisor, isPacked, start } from "./walks.ts";
 
@@ -47,16 +47,18 @@ export function map(
     inputs[k] = scalarIn(input, row.condition && k === 0 ? "bool" : compute)
   );
   const general = plan.needsInt64Index || plan.rank > FEW_AXES;
-  const mixed = isMixed(row, compute, out, inputs);
+  const casts = isMixed(row, compute, out, inputs);
+  const typed = casts && !general ? typedMix(row, compute, out, inputs) : undefined;
+  const mixed = casts && typed === undefined;
   const dense = !mixed && isDense(plan);
-  const source = mapSource(row, compute, out.info.name, mixed || (general && !dense));
+  const source = typed ?? mapSource(row, compute, out.info.name, mixed || (general && !dense));
   let kernel: MapKernel = dense
     ? "contiguous"
     : general
     ? "generic"
     : mixed
     ? "casting"
-    : plan.tiled
+    : plan.tiled && typed === undefined
     ? "tiled"
     : takesRows(plan, source, out)
     ? "vectorized"
@@ -180,6 +182,17 @@ function isMixed(
   const result = resultOf(row, compute);
   if (row.id !== MAP.copy.id && out.info.name !== result) return true;
   return inputs.some(({ info }, k) => info.name !== (row.condition && k === 0 ? "bool" : compute));
+}
+
+/** Kernels for the dtypes of all operands, if there are any. */
+function typedMix(
+  row: MapOp,
+  compute: DType,
+  out: Storage,
+  [x, y]: readonly Storage[],
+): MapSource | undefined {
+  if (row.arity !== 2 || compute !== "float32" || out.info.name !== "float32") return undefined;
+  return mixedSource(row, x!.info.name, y!.info.name);
 }
 
 /** True if the output is one run and each input is one run or one element. */

@@ -95,6 +95,8 @@ export interface Source<Kernel extends string> {
   readonly kernels: Readonly<Record<Kernel, string>>;
   /** The struct. */
   readonly text: string;
+  /** Another struct that it needs. */
+  readonly base?: string;
 }
 
 /** Names the kernels of a struct. */
@@ -112,7 +114,7 @@ export function sourceOf<Kernel extends string>(
 export function define<Kernel extends string>(
   sources: readonly (readonly [Source<Kernel>, readonly NoInfer<Kernel>[]])[],
 ): Family {
-  const texts = sources.map(([{ text }]) => text);
+  const texts = [...new Set(sources.flatMap(([{ base = "", text }]) => [base, text]))];
   const headers = [...new Set(sources.map(([{ header }]) => header))];
   const lines = sources.flatMap(([{ name, macros }, kernels]) =>
     kernels.map((kernel) => `${macros[kernel]}(${name})\n`)
@@ -176,6 +178,65 @@ export function mapSource(row: MapOp, compute: DType, out: DType, general: boole
   let source = mapSources.get(key);
   if (source === undefined) mapSources.set(key, source = makeMap(row, from, to));
   return source;
+}
+
+/** Dtypes next to float32 for which arithmetic has kernels that cast as they load. */
+const MIXED: readonly DType[] = ["bool", "uint8", "int32", "float16", "bfloat16"];
+
+/** The kernels of {@link mixedSource}. */
+export const MIXED_KERNELS = ["contiguous", "vectorized", "strided"] as const;
+
+/** The dtypes of the operands of `row` for which there is a {@link mixedSource}. */
+function mixesOf(row: MapOp): (readonly [DType, DType])[] {
+  const { arity, dtypes, result } = row;
+  const isArithmetic = arity === 2 && dtypes === "iuf" && result !== "bool" && !isComputeBound(row);
+  if (!isArithmetic) return [];
+  const own = result === "float" ? MIXED.filter((dtype) => DTYPE[dtype].kind !== "f") : [];
+  return [
+    ...MIXED.flatMap((other) => [["float32", other], [other, "float32"]] as const),
+    ...own.filter((dtype) => takes(row, dtype)).map((dtype) => [dtype, dtype] as const),
+  ];
+}
+
+const mixedSources = new Map<number, MapSource | undefined>();
+
+/**
+ * `row` in the arithmetic of float32 over two operands of other dtypes, which it casts as it loads
+ * them; undefined if the generic kernel has to look them up.
+ */
+export function mixedSource(row: MapOp, x: DType, y: DType): MapSource | undefined {
+  const key = (row.id * 256 + DTYPE[x].id) * 256 + DTYPE[y].id;
+  if (!mixedSources.has(key)) {
+    const known = mixesOf(row).some(([a, b]) => a === x && b === y);
+    mixedSources.set(key, known ? makeMixed(row, x, y) : undefined);
+  }
+  return mixedSources.get(key);
+}
+
+function makeMixed(row: MapOp, x: DType, y: DType): MapSource {
+  const single = mapSource(row, "float32", "float32", false);
+  const [a, b] = [suffixOf(x), suffixOf(y)];
+  const name = `${single.name}_of_${a}_${b}`;
+  const text =
+    `struct ${name} : rm_map_op<rm_${b}, rm_${a}, rm_f32, rm_storage_only, 2, ${single.pack}, ` +
+    `${single.packs}> {\n` +
+    `  static inline float apply(rm_${a}::stored x, rm_${b}::stored y, rm_${b}::stored, ` +
+    `const double *at) {\n` +
+    `    return rm_apply<${single.name}>(rm_cast<rm_f32, rm_${a}>(x), rm_cast<rm_f32, rm_${b}>(y), ` +
+    `0, at);\n  }\n};\n`;
+  const { pack, packs, tile } = single;
+  return {
+    ...sourceOf(name, "map.h", MAP_KERNELS, text),
+    base: single.text,
+    pack,
+    packs,
+    tile,
+  };
+}
+
+/** Every {@link mixedSource} of `row`. */
+export function allMixed(row: MapOp): MapSource[] {
+  return mixesOf(row).map(([x, y]) => mixedSource(row, x, y)!);
 }
 
 function unsignedOf(bytes: number): DType {
