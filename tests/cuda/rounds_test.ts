@@ -150,6 +150,22 @@ for (const name of FOLDS) {
   });
 }
 
+check("along reversed rows and every other element on CUDA: the bits of a copy", () => {
+  for (const dtype of ["bfloat16", "float32", "float64"] as const) {
+    for (const n of [1, 7, 33, 100, 515, 3000]) {
+      const x = made(uneven(4 * n).map((value) => value / 2 ** 50), dtype).reshape([2, 2 * n]);
+      for (const view of [x.flip(1), x.slice(":, ::2")]) {
+        const there = x.cuda();
+        const same = view.shape[1] === n ? there.slice(":, ::2") : there.flip(1);
+        for (const name of ["sum", "max", "argmax", "var", "logsumexp"]) {
+          const what = `${name} of ${dtype}, rows of ${n}, strides ${view.strides}`;
+          assertSame(same[name](1), view.copy().cuda()[name](1), what);
+        }
+      }
+    }
+  }
+});
+
 for (const name of ["cumulativeSum", "cumulativeProd"] as const) {
   check(`along runs of every length on CUDA: ${name}`, () => {
     for (const dtype of ["int8", "bfloat16", "float32", "float64"] as const) {

@@ -241,7 +241,9 @@ struct rm_reducer {
   template <int COUNT, bool ALIGNED, bool FLAT, bool GUARD>
   inline void round(Offset q) {
     const int outer_axes = (int)params.outer_axes, rank = (int)params.rank;
-    const Offset step = ALIGNED && !ACROSS ? 1 : (Offset)params.axes[rank - 1].stride[1];
+    /* A single element is always aligned, wherever the next one is. */
+    constexpr bool IS_DENSE = ALIGNED && WIDTH > 1;
+    const Offset step = IS_DENSE ? 1 : (Offset)params.axes[rank - 1].stride[1];
     const Offset apart = ACROSS ? 1 : step;
     const bool at_once = ALIGNED || (RM_SMALL && (params.flags & RM_REDUCE_ALIGNED) != 0);
     rm_pack<Stored, N> x[COUNT];
