@@ -32,8 +32,8 @@ static inline float rm_log_as(rm_bf16, double x) { return rm_log_f32((float)x); 
 static inline float rm_log_as(rm_f32, double x) { return (float)rm_log_f64(x); }
 static inline double rm_log_as(rm_f64, double x) { return rm_log_f64(x); }
 
-/* Multiplying by the reciprocal adds an ulp of error, which only float64 cannot spare. */
-static inline float rm_divide_by_sum(float x, double sum) { return x * (1 / (float)sum); }
+/* Multiplying by the reciprocal adds two ulp of error, which only float64 cannot spare. */
+static inline float rm_divide_by_sum(float x, double sum) { return x * rm_inverse((float)sum); }
 static inline double rm_divide_by_sum(double x, double sum) { return x / sum; }
 
 static inline float rm_fma(float a, float b, float c) { return rm_fma_f32(a, b, c); }
@@ -158,23 +158,16 @@ struct rm_row_values {
     }
   }
 
-  /* Ignores NaN, which the subtraction brings back. Pairwise, to keep chains short. */
+  /* Ignores NaN, which the subtraction brings back. Several chains, because one would be long. */
   inline value max(int columns, value *shared) const {
-    value most[N];
+    value most[4] = {(value)-INFINITY, (value)-INFINITY, (value)-INFINITY, (value)-INFINITY};
 #pragma unroll
     for (int n = 0; n < N; n++) {
-      most[n] = x[n * V];
+      if (start(n) >= columns) continue;
 #pragma unroll
-      for (int v = 1; v < V; v++) most[n] = rm_larger(most[n], x[n * V + v]);
-      if (start(n) >= columns) most[n] = (value)-INFINITY;
+      for (int v = 0; v < V; v++) most[n & 3] = rm_larger(most[n & 3], x[n * V + v]);
     }
-#pragma unroll
-    for (int step = 1; step < N; step *= 2) {
-#pragma unroll
-      for (int n = 0; n + step < N; n += 2 * step) most[n] = rm_larger(most[n], most[n + step]);
-    }
-    /* The first one may be NaN. */
-    return group::max(rm_larger((value)-INFINITY, most[0]), shared);
+    return group::max(rm_larger(rm_larger(most[0], most[1]), rm_larger(most[2], most[3])), shared);
   }
 
   /* The sum of f of each element. f may change the element. */
@@ -222,20 +215,19 @@ struct rm_row_values {
 
   /* The sums of the differences from by and of their squares. */
   inline void moments(value by, int columns, double *shared, double *sum, double *squares) const {
-    value sums[4] = {0, 0, 0, 0}, seconds[4] = {0, 0, 0, 0};
+    value sums[2] = {0, 0}, seconds[2] = {0, 0};
 #pragma unroll
     for (int n = 0; n < N; n++) {
       if (start(n) >= columns) continue;
 #pragma unroll
       for (int v = 0; v < V; v++) {
-        const int k = (n * V + v) & 3;
+        const int k = (n * V + v) & 1;
         const value difference = x[n * V + v] - by;
         sums[k] += difference;
         seconds[k] = rm_fma(difference, difference, seconds[k]);
       }
     }
-    group::sum((sums[0] + sums[1]) + (sums[2] + sums[3]),
-               (seconds[0] + seconds[1]) + (seconds[2] + seconds[3]), shared, sum, squares);
+    group::sum(sums[0] + sums[1], seconds[0] + seconds[1], shared, sum, squares);
   }
 };
 
@@ -300,7 +292,6 @@ static inline void rm_normalize(rm_row_values<D, V, N, LANES> &row_values, bool 
   typedef typename D::value W;
   /* At most 16 bytes at a time. */
   constexpr int PART = V * sizeof(W) > 16 ? 16 / (int)sizeof(W) : V;
-  constexpr int PARTS = V / PART;
   typedef rm_pack<W, PART> pack;
   const W shift = -m.mean_error * m.scale;
 #pragma unroll
@@ -308,20 +299,18 @@ static inline void rm_normalize(rm_row_values<D, V, N, LANES> &row_values, bool 
     const int start = row_values.start(n);
     rm_load_fence();
     if (start >= columns) continue;
-    pack w[PARTS], b[PARTS];
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) {
-      w[part] = weight != nullptr ? rm_load<PART>(weight + start + part * PART)
-                                  : rm_filled<PART>((W)1);
+    for (int part = 0; part < V; part += PART) {
       /* -0 is what keeps the sign of 0. */
-      b[part] = bias != nullptr ? rm_load<PART>(bias + start + part * PART)
-                                : rm_filled<PART>((W)-0.0);
-    }
+      pack w = rm_filled<PART>((W)1), b = rm_filled<PART>((W)-0.0);
+      if (weight != nullptr) w = rm_load<PART>(weight + start + part);
+      if (bias != nullptr) b = rm_load<PART>(bias + start + part);
 #pragma unroll
-    for (int v = 0; v < V; v++) {
-      W &x = row_values.x[n * V + v];
-      const W y = centered ? rm_fma(x - m.mean, m.scale, shift) : x * m.scale;
-      x = rm_fma(y, w[v / PART].at[v % PART], b[v / PART].at[v % PART]);
+      for (int v = 0; v < PART; v++) {
+        W &x = row_values.x[n * V + part + v];
+        const W y = centered ? rm_fma(x - m.mean, m.scale, shift) : x * m.scale;
+        x = rm_fma(y, w.at[v], b.at[v]);
+      }
     }
   }
 }
@@ -414,11 +403,8 @@ static inline void rm_softmax_norm_parts(rm_row_part *parts, const typename D::s
       rm_sum_moments(row_values, KIND == RM_LAYER_NORM, own, share, first, second, &reference,
                      &sum, &squares);
       const double offset = sum / n;
-      if (KIND == RM_RMS_NORM) {
-        total.squares += squares;
-        /* The next chunk uses the same array without a barrier in between. */
-        __syncthreads();
-      } else if (at == from) total = {n, (double)reference, offset, squares - n * offset * offset};
+      if (KIND == RM_RMS_NORM) total.squares += squares;
+      else if (at == from) total = {n, (double)reference, offset, squares - n * offset * offset};
       else {
         /* The difference between the two means. */
         const double all = total.count + n;
@@ -429,6 +415,8 @@ static inline void rm_softmax_norm_parts(rm_row_part *parts, const typename D::s
         total.count = all;
       }
     }
+    /* The next chunk uses the arrays again. */
+    __syncthreads();
   }
   if (threadIdx.x == 0) parts[row * count + part] = total;
 }
@@ -504,8 +492,10 @@ static inline void rm_softmax_norm_finish(typename D::stored *out, const typenam
     rm_softmax_norm<KIND, D, V, N, LANES>(out, a, weight, bias, rows, columns, epsilon); \
   }
 
+/* Blocks of a multiprocessor for which the compiler saves registers; 0 where it needs few. */
+#define RM_PART_BLOCKS(KIND, V) (KIND == RM_RMS_NORM ? 0 : KIND == RM_LAYER_NORM || V > 1 ? 2 : 4)
 #define RM_SOFTMAX_NORM_PARTS(name, KIND, D, V, N, THREADS) \
-  extern "C" __global__ void __launch_bounds__(THREADS) \
+  extern "C" __global__ void __launch_bounds__(THREADS, RM_PART_BLOCKS(KIND, V)) \
       name(rm_row_part *parts, const D::stored *a, long long columns, long long count, \
            long long length) { \
     rm_softmax_norm_parts<KIND, D, V, N>(parts, a, columns, count, length); \
