@@ -44,10 +44,6 @@ static inline float rm_rsqrt_as(rm_bf16, float x) { return rm_inverse_root(x); }
 static inline float rm_rsqrt_as(rm_f32, float x) { return 1 / rm_sqrt_f32(x); }
 static inline double rm_rsqrt_as(rm_f64, double x) { return 1 / rm_sqrt_f64(x); }
 
-/* About 1 / count: means need no more digits than the sums of lanes have. */
-static inline float rm_share_of(float count) { return rm_inverse(count); }
-static inline double rm_share_of(double count) { return 1 / count; }
-
 /* The larger one. Ignores NaN. */
 static inline float rm_larger(float a, float b) { return __builtin_fmaxf(a, b); }
 static inline double rm_larger(double a, double b) { return b > a ? b : a; }
@@ -255,7 +251,7 @@ static inline rm_moments<typename D::value> rm_moments_of(bool centered, double 
 }
 
 /* Sums the differences from reference and their squares. reference is the rounded mean, or 0 if the
- * norm has none; share is about 1 / columns. `first` and `second` are arrays for groups. */
+ * norm has none; share is 1 / columns. `first` and `second` are arrays for groups. */
 template <class H>
 static inline void rm_sum_moments(const H &row_values, bool centered, int columns, double share,
                                   double *first, double *second, typename H::value *reference,
@@ -349,7 +345,8 @@ static inline void rm_softmax_norm(typename D::stored *out, const typename D::st
     W reference;
     double sum, squares;
     const bool centered = KIND == RM_LAYER_NORM;
-    const double share = (double)rm_share_of((W)columns);
+    /* Rounded correctly, so that the norm of equal elements is 0. */
+    const double share = 1 / (double)columns;
     rm_sum_moments(row_values, centered, own, share, first, second, &reference, &sum, &squares);
     const rm_moments<W> m = rm_moments_of<D>(centered, (double)reference, sum * share,
                                              squares * share, epsilon);
@@ -399,7 +396,7 @@ static inline void rm_softmax_norm_parts(rm_row_part *parts, const typename D::s
     } else {
       W reference;
       double sum, squares;
-      const double n = (double)own, share = (double)rm_share_of((W)own);
+      const double n = (double)own, share = 1 / n;
       rm_sum_moments(row_values, KIND == RM_LAYER_NORM, own, share, first, second, &reference,
                      &sum, &squares);
       const double offset = sum / n;
