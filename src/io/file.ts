@@ -107,6 +107,20 @@ export async function sizeOf(path: Path): Promise<number> {
   }
 }
 
+/** The first bytes of a file, at most `count`, and the size of the file. */
+export async function readStart(
+  path: Path,
+  count: number,
+): Promise<{ start: Uint8Array<ArrayBuffer>; size: number }> {
+  const handle = await openFile(path);
+  try {
+    const { size } = await handle.stat();
+    return { start: await readRange(handle, 0, Math.min(count, size), String(path)), size };
+  } finally {
+    await handle.close();
+  }
+}
+
 /** All bytes of a file, according to its size at the time of opening. */
 export async function readFile(path: Path): Promise<Uint8Array<ArrayBuffer>> {
   const handle = await openFile(path);

@@ -14,7 +14,7 @@ import { lazyStorage } from "../memory/lazy.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { RawTensor } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile, readHeader, sizeOf } from "./file.ts";
-import { decodeNpy, type NpyOptions } from "./npy.ts";
+import { decodeNpy, type NpyInfo, type NpyOptions } from "./npy.ts";
 import {
   findInfo,
   rawTensor,
@@ -84,6 +84,23 @@ function inMemory({ dtype, shape, data }: RawTensor): FixedTensor {
   return { dtype, shape, storage: lazyStorage(info, () => array) };
 }
 
+/** Where the elements of an array are in a .npy file. */
+type NpyPlace = Pick<NpyInfo, "dtype" | "shape" | "begin">;
+
+/**
+ * The tensor of a .npy file whose elements are as in memory, on its memory; or why it cannot be
+ * mapped.
+ */
+export async function tryToMapNpy(
+  path: Path,
+  mmap: boolean,
+  place: NpyPlace,
+): Promise<FixedTensor | Unavailable> {
+  const mapped = await tryToMap(path, mmap);
+  if ("reason" in mapped) return mapped;
+  return inMapped(place, mapped, place.begin, mapped.bytes, String(path));
+}
+
 /** The tensor of a .npy file, which is mapped if `mmap` is true and it can be. */
 export async function mapNpy(path: Path, mmap: boolean, options: NpyOptions): Promise<FixedTensor> {
   const mapped = await tryToMap(path, mmap);
@@ -126,11 +143,14 @@ function once(header: SafetensorsHeader, file: string, find: Find): FixedSafeten
   };
 }
 
-/** The tensors of a .safetensors file, which is mapped if `mmap` is true and it can be. */
-export async function mapSafetensors(path: Path, mmap: boolean): Promise<FixedSafetensors> {
+/** The tensors of a .safetensors file on its memory, or why it cannot be mapped. */
+export async function tryToMapSafetensors(
+  path: Path,
+  mmap: boolean,
+): Promise<FixedSafetensors | Unavailable> {
   const file = String(path);
   const mapped = await tryToMap(path, mmap);
-  if ("reason" in mapped) return readAll(path, `read: ${mapped.reason}`);
+  if ("reason" in mapped) return mapped;
   const { bytes } = mapped;
   checkSize(mapped, bytes, file);
   const read = (begin: number, end: number): Uint8Array =>
@@ -152,6 +172,12 @@ export async function mapSafetensors(path: Path, mmap: boolean): Promise<FixedSa
       return get(name);
     },
   };
+}
+
+/** The tensors of a .safetensors file, which is mapped if `mmap` is true and it can be. */
+export async function mapSafetensors(path: Path, mmap: boolean): Promise<FixedSafetensors> {
+  const mapped = await tryToMapSafetensors(path, mmap);
+  return "reason" in mapped ? await readAll(path, `read: ${mapped.reason}`) : mapped;
 }
 
 async function readAll(path: Path, backing: string): Promise<FixedSafetensors> {

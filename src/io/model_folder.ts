@@ -9,7 +9,14 @@ import { FormatError } from "../base/errors.ts";
 import { describe, describeAll } from "../base/text.ts";
 import { decodeUtf8, quote } from "./bytes.ts";
 import { type Path, readFile } from "./file.ts";
-import { joinSources, safetensorsFile, sourceOfFile, type TensorSource } from "./source.ts";
+import { npyFolder } from "./npy_folder.ts";
+import {
+  joinSources,
+  safetensorsFile,
+  sourceOfFile,
+  type SourceOptions,
+  type TensorSource,
+} from "./source.ts";
 
 /** The names of files with weights, the preferred ones first. */
 const USUAL = ["model.safetensors", "model.safetensors.index.json", "weights.npz"];
@@ -52,18 +59,18 @@ async function readIndex(path: Path): Promise<Map<string, string>> {
 }
 
 /** The tensors of all files that an index names, which are in its folder. */
-async function sourceOfIndex(path: string): Promise<TensorSource> {
+async function sourceOfIndex(path: string, options: SourceOptions): Promise<TensorSource> {
   const { dirname, join } = await import("node:path");
   const files = await readIndex(path);
   const sources = new Map<string, TensorSource>();
   for (const part of new Set(files.values())) {
-    sources.set(part, await safetensorsFile(join(dirname(path), part)));
+    sources.set(part, await safetensorsFile(join(dirname(path), part), options));
   }
   return joinSources(path, files, sources);
 }
 
-/** The file of a folder that has the weights. */
-function chooseFile(folder: string, names: readonly string[]): string {
+/** The file of a folder that has the weights, or all files of arrays. */
+function chooseFiles(folder: string, names: readonly string[]): string | readonly string[] {
   const usual = USUAL.find((name) => names.includes(name));
   if (usual !== undefined) return usual;
   const indexes = names.filter((name) => INDEX.test(name));
@@ -76,12 +83,14 @@ function chooseFile(folder: string, names: readonly string[]): string {
   if (found.length > 1) {
     throw new FormatError(`several files have weights, open one: ${list(found)}`, folder, 0);
   }
+  const arrays = names.filter((name) => /\.npy$/i.test(name));
+  if (arrays.length > 0) return arrays;
   const hints = names.flatMap((name) => {
     const what = OTHERS.find(([pattern]) => pattern.test(name))?.[1];
     return what === undefined ? [] : [`${quote(name)} ${what}`];
   });
   throw new FormatError(
-    `the folder has none of ${USUAL.join(", ")}, and no other .safetensors or .npz; ` +
+    `the folder has none of ${USUAL.join(", ")}, and no other .safetensors, .npz or .npy; ` +
       (names.length === 0 ? "it is empty" : `it has ${list(names)}`) +
       hints.slice(0, 3).map((hint) => `; ${hint}`).join(""),
     folder,
@@ -91,9 +100,12 @@ function chooseFile(folder: string, names: readonly string[]): string {
 
 /**
  * The tensors of a safetensors file, an npz archive, files that an index names, or a folder with one
- * of these. `maxBytes` is the limit of npz archives.
+ * of these or with .npy files.
  */
-export async function openSource(path: Path, maxBytes?: number): Promise<TensorSource> {
+export async function openSource(
+  path: Path,
+  options: SourceOptions = {},
+): Promise<TensorSource> {
   const { stat, readdir } = await import("node:fs/promises");
   const { join } = await import("node:path");
   const { fileURLToPath } = await import("node:url");
@@ -103,9 +115,11 @@ export async function openSource(path: Path, maxBytes?: number): Promise<TensorS
   // The reader of the file tells what is wrong with others.
   if (entry?.isDirectory()) {
     const names = (await readdir(target)).sort();
-    target = join(String(target), chooseFile(String(target), names));
+    const chosen = chooseFiles(String(target), names);
+    if (typeof chosen !== "string") return await npyFolder(String(target), chosen, options);
+    target = join(String(target), chosen);
   }
   return /\.json$/i.test(String(target))
-    ? await sourceOfIndex(String(target))
-    : await sourceOfFile(target, maxBytes);
+    ? await sourceOfIndex(String(target), options)
+    : await sourceOfFile(target, options);
 }

@@ -77,6 +77,19 @@ interface Header {
   readonly shape: number[];
 }
 
+/** What a header says of its array. */
+export interface NpyInfo {
+  readonly dtype: DType;
+  readonly shape: readonly number[];
+  /** The offset of the first element in the file. */
+  readonly begin: number;
+  /** Whether the elements are as in memory: little-endian, in row-major order. */
+  readonly plain: boolean;
+}
+
+/** The most bytes before the elements. */
+export const NPY_START: number = MAGIC.length + 6 + MAX_HEADER;
+
 /**
  * The array in .npy bytes. Big-endian data is swapped and Fortran order transposed; otherwise
  * `data` is a view of `bytes`.
@@ -86,6 +99,49 @@ interface Header {
 export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTensor {
   const file = options.file ?? NO_FILE;
   const cursor: Cursor = new Cursor(bytes, file);
+  const { header, start, count } = parseStart(cursor, options);
+  const { dtype, shape } = header;
+  const begin = cursor.at;
+  const width = DTYPE[dtype].bytes;
+  if (count === undefined) cursor.fail(`shape ${formatShape(shape)} is too large`, start);
+  let data = cursor.take(count, `shape ${formatShape(shape)} of ${dtype}`);
+  if (cursor.left > 0) cursor.fail(`${cursor.left} bytes follow the array; only one is read`);
+  if (dtype === "bool") checkBools(data, file, begin);
+  if (header.bigEndian && width > 1) data = swapBytes(data, width);
+  if (header.fortran && shape.length > 1) data = toRowMajor(data, shape, width);
+  return { dtype, shape, data };
+}
+
+/**
+ * What the header of a file of `size` bytes says, of its first {@link NPY_START} bytes.
+ *
+ * Throws a FormatError where {@link decodeNpy} of the whole file does, except for bools.
+ */
+export function npyInfo(first: Uint8Array, size: number, options: NpyOptions = {}): NpyInfo {
+  const cursor: Cursor = new Cursor(first, options.file ?? NO_FILE);
+  const { header: { dtype, shape, bigEndian, fortran }, start, count } = parseStart(
+    cursor,
+    options,
+  );
+  const begin = cursor.at;
+  if (count === undefined) cursor.fail(`shape ${formatShape(shape)} is too large`, start);
+  if (begin + count > size) {
+    cursor.fail(
+      `truncated: shape ${formatShape(shape)} of ${dtype} needs ${count} bytes, but ` +
+        `${size - begin} are left`,
+    );
+  }
+  const left = size - begin - count;
+  if (left > 0) cursor.fail(`${left} bytes follow the array; only one is read`, begin + count);
+  const plain = (!bigEndian || DTYPE[dtype].bytes === 1) && (!fortran || shape.length < 2);
+  return { dtype, shape, begin, plain };
+}
+
+/** Reads the header; `count` is the bytes of the array, undefined if there are too many. */
+function parseStart(
+  cursor: Cursor,
+  options: NpyOptions,
+): { header: Header; start: number; count: number | undefined } {
   for (const byte of cursor.take(MAGIC.length, "the magic string").entries()) {
     if (byte[1] !== MAGIC.charCodeAt(byte[0])) cursor.fail("not an npy file", 0);
   }
@@ -99,18 +155,9 @@ export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTenso
   if (length > MAX_HEADER) cursor.fail(`a header of ${length} bytes is above ${MAX_HEADER}`, 8);
   const start = cursor.at;
   const text = cursor.take(length, "the header");
-  const header = readHeader(new Cursor(text, file, 0, start), options.bfloat16 === true);
-
-  const { dtype, shape } = header;
-  const width = DTYPE[dtype].bytes;
-  const count = checkedBytes(shape, width);
-  if (count === undefined) cursor.fail(`shape ${formatShape(shape)} is too large`, start);
-  let data = cursor.take(count, `shape ${formatShape(shape)} of ${dtype}`);
-  if (cursor.left > 0) cursor.fail(`${cursor.left} bytes follow the array; only one is read`);
-  if (dtype === "bool") checkBools(data, file, start + length);
-  if (header.bigEndian && width > 1) data = swapBytes(data, width);
-  if (header.fortran && shape.length > 1) data = toRowMajor(data, shape, width);
-  return { dtype, shape, data };
+  const inner = new Cursor(text, options.file ?? NO_FILE, 0, start);
+  const header = readHeader(inner, options.bfloat16 === true);
+  return { header, start, count: checkedBytes(header.shape, DTYPE[header.dtype].bytes) };
 }
 
 function readHeader(cursor: Cursor, voidIsBfloat16: boolean): Header {

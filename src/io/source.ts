@@ -1,6 +1,6 @@
 /**
  * Sources of tensors: the names, dtypes and shapes in a file at once, the elements of each tensor on
- * request, into memory that the caller has allocated.
+ * request, into memory that the caller has allocated, or on the memory of a mapped file.
  *
  * Requests are synchronous, and no file stays open between them. Knows nothing of the class Tensor.
  *
@@ -8,8 +8,10 @@
  */
 import type { DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
+import type { Storage } from "../memory/storage.ts";
 import { asBytes, checkBools, NO_FILE, quote } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile } from "./file.ts";
+import { tryToMapSafetensors } from "./mapped.ts";
 import { decodeNpz } from "./npz.ts";
 import {
   headerLength,
@@ -28,6 +30,11 @@ export interface TensorEntry {
   readonly shape: readonly number[];
   /** Writes the bytes of all elements to `into`, which has their size. */
   fill(into: Uint8Array): void;
+  /**
+   * The elements where they are, for as long as the storage is reachable; nothing may write it, nor
+   * count it as allocated. Undefined if they have to be read by `fill`.
+   */
+  readonly view?: (() => Storage) | undefined;
 }
 
 /** The tensors of one or several files. */
@@ -51,14 +58,19 @@ function files(): typeof import("node:fs") {
 }
 
 /** What shows that a file is still the same. */
-interface Identity {
+export interface Identity {
   readonly size: number;
   readonly ino: number;
   readonly mtimeMs: number;
 }
 
 /** Fills `into` with the bytes of a file from `begin` on, if it is still the same file. */
-function readInto(path: Path, { size, ino, mtimeMs }: Identity, begin: number, into: Uint8Array) {
+export function readInto(
+  path: Path,
+  { size, ino, mtimeMs }: Identity,
+  begin: number,
+  into: Uint8Array,
+): void {
   const { openSync, fstatSync, readSync, closeSync } = files();
   const descriptor = openSync(path, "r");
   try {
@@ -77,6 +89,39 @@ function readInto(path: Path, { size, ino, mtimeMs }: Identity, begin: number, i
   } finally {
     closeSync(descriptor);
   }
+}
+
+/**
+ * Throws a FormatError if the bytes of a mapped file have changed where they are. A file that
+ * another one has replaced, or that was removed, has its bytes.
+ */
+function checkUnchanged(path: Path, { size, ino, mtimeMs }: Identity): void {
+  const now = files().statSync(path, { throwIfNoEntry: false });
+  if (now === undefined || now.ino !== ino) return;
+  if (now.size < size) {
+    throw new FormatError("the file has become shorter", String(path), now.size);
+  }
+  if (now.size !== size || now.mtimeMs !== mtimeMs) {
+    throw new FormatError("the file has changed since it was opened", String(path), 0);
+  }
+}
+
+/** An entry of elements on the memory of a file. */
+export function mappedEntry(
+  { dtype, type, shape }: Pick<TensorEntry, "dtype" | "type" | "shape">,
+  path: Path,
+  identity: Identity,
+  find: () => Storage,
+): TensorEntry {
+  const view = (): Storage => {
+    checkUnchanged(path, identity);
+    return find();
+  };
+  const fill = (into: Uint8Array): void => {
+    const { buffer, byteOffset } = view().array;
+    into.set(new Uint8Array(buffer, byteOffset, into.length));
+  };
+  return { dtype, type, shape, fill, view };
 }
 
 function safetensorsSource(
@@ -107,12 +152,32 @@ function safetensorsBytes(bytes: Uint8Array, file: string): TensorSource {
   );
 }
 
-/** The tensors of a safetensors file, which are read from it on request. */
-export async function safetensorsFile(path: Path): Promise<TensorSource> {
+/** Options of sources of files. */
+export interface SourceOptions {
+  /** The most bytes of an npz archive once inflated. */
+  readonly maxBytes?: number | undefined;
+  /** If false, no file is mapped. */
+  readonly mmap?: boolean | undefined;
+}
+
+/** The tensors of a safetensors file: on its memory if it can be mapped, else read on request. */
+export async function safetensorsFile(
+  path: Path,
+  { mmap = true }: SourceOptions = {},
+): Promise<TensorSource> {
   const file = String(path);
   if (EMBEDDED.test(file)) return safetensorsBytes(await readFile(path), file);
   const { stat } = await import("node:fs/promises");
   const identity = await stat(path);
+  const mapped = await tryToMapSafetensors(path, mmap);
+  if (!("reason" in mapped)) {
+    const entries = new Map<string, TensorEntry>();
+    for (const [name, info] of mapped.header.tensors) {
+      const find = (): Storage => mapped.get(name).storage;
+      entries.set(name, mappedEntry(info, path, identity, find));
+    }
+    return { file, entries };
+  }
   const { header } = await RawSafetensorsFile.open(path);
   return safetensorsSource(
     header,
@@ -158,10 +223,10 @@ export function sourceOfBytes(given: Uint8Array, maxBytes?: number): TensorSourc
 }
 
 /** The tensors of a safetensors file or an npz archive, by the file's name. */
-export async function sourceOfFile(path: Path, maxBytes?: number): Promise<TensorSource> {
+export async function sourceOfFile(path: Path, options: SourceOptions): Promise<TensorSource> {
   return /\.npz$/i.test(String(path))
-    ? npzBytes(await readFile(path), String(path), maxBytes)
-    : await safetensorsFile(path);
+    ? npzBytes(await readFile(path), String(path), options.maxBytes)
+    : await safetensorsFile(path, options);
 }
 
 /** One source of the tensors of several, by a map from names to files. */

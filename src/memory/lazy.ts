@@ -7,6 +7,13 @@ import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { NO_ARRAY } from "./device.ts";
 import { Storage } from "./storage.ts";
 
+const fixed = new WeakSet<Storage>();
+
+/** Whether a storage is one whose elements nothing writes, as {@link lazyStorage} makes them. */
+export function isFixed(storage: Storage): boolean {
+  return fixed.has(storage);
+}
+
 /**
  * A storage whose elements `find` gives at their first use, and which no handle may write. `find`
  * may throw, and is called again then.
@@ -26,5 +33,6 @@ export function lazyStorage(info: DTypeInfo, find: () => TypedArray): Storage {
     },
   });
   storage.handles = 1;
+  fixed.add(storage);
   return storage;
 }

@@ -7,6 +7,7 @@
  * @module
  */
 import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
+import { isFixed } from "./lazy.ts";
 import { allocateFor, recycle } from "./pool.ts";
 import { type CopyOnWrite, Storage } from "./storage.ts";
 
@@ -80,6 +81,10 @@ export interface Leased {
  */
 export function leaseOf(storage: Storage): Leased {
   const { base } = storage;
+  // A write of a copy-on-write tensor on it leaves the elements where they are.
+  if (isFixed(base) && !base.exposed) {
+    return { storage: new Storage(base.array, base.info, true, false), end: () => {} };
+  }
   const { cows } = base;
   const leasable = base === storage && !base.exposed && (cows === null || cows instanceof Lease);
   if (!leasable) {

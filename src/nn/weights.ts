@@ -52,6 +52,8 @@ export interface WeightsOptions<E extends DType = DType, V extends t.Device = t.
   readonly rename?: ((name: string) => string) | undefined;
   /** The most bytes of an npz archive once inflated; 1 GiB by default. */
   readonly maxBytes?: number | undefined;
+  /** If false, files are read into memory and not mapped. */
+  readonly mmap?: boolean | undefined;
 }
 
 /** Dtype and shape of a tensor in a file. */
@@ -95,12 +97,12 @@ export type PartTensors<P extends PartSpecs, D extends DType, V extends t.Device
     : never;
 };
 
-const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes"];
+const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes", "mmap"];
 
 /** Options as they were at the call. */
 function ownOptions(op: string, options: WeightsOptions): WeightsOptions {
   checkOptions(op, options, OPTIONS);
-  const { dtype, device, prefix, rename, maxBytes } = options;
+  const { dtype, device, prefix, rename, maxBytes, mmap = true } = options;
   if (dtype !== undefined) {
     checkDType(dtype, op);
     if (DTYPE[dtype].kind !== "f") {
@@ -108,8 +110,11 @@ function ownOptions(op: string, options: WeightsOptions): WeightsOptions {
     }
   }
   if (prefix !== undefined) checkName(op, prefix);
+  if (typeof mmap !== "boolean") {
+    throw new TypeError(`Cannot ${op} with mmap ${describe(mmap)}: it takes true or false`);
+  }
   memoryOf(device, `${op} on`);
-  return { dtype, device, prefix, rename, maxBytes };
+  return { dtype, device, prefix, rename, maxBytes, mmap };
 }
 
 function checkName(op: string, name: unknown): void {
@@ -139,10 +144,13 @@ function renamed(source: TensorSource, { prefix, rename }: WeightsOptions): Tens
 
 /**
  * Opens the weights of a model: a .safetensors file, the index of several
- * (`model.safetensors.index.json`), an .npz archive, or a folder that has one of these. Bytes of
- * such a file, but not of an index, are taken too.
+ * (`model.safetensors.index.json`), an .npz archive, or a folder that has one of these or .npy
+ * files. Bytes of such a file, but not of an index, are taken too.
  *
- * Reads only the headers; layers read their tensors when they are loaded, by `done`. No file stays
+ * Reads only the headers. Safetensors and .npy files are mapped into memory where `info().files`
+ * says so: tensors are on the memory of the file, whose parts the system loads when they are first
+ * used, and are copied when they are written. Layers that prepare their weights do so in `done`. With
+ * `{ mmap: false }`, and where files cannot be mapped, layers read their tensors then. No file stays
  * open. An archive is read as a whole.
  *
  * Without the option `dtype`, layers take float16, bfloat16 and float32 as they are; weights of
@@ -166,7 +174,7 @@ export async function open<E extends DType = t.PackedDType, V extends t.Device =
   const own = ownOptions("open weights", options);
   const opened = ArrayBuffer.isView(source)
     ? sourceOfBytes(source, own.maxBytes)
-    : await openSource(source, own.maxBytes);
+    : await openSource(source, own);
   return cursorOf(opened, own);
 }
 
@@ -273,7 +281,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * A tensor, which is read at once, with its shape checked if one is given. Floats have the dtype of
+   * A tensor, which is read at once unless its file is mapped, with its shape checked if one is given. Floats have the dtype of
    * the weights, others that of the file; the option `dtype` casts. If it is asked for again, it is
    * the same tensor.
    *

@@ -1,6 +1,6 @@
 /**
- * Tensors of a source: their elements in memory, cast and on a device; and those in the place of
- * tensors that the source does not have.
+ * Tensors of a source: their elements in memory, or on that of a mapped file, cast and on a device;
+ * and those in the place of tensors that the source does not have.
  *
  * @module
  */
@@ -12,15 +12,15 @@ import { memoryOf } from "../../core/dispatch.ts";
 import { cast } from "../../core/copy.ts";
 import { dispose, wrap } from "../../core/handles.ts";
 import type { TensorEntry } from "../../io/source.ts";
-import { NO_ARRAY, sendTo } from "../../memory/device.ts";
+import { allocateIn, NO_ARRAY, sendTo, upload } from "../../memory/device.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { allocate, recycle } from "../../memory/pool.ts";
-import { Storage } from "../../memory/storage.ts";
+import { cowOf } from "../../memory/snapshot.ts";
+import { type DeviceMemory, Storage } from "../../memory/storage.ts";
 import "../../tensor/tensor.ts";
 
-/** Reads a tensor; `dtype` is that of the result, by default that in the file. */
-export function load(entry: TensorEntry, device: string | undefined, dtype?: DType): Operand {
-  const layout = Layout.contiguous([...entry.shape]);
+/** The elements of a tensor in memory of their own. */
+function filled(entry: TensorEntry, memory: DeviceMemory | null, layout: Layout): Operand {
   const storage = allocate(entry.dtype!, layout.size, false);
   try {
     const { buffer, byteOffset, byteLength } = storage.array;
@@ -29,7 +29,35 @@ export function load(entry: TensorEntry, device: string | undefined, dtype?: DTy
     recycle(storage);
     throw error;
   }
-  const read = wrap(sendTo(memoryOf(device, "read weights on"), storage), layout);
+  return wrap(sendTo(memory, storage), layout);
+}
+
+/** The elements of a tensor where they are, until the first write, or in the memory of a device. */
+function viewed(storage: Storage, memory: DeviceMemory | null, layout: Layout): Operand {
+  if (memory === null) {
+    const [low, high] = layout.extent();
+    return wrap(cowOf(storage, low, high), layout);
+  }
+  const made = allocateIn(memory, storage.info, layout.size, false);
+  try {
+    upload(made, 0, storage.array);
+  } catch (error) {
+    recycle(made);
+    throw error;
+  }
+  return wrap(made, layout);
+}
+
+/**
+ * A tensor of a source, which shares the memory of a mapped file until it is written; `dtype` is that
+ * of the result, by default that in the file.
+ */
+export function load(entry: TensorEntry, device: string | undefined, dtype?: DType): Operand {
+  const memory = memoryOf(device, "read weights on");
+  const layout = Layout.contiguous([...entry.shape]);
+  const read = entry.view === undefined
+    ? filled(entry, memory, layout)
+    : viewed(entry.view(), memory, layout);
   if (dtype === undefined || dtype === entry.dtype) return read;
   const made = cast(read, dtype);
   dispose(read);
