@@ -159,14 +159,16 @@ async function replaceFile(
   const { dirname, join } = await import("node:path");
   const { fileURLToPath } = await import("node:url");
   let target = typeof path === "string" ? path : fileURLToPath(path);
-  if (mode !== undefined) {
-    await fs.access(path, fs.constants.W_OK);
-    // A link stays one, to the new file.
-    target = await fs.realpath(target);
-  }
-  // Without the target's name, which may be as long as names can be.
-  const beside = join(dirname(target), `.rowmajor-${crypto.randomUUID().slice(0, 8)}.new`);
+  let beside: string | undefined;
   try {
+    if (mode !== undefined) {
+      // Throws for a file that may not be written. In Deno, `access` asks for the user's number.
+      await (await fs.open(target, fs.constants.O_WRONLY)).close();
+      // A link stays one, to the new file.
+      target = await fs.realpath(target);
+    }
+    // Without the target's name, which may be as long as names can be.
+    beside = join(dirname(target), `.rowmajor-${crypto.randomUUID().slice(0, 8)}.new`);
     const handle = await fs.open(beside, "wx", mode);
     try {
       // The process's mask may have cleared bits of the mode.
@@ -179,7 +181,7 @@ async function replaceFile(
     await fs.rename(beside, target);
     return true;
   } catch (error) {
-    await fs.rm(beside, { force: true }).catch(() => {});
+    if (beside !== undefined) await fs.rm(beside, { force: true }).catch(() => {});
     const { code = "", name } = error as { code?: string; name: string };
     if (name === "NotCapable" || IN_PLACE.includes(code)) return false;
     throw error;

@@ -4,11 +4,15 @@
  * @module
  */
 import {
+  chmodSync,
   existsSync,
+  lstatSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -20,6 +24,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DisposedError, FormatError } from "../../src/base/errors.ts";
 import { RawSafetensorsFile, readFile, writeFile } from "../../src/io/file.ts";
 import { encodeSafetensors } from "../../src/io/safetensors.ts";
+import { inDeno, moduleAt, runApart } from "../native/support.ts";
 import { goldenFile } from "./golden.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-io-"));
@@ -48,6 +53,30 @@ describe("files", () => {
     const before = readdirSync("/proc/self/fd").length;
     for (let i = 0; i < 20; i++) await readFile(path);
     assert(readdirSync("/proc/self/fd").length < before + 10);
+  });
+
+  it("are replaced with the permissions in Deno that docs/install.md names, and with fewer", {
+    skip: !inDeno,
+  }, () => {
+    const [file, link] = [put("old.npy", new Uint8Array(3)), join(folder, "link.npy")];
+    chmodSync(file, 0o640);
+    symlinkSync("old.npy", link);
+    const write = (path: string, allowed: string): unknown[] => {
+      const { ino } = statSync(file);
+      const program = `import { io, ones } from ${moduleAt("mod.ts")};
+        await io.writeNpy(${JSON.stringify(path)}, ones([3]));
+        console.log((await io.readNpy(${JSON.stringify(path)})).dtype);`;
+      const own = [`--allow-ffi=${folder}`, `--allow-env=HOME`, `--allow-read=${folder}`];
+      assertEquals(runApart(program, {}, [...own, `--allow-write=${allowed}`]), "float32\n");
+      const { mode, ino: now } = statSync(file);
+      assert(lstatSync(link).isSymbolicLink());
+      return [mode & 0o777, now === ino];
+    };
+    // Another file takes its place, which keeps its permissions; if not, it is written itself.
+    assertEquals(write(file, folder), [0o640, false]);
+    assertEquals(write(link, folder), [0o640, false]);
+    assertEquals(write(file, file), [0o640, true]);
+    assertEquals(readdirSync(folder).filter((name) => name.endsWith(".new")), []);
   });
 
   it("that are not there are the system's error", async () => {
