@@ -1,0 +1,104 @@
+/**
+ * Tells what PNG and JPEG pictures show, by a ResNet-18.
+ *
+ *     bun examples/classify-image/main.ts WEIGHTS photo.jpg --labels imagenet.txt
+ *     deno run -A examples/classify-image/main.ts WEIGHTS --json *.png
+ *
+ * @module
+ */
+import { existsSync, readFileSync } from "node:fs";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { Classifier } from "./classifier.ts";
+import { decodeImage } from "./image.ts";
+import { readLabels } from "./labels.ts";
+
+const USAGE = `usage: main.ts WEIGHTS IMAGE ... [--labels FILE] [--top N] [--json]
+
+WEIGHTS is a safetensors file of a ResNet-18 or ResNet-34 with torchvision's names, or a folder
+with one; IMAGE is a PNG or a JPEG.
+
+  --labels FILE  the names of classes: one a line, a JSON array, or JSON by numbers; without it,
+                 classes are numbers
+  --top N        how many classes to print; 5 by default
+  --json         prints [{"file", "classes": [{"index", "label", "probability"}, ...]}, ...]
+  -h, --help     prints this
+
+An executable that has model/model.safetensors inside, and perhaps model/labels.txt.data, takes no
+WEIGHTS.`;
+
+/** A file inside an executable, or next to this module, if it is there. */
+function ownFile(name: string): URL | undefined {
+  const path = new URL(`model/${name}`, import.meta.url);
+  return existsSync(path) ? path : undefined;
+}
+const ownWeights = ownFile("model.safetensors");
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    labels: { type: "string" },
+    top: { type: "string", default: "5" },
+    json: { type: "boolean", default: false },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+const weights = ownWeights ?? positionals[0];
+const files = ownWeights === undefined ? positionals.slice(1) : positionals;
+const top = Number(values.top);
+
+/** Prints a fault of a file, and lets the program fail. */
+function tell(file: unknown, error: unknown): void {
+  console.error(`${file}: ${(error as Error).message}`);
+  process.exitCode = 1;
+}
+
+async function main(weights: string | URL): Promise<void> {
+  const file = values.labels ?? ownFile("labels.txt.data");
+  let labels: ((index: number) => string | undefined) | undefined;
+  try {
+    labels = file === undefined ? undefined : readLabels(readFileSync(file, "utf8"));
+  } catch (error) {
+    return tell(file, error);
+  }
+  // Long loads show how far they are.
+  const begin = performance.now();
+  const onProgress = (part: number): void => {
+    if (process.stderr.isTTY && performance.now() - begin > 500) {
+      process.stderr.write(`\rloading ${Math.round(100 * part)}%${part === 1 ? "\n" : ""}`);
+    }
+  };
+  let classifier: Classifier;
+  try {
+    classifier = await Classifier.open(weights, onProgress);
+  } catch (error) {
+    return tell(weights, error);
+  }
+  using classes = classifier;
+  const told = [];
+  for (const file of files) {
+    try {
+      const found = await classes.classify(await decodeImage(readFileSync(file)), top);
+      const named = found.map(({ index, probability }) => ({
+        index,
+        label: labels?.(index),
+        probability,
+      }));
+      told.push({ file, classes: named });
+      if (values.json) continue;
+      console.log(file);
+      for (const { index, label, probability } of named) {
+        console.log(`  ${probability.toFixed(3)}  ${label ?? `class ${index}`}`);
+      }
+    } catch (error) {
+      tell(file, error);
+    }
+  }
+  if (values.json) console.log(JSON.stringify(told));
+}
+
+if (values.help) console.log(USAGE);
+else if (weights === undefined || files.length === 0 || !(Number.isInteger(top) && top > 0)) {
+  console.error(USAGE);
+  process.exitCode = 2;
+} else await main(weights);

@@ -1,0 +1,44 @@
+/**
+ * Pictures as torchvision prepares them for its models: the shorter side resized to 256 with
+ * antialiasing, a square of 224 from the center, colors normalized.
+ *
+ * @module
+ */
+import { type AnyTensor, fromBuffer, scope, type Tensor, tensor } from "../../mod.ts";
+import * as nn from "../../src/nn/mod.ts";
+import type { Picture } from "./image.ts";
+
+/** The shorter side after resizing, and the side of the square. */
+const [SHORTER, SIDE] = [256, 224];
+const MEAN = [0.485, 0.456, 0.406];
+const DEVIATION = [0.229, 0.224, 0.225];
+
+/** Images of a batch. */
+export type Images = Tensor<"float32", [number, number, number, number]>;
+
+/** Rounds halves to the even number, as Python does. */
+function roundToEven(x: number): number {
+  const down = Math.floor(x);
+  if (x - down !== 0.5) return Math.round(x);
+  return down % 2 === 0 ? down : down + 1;
+}
+
+/** The picture as the input of a model: [1, 3, 224, 224]. */
+export function preprocess({ width, height, channels, data }: Picture): Images {
+  return scope(() => {
+    const all = fromBuffer(data, { shape: [height, width, channels] }).permute(2, 0, 1);
+    // Alpha is left out; grey is all three colors.
+    const colors = channels < 3 ? all.slice(":1").broadcastTo([3, height, width]) : all.slice(":3");
+    const x = colors.astype("float32").div(255).unsqueeze(0) as AnyTensor;
+    const shorter = Math.min(width, height);
+    const size = [height, width].map((n) => Math.floor(SHORTER * n / shorter));
+    const resized = nn.interpolate(x, { size, mode: "bilinear", antialias: true }) as AnyTensor;
+    const [rows, columns] = size.map((n) => {
+      const first = roundToEven((n - SIDE) / 2);
+      return `${first}:${first + SIDE}`;
+    });
+    const square = (resized as Images).slice("...", rows!, columns!);
+    const [mean, deviation] = [MEAN, DEVIATION].map((values) => tensor(values).reshape([3, 1, 1]));
+    return square.sub(mean!).div(deviation!) as AnyTensor as Images;
+  });
+}
