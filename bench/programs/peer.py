@@ -56,8 +56,8 @@ def small(a, w, r, steps):
     return a + r
 
 
-def encoder(w, layers, heads):
-    x = w["x"]
+def encoder(w, layers, heads, x=None, mask=None):
+    x = w["x"] if x is None else x
     b, t, d = x.shape
     for i in range(layers):
 
@@ -71,10 +71,25 @@ def encoder(w, layers, heads):
             return F.layer_norm(y, (d,), w[f"g{n}{i}"], w[f"s{n}{i}"], 1e-12)
 
         q, k, v = [split(linear(x, name)) for name in "qkv"]
-        y = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(b, t, d)
+        y = F.scaled_dot_product_attention(q, k, v, mask).transpose(1, 2).reshape(b, t, d)
         x = norm(x + linear(y, "o"), 1)
         x = norm(x + linear(F.gelu(linear(x, "u")), "d"), 2)
     return x
+
+
+def mixed(w, layers, heads, lengths, step):
+    """Means of the tokens of texts, in one batch, or in one for each length, rounded up."""
+    batches = {}
+    for i, n in enumerate(lengths):
+        batches.setdefault(-(-n // step) * step if step else max(lengths), []).append(i)
+    results = []
+    for size, texts in batches.items():
+        own = torch.tensor([lengths[i] for i in texts])[:, None]
+        seen = torch.arange(size) < own
+        x = w["x"][texts[0] : texts[-1] + 1, :size]
+        y = encoder(w, layers, heads, x, seen[:, None, None])
+        results.append((y * seen[..., None]).sum(1) / own)
+    return torch.cat(results)
 
 
 def resnet(w):
@@ -248,7 +263,8 @@ class Row:
             self.names = {"np": np, "softmax": softmax, "small": small}
         else:
             arrays = {name: torch.from_numpy(x).clone() for name, x in arrays.items()}
-            self.names = {"torch": torch, "F": F, "small": small, "encoder": encoder, "resnet": resnet}
+            models = {"encoder": encoder, "mixed": mixed, "resnet": resnet}
+            self.names = {"torch": torch, "F": F, "small": small, **models}
         self.names.update(arrays, inputs=arrays)
         self.statement = statement
         if PEER == "torch.compile":

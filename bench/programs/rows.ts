@@ -8,6 +8,7 @@
  * @module
  */
 import * as rm from "../../mod.ts";
+import * as nn from "../../src/nn/mod.ts";
 import { VISION } from "./vision.ts";
 
 /** An input: uniform numbers from `low` to `high`, equal in all languages. */
@@ -28,7 +29,7 @@ export type Tensors = Readonly<Record<string, AnyTensor>>;
 
 /** The groups, in the order of the tables. */
 export const GROUPS = [
-  ...["chains", "linear", "MLP", "encoder"] as const,
+  ...["chains", "linear", "MLP", "encoder", "mixed lengths"] as const,
   ...["conv", "ResNet-18", "small ops"] as const,
 ] as const;
 
@@ -303,8 +304,11 @@ function encoderLayer(i: number): Record<string, Input> {
   return Object.fromEntries(Object.entries(parts).map(([name, input]) => [`${name}${i}`, input]));
 }
 
-/** An encoder as BERT's, which normalizes after each sum, of [batch, length, width]. */
-function encode(w: Tensors, x: AnyTensor): AnyTensor {
+/**
+ * An encoder as BERT's, which normalizes after each sum, of [batch, length, width]; of the first
+ * tokens of each text, if their numbers are given.
+ */
+function encode(w: Tensors, x: AnyTensor, lengths?: AnyTensor): AnyTensor {
   const { layers, width, heads } = ENCODER;
   const [batch, length] = x.shape as unknown as [number, number];
   const size = width / heads;
@@ -314,8 +318,10 @@ function encode(w: Tensors, x: AnyTensor): AnyTensor {
     const q = split(x.linear(w[`wq${i}`], w[`bq${i}`]));
     const k = split(x.linear(w[`wk${i}`], w[`bk${i}`]));
     const v = split(x.linear(w[`wv${i}`], w[`bv${i}`]));
-    const scores = q.matmul(k.mT).mul(1 / Math.sqrt(size)).softmax(-1);
-    const joined = scores.matmul(v).permute(0, 2, 1, 3).reshape([batch, length, width]);
+    const seen = lengths === undefined
+      ? q.matmul(k.mT).mul(1 / Math.sqrt(size)).softmax(-1).matmul(v)
+      : nn.attention(q, k, v, { lengths });
+    const joined = seen.permute(0, 2, 1, 3).reshape([batch, length, width]);
     x = x.add(joined.linear(w[`wo${i}`], w[`bo${i}`]))
       .layerNorm(-1, { weight: w[`g1${i}`], bias: w[`s1${i}`], epsilon });
     const inner = x.linear(w[`wu${i}`], w[`bu${i}`]).gelu();
@@ -336,6 +342,50 @@ function encoderRow(batch: number, length: number): Row {
     args: ["x"],
     program: (w) => (x) => encode(w, x),
     statements: { "PyTorch": call, "ONNX Runtime": call },
+  };
+}
+
+/** The numbers of tokens of texts, and by how many a batch may have more. */
+const [MIXED, STEP] = [[8, 12, 20, 33, 47, 64, 90, 128], 16] as const;
+
+/** The means of the tokens of each text: [texts, width]. */
+function pooled(x: AnyTensor, lengths: readonly number[]): AnyTensor {
+  const each = rm.tensor([...lengths], { dtype: "int32" }).reshape([-1, 1]);
+  const seen = rm.arange(x.shape[1]!, { dtype: "int32" }).less(each).astype("float32");
+  return x.mul(seen.reshape([lengths.length, -1, 1])).sum(1).div(each.astype("float32"));
+}
+
+/** The texts in one batch, or in one batch for each length, rounded up. */
+function encodeMixed(w: Tensors, x: AnyTensor, padded: boolean): AnyTensor {
+  const batches = new Map<number, number[]>();
+  for (const [i, n] of MIXED.entries()) {
+    const size = padded ? MIXED.at(-1)! : Math.ceil(n / STEP) * STEP;
+    batches.set(size, [...batches.get(size) ?? [], i]);
+  }
+  const results = [...batches].map(([size, texts]) => {
+    const own = texts.map((i) => MIXED[i]!);
+    const part = x.slice(`${texts[0]}:${texts.at(-1)! + 1}`, `:${size}`) as AnyTensor;
+    const made = encode(w, part, rm.tensor(own, { dtype: "int32" }));
+    return pooled(made, own);
+  });
+  return rm.concat(results, 0) as AnyTensor;
+}
+
+function mixedRow(padded: boolean): Row {
+  const { layers, width, heads } = ENCODER;
+  const weights = Array.from({ length: layers }, (_, i) => encoderLayer(i));
+  return {
+    group: "mixed lengths",
+    name: `${MIXED.length} texts of ${MIXED[0]} to ${MIXED.at(-1)}, ` +
+      (padded ? "padded" : "by length"),
+    inputs: Object.assign({ x: from(-2, 2, MIXED.length, MIXED.at(-1)!, width) }, ...weights),
+    args: ["x"],
+    program: (w) => (x) => encodeMixed(w, x, padded),
+    statements: {
+      "PyTorch": `mixed(inputs, ${layers}, ${heads}, ${JSON.stringify(MIXED)}, ${
+        padded ? 0 : STEP
+      })`,
+    },
   };
 }
 
@@ -369,6 +419,8 @@ export const ROWS: readonly Row[] = [
   encoderRow(1, 16),
   encoderRow(1, 128),
   encoderRow(8, 128),
+  mixedRow(true),
+  mixedRow(false),
   ...VISION,
   smallRow,
 ];

@@ -1,6 +1,6 @@
 /**
- * Texts to vectors: a tokenizer, batches of texts of about equal length, and a compiled encoder that
- * runs off the event loop.
+ * Texts to vectors: a tokenizer, batches of texts of about equal length, so that next to no padding is
+ * computed, and a compiled encoder that runs off the event loop.
  *
  * @module
  */
@@ -62,8 +62,26 @@ export function readFolder(folder: string | URL): ModelFiles {
   };
 }
 
-/** Texts of a batch, and by how many tokens their lengths are rounded up: each length is a program. */
+/** The most texts of a batch, and by how many tokens lengths are rounded up: each is a program. */
 const [BATCH, STEP] = [8, 16];
+
+/**
+ * Texts in batches whose lengths are the same once rounded up, at most `longest`. With longer
+ * batches that are padded, most tokens of texts of mixed lengths would be padding.
+ */
+export function batchesOf<T extends { readonly ids: { readonly length: number } }>(
+  texts: readonly T[],
+  longest: number,
+): { width: number; batch: T[] }[] {
+  const batches: { width: number; batch: T[] }[] = [];
+  for (const text of [...texts].sort((a, b) => a.ids.length - b.ids.length)) {
+    const width = Math.min(longest, Math.ceil(text.ids.length / STEP) * STEP);
+    const last = batches.at(-1);
+    if (last?.width === width && last.batch.length < BATCH) last.batch.push(text);
+    else batches.push({ width, batch: [text] });
+  }
+  return batches;
+}
 
 /** Turns texts into vectors of length 1. */
 export class Embedder implements Disposable {
@@ -113,12 +131,8 @@ export class Embedder implements Disposable {
   /** The vectors of texts, in their order. */
   async embed(texts: readonly string[]): Promise<Float32Array[]> {
     const all = texts.map((text, place) => ({ place, ids: this.#idsOf(text) }));
-    all.sort((a, b) => a.ids.length - b.ids.length);
     const vectors: Float32Array[] = [];
-    for (let first = 0; first < all.length; first += BATCH) {
-      const batch = all.slice(first, first + BATCH);
-      const longest = batch.at(-1)!.ids.length;
-      const width = Math.min(this.#longest, Math.ceil(longest / STEP) * STEP);
+    for (const { width, batch } of batchesOf(all, this.#longest)) {
       const padded = new Int32Array(batch.length * width);
       batch.forEach(({ ids }, i) => padded.set(ids, i * width));
       using ids = fromBuffer(padded, { shape: [batch.length, width] });

@@ -14,7 +14,7 @@ import process from "node:process";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { FormatError, io, tensor } from "../../mod.ts";
-import { Embedder, readFolder } from "../../examples/embed/embedder.ts";
+import { batchesOf, Embedder, readFolder } from "../../examples/embed/embedder.ts";
 import { modelFolder } from "../../scripts/models.ts";
 import { loose } from "../support.ts";
 import { CONFIG, writeModel } from "./model.ts";
@@ -95,6 +95,22 @@ test("a text has the same vector alone and in any batch", async () => {
     assert(cosine(alone!, vectors[i + TEXTS.length]!) > 1 - 1e-6, text);
   }
   assertEquals(await embedder.embed([]), []);
+});
+
+test("batches of mixed lengths have less than 16 tokens of padding for a text", () => {
+  const lengths = [90, 8, 33, 12, 300, 20, 64, 47, 128, 17, 290, ...Array(9).fill(5)];
+  const texts = lengths.map((length, place) => ({ place, ids: { length } }));
+  const batches = batchesOf(texts, 290);
+  const places = batches.flatMap(({ batch }) => batch.map(({ place }) => place));
+  assertEquals(places.sort((a, b) => a - b), [...lengths.keys()]);
+  for (const { width, batch } of batches) {
+    assert(batch.length <= 8 && width <= 290);
+    for (const { ids } of batch) assert(Math.min(ids.length, 290) > width - 16, `${width}`);
+  }
+  assertEquals(batches.map(({ width, batch }) => [width, batch.length]), [
+    ...[[16, 8], [16, 3], [32, 2], [48, 2], [64, 1], [96, 1], [128, 1], [290, 2]],
+  ]);
+  assertEquals(batchesOf([], 20), []);
 });
 
 test("progress goes to 1, and a folder without a tensor is told", async () => {
