@@ -128,7 +128,7 @@ test(...when(onLinux, "workers share the memory, each with a mapping of its own"
     file.get("w").max();
     const text = \`
       import { io } from ${moduleAt("mod.ts")};
-      const file = await io.mapSafetensors(\${JSON.stringify(path)});
+      const file = globalThis.kept = await io.mapSafetensors(\${JSON.stringify(path)});
       postMessage([file.backing, file.get("w").max().item(), file.get("b").max().item()]);
       setInterval(() => {}, 1000);\`;
     const workers = [1, 2, 3].map(() => start(text));
