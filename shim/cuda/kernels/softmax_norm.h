@@ -489,8 +489,8 @@ static inline void rm_softmax_norm_finish(typename D::stored *out, const typenam
     rm_softmax_norm<KIND, D, V, N, LANES>(out, a, weight, bias, rows, columns, epsilon); \
   }
 
-/* Blocks of a multiprocessor for which the compiler saves registers; 0 where it needs few. */
-#define RM_PART_BLOCKS(KIND, V) (KIND == RM_RMS_NORM ? 0 : KIND == RM_LAYER_NORM || V > 1 ? 2 : 4)
+/* Blocks of a multiprocessor for which the compiler saves registers; 0 where it does so anyway. */
+#define RM_PART_BLOCKS(KIND, V) (KIND == RM_LAYER_NORM ? 2 : KIND != RM_RMS_NORM && V == 1 ? 4 : 0)
 #define RM_SOFTMAX_NORM_PARTS(name, KIND, D, V, N, THREADS) \
   extern "C" __global__ void __launch_bounds__(THREADS, RM_PART_BLOCKS(KIND, V)) \
       name(rm_row_part *parts, const D::stored *a, long long columns, long long count, \
