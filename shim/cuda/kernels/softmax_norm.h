@@ -32,9 +32,16 @@ static inline float rm_log_as(rm_bf16, double x) { return rm_log_f32((float)x); 
 static inline float rm_log_as(rm_f32, double x) { return (float)rm_log_f64(x); }
 static inline double rm_log_as(rm_f64, double x) { return rm_log_f64(x); }
 
-/* Multiplying by the reciprocal adds two ulp of error, which only float64 cannot spare. */
-static inline float rm_divide_by_sum(float x, double sum) { return x * rm_inverse((float)sum); }
-static inline double rm_divide_by_sum(double x, double sum) { return x / sum; }
+/* Multiplying by the reciprocal adds an ulp of error, which only float64 cannot spare. 16-bit floats
+ * have room for an approximation, too. */
+static inline float rm_divide_by_sum(rm_f16, float x, double sum) {
+  return x * rm_inverse((float)sum);
+}
+static inline float rm_divide_by_sum(rm_bf16, float x, double sum) {
+  return x * rm_inverse((float)sum);
+}
+static inline float rm_divide_by_sum(rm_f32, float x, double sum) { return x * (1 / (float)sum); }
+static inline double rm_divide_by_sum(rm_f64, double x, double sum) { return x / sum; }
 
 static inline float rm_fma(float a, float b, float c) { return rm_fma_f32(a, b, c); }
 static inline double rm_fma(double a, double b, double c) { return rm_fma_f64(a, b, c); }
@@ -333,7 +340,7 @@ static inline void rm_softmax_norm(typename D::stored *out, const typename D::st
     const double sum = row_values.sum(
         own, second, [max_value](W &x) { return x = rm_exp_as(D(), x - max_value); });
 #pragma unroll
-    for (int i = 0; i < N * V; i++) row_values.x[i] = rm_divide_by_sum(row_values.x[i], sum);
+    for (int i = 0; i < N * V; i++) row_values.x[i] = rm_divide_by_sum(D(), row_values.x[i], sum);
   } else if (KIND == RM_LOG_SOFTMAX) {
     const W max_value = row_values.max(own, most);
     const double sum = row_values.sum(
@@ -466,7 +473,7 @@ static inline void rm_softmax_norm_finish(typename D::stored *out, const typenam
     if (KIND == RM_SOFTMAX) {
 #pragma unroll
       for (int i = 0; i < N * V; i++) {
-        row_values.x[i] = rm_divide_by_sum(rm_exp_as(D(), row_values.x[i] - max_value), sum);
+        row_values.x[i] = rm_divide_by_sum(D(), rm_exp_as(D(), row_values.x[i] - max_value), sum);
       }
     } else if (KIND == RM_LOG_SOFTMAX) {
 #pragma unroll
