@@ -11,6 +11,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { type DType, finfo, full, ones, zeros } from "../../mod.ts";
+import { setBusyBlocks } from "../../src/backend/cuda/attention.ts";
 import { CudaDevice } from "../../src/backend/cuda/device.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { attention, type AttentionOptions } from "../../src/tensor/attention.ts";
@@ -44,7 +45,7 @@ function kernelsOf(run: () => void): string[] {
 
 /**
  * Compares the kernel for `columns` columns with the definition. `layout` changes the layout of
- * operands on the device.
+ * operands on the device; with `many`, also the kernel with more queries in each block.
  */
 function check(
   about: string,
@@ -53,6 +54,7 @@ function check(
   options: AttentionOptions = {},
   layout: (x: Any) => Any = same,
   scores?: number,
+  many = false,
 ): void {
   const mask: Any = options.mask;
   const expected = expectedOf(q, k, v, options), sizes = expectedOf(q, k, v.abs(), options);
@@ -60,9 +62,18 @@ function check(
   let made: Any;
   const [x, y, z] = [q, k, v].map((one) => layout(there(one)));
   const names = kernelsOf(() => made = attention(x, y, z, given));
-  const name = `attention_${v.dtype}_${columns}${mask === undefined ? "" : "_mask"}`;
+  const kernel = `attention_${v.dtype}_${columns}`;
+  const name = `${kernel}_${mask === undefined ? "few" : "mask"}`;
   assert(names.includes(name), `${about}: ${names} instead of ${name}`);
   assertEquals([...made.shape], [...q.shape.slice(0, -1), v.shape.at(-1)]);
+  if (many) {
+    const before = setBusyBlocks(0);
+    let other: Any;
+    assertEquals(kernelsOf(() => other = attention(x, y, z, given)), [kernel]);
+    setBusyBlocks(before);
+    const [one, two] = [made, other].map((result) => result.to("cpu").toTypedArray());
+    assertEquals(one, two, `${about}: other blocks give other bits`);
+  }
   compare(about, made, expected, sizes, scores);
   for (const one of [x, y, z, made]) one.dispose();
 }
@@ -107,7 +118,15 @@ function run(): void {
       ) {
         for (const causal of [false, true]) {
           const all = operands([], [2, 2], [m, n, d, dv], dtype);
-          check(`${[m, n, d, dv]}, causal ${causal}`, all, columns, { causal });
+          check(
+            `${[m, n, d, dv]}, causal ${causal}`,
+            all,
+            columns,
+            { causal },
+            same,
+            undefined,
+            true,
+          );
         }
       }
     });
@@ -228,7 +247,7 @@ function run(): void {
           const [q, k, v] = operands([], [2, 2], [20, n, 8, 8], dtype);
           q.set([1, 1, 3], bad);
           check(`${bad}`, [q, k, v], 32);
-          check(`${bad}, causal`, [q, k, v], 32, { causal: true });
+          check(`${bad}, causal`, [q, k, v], 32, { causal: true }, same, undefined, true);
           check(`${bad}, masked`, [q, k, v], 32, { mask: normal(3, [n]) });
         }
         const [q, k, v] = operands([], [2, 2], [20, n, 8, 8], dtype);
@@ -293,7 +312,7 @@ function run(): void {
   });
 
   test("attention: the kernels are those that are compiled for all architectures", () => {
-    assertListed(launched, 20);
+    assertListed(launched, 30);
   });
 }
 

@@ -48,10 +48,14 @@ const SHAPES: readonly Shape[] = [
   { columns: 64, keys: 64, warps: 4, tiles: 2, blocks: 2 },
   { columns: 80, keys: 32, warps: 4, tiles: 2, blocks: 2 },
   { columns: 96, keys: 32, warps: 4, tiles: 2, blocks: 2 },
-  { columns: 128, keys: 32, warps: 4, tiles: 1, blocks: 3 },
+  { columns: 128, keys: 32, warps: 4, tiles: 2, blocks: 2 },
 ];
+/** Fewer queries in each of more blocks give the same bits: keys are added in the same order. */
+const FEW_SHAPES = SHAPES.map((shape): Shape => ({ ...shape, tiles: 1, blocks: 3 }));
 /** The elements of a mask need registers. */
 const MASKED_SHAPES = SHAPES.map((shape): Shape => ({ ...shape, tiles: 1, blocks: 2 }));
+/** Fewer blocks than these leave parts of a large device idle. */
+let busyBlocks = 256;
 const MOST_COLUMNS = SHAPES.at(-1)!.columns;
 /** The columns of most models. */
 const USUAL_COLUMNS: readonly number[] = [64, 128];
@@ -61,9 +65,18 @@ const USUAL_COLUMNS: readonly number[] = [64, 128];
  */
 const BUSY_PROBLEMS = 32, FEW_KEYS = 2048;
 
-function instanceOf(dtype: DType, shape: Shape, masked: boolean): KernelVariant {
+/** Sets the number of blocks from which on each has more queries, for tests; returns the old one. */
+export function setBusyBlocks(count: number): number {
+  const before = busyBlocks;
+  busyBlocks = count;
+  return before;
+}
+
+function instanceOf(dtype: DType, shape: Shape): KernelVariant {
   const { columns, keys, warps, tiles, blocks } = shape;
-  const name = `attention_${dtype}_${columns}${masked ? "_mask" : ""}`;
+  const masked = MASKED_SHAPES.includes(shape);
+  const kind = masked ? "_mask" : FEW_SHAPES.includes(shape) ? "_few" : "";
+  const name = `attention_${dtype}_${columns}${kind}`;
   const what = `${name}, rm_${suffixOf(dtype)}, ${columns}, ${masked}`;
   const line = `RM_ATTENTION(${what}, ${keys}, ${warps}, ${tiles}, ${blocks})`;
   return { name, header: "attention.h", line };
@@ -71,17 +84,24 @@ function instanceOf(dtype: DType, shape: Shape, masked: boolean): KernelVariant 
 
 /** The kernels for `dtype`, a 16-bit float; with `usual`, those of most calls. */
 export function attentionFamily(dtype: DType, usual: boolean): Family {
-  const isWanted = ({ columns }: Shape): boolean => !usual || USUAL_COLUMNS.includes(columns);
-  return familyOf([
-    ...SHAPES.filter(isWanted).map((shape) => instanceOf(dtype, shape, false)),
-    ...MASKED_SHAPES.filter(isWanted).map((shape) => instanceOf(dtype, shape, true)),
-  ]);
+  const shapes = [...SHAPES, ...FEW_SHAPES, ...MASKED_SHAPES];
+  return familyOf(
+    shapes.filter(({ columns }) => !usual || USUAL_COLUMNS.includes(columns))
+      .map((shape) => instanceOf(dtype, shape)),
+  );
+}
+
+/** The number of heads of queries. */
+function headsOf(call: Call): number {
+  return call.specs[0]!.shape.slice(0, -2).reduce((x, y) => x * y, 1);
 }
 
 function shapeFor(call: Call): Shape {
-  const { d, dv } = call.memo as AttentionSizes;
-  const shapes = call.inputs[3] === undefined ? SHAPES : MASKED_SHAPES;
-  return shapes.find(({ columns }) => Math.max(d, dv) <= columns)!;
+  const { d, dv, m } = call.memo as AttentionSizes;
+  const first = SHAPES.findIndex(({ columns }) => Math.max(d, dv) <= columns);
+  if (call.inputs[3] !== undefined) return MASKED_SHAPES[first]!;
+  const shape = SHAPES[first]!;
+  return headsOf(call) * blocksOf(shape, m) < busyBlocks ? FEW_SHAPES[first]! : shape;
 }
 
 /** The blocks of each head of queries. */
@@ -100,7 +120,7 @@ export function isTensorCoreAttention(call: Call): boolean {
   }
   // Positions of queries and keys are 32-bit integers, also beyond the last ones.
   if (n === 0 || m > 2 ** 30 || n > 2 ** 30) return false;
-  const heads = shape.slice(0, -2).reduce((x, y) => x * y, 1);
+  const heads = headsOf(call);
   const blocks = blocksOf(shapeFor(call), m);
   if (n > FEW_KEYS && heads / groupSize * blocks < BUSY_PROBLEMS) return false;
   if (heads * blocks >= 2 ** 31) return false;
@@ -120,7 +140,7 @@ export function isTensorCoreAttention(call: Call): boolean {
 /** True if all rows can be read, or written, in chunks, and are less than FAR elements apart. */
 function isAligned({ storage, layout: { shape, strides, offset, rank } }: Operand): boolean {
   const last = rank - 1;
-  return Math.abs(strides[last - 1]!) < FAR && (shape[last] === 1 || strides[last] === 1) &&
+  return Math.abs(strides[last - 1]!) < FAR && strides[last] === 1 &&
     (storage.address + offset * storage.info.bytes) % (CHUNK * storage.info.bytes) === 0 &&
     strides.every((stride, axis) => axis === last || shape[axis] === 1 || stride % CHUNK === 0);
 }
@@ -129,33 +149,32 @@ const args = new Arguments();
 
 /** Queues the kernel; false if none is available. */
 export function attention(device: CudaDevice, call: Call): boolean {
-  if (device.capability < OLDEST) return false;
-  const masked = call.inputs[3] !== undefined;
+  if (!(device.capability >= OLDEST)) return false;
   const { dtype } = call.specs[0]!;
   const shape = shapeFor(call);
-  const kernel = findKernel(device, instanceOf(dtype.name, shape, masked));
+  const kernel = findKernel(device, instanceOf(dtype.name, shape));
   if (kernel === 0) return false;
-  const operands = [call.outputs[0]!, call.operand(0), call.operand(1), call.operand(2)];
-  const odd = operands.filter((one) => !isAligned(one));
+  const out = call.outputs[0]!;
+  const operands = [call.operand(0), call.operand(1), call.operand(2)];
+  const odd = [...new Set([out, ...operands])].filter((one) => !isAligned(one));
   if (odd.length === 0) {
     launch(device, kernel, shape, call);
     return true;
   }
   // Copies, so that no result depends on addresses.
   const wanted = odd.map(({ layout }) => [dtype.name, layout.size] as const);
-  withWorkspace(operands[0]!.storage, wanted, (made) => {
-    const dense = operands.map((one): Operand => {
-      const at = odd.indexOf(one);
-      if (at < 0) return one;
-      return { storage: made[at]!, layout: Layout.contiguous(one.layout.shape), flags: 0 };
-    });
-    dense.forEach((one, i) => i > 0 && one !== operands[i] && copyInto(one, operands[i]!));
-    const inputs = [...dense.slice(1), ...call.inputs.slice(3)];
-    const copied = new Call(call.op, call.name, inputs, call.attributes, [dense[0]!]);
+  withWorkspace(out.storage, wanted, (made) => {
+    const copies = odd.map(({ layout }, i): Operand => (
+      { storage: made[i]!, layout: Layout.contiguous(layout.shape), flags: 0 }
+    ));
+    const dense = (one: Operand): Operand => copies[odd.indexOf(one)] ?? one;
+    for (const one of odd) if (one !== out) copyInto(dense(one), one);
+    const inputs = [...operands.map(dense), ...call.inputs.slice(3)];
+    const copied = new Call(call.op, call.name, inputs, call.attributes, [dense(out)]);
     copied.result(call.specs[0]!.shape, dtype);
     copied.memo = call.memo;
     launch(device, kernel, shape, copied);
-    if (dense[0] !== operands[0]) copyInto(operands[0]!, dense[0]!);
+    if (dense(out) !== out) copyInto(out, dense(out));
   });
   return true;
 }
