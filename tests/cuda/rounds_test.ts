@@ -9,6 +9,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { tensor } from "../../mod.ts";
+import { setBusyThreads } from "../../src/backend/cuda/reduce.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { generator } from "../ops/table/operands.ts";
 import { type Any, loose } from "../support.ts";
@@ -69,6 +70,11 @@ function assertSame(actual: Any, expected: Any, what: string): void {
   if (at >= 0) throw new Error(`${what}: element ${at} is ${a[at]}, expected ${b[at]}`);
 }
 
+function assertNear(actual: Any, expected: Any, what: string): void {
+  const [a, b] = [actual, expected].map((one) => one.cpu().item());
+  assert(Math.abs(a - b) <= 1e-6 * b, `${what}: ${a}, expected ${b}`);
+}
+
 for (const name of FOLDS) {
   check(`along rows of every length on CUDA: ${name}`, () => {
     for (const dtype of DTYPES) {
@@ -85,6 +91,24 @@ for (const name of FOLDS) {
         const [there, here] = [x.slice("1:"), moved].map((one) => one.reshape([2, n]));
         assertSame(there[name](1), here[name](1), `${what}, not aligned`);
       }
+    }
+  });
+
+  check(`along rows of every length on CUDA, where there are many: ${name}`, () => {
+    const before = setBusyThreads(1);
+    try {
+      for (const dtype of ["int8", "float32"] as const) {
+        if (name === "var" && DTYPE[dtype].kind !== "f") continue;
+        const round = 4 * Math.min(16 / DTYPE[dtype].bytes, 8);
+        for (const n of [1, 16, 128, 1024].flatMap((rounds) => around(rounds * round))) {
+          const x = made(whole(dtype, n, 4), dtype).reshape([4, n]);
+          const what = `${name} of ${dtype}, rows of ${n}`;
+          if (name !== "var") assertSame(x.cuda()[name](1), x[name](1), what);
+          else assertNear(x.cuda().slice("3:")[name](1), x.slice("3:")[name](1), what);
+        }
+      }
+    } finally {
+      setBusyThreads(before);
     }
   });
 

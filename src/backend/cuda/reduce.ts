@@ -81,6 +81,18 @@ function castLater(
   });
 }
 
+/** The rounds of packs of a lane, and the least lanes of a row, if there are many rows. */
+const LANE_ROUNDS = 8, LEAST_LANES = 16;
+/** Threads that keep a large device busy. */
+let busyThreads = 2 ** 18;
+
+/** Sets the number of threads that count as many, for tests; returns the old one. */
+export function setBusyThreads(count: number): number {
+  const before = busyThreads;
+  busyThreads = count;
+  return before;
+}
+
 /** The least power of two that is at least `n`, and at most {@link THREADS}. */
 function lanesFor(n: number): number {
   let lanes = 1;
@@ -165,7 +177,13 @@ function partition(plan: Plan, source: ReduceSource, across: boolean): Partition
     lanes = count <= rows ? 1 : wanted;
     round = lanes * (packs === 1 ? 1 : rows);
   } else {
-    lanes = lanesFor(Math.ceil(count / (pack * packs)));
+    const packed = count / (pack * packs);
+    // Where there are many rows, few lanes read each, so that blocks seldom wait for their last one.
+    const few = Math.max(LEAST_LANES, lanesFor(Math.ceil(packed / LANE_ROUNDS)));
+    lanes = Math.min(
+      lanesFor(Math.ceil(packed)),
+      Math.max(few, lanesFor(Math.ceil(busyThreads / outputs))),
+    );
     round = lanes * pack * packs;
   }
   const blocks = Math.ceil(slots / (THREADS / lanes));
