@@ -4,7 +4,9 @@
  *
  * @module
  */
+import { assert } from "@std/assert";
 import { test } from "node:test";
+import { arange } from "../../mod.ts";
 import { prebuiltFamilies } from "../../src/backend/cuda/families.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
 import { shareOf, tableTests } from "../ops/table/suite.ts";
@@ -16,4 +18,17 @@ else {
   for (const [name, run] of shareOf(tableTests([{ name: "cuda", on: "cuda", exact: false }]))) {
     test(`${name}, with prebuilt kernels only`, run);
   }
+  // The table gives logSumExp a float32, functions the maximum, which has the dtype of the elements.
+  test("log-sum-exp and log-softmax of 16-bit floats, with prebuilt kernels only", () => {
+    for (const dtype of ["float16", "bfloat16"] as const) {
+      const x = arange(24).reshape([4, 6]).astype(dtype);
+      const there = x.to("cuda");
+      for (const axis of [0, 1]) {
+        assert(there.logsumexp(axis).cpu().isclose(x.logsumexp(axis), { rtol: 0.01 }).all().item());
+        assert(
+          there.logSoftmax(axis).cpu().isclose(x.logSoftmax(axis), { rtol: 0.01 }).all().item(),
+        );
+      }
+    }
+  });
 }

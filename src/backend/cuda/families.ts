@@ -37,7 +37,7 @@ import {
   type ScanKernel,
   type ScanSource,
   scanSource,
-  secondOf,
+  secondsOf,
   usualOf,
 } from "./source.ts";
 
@@ -97,7 +97,9 @@ function reduceFamily(row: Exclude<TableOp, MapOp | ScanOp>): NamedFamily {
   const sources: ReduceSource[] = row.kind === "argReduce"
     ? taken.map((from) => argReduceSource(row, from, "int32"))
     : taken.flatMap((from) =>
-      sumsOf(row, from).map((to) => reduceSource(row, from, to, secondOf(row, from)))
+      sumsOf(row, from).flatMap((to) =>
+        secondsOf(row, from).map((second) => reduceSource(row, from, to, second))
+      )
     );
   const kernels = sources.map((source) => [source, kernelsOf(source, FOLDS)] as const);
   return { name: row.name, ...define(kernels) };

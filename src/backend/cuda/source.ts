@@ -10,7 +10,7 @@ import { DTYPE, type DType, DTYPES, NO_DTYPE } from "../../base/dtype.ts";
 import { parseExpr, printExpr, someExpr } from "../../ops/expr.ts";
 import { resultOf, takes } from "../../ops/infer.ts";
 import type { ArgReduceOp, MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
-import { exprFor, MAP } from "../../ops/table.ts";
+import { exprFor, MAP, REDUCE } from "../../ops/table.ts";
 import { ignoresSign, isComputeBound, needsDouble } from "../../ops/c_rules.ts";
 import { CONSTANTS, constantsOf, type Header } from "./constants.ts";
 import type { Family } from "./device.ts";
@@ -507,11 +507,14 @@ function makeArgReduce(row: ArgReduceOp, from: DType, to: DType): ReduceSource {
 const USUAL_FOLDS: readonly FoldKernel[] = ["along", "across", "across_packed", "parts"];
 const ANY_FOLDS: readonly FoldKernel[] = ["along_generic", "parts_generic"];
 
-/** The dtype of the second operand for elements of `from`. */
-export function secondOf(row: ReduceOp, from: DType): DType | null {
-  if (row.arity !== 2) return null;
+/** The dtypes of the second operand for elements of `from`. */
+export function secondsOf(row: ReduceOp, from: DType): readonly (DType | null)[] {
+  if (row.arity !== 2) return [null];
   const { kind, bytes } = DTYPE[from];
-  return kind !== "f" ? "float64" : bytes === 2 ? "float32" : from;
+  if (kind !== "f") return ["float64"];
+  // A maximum has the dtype of the elements.
+  if (bytes === 2) return row.id === REDUCE.logSumExp.id ? ["float32", from] : ["float32"];
+  return [from];
 }
 
 // ---- scans -------------------------------------------------------------------------------------
@@ -609,10 +612,10 @@ function scansOf(row: ScanOp, dtypes: readonly DType[]): ScanSource[] {
 }
 
 function foldsOf(row: ReduceOp | ArgReduceOp, dtypes: readonly DType[]): ReduceSource[] {
-  return dtypes.map((from) =>
+  return dtypes.flatMap((from) =>
     row.kind === "argReduce"
-      ? argReduceSource(row, from, "int32")
-      : reduceSource(row, from, resultOf(row, from), secondOf(row, from))
+      ? [argReduceSource(row, from, "int32")]
+      : secondsOf(row, from).map((second) => reduceSource(row, from, resultOf(row, from), second))
   );
 }
 
