@@ -154,6 +154,33 @@ test("results depend on neither threads nor the number of images", () => {
   }
 });
 
+test("tasks that share a matrix, and pixels alone in a panel, give what columns in float64 do", () => {
+  const threads = setThreads(1);
+  try {
+    // Channels in and out, size and stride. Sums of several passes; 49, 81 and 1 pixels.
+    const cases = [[600, 200, 7, 1], [160, 256, 14, 1], [90, 130, 17, 2], [500, 70, 2, 3]] as const;
+    for (const [channels, rows, size, stride] of cases) {
+      const x = loose(random.normal(random.key(size), [2, channels, size, size]));
+      const weight = loose(random.normal(random.key(rows), [rows, channels, 3, 3])).div(70);
+      const options = { padding: 1, stride };
+      const wide = [x, weight].map((one) => one.astype("float64")) as [Any, Any];
+      const expected: Any = nn.conv2d(...wide, undefined, options);
+      const one: Any = nn.conv2d(x, weight, undefined, options);
+      assert(one.allclose(expected, { rtol: 1e-4, atol: 1e-4 }), `${rows} rows at ${size}`);
+      for (const count of [2, 3, 5]) {
+        setThreads(count);
+        assert(one.equals(nn.conv2d(x, weight, undefined, options)), `${count} threads, ${size}`);
+      }
+      setThreads(1);
+      // One image has fewer tasks.
+      const last: Any = nn.conv2d(x.slice("1:"), weight, undefined, options);
+      assert(last.equals(one.slice("1:")));
+    }
+  } finally {
+    setThreads(threads);
+  }
+});
+
 test('"same" gives a result for each stride, the odd zero at the end', () => {
   for (const n of [5, 6, 7]) {
     for (const stride of [1, 2, 3]) {

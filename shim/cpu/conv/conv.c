@@ -11,11 +11,14 @@
 
 enum {
   /* Planes are split into pixels, and then into output channels, until each thread has that many
-   * tasks. A task has at least LEAST_PIXELS and LEAST_ROWS, since each makes its part of the matrix
-   * itself. */
+   * tasks, of at least so many pixels and channels. */
   TASKS_PER_THREAD = 2,
-  LEAST_PIXELS = 4 * PANEL,
-  LEAST_ROWS = 64,
+  LEAST_PIXELS = 8 * PANEL,
+  LEAST_ROWS = 4 * MR,
+  /* The parts of a pass that tasks make, if several need it. */
+  PARTS_OF_PASS = 2,
+  /* The most floats of a matrix that tasks share. */
+  MOST_SHARED = 1 << 23,
   /* The most products of a sum in a pass, so that rows of the weight and a panel stay in the L1
    * cache. */
   PASS = DEPTH_BYTES / 4 * 5 / 4,
@@ -23,8 +26,8 @@ enum {
   DEPTHWISE_PIXELS = 4096
 };
 
-/* The estimated nanoseconds per product of a depthwise convolution. */
-static const double DEPTHWISE_NS = 0.1;
+/* The estimated nanoseconds per product of a depthwise convolution, and per byte of the matrix. */
+static const double DEPTHWISE_NS = 0.1, PACK_NS = 0.1;
 
 /* The numbers of a call. */
 enum {
@@ -74,32 +77,90 @@ static void multiply_panel(const conv_context *ctx, const float *w, ptrdiff_t ro
   }
 }
 
+/* Multiplies rows of the weight by the numbers of one pixel. */
+static void multiply_column(const conv_context *ctx, const float *w, ptrdiff_t rows,
+                            ptrdiff_t depth, const float *column, float *to, bool add) {
+  float sums[MR] = {0};
+  ctx->kernels->gemv_dot(rows, depth, w, ctx->sums, column, sums);
+  for (ptrdiff_t i = 0; i < rows; i++) {
+    to[i * ctx->all_pixels] = add ? to[i * ctx->all_pixels] + sums[i] : sums[i];
+  }
+}
+
+/* The pixels of a task. */
+typedef struct {
+  ptrdiff_t image, group, depth, first, count;
+} pixel_block;
+
+static pixel_block pixel_block_at(const conv_context *ctx, ptrdiff_t index) {
+  const ptrdiff_t depths = ctx->axes[DEPTH_AXIS].out, plane = index / ctx->pixel_blocks;
+  const ptrdiff_t first = index % ctx->pixel_blocks * ctx->block_pixels;
+  return (pixel_block){plane / depths / ctx->groups, plane / depths % ctx->groups, plane % depths,
+                       first, rm_min(ctx->block_pixels, ctx->pixels - first)};
+}
+
+/* The floats of a block of pixels in the whole matrix. */
+static ptrdiff_t matrix_block(const conv_context *ctx) {
+  return ctx->block_pixels * ctx->sums;
+}
+
+/* Makes a part of a pass of the matrix for all tasks that need it. */
+static void matrix_task(void *context, ptrdiff_t index) {
+  conv_context *ctx = context;
+  const int slot = take_slot(ctx->slot_taken, ctx->slots);
+  float *stage = (float *)(ctx->workspace + slot * ctx->workspace_bytes);
+  const ptrdiff_t parts = rm_ceil_div(ctx->sums, ctx->pass) * PARTS_OF_PASS;
+  const ptrdiff_t pass = index % parts / PARTS_OF_PASS * ctx->pass;
+  const ptrdiff_t depth = rm_min(ctx->pass, ctx->sums - pass);
+  const ptrdiff_t length = rm_ceil_div(depth, PARTS_OF_PASS);
+  const ptrdiff_t begin = index % PARTS_OF_PASS * length, end = rm_min(begin + length, depth);
+  const pixel_block own = pixel_block_at(ctx, index / parts);
+  float *panels = ctx->matrix + index / parts * matrix_block(ctx) + pass * ctx->block_pixels;
+  if (begin < end) {
+    RM_FOR_ISA(conv_pack)(ctx, panels + begin * PANEL, stage, own.image, own.group, own.depth,
+                          own.first, own.count, pass + begin, pass + end, depth * PANEL);
+  }
+  atomic_flag_clear(&ctx->slot_taken[slot]);
+}
+
 static void block_task(void *context, ptrdiff_t index) {
   conv_context *ctx = context;
   const int slot = take_slot(ctx->slot_taken, ctx->slots);
-  float *panels = (float *)(ctx->workspace + slot * ctx->workspace_bytes);
-  float *stage = panels + ctx->panels_bytes / (ptrdiff_t)sizeof *panels;
-  const ptrdiff_t depths = ctx->axes[DEPTH_AXIS].out;
-  const ptrdiff_t row_block = index % ctx->row_blocks, rest = index / ctx->row_blocks;
-  const ptrdiff_t pixel_block = rest % ctx->pixel_blocks, plane = rest / ctx->pixel_blocks;
-  const ptrdiff_t depth = plane % depths, group = plane / depths % ctx->groups;
-  const ptrdiff_t image = plane / depths / ctx->groups;
-  const ptrdiff_t row = row_block * ctx->block_rows, first = pixel_block * ctx->block_pixels;
-  const ptrdiff_t rows = rm_min(ctx->block_rows, ctx->rows - row);
-  const ptrdiff_t count = rm_min(ctx->block_pixels, ctx->pixels - first);
-  const ptrdiff_t channel = group * ctx->rows + row;
-  const ptrdiff_t at = (image * ctx->groups * ctx->rows + channel) * ctx->all_pixels +
-                       depth * ctx->pixels + first;
+  float *own_panels = (float *)(ctx->workspace + slot * ctx->workspace_bytes);
+  float *stage = own_panels + ctx->panels_bytes / (ptrdiff_t)sizeof *own_panels;
+  const ptrdiff_t row = index % ctx->row_blocks * ctx->block_rows, block = index / ctx->row_blocks;
+  const pixel_block own = pixel_block_at(ctx, block);
+  const ptrdiff_t rows = rm_min(ctx->block_rows, ctx->rows - row), count = own.count;
+  const ptrdiff_t channel = own.group * ctx->rows + row;
+  const ptrdiff_t at = (own.image * ctx->groups * ctx->rows + channel) * ctx->all_pixels +
+                       own.depth * ctx->pixels + own.first;
   const float *w = ctx->w + channel * ctx->sums;
   for (ptrdiff_t begin = 0; begin < ctx->sums; begin += ctx->pass) {
     const ptrdiff_t end = rm_min(ctx->sums, begin + ctx->pass);
-    RM_FOR_ISA(conv_pack)(ctx, panels, stage, image, group, depth, first, count, begin, end);
+    const float *panels = own_panels;
+    if (ctx->matrix != NULL) {
+      panels = ctx->matrix + block * matrix_block(ctx) + begin * ctx->block_pixels;
+    } else {
+      RM_FOR_ISA(conv_pack)(ctx, own_panels, stage, own.image, own.group, own.depth, own.first,
+                            count, begin, end, (end - begin) * PANEL);
+    }
+    float column[PASS];
+    const ptrdiff_t in_panels = ctx->has_lone_pixel ? count - 1 : count;
+    if (ctx->has_lone_pixel) {
+      const float *from = panels + in_panels * (end - begin);
+      RM_ROLLED for (ptrdiff_t k = 0; k < end - begin; k++) column[k] = from[k * PANEL];
+    }
     /* Rows that are in the L1 cache meet all panels, which are in the L2 cache. */
     for (ptrdiff_t i = 0; i < rows; i += MR) {
-      for (ptrdiff_t j = 0; j < count; j += PANEL) {
-        multiply_panel(ctx, w + i * ctx->sums + begin, rm_min(MR, rows - i), end - begin,
-                       panels + j * (end - begin), rm_min(PANEL, count - j),
-                       ctx->out + at + i * ctx->all_pixels + j, begin > 0);
+      const float *left = w + i * ctx->sums + begin;
+      const ptrdiff_t left_rows = rm_min(MR, rows - i);
+      float *to = ctx->out + at + i * ctx->all_pixels;
+      for (ptrdiff_t j = 0; j < in_panels; j += PANEL) {
+        multiply_panel(ctx, left, left_rows, end - begin, panels + j * (end - begin),
+                       rm_min(PANEL, in_panels - j), to + j, begin > 0);
+      }
+      if (ctx->has_lone_pixel) {
+        multiply_column(ctx, left, left_rows, end - begin, column, to + in_panels, begin > 0);
       }
     }
   }
@@ -117,14 +178,21 @@ static ptrdiff_t split_blocks(conv_context *ctx) {
   ctx->pass = rm_ceil_div(ctx->sums, rm_ceil_div(ctx->sums, PASS));
   ptrdiff_t blocks = rm_ceil_div(ctx->pixels, BLOCK_COLUMNS), row_blocks = 1;
   while (planes * blocks < target && ctx->pixels / (blocks + 1) >= LEAST_PIXELS) blocks++;
-  while (planes * blocks * row_blocks < target && ctx->rows / (2 * row_blocks) >= LEAST_ROWS) {
+  /* Several tasks that need the same pixels share a matrix. */
+  const bool can_share = planes * (ctx->pixels + blocks * PANEL) * ctx->sums <= MOST_SHARED;
+  while (can_share && planes * blocks * row_blocks < target &&
+         ctx->rows / (2 * row_blocks) >= LEAST_ROWS) {
     row_blocks *= 2;
   }
   ctx->block_pixels = rm_min(BLOCK_COLUMNS, rm_round_up(rm_ceil_div(ctx->pixels, blocks), PANEL));
   ctx->block_rows = rm_round_up(rm_ceil_div(ctx->rows, row_blocks), MR);
   ctx->pixel_blocks = rm_ceil_div(ctx->pixels, ctx->block_pixels);
   ctx->row_blocks = rm_ceil_div(ctx->rows, ctx->block_rows);
-  ctx->panels_bytes = ctx->block_pixels * ctx->pass * (ptrdiff_t)sizeof(float);
+  /* Whatever the number of threads, so that it changes no results. */
+  ctx->has_lone_pixel = ctx->pixels < 2 * LEAST_PIXELS && ctx->pixels % PANEL == 1;
+  const ptrdiff_t size = (ptrdiff_t)sizeof(float);
+  if (ctx->row_blocks > 1) ctx->matrix_bytes = planes * ctx->pixel_blocks * matrix_block(ctx) * size;
+  else ctx->panels_bytes = ctx->block_pixels * ctx->pass * size;
   if (!ctx->pointwise) {
     /* A block that begins within a row meets one row more. */
     const ptrdiff_t out_rows = rm_min(ctx->axes[HEIGHT].out,
@@ -211,16 +279,24 @@ int32_t RM_FOR_ISA(conv)(const rm_call *call) {
   const bool depthwise = ctx.channels == 1 && !ctx.pointwise && ctx.rows <= SMALL_MR;
   const ptrdiff_t tasks = depthwise ? split_depthwise(&ctx) : split_blocks(&ctx);
   ctx.workspace_bytes = rm_round_up(ctx.panels_bytes + ctx.stage_bytes, ALIGNMENT);
-  ctx.slots = (int)rm_min(rm_threads(), tasks);
+  ctx.slots = (int)rm_threads();
+  const ptrdiff_t own_bytes = ctx.slots * ctx.workspace_bytes;
   gemm_workspace *workspace =
-      RM_FOR_ISA(workspace_alloc)((size_t)(ctx.slots * ctx.workspace_bytes), ctx.slots);
+      RM_FOR_ISA(workspace_alloc)((size_t)(own_bytes + ctx.matrix_bytes), ctx.slots);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a convolution");
   ctx.workspace = workspace->data;
   ctx.slot_taken = workspace->slot_taken;
   const double products = (double)ctx.images * (double)ctx.groups * (double)ctx.rows *
                           (double)ctx.all_pixels * (double)ctx.sums;
   if (depthwise) rm_parallel(tasks, products * DEPTHWISE_NS, RM_FOR_ISA(conv_depthwise), &ctx);
-  else rm_parallel(tasks, products / LANES / VECTOR_FMAS_PER_NS, block_task, &ctx);
+  else {
+    if (ctx.matrix_bytes > 0) {
+      ctx.matrix = (float *)(ctx.workspace + own_bytes);
+      const ptrdiff_t parts = tasks / ctx.row_blocks * rm_ceil_div(ctx.sums, ctx.pass) * PARTS_OF_PASS;
+      rm_parallel(parts, PACK_NS * (double)ctx.matrix_bytes, matrix_task, &ctx);
+    }
+    rm_parallel(tasks, products / LANES / VECTOR_FMAS_PER_NS, block_task, &ctx);
+  }
   RM_FOR_ISA(workspace_free)(workspace);
   return RM_OK;
 }

@@ -33,8 +33,9 @@ typedef struct {
   float *out;
   /* Null for none. */
   const map_op *activation;
-  /* Whether an output pixel meets one element of each channel, its own. */
-  bool pointwise;
+  /* Whether an output pixel meets one element of each channel, its own; and whether the last pixel of
+   * a plane would be alone in a panel. */
+  bool pointwise, has_lone_pixel;
 
   /* Rows of x are staged with their padding, split by the stride along the width: element q of phase
    * f is element q * stride + f. */
@@ -42,9 +43,11 @@ typedef struct {
 
   /* The pixels and rows of a task, and the sums of a pass. */
   ptrdiff_t block_pixels, block_rows, pass, pixel_blocks, row_blocks;
-  /* The parts of a task's workspace, in bytes. */
-  ptrdiff_t stage_bytes, panels_bytes, workspace_bytes;
+  /* The parts of a task's workspace, and the matrix that tasks share, in bytes. */
+  ptrdiff_t stage_bytes, panels_bytes, workspace_bytes, matrix_bytes;
   char *workspace;
+  /* The whole matrix, made before by other tasks, or null: blocks of pixels, in each its passes. */
+  float *matrix;
   atomic_flag *slot_taken;
   int slots;
 } conv_context;
@@ -87,11 +90,11 @@ static inline const float *plane_of(const conv_context *ctx, ptrdiff_t image, pt
 /* Copies rows of a plane with their padding. */
 void RM_FOR_ISA(conv_stage)(const conv_context *ctx, const staged_rows *to, const float *plane);
 
-/* Writes the sums [begin, end) of pixels [first, first + count) to panels, `end - begin` rows of PANEL
- * pixels each; pixels beyond the last one have any values. */
+/* Writes the sums [begin, end) of pixels [first, first + count) to panels, a row of PANEL pixels for
+ * each; pixels beyond the last one have any values. */
 void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage, ptrdiff_t image,
                            ptrdiff_t group, ptrdiff_t out_depth, ptrdiff_t first, ptrdiff_t count,
-                           ptrdiff_t begin, ptrdiff_t end);
+                           ptrdiff_t begin, ptrdiff_t end, ptrdiff_t panel_stride);
 
 /* Completes `count` sums of an output channel: bias, then the residual, then the activation. */
 static inline void finish_sums(const conv_context *ctx, ptrdiff_t channel, ptrdiff_t at,

@@ -9,43 +9,81 @@
 #include <string.h>
 #include "conv_context.h"
 
-/* Copies every second element. The last one may be the last of x. */
-static void copy_even(float *to, const float *from, ptrdiff_t count) {
+/* Copies the first `evens` elements at even places, and `odds` at odd ones, of adjacent ones. */
+static void split_pairs(const float *from, float *even, ptrdiff_t evens, float *odd,
+                        ptrdiff_t odds) {
+  const ptrdiff_t both = rm_min(evens, odds);
   ptrdiff_t q = 0;
-  for (; q + LANES < count; q += LANES) {
+  for (; q + LANES <= both; q += LANES) {
     const v_f32 low = *(const v_f32 *)(from + 2 * q), high = *(const v_f32 *)(from + 2 * q + LANES);
-    v_f32 even;
-    even.lo = low.even, even.hi = high.even;
-    *(v_f32 *)(to + q) = even;
+    v_f32 first, second;
+    first.lo = low.even, first.hi = high.even;
+    second.lo = low.odd, second.hi = high.odd;
+    *(v_f32 *)(even + q) = first;
+    *(v_f32 *)(odd + q) = second;
   }
-  RM_ROLLED for (; q < count; q++) to[q] = from[2 * q];
+  RM_ROLLED for (ptrdiff_t i = q; i < evens; i++) even[i] = from[2 * i];
+  RM_ROLLED for (ptrdiff_t i = q; i < odds; i++) odd[i] = from[2 * i + 1];
+}
+
+/* The elements of a phase that are in a row of x: [begin, end), the first at `first`. */
+typedef struct {
+  ptrdiff_t begin, end, first;
+} row_phase;
+
+static row_phase phase_of(const conv_context *ctx, ptrdiff_t f) {
+  const conv_axis *x = &ctx->axes[WIDTH];
+  const ptrdiff_t length = ctx->phase_length, before = x->padding - f;
+  ptrdiff_t begin = before <= 0 ? 0 : rm_ceil_div(before, x->stride);
+  ptrdiff_t end = x->in + before <= 0 ? 0 : rm_ceil_div(x->in + before, x->stride);
+  begin = rm_min(begin, length), end = rm_min(end, length);
+  if (end < begin) end = begin;
+  return (row_phase){begin, end, begin * x->stride - before};
+}
+
+static void fill_zeros(float *line, ptrdiff_t length, row_phase phase) {
+  RM_ROLLED for (ptrdiff_t q = 0; q < phase.begin; q++) line[q] = 0;
+  RM_ROLLED for (ptrdiff_t q = phase.end; q < length; q++) line[q] = 0;
 }
 
 void RM_FOR_ISA(conv_stage)(const conv_context *ctx, const staged_rows *to, const float *plane) {
   const conv_axis *x = &ctx->axes[WIDTH];
   const ptrdiff_t height = ctx->axes[HEIGHT].in, length = ctx->phase_length;
-  float *line = to->data;
-  for (ptrdiff_t r = 0; r < to->count; r++) {
-    const ptrdiff_t y = to->first + r;
-    if (plane == NULL || y < 0 || y >= height) {
-      memset(line, 0, (size_t)(ctx->phases * length) * sizeof *line);
-      line += ctx->phases * length;
-      continue;
+  const ptrdiff_t row_floats = ctx->phases * length;
+  /* The rows [top, bottom) are in the plane. */
+  const ptrdiff_t top = plane == NULL ? to->count : rm_min(to->count, to->first < 0 ? -to->first : 0);
+  ptrdiff_t bottom = rm_min(to->count, height - to->first);
+  if (bottom < top) bottom = top;
+  memset(to->data, 0, (size_t)(top * row_floats) * sizeof *to->data);
+  memset(to->data + bottom * row_floats, 0,
+         (size_t)((to->count - bottom) * row_floats) * sizeof *to->data);
+  if (top == bottom) return;
+  const float *from = plane + (to->first + top) * x->in;
+  float *line = to->data + top * row_floats;
+  if (x->stride == 2) {
+    const row_phase phases[2] = {phase_of(ctx, 0), phase_of(ctx, 1)};
+    const int even = (int)(x->padding & 1);
+    const row_phase a = phases[even], b = phases[1 - even];
+    if (a.first == 0 && b.first == 1) {
+      for (ptrdiff_t r = top; r < bottom; r++, line += row_floats, from += x->in) {
+        float *evens = line + even * length, *odds = line + (1 - even) * length;
+        fill_zeros(evens, length, a);
+        fill_zeros(odds, length, b);
+        split_pairs(from, evens + a.begin, a.end - a.begin, odds + b.begin, b.end - b.begin);
+      }
+      return;
     }
-    const float *from = plane + y * x->in;
-    for (ptrdiff_t f = 0; f < ctx->phases; f++, line += length) {
-      /* Elements [begin, end) of the phase are in the row. */
-      const ptrdiff_t before = x->padding - f;
-      ptrdiff_t begin = before <= 0 ? 0 : rm_ceil_div(before, x->stride);
-      ptrdiff_t end = x->in + before <= 0 ? 0 : rm_ceil_div(x->in + before, x->stride);
-      begin = rm_min(begin, length), end = rm_min(end, length);
-      if (end < begin) end = begin;
-      memset(line, 0, (size_t)begin * sizeof *line);
-      const float *first = from + begin * x->stride - before;
-      if (x->stride == 1) memcpy(line + begin, first, (size_t)(end - begin) * sizeof *line);
-      else if (x->stride == 2) copy_even(line + begin, first, end - begin);
-      else for (ptrdiff_t q = begin; q < end; q++) line[q] = first[(q - begin) * x->stride];
-      memset(line + end, 0, (size_t)(length - end) * sizeof *line);
+  }
+  /* Rows are short, divisions long. */
+  for (ptrdiff_t f = 0; f < ctx->phases; f++) {
+    const row_phase own = phase_of(ctx, f);
+    for (ptrdiff_t r = 0; r < bottom - top; r++) {
+      float *at = line + r * row_floats + f * length;
+      const float *first = from + r * x->in + own.first;
+      const ptrdiff_t count = own.end - own.begin;
+      fill_zeros(at, length, own);
+      if (x->stride == 1) memcpy(at + own.begin, first, (size_t)count * sizeof *at);
+      else for (ptrdiff_t q = 0; q < count; q++) at[own.begin + q] = first[q * x->stride];
     }
   }
 }
@@ -91,11 +129,11 @@ static void copy_rows(const float *from, ptrdiff_t row_step, ptrdiff_t length, p
 
 /* Pixels that meet one element of each channel: rows of the matrix are rows of x. */
 static void pack_pointwise(const float *from, ptrdiff_t stride, ptrdiff_t sums, ptrdiff_t count,
-                           float *panels) {
+                           float *panels, ptrdiff_t panel_stride) {
   for (ptrdiff_t k = 0; k < sums; k++, from += stride, panels += PANEL) {
     float *to = panels;
     ptrdiff_t i = 0;
-    for (; i + PANEL <= count; i += PANEL, to += sums * PANEL) {
+    for (; i + PANEL <= count; i += PANEL, to += panel_stride) {
       memcpy(to, from + i, PANEL * sizeof *to);
     }
     if (i < count) {
@@ -107,11 +145,11 @@ static void pack_pointwise(const float *from, ptrdiff_t stride, ptrdiff_t sums, 
 
 void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage, ptrdiff_t image,
                            ptrdiff_t group, ptrdiff_t out_depth, ptrdiff_t first, ptrdiff_t count,
-                           ptrdiff_t begin, ptrdiff_t end) {
+                           ptrdiff_t begin, ptrdiff_t end, ptrdiff_t panel_stride) {
   const conv_axis *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
   if (ctx->pointwise) {
     pack_pointwise(plane_of(ctx, image, group, begin, out_depth, 0) + first, ctx->plane, end - begin,
-                   count, panels);
+                   count, panels, panel_stride);
     return;
   }
   const ptrdiff_t first_row = first / x->out;
@@ -127,7 +165,6 @@ void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage,
     const ptrdiff_t offset = (pixel / x->out - first_row) * row_step + column;
     places[v] = (vector_place){(int32_t)offset, (int32_t)(own < needed ? own : LANES)};
   }
-  const ptrdiff_t panel_stride = (end - begin) * PANEL;
   ptrdiff_t staged = -1;
   for (ptrdiff_t k = begin; k < end; k++) {
     const ptrdiff_t plane = k / ctx->taps, tap = k % ctx->taps;
