@@ -167,7 +167,7 @@ fn hashHeaders(b: *std.Build) ![]const u8 {
 
 pub fn build(b: *std.Build) !void {
     const generated = b.addWriteFiles();
-    _ = generated.add("embedded_headers.inc", try embed.initialisers(b));
+    _ = generated.add("embedded_headers.inc", try embed.constants(b));
     headers_hash = generated.add("headers.c", try hashHeaders(b));
     addPtx(b);
     const host = b.resolveTargetQuery(.{});
@@ -251,14 +251,14 @@ fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module 
 
 fn addZstd(b: *std.Build, library: *std.Build.Module, target: std.Build.ResolvedTarget) void {
     const module = b.createModule(.{
-        .root_source_file = b.path("shim/cuda/modules/zstd.zig"),
+        .root_source_file = b.path("shim/cuda/modules/decompress.zig"),
         .target = target,
         .optimize = .ReleaseSmall,
         .strip = true,
         .pic = true,
         .unwind_tables = .none,
     });
-    library.linkLibrary(b.addLibrary(.{ .name = "zstd", .linkage = .static, .root_module = module }));
+    library.linkLibrary(b.addLibrary(.{ .name = "decompress", .linkage = .static, .root_module = module }));
 }
 
 /// The kernels for one processor model. Features given as compiler flags would be ignored.

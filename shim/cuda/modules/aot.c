@@ -30,7 +30,7 @@ static uint32_t checksum(const unsigned char *bytes, size_t length) {
 
 /*
  * Writes the `length` bytes of a Zstandard stream to `to`, which has room for that and SLACK. False if
- * the stream is malformed or has another length. See zstd.zig.
+ * the stream is malformed or has another length. See decompress.zig.
  */
 extern bool rm_zstd_decompress(const void *from, size_t compressed, char *to, size_t length);
 enum { SLACK = 1 << 17 };

@@ -37,30 +37,31 @@ pub const headers = [_][]const u8{
     "cuda/kernels/attention.h",
 };
 
-/// C initialisers, `{"name", "text"},` for each header, with one string literal per line of text.
-pub fn initialisers(b: *std.Build) ![]const u8 {
+/// C constants: the number of headers, and a DEFLATE stream of their names and texts, each with a 0
+/// at its end. The texts are a quarter of a megabyte.
+pub fn constants(b: *std.Build) ![]const u8 {
     const gpa = b.allocator;
-    var out: std.ArrayList(u8) = .empty;
+    var texts: std.ArrayList(u8) = .empty;
     for (headers) |path| {
         const file = b.fmt("shim/{s}", .{path});
         const text = try b.build_root.handle.readFileAlloc(b.graph.io, file, gpa, .limited(1 << 20));
-        try out.appendSlice(gpa, b.fmt("{{\"{s}\",\n", .{std.fs.path.basename(path)}));
-        var lines = std.mem.splitScalar(u8, text, '\n');
-        while (lines.next()) |line| {
-            try out.append(gpa, '"');
-            for (line) |byte| try appendEscaped(b, &out, byte);
-            // The last line has no end.
-            try out.appendSlice(gpa, if (lines.peek() == null) "\"\n" else "\\n\"\n");
+        for ([_][]const u8{ std.fs.path.basename(path), text }) |part| {
+            try texts.appendSlice(gpa, part);
+            try texts.append(gpa, 0);
         }
-        try out.appendSlice(gpa, "},\n");
     }
+    const flate = std.compress.flate;
+    const window = try gpa.alloc(u8, flate.max_window_len);
+    var stream: std.Io.Writer = .fixed(try gpa.alloc(u8, texts.items.len + 1024));
+    var compress: flate.Compress = try .init(&stream, window, .raw, .best);
+    try compress.writer.writeAll(texts.items);
+    try compress.finish();
+    const format = "enum {{ COUNT = {d}, LENGTH = {d} }};\nstatic const unsigned char compressed[] = {{";
+    var out: std.ArrayList(u8) = .empty;
+    try out.appendSlice(gpa, b.fmt(format, .{ headers.len, texts.items.len }));
+    for (stream.buffered(), 0..) |byte, i| {
+        try out.appendSlice(gpa, b.fmt("{s}{d},", .{ if (i % 32 == 0) "\n" else "", byte }));
+    }
+    try out.appendSlice(gpa, "\n};\n");
     return out.items;
-}
-
-/// Appends one byte of a C string literal.
-fn appendEscaped(b: *std.Build, out: *std.ArrayList(u8), byte: u8) !void {
-    if (byte == '"' or byte == '\\') try out.append(b.allocator, '\\');
-    if (byte >= 32 and byte < 127) return out.append(b.allocator, byte);
-    // Three octal digits, so that a digit after them stays a character of its own.
-    try out.appendSlice(b.allocator, b.fmt("\\{o:0>3}", .{byte}));
 }
