@@ -48,6 +48,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     layers: [
       { folders: ["backend"], what: "registers the backends of the CPU and of CUDA devices" },
       { folders: ["backend/js", "backend/native", "backend/cuda"], what: "loops; C; GPU kernels" },
+      { folders: ["backend/cuda/source"], what: "the ops of the table as CUDA C" },
       { folders: ["backend/ffi"], what: "the C library's symbols, and how it is opened" },
     ],
   },

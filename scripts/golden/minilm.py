@@ -3,8 +3,9 @@
     .venv/bin/pip install torch safetensors tokenizers
     .venv/bin/python scripts/golden/minilm.py models/minilm
 
-The model is in the folder that `deno task models` makes. With `--onnx FILE` it also exports the
-encoder, for benchmarks beside ONNX Runtime. Vectors are little-endian float32 in base64.
+The model is in the folder that `deno task models` makes. With `--onnx FILE` it exports the encoder
+instead, with the names that transformers.js gives inputs and outputs, for bench/texts.ts. Vectors
+are little-endian float32 in base64.
 """
 
 import argparse
@@ -63,7 +64,7 @@ class Encoder(torch.nn.Module):
 
     def norm(self, x, name):
         weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
-        return F.layer_norm(x, x.shape[-1:], weight, bias, self.epsilon)
+        return F.layer_norm(x, (len(weight),), weight, bias, self.epsilon)
 
     def forward(self, ids, mask):
         b, t = ids.shape
@@ -95,9 +96,10 @@ def main():
     config = json.loads((options.folder / "config.json").read_text())
     model = Encoder(load_file(options.folder / "model.safetensors"), config).eval()
     if options.onnx:
-        names = {"input_names": ["ids", "mask"], "output_names": ["y"]}
-        sizes = {name: {0: "B", 1: "T"} for name in ("ids", "mask", "y")}
-        example = (torch.ones(2, 16, dtype=torch.long), torch.ones(2, 16))
+        inputs, outputs = ["input_ids", "attention_mask"], ["last_hidden_state"]
+        names = {"input_names": inputs, "output_names": outputs}
+        sizes = {name: {0: "B", 1: "T"} for name in inputs + outputs}
+        example = tuple(torch.ones(2, 16, dtype=torch.long) for _ in inputs)
         torch.onnx.export(
             model, example, options.onnx, dynamo=False, dynamic_axes=sizes, opset_version=17, **names
         )

@@ -114,8 +114,8 @@ tests() {
   together="$results/tests-$runtime.log"
   : >"$together"
   jobs=""
-  for one in tests/cuda/*_test.ts; do
-    grep -q 'from "./support/device.ts"' "$one" || continue
+  for one in tests/cuda/*_test.ts tests/cuda/kernels/*_test.ts; do
+    grep -q 'from "\.*/support/device.ts"' "$one" || continue
     shares=1
     grep -q 'shareOf' "$one" && shares=$parts
     share=0

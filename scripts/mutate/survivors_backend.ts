@@ -17,7 +17,7 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
     "isGemm.isByte comparison: x.layout.size > 0 → x.layout.size > (0) + 1":
       "the ops that it is made of give the same, slowly",
   },
-  "src/backend/cuda/constants.ts": {
+  "src/backend/cuda/source/constants.ts": {
     "CONSTANTS literal: 1 → (1 - 1) in REDUCE_PACKS: 1": "only the speed changes",
   },
   "src/backend/cuda/device.ts": {
@@ -112,18 +112,24 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
     "sortLong.round literal: 512 → (512 - 1) in length / 512":
       "only more workspace memory is taken",
   },
-  "src/backend/cuda/source.ts": {
+  "src/backend/cuda/source/folds.ts": {
     'identityOf condition: lowest ? "0" : "1" → ("1")':
       "programs_test.ts finds it, after the time that judges have",
     'makeReduce condition: exact ? "rm_two_sum(a, x)" : expr → (expr)':
       "programs_test.ts finds it, after the time that judges have",
     "keyOf literal: 256 → (256 - 1) in (row.id * 256 + DTYPE[from].id) * 256":
       "the keys of sources stay different",
-    "scansOf swap: scanSource(from, resultOf(row, from))":
-      "only which kernels are compiled ahead changes",
+  },
+  "src/backend/cuda/source/maps.ts": {
+    "mapSource literal: 256 → (256 - 1) in row.id * 256": "the keys of sources stay different",
+  },
+  "src/backend/cuda/source/text.ts": {
     "printC.num condition: /^\\d+$/.test(digits) ? digits : `((${work})${digits})` → (`((${work})${digits})`)":
       "C converts integers to the same numbers",
-    "mapSource literal: 256 → (256 - 1) in row.id * 256": "the keys of sources stay different",
+  },
+  "src/backend/cuda/source/usual.ts": {
+    "scansOf swap: scanSource(from, resultOf(row, from))":
+      "only which kernels are compiled ahead changes",
   },
   "src/backend/cuda/matmul.ts": {
     "plan literal: 128 → (128 + 1) in new Float64Array(128)": "only its length changes",

@@ -1,5 +1,5 @@
 /**
- * The constants of src/backend/cuda/constants.ts: the headers of the kernels use every one, report
+ * The constants of src/backend/cuda/source/constants.ts: the headers of the kernels use every one, report
  * a missing one, and define none themselves.
  *
  * @module
@@ -8,7 +8,7 @@ import { assert, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import { readText } from "../../scripts/tools.ts";
 import { findCuda } from "../../src/backend/cuda.ts";
-import { CONSTANTS, constantsOf, type Header } from "../../src/backend/cuda/constants.ts";
+import { CONSTANTS, constantsOf, type Header } from "../../src/backend/cuda/source/constants.ts";
 import { CudaDevice } from "../../src/backend/cuda/device.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
 
@@ -43,7 +43,7 @@ else {
       assertThrows(
         () => device.load(`#include "${header}"\n`, ["none"]),
         Error,
-        "needs the constants of src/backend/cuda/constants.ts",
+        "needs the constants of src/backend/cuda/source/constants.ts",
       );
     }
   });

@@ -36,7 +36,7 @@ const check = reason === undefined ? test : test.skip;
 
 /** A part of the tests: a file, and the prefix of the names of its tests. */
 interface Part {
-  readonly file: "table" | "kernels" | "long" | "attention";
+  readonly file: "table" | "kernels/kernels" | "kernels/long" | "kernels/attention";
   readonly tests: string;
 }
 
@@ -99,14 +99,14 @@ const STUCK = /a barrier is not reached by all|meet at different barriers|meet i
 const APART = { ROWMAJOR_CUDA_BLOCKS: "1", ROWMAJOR_EMULATOR_EXACT: "1" };
 
 const SUMS: Part = { file: "table", tests: "sum: cuda" };
-const SCANS: Part = { file: "long", tests: "along long axes on CUDA: cumulativeSum" };
-const COUNTS: Part = { file: "kernels", tests: "Counts" };
+const SCANS: Part = { file: "kernels/long", tests: "along long axes on CUDA: cumulativeSum" };
+const COUNTS: Part = { file: "kernels/kernels", tests: "Counts" };
 const MAPS: Part = { file: "table", tests: "(neg|add): cuda" };
-const SORTS: Part = { file: "kernels", tests: "Sorting" };
-const NONZERO: Part = { file: "kernels", tests: "Nonzero" };
-const NORMS: Part = { file: "kernels", tests: "Softmax" };
-const MATMUL: Part = { file: "kernels", tests: "Products" };
-const ATTENTION: Part = { file: "attention", tests: "attention: hidden keys" };
+const SORTS: Part = { file: "kernels/kernels", tests: "Sorting" };
+const NONZERO: Part = { file: "kernels/kernels", tests: "Nonzero" };
+const NORMS: Part = { file: "kernels/kernels", tests: "Softmax" };
+const MATMUL: Part = { file: "kernels/kernels", tests: "Products" };
+const ATTENTION: Part = { file: "kernels/attention", tests: "attention: hidden keys" };
 
 const BARRIER = "__syncthreads();";
 
@@ -128,7 +128,7 @@ const FAULTS: readonly Fault[] = [
   {
     what: "no barrier before lanes are joined",
     header: "reduce.h",
-    change: [BARRIER, "", "all[thread] = a;"],
+    change: [BARRIER, "", "all[i][thread] = a[i];"],
     part: SUMS,
     says: WRONG,
   },
@@ -245,7 +245,7 @@ const FAULTS: readonly Fault[] = [
       "rm_min(from + params.length, params.count) + 1",
     ],
     // One more element does not change whether any is true, until memory ends.
-    part: { file: "long", tests: "along long axes on CUDA: any" },
+    part: { file: "kernels/long", tests: "along long axes on CUDA: any" },
     env: APART,
     says: /\(700\)/,
     log: /illegal address .* byte (\d+) of an allocation of \1$/m,
@@ -264,7 +264,7 @@ const FAULTS: readonly Fault[] = [
     what: "a write of one element too many, where memory ends",
     header: "random.h",
     change: ["if (i * COUNT + e < length)", "if (i * COUNT + e <= length)"],
-    part: { file: "kernels", tests: "Random" },
+    part: { file: "kernels/kernels", tests: "Random" },
     env: APART,
     says: /\(700\)/,
     log: /bytes behind an allocation of \d+ were written to|byte (\d+) of an allocation of \1$/m,
@@ -312,9 +312,9 @@ for (const fault of FAULTS) {
 
 const PARTS: readonly Part[] = [
   { file: "table", tests: "(add|sum|cumulativeSum|casts): cuda" },
-  { file: "long", tests: "along long axes on CUDA: (sum|cumulativeSum)" },
-  { file: "attention", tests: "attention: (grouped|layouts|hidden)" },
-  { file: "kernels", tests: "(Positions|Nonzero|Random|Softmax)" },
+  { file: "kernels/long", tests: "along long axes on CUDA: (sum|cumulativeSum)" },
+  { file: "kernels/attention", tests: "attention: (grouped|layouts|hidden)" },
+  { file: "kernels/kernels", tests: "(Positions|Nonzero|Random|Softmax)" },
 ];
 
 for (const part of PARTS) {

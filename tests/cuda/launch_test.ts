@@ -12,7 +12,7 @@ import { test } from "node:test";
 import { Arguments, CudaDevice } from "../../src/backend/cuda/device.ts";
 import { fold } from "../../src/backend/cuda/reduce.ts";
 import { map } from "../../src/backend/cuda/maps.ts";
-import { usualOf } from "../../src/backend/cuda/source.ts";
+import { usualOf } from "../../src/backend/cuda/source/mod.ts";
 import { addDivisor } from "../../src/backend/cuda/walks.ts";
 import type { Shim } from "../../src/backend/ffi/abi.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
@@ -334,7 +334,10 @@ test("the kernels of a family are defined in its source, each under a name of it
     for (const name of names) {
       assert(!all.has(name), name);
       all.add(name);
-      const struct = name.slice(0, name.lastIndexOf("_"));
+      const struct = name.replace(
+        /(_across)?_[a-z0-9]+$/,
+        (kernel) => kernel === "_across_packed" || !kernel.startsWith("_across_") ? "" : "_across",
+      );
       assert(source.includes(`struct ${struct} `), name);
       assert(source.includes(`(${struct})\n`), name);
     }

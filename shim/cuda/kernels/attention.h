@@ -13,9 +13,9 @@
 
 #include "mma.h"
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_ATTENTION_AXES)
-#error "attention.h needs the constants of src/backend/cuda/constants.ts"
+#error "attention.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 /* The matrices of an operand, with strides in elements: of rows, columns, and axes of the batch. */
@@ -81,6 +81,152 @@ static inline void rm_add_mask(float (&s)[TILES][KEYS / 8][4], const rm_heads &m
   }
 }
 
+/* Loads the queries of a warp from row `row` on; those from `m` on, and columns from `d` on, are 0.
+ * `sign` flips the signs of both halves of a word. */
+template <int TILES, int SIZE>
+static inline void rm_load_queries(uint32_t (&queries)[TILES][SIZE / 16][4], const uint16_t *from_q,
+                                   long long q_row, int row, int m, int d, uint32_t sign) {
+  const int g = rm_lane() / 4, t = 2 * (rm_lane() % 4);
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int i = 0; i < SIZE / 16; i++) {
+      RM_UNROLL for (int j = 0; j < 4; j++) {
+        const int y = row + 16 * tile + g + 8 * (j % 2), x = 16 * i + t + 8 * (j / 2);
+        rm_pack<uint16_t, 2> both = {};
+        if (y < m && x < d) both = rm_load<2>(from_q + y * q_row + x);
+        memcpy(&queries[tile][i][j], &both, sizeof both);
+        queries[tile][i][j] ^= sign;
+      }
+    }
+  }
+}
+
+/* The scores of a warp's queries and the keys in shared memory. */
+template <class D, int SIZE, int KEYS, int TILES>
+static inline void rm_multiply_keys(float (&s)[TILES][KEYS / 8][4],
+                                    const uint32_t (&queries)[TILES][SIZE / 16][4],
+                                    const rm_chunk *keys) {
+  enum { LINE = SIZE / 8 + 1 };
+  const int lane_row = rm_lane() % 8, lane_matrix = rm_lane() / 8;
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
+      RM_UNROLL for (int j = 0; j < 4; j++) s[tile][i][j] = 0;
+    }
+  }
+  RM_UNROLL for (int x = 0; x < SIZE / 16; x++) {
+    RM_UNROLL for (int i = 0; i < KEYS / 16; i++) {
+      uint32_t b[4];
+      const int line = 16 * i + lane_matrix / 2 * 8 + lane_row;
+      rm_load_matrices(b, &keys[line * LINE + 2 * x + lane_matrix % 2], false);
+      RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+        rm_mma<D>(s[tile][2 * i], queries[tile][x], b[0], b[1]);
+        rm_mma<D>(s[tile][2 * i + 1], queries[tile][x], b[2], b[3]);
+      }
+    }
+  }
+}
+
+/* Makes weights of scores, 2^(factor * (score - most)), adds them to totals, and scales totals and
+ * sums down where a greater score has come. A row that has seen no key has a maximum of -infinity,
+ * which the weights leave out, so that they are 0. NaN takes part in no maximum, but is a weight. */
+template <int SIZE, bool MASKED, int KEYS, int TILES>
+static inline void rm_weigh_scores(float (&s)[TILES][KEYS / 8][4], float (&most)[TILES][2],
+                                   float (&total)[TILES][2], float (&sums)[TILES][SIZE / 8][4],
+                                   float factor) {
+  bool grows = false;
+  float before[TILES][2];
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int half = 0; half < 2; half++) {
+      float x = most[tile][half];
+      RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
+        x = fmaxf(x, fmaxf(s[tile][i][2 * half], s[tile][i][2 * half + 1]));
+      }
+      x = fmaxf(x, __shfl_xor_sync(RM_ALL_LANES, x, 1));
+      x = fmaxf(x, __shfl_xor_sync(RM_ALL_LANES, x, 2));
+      before[tile][half] = most[tile][half];
+      grows |= x != most[tile][half];
+      most[tile][half] = x;
+    }
+  }
+  if (__ballot_sync(RM_ALL_LANES, grows) != 0) {
+    RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+      RM_UNROLL for (int half = 0; half < 2; half++) {
+        const float x = most[tile][half], reference = x == -INFINITY ? 0 : x;
+        const float less = rm_exp2_approx((before[tile][half] - reference) * factor);
+        total[tile][half] *= less;
+        RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {
+          sums[tile][i][2 * half] *= less;
+          sums[tile][i][2 * half + 1] *= less;
+        }
+      }
+    }
+  }
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int half = 0; half < 2; half++) {
+      const float x = most[tile][half], reference = x == -INFINITY ? 0 : x;
+      const float shifted = -reference * factor;
+      RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
+        RM_UNROLL for (int j = 2 * half; j < 2 * half + 2; j++) {
+          float &score = s[tile][i][j];
+          /* A mask may be so far from 0 that its product with the factor overflows. */
+          score = rm_exp2_approx(MASKED ? (score - reference) * factor
+                                        : fmaf(score, factor, shifted));
+          total[tile][half] += score;
+        }
+      }
+    }
+  }
+}
+
+/* Adds the products of weights and the values in shared memory to sums. */
+template <class D, int SIZE, int KEYS, int TILES>
+static inline void rm_add_values(float (&sums)[TILES][SIZE / 8][4],
+                                 const float (&s)[TILES][KEYS / 8][4], const rm_chunk *values) {
+  enum { LINE = SIZE / 8 + 1 };
+  const int lane_row = rm_lane() % 8, lane_matrix = rm_lane() / 8;
+  RM_UNROLL for (int x = 0; x < KEYS / 16; x++) {
+    uint32_t weights[TILES][4];
+    RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+      RM_UNROLL for (int j = 0; j < 4; j++) {
+        const float *both = &s[tile][2 * x + j / 2][j % 2 * 2];
+        weights[tile][j] = rm_pack_pair<D>(both[0], both[1]);
+      }
+    }
+    RM_UNROLL for (int i = 0; i < SIZE / 16; i++) {
+      uint32_t b[4];
+      const int line = 16 * x + lane_matrix % 2 * 8 + lane_row;
+      rm_load_matrices(b, &values[line * LINE + 2 * i + lane_matrix / 2], true);
+      RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+        rm_mma<D>(sums[tile][2 * i], weights[tile], b[0], b[1]);
+        rm_mma<D>(sums[tile][2 * i + 1], weights[tile], b[2], b[3]);
+      }
+    }
+  }
+}
+
+/* Writes the sums of a warp's queries, divided by their totals. */
+template <class D, int TILES, int SIZE>
+static inline void rm_store_rows(uint16_t *to, long long out_row, const float (&sums)[TILES][SIZE / 8][4],
+                                 const float (&total)[TILES][2], int row, int m, int dv) {
+  const int g = rm_lane() / 4, t = 2 * (rm_lane() % 4);
+  /* 0 / 0 is NaN where a query has seen no key. */
+  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
+    RM_UNROLL for (int half = 0; half < 2; half++) {
+      float all = total[tile][half];
+      all += __shfl_xor_sync(RM_ALL_LANES, all, 1);
+      all += __shfl_xor_sync(RM_ALL_LANES, all, 2);
+      const float by = 1 / all;
+      const int y = row + 16 * tile + 8 * half + g;
+      RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {
+        const float *both = &sums[tile][i][2 * half];
+        const uint32_t bits = rm_pack_pair<D>(both[0] * by, both[1] * by);
+        rm_pack<uint16_t, 2> made;
+        memcpy(&made, &bits, sizeof made);
+        if (y < m && 8 * i < dv) rm_store<2>(to + y * out_row + 8 * i + t, made);
+      }
+    }
+  }
+}
+
 template <class D, int SIZE, bool MASKED, int KEYS, int WARPS, int TILES>
 static inline void rm_attend(const rm_heads &out, const rm_heads &q, const rm_heads &k,
                              const rm_heads &v, const rm_heads &mask, const rm_attention &about) {
@@ -121,18 +267,7 @@ static inline void rm_attend(const rm_heads &out, const rm_heads &q, const rm_he
   const float factor = MASKED ? 1.44269504f : (float)(scale * 1.4426950408889634);
   const uint32_t sign = about.scale < 0 ? 0x80008000u : 0;
   uint32_t queries[TILES][SIZE / 16][4];
-  const uint16_t *from_q = q.start<const uint16_t>(place);
-  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-    RM_UNROLL for (int i = 0; i < SIZE / 16; i++) {
-      RM_UNROLL for (int j = 0; j < 4; j++) {
-        const int y = row + 16 * tile + g + 8 * (j % 2), x = 16 * i + t + 8 * (j / 2);
-        rm_pack<uint16_t, 2> both = {};
-        if (y < m && x < d) both = rm_load<2>(from_q + y * q.row + x);
-        memcpy(&queries[tile][i][j], &both, sizeof both);
-        queries[tile][i][j] ^= sign;
-      }
-    }
-  }
+  rm_load_queries<TILES, SIZE>(queries, q.start<const uint16_t>(place), q.row, row, m, d, sign);
 
   float sums[TILES][SIZE / 8][4], most[TILES][2], total[TILES][2];
   RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
@@ -142,7 +277,6 @@ static inline void rm_attend(const rm_heads &out, const rm_heads &q, const rm_he
     }
   }
 
-  const int lane_row = rm_lane() % 8, lane_matrix = rm_lane() / 8;
 #pragma unroll 1
   for (int round = 0; round < count; round++) {
     const int key = round * KEYS, next = key + KEYS, stage = round % 2;
@@ -156,22 +290,7 @@ static inline void rm_attend(const rm_heads &out, const rm_heads &q, const rm_he
     if (row >= m || (causal && key > row + 16 * TILES - 1 + shift)) continue;
 
     float s[TILES][KEYS / 8][4];
-    RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-      RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
-        RM_UNROLL for (int j = 0; j < 4; j++) s[tile][i][j] = 0;
-      }
-    }
-    RM_UNROLL for (int x = 0; x < SIZE / 16; x++) {
-      RM_UNROLL for (int i = 0; i < KEYS / 16; i++) {
-        uint32_t b[4];
-        const int line = 16 * i + lane_matrix / 2 * 8 + lane_row;
-        rm_load_matrices(b, &keys[stage][line * LINE + 2 * x + lane_matrix % 2], false);
-        RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-          rm_mma<D>(s[tile][2 * i], queries[tile][x], b[0], b[1]);
-          rm_mma<D>(s[tile][2 * i + 1], queries[tile][x], b[2], b[3]);
-        }
-      }
-    }
+    rm_multiply_keys<D, SIZE, KEYS>(s, queries, keys[stage]);
     if constexpr (MASKED) {
 #define RM_ADD_MASK(M) \
   rm_add_mask<M, TILES, KEYS>(s, mask, mask.start<const typename M::stored>(place), row + g, \
@@ -195,91 +314,11 @@ static inline void rm_attend(const rm_heads &out, const rm_heads &q, const rm_he
       }
     }
 
-    /* The weights 2^(factor * (score - most)). A row that has seen no key has a maximum of
-     * -infinity, which the weights leave out, so that they are 0. NaN takes part in no maximum, but
-     * is a weight. */
-    bool grows = false;
-    float before[TILES][2];
-    RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-      RM_UNROLL for (int half = 0; half < 2; half++) {
-        float x = most[tile][half];
-        RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
-          x = fmaxf(x, fmaxf(s[tile][i][2 * half], s[tile][i][2 * half + 1]));
-        }
-        x = fmaxf(x, __shfl_xor_sync(RM_ALL_LANES, x, 1));
-        x = fmaxf(x, __shfl_xor_sync(RM_ALL_LANES, x, 2));
-        before[tile][half] = most[tile][half];
-        grows |= x != most[tile][half];
-        most[tile][half] = x;
-      }
-    }
-    if (__ballot_sync(RM_ALL_LANES, grows) != 0) {
-      RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-        RM_UNROLL for (int half = 0; half < 2; half++) {
-          const float x = most[tile][half], reference = x == -INFINITY ? 0 : x;
-          const float less = rm_exp2_approx((before[tile][half] - reference) * factor);
-          total[tile][half] *= less;
-          RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {
-            sums[tile][i][2 * half] *= less;
-            sums[tile][i][2 * half + 1] *= less;
-          }
-        }
-      }
-    }
-    RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-      RM_UNROLL for (int half = 0; half < 2; half++) {
-        const float x = most[tile][half], reference = x == -INFINITY ? 0 : x;
-        const float shifted = -reference * factor;
-        RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
-          RM_UNROLL for (int j = 2 * half; j < 2 * half + 2; j++) {
-            float &score = s[tile][i][j];
-            /* A mask may be so far from 0 that its product with the factor overflows. */
-            score = rm_exp2_approx(MASKED ? (score - reference) * factor
-                                          : fmaf(score, factor, shifted));
-            total[tile][half] += score;
-          }
-        }
-      }
-    }
-
-    RM_UNROLL for (int x = 0; x < KEYS / 16; x++) {
-      uint32_t weights[TILES][4];
-      RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-        RM_UNROLL for (int j = 0; j < 4; j++) {
-          const float *both = &s[tile][2 * x + j / 2][j % 2 * 2];
-          weights[tile][j] = rm_pack_pair<D>(both[0], both[1]);
-        }
-      }
-      RM_UNROLL for (int i = 0; i < SIZE / 16; i++) {
-        uint32_t b[4];
-        const int line = 16 * x + lane_matrix % 2 * 8 + lane_row;
-        rm_load_matrices(b, &values[stage][line * LINE + 2 * i + lane_matrix / 2], true);
-        RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-          rm_mma<D>(sums[tile][2 * i], weights[tile], b[0], b[1]);
-          rm_mma<D>(sums[tile][2 * i + 1], weights[tile], b[2], b[3]);
-        }
-      }
-    }
+    rm_weigh_scores<SIZE, MASKED, KEYS>(s, most, total, sums, factor);
+    rm_add_values<D, SIZE, KEYS>(sums, s, values[stage]);
   }
 
-  /* 0 / 0 is NaN where a query has seen no key. */
-  uint16_t *to = out.start<uint16_t>(place);
-  RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
-    RM_UNROLL for (int half = 0; half < 2; half++) {
-      float all = total[tile][half];
-      all += __shfl_xor_sync(RM_ALL_LANES, all, 1);
-      all += __shfl_xor_sync(RM_ALL_LANES, all, 2);
-      const float by = 1 / all;
-      const int y = row + 16 * tile + 8 * half + g;
-      RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {
-        const float *both = &sums[tile][i][2 * half];
-        const uint32_t bits = rm_pack_pair<D>(both[0] * by, both[1] * by);
-        rm_pack<uint16_t, 2> made;
-        memcpy(&made, &bits, sizeof made);
-        if (y < m && 8 * i < dv) rm_store<2>(to + y * out.row + 8 * i + t, made);
-      }
-    }
-  }
+  rm_store_rows<D, TILES, SIZE>(out.start<uint16_t>(place), out.row, sums, total, row, m, dv);
 }
 
 /* Older devices have no such products: they are not asked for these kernels. */

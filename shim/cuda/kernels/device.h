@@ -78,10 +78,10 @@ typedef unsigned long long uint64_t;
 #endif
 #endif
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_THREADS) || !defined(RM_FEW_AXES) || !defined(RM_MAX_AXES) || !defined(RM_BOOL) || \
     !defined(RM_FLOAT64)
-#error "device.h needs the constants of src/backend/cuda/constants.ts"
+#error "device.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 #include "float16.h"

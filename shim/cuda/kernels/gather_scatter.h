@@ -9,10 +9,10 @@
 
 #include "block.h"
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_NONZERO_TILE) || !defined(RM_ADD_CHUNK) || !defined(RM_INDEX_SIGNED) || \
     !defined(RM_FAULT_WORDS)
-#error "gather_scatter.h needs the constants of src/backend/cuda/constants.ts"
+#error "gather_scatter.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 /* An axis of a block: its size, and the strides of both operands. */

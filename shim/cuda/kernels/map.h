@@ -16,10 +16,10 @@
 
 #include "device.h"
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_MAP_ELEMENTS) || !defined(RM_MAP_TILE) || !defined(RM_MAP_LARGE_TILE) || \
     !defined(RM_MAP_ALIGNED)
-#error "map.h needs the constants of src/backend/cuda/constants.ts"
+#error "map.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 /* An op: its compute dtype, the dtypes of its first operand (a condition is bool) and its output,

@@ -10,9 +10,9 @@
 
 #include "block.h"
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_MATMUL_TILE)
-#error "matmul.h needs the constants of src/backend/cuda/constants.ts"
+#error "matmul.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 enum { RM_DEPTH = 16, RM_THREAD_TILE = 4, RM_BLOCK_SIDE = RM_MATMUL_TILE / RM_THREAD_TILE };

@@ -26,10 +26,10 @@
 
 #include "device.h"
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_REDUCE_ROWS) || !defined(RM_REDUCE_PACKS) || !defined(RM_REDUCE_ALIGNED) || \
     !defined(RM_REDUCE_SECOND_VARIES)
-#error "reduce.h needs the constants of src/backend/cuda/constants.ts"
+#error "reduce.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 /* An op: the dtypes of its elements, of the second operand, of the result of finish and of the

@@ -20,9 +20,9 @@
 
 #include "device.h"
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_SCAN_ALIGNED_IN) || !defined(RM_SCAN_ALIGNED_OUT)
-#error "scan.h needs the constants of src/backend/cuda/constants.ts"
+#error "scan.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 /* An op: the dtypes of elements and results, that of the accumulator, which has 8 bytes, and the

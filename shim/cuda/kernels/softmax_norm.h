@@ -15,9 +15,9 @@
 #include "block.h"
 #include "narrow_math.h"
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_PART_BYTES)
-#error "softmax_norm.h needs the constants of src/backend/cuda/constants.ts"
+#error "softmax_norm.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 enum { RM_SOFTMAX, RM_LOG_SOFTMAX, RM_LAYER_NORM, RM_RMS_NORM };

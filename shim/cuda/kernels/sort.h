@@ -13,11 +13,11 @@
 
 #include "block.h"
 
-/* Defined by the source that includes this header: see src/backend/cuda/constants.ts. */
+/* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_SORT_RANK_MAX) || !defined(RM_SORT_DIGITS) || !defined(RM_SORT_ITEMS) || \
     !defined(RM_SORT_WIDE_ITEMS) || !defined(RM_SORT_SIGNED) || !defined(RM_SORT_DESCENDING) || \
     !defined(RM_FEW_COUNTS) || !defined(RM_COUNTS_THREADS)
-#error "sort.h needs the constants of src/backend/cuda/constants.ts"
+#error "sort.h needs the constants of src/backend/cuda/source/constants.ts"
 #endif
 
 /* One thread per value of a digit. */

@@ -16,9 +16,10 @@ import { Layout } from "../../base/layout.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { Call } from "../../ops/op.ts";
 import { outside } from "../ffi/checks.ts";
-import { CONSTANTS } from "./constants.ts";
-import { Arguments, type CudaDevice, type Family } from "./device.ts";
-import { suffixOf } from "./source.ts";
+import { CONSTANTS } from "./source/constants.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import type { Family } from "./source/text.ts";
+import { suffixOf } from "./source/mod.ts";
 import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
 import { withWorkspace } from "./workspace.ts";
 

@@ -13,9 +13,9 @@ import type { Call } from "../../ops/op.ts";
 import { isComputeBound } from "../../ops/c_rules.ts";
 import { MAP } from "../../ops/table.ts";
 import { checkOperand } from "../ffi/checks.ts";
-import { CONSTANTS } from "./constants.ts";
+import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import { kernelText, mapSource, type Source, sourceOf, suffixOf } from "./source.ts";
+import { kernelText, mapSource, type Source, sourceOf, suffixOf } from "./source/mod.ts";
 import { addAxes, isPacked, start } from "./walks.ts";
 
 const { THREADS, FEW_AXES } = CONSTANTS["device.h"];

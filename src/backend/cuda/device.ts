@@ -10,7 +10,7 @@ import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../ba
 import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../ffi/abi.ts";
 import { lastError, readText } from "../ffi/text.ts";
-import { CONSTANTS } from "./constants.ts";
+import { CONSTANTS } from "./source/constants.ts";
 import type { Notes } from "./notes.ts";
 
 /** The arguments of a kernel: 8 bytes each, in the order of its parameters. */
@@ -80,14 +80,6 @@ export class Arguments {
     own.set(bytes);
     return this;
   }
-}
-
-/** Kernels that one source defines. */
-export interface Family {
-  /** The source. */
-  readonly source: string;
-  /** Their names. */
-  readonly names: readonly string[];
 }
 
 /** The sizes along x, y and z. */

@@ -12,7 +12,7 @@ import { accumulates, resultOf, takes } from "../../ops/infer.ts";
 import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
 import { attentionFamily } from "./attention.ts";
-import type { Family } from "./device.ts";
+import type { Family } from "./source/text.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
@@ -39,7 +39,7 @@ import {
   scanSource,
   secondsOf,
   usualOf,
-} from "./source.ts";
+} from "./source/mod.ts";
 
 /** A family and its name. */
 export interface NamedFamily extends Family {

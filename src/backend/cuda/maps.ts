@@ -14,9 +14,15 @@ import { MAP } from "../../ops/table.ts";
 import { ATTRIBUTES, layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../base/plan.ts";
 import { Storage } from "../../memory/storage.ts";
 import { checkOperand } from "../ffi/checks.ts";
-import { CONSTANTS } from "./constants.ts";
+import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import { kernelText, type MapKernel, type MapSource, mapSource, mixedSource } from "./source.ts";
+import {
+  kernelText,
+  type MapKernel,
+  type MapSource,
+  mapSource,
+  mixedSource,
+} from "./source/mod.ts";
 import { withWorkspace } from "./workspace.ts";
 import { addAttributes, addAxes, addDivisor, isPacked, start } from "./walks.ts";
 

@@ -14,12 +14,13 @@ import type { Storage } from "../../memory/storage.ts";
 import { CUDA_MATMUL, STATUS } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { checkProduct, planProduct } from "../ffi/matrices.ts";
-import { CONSTANTS } from "./constants.ts";
-import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { CONSTANTS } from "./source/constants.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import type { Family } from "./source/text.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 import { map } from "./maps.ts";
 import { withWorkspace } from "./workspace.ts";
-import { suffixOf } from "./source.ts";
+import { suffixOf } from "./source/mod.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
 const { MATMUL_TILE: TILE } = CONSTANTS["matmul.h"];

@@ -11,11 +11,12 @@ import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { OFFSETS, type Plan } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkBlocks, checkOperand, checkRun } from "../ffi/checks.ts";
-import { CONSTANTS } from "./constants.ts";
-import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { CONSTANTS } from "./source/constants.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import type { Family } from "./source/text.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 import { addCountsUp, sortRuns } from "./sort.ts";
-import { suffixOf } from "./source.ts";
+import { suffixOf } from "./source/mod.ts";
 
 const SYMBOL = "rm_cuda_launch";
 const { THREADS, MAX_AXES } = CONSTANTS["device.h"];

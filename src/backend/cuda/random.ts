@@ -6,8 +6,9 @@
 import type { Distribution } from "../../ops/kernels.ts";
 import { DTYPE, type DType, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { CONSTANTS } from "./constants.ts";
-import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { CONSTANTS } from "./source/constants.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import type { Family } from "./source/text.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS } = CONSTANTS["device.h"];

@@ -14,7 +14,7 @@ import { MAP } from "../../ops/table.ts";
 import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkOperand } from "../ffi/checks.ts";
-import { CONSTANTS } from "./constants.ts";
+import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { map } from "./maps.ts";
 import { withWorkspace } from "./workspace.ts";
@@ -27,7 +27,7 @@ import {
   type ScanKernel,
   type ScanSource,
   scanSource,
-} from "./source.ts";
+} from "./source/mod.ts";
 import { addAttributes, addAxes, isPacked, start } from "./walks.ts";
 
 const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];

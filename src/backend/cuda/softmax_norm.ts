@@ -8,10 +8,11 @@ import type { RowKernel, Rows } from "../../core/row_kernels.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
-import { CONSTANTS } from "./constants.ts";
-import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { CONSTANTS } from "./source/constants.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import type { Family } from "./source/text.ts";
 import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
-import { suffixOf } from "./source.ts";
+import { suffixOf } from "./source/mod.ts";
 
 const KINDS: Readonly<Record<RowKernel, string>> = {
   softmax: "RM_SOFTMAX",

@@ -7,8 +7,9 @@
 import type { DTypeInfo } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
-import { CONSTANTS } from "./constants.ts";
-import { Arguments, type CudaDevice, type Family } from "./device.ts";
+import { CONSTANTS } from "./source/constants.ts";
+import { Arguments, type CudaDevice } from "./device.ts";
+import type { Family } from "./source/text.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS } = CONSTANTS["device.h"];

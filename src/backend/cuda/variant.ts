@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { constantsOf, type Header } from "./constants.ts";
-import type { CudaDevice, Family } from "./device.ts";
+import { constantsOf, type Header } from "./source/constants.ts";
+import type { CudaDevice } from "./device.ts";
+import type { Family } from "./source/text.ts";
 
 /** A kernel: one line of C, and the header that it needs. */
 export interface KernelVariant {

@@ -7,10 +7,10 @@
  */
 import { assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { tensor } from "../../mod.ts";
-import type { DType } from "../../src/base/dtype.ts";
-import { openCudaForTests, whyNoCuda } from "./support/device.ts";
-import { loose } from "../support.ts";
+import { tensor } from "../../../mod.ts";
+import type { DType } from "../../../src/base/dtype.ts";
+import { openCudaForTests, whyNoCuda } from "../support/device.ts";
+import { loose } from "../../support.ts";
 
 /** Shapes, and the axis along which they are long. */
 const CASES: readonly (readonly [shape: readonly number[], axis: number])[] = [

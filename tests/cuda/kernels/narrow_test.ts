@@ -6,9 +6,9 @@
  */
 import { assert } from "@std/assert";
 import { test } from "node:test";
-import { tensor } from "../../mod.ts";
-import { openCudaForTests, whyNoCuda } from "./support/device.ts";
-import { show, spacing } from "../ops/table/compare.ts";
+import { tensor } from "../../../mod.ts";
+import { openCudaForTests, whyNoCuda } from "../support/device.ts";
+import { show, spacing } from "../../ops/table/compare.ts";
 
 const FUNCTIONS = [
   "exp",

@@ -10,15 +10,15 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { type DType, finfo, full, ones, zeros } from "../../mod.ts";
-import { setBusyBlocks } from "../../src/backend/cuda/attention.ts";
-import { CudaDevice } from "../../src/backend/cuda/device.ts";
-import { compile } from "../../src/compile/mod.ts";
-import { attention, type AttentionOptions } from "../../src/tensor/attention.ts";
-import { type Any, asView, loose } from "../support.ts";
-import { expectedOf, normal, numbersOf, operands } from "../ops/attention_reference.ts";
-import { openCudaForTests, whyNoCuda } from "./support/device.ts";
-import { assertListed, recordKernels } from "./support/kernels.ts";
+import { type DType, finfo, full, ones, zeros } from "../../../mod.ts";
+import { setBusyBlocks } from "../../../src/backend/cuda/attention.ts";
+import { CudaDevice } from "../../../src/backend/cuda/device.ts";
+import { compile } from "../../../src/compile/mod.ts";
+import { attention, type AttentionOptions } from "../../../src/tensor/attention.ts";
+import { type Any, asView, loose } from "../../support.ts";
+import { expectedOf, normal, numbersOf, operands } from "../../ops/attention_reference.ts";
+import { openCudaForTests, whyNoCuda } from "../support/device.ts";
+import { assertListed, recordKernels } from "../support/kernels.ts";
 
 const reason = whyNoCuda();
 const launched = recordKernels();

@@ -6,9 +6,9 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { type DType, tensor } from "../../mod.ts";
-import { openCudaForTests, whyNoCuda } from "./support/device.ts";
-import { assertListed, recordKernels } from "./support/kernels.ts";
+import { type DType, tensor } from "../../../mod.ts";
+import { openCudaForTests, whyNoCuda } from "../support/device.ts";
+import { assertListed, recordKernels } from "../support/kernels.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;

@@ -7,9 +7,9 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { mapSource, printC } from "../../src/backend/cuda/source.ts";
-import { takes } from "../../src/ops/infer.ts";
-import { MAP } from "../../src/ops/table.ts";
+import { mapSource, printC } from "../../../src/backend/cuda/source/mod.ts";
+import { takes } from "../../../src/ops/infer.ts";
+import { MAP } from "../../../src/ops/table.ts";
 
 /** An operator on operands that C may promote to int or keep as a signed type. */
 const OVERFLOWS = /[\w)] [-+*] [\w(]|\(-/;

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { DTYPES } from "../../base/dtype.ts";
+import { DTYPES } from "../../../base/dtype.ts";
 
 /** By the header in shim/cuda/kernels that needs the constants. */
 export const CONSTANTS = {

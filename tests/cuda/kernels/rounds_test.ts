@@ -8,13 +8,13 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { tensor } from "../../mod.ts";
-import { setBusyThreads } from "../../src/backend/cuda/reduce.ts";
-import { DTYPE, type DType } from "../../src/base/dtype.ts";
-import { generator } from "../ops/table/operands.ts";
-import { type Any, loose } from "../support.ts";
-import { openCudaForTests, whyNoCuda } from "./support/device.ts";
-import { assertListed, recordKernels } from "./support/kernels.ts";
+import { tensor } from "../../../mod.ts";
+import { setBusyThreads } from "../../../src/backend/cuda/reduce.ts";
+import { DTYPE, type DType } from "../../../src/base/dtype.ts";
+import { generator } from "../../ops/table/operands.ts";
+import { type Any, loose } from "../../support.ts";
+import { openCudaForTests, whyNoCuda } from "../support/device.ts";
+import { assertListed, recordKernels } from "../support/kernels.ts";
 
 const reason = whyNoCuda();
 if (reason === undefined) openCudaForTests();

@@ -6,9 +6,9 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { type DType, tensor, where, zerosLike } from "../../mod.ts";
-import { openCudaForTests, whyNoCuda } from "./support/device.ts";
-import { assertListed, recordKernels } from "./support/kernels.ts";
+import { type DType, tensor, where, zerosLike } from "../../../mod.ts";
+import { openCudaForTests, whyNoCuda } from "../support/device.ts";
+import { assertListed, recordKernels } from "../support/kernels.ts";
 
 /** Ten axes of 2, none of which can be merged with its neighbors after each pair is swapped. */
 const SHAPE: number[] = Array.from({ length: 10 }, () => 2);
