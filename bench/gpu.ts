@@ -25,7 +25,7 @@ import { parseArgs } from "node:util";
 import * as rm from "../mod.ts";
 import { findCuda } from "../src/backend/cuda.ts";
 import { CUDA_CONTROL, CUDA_MEMORY } from "../src/backend/ffi/abi.ts";
-import { lastError } from "../src/backend/ffi/text.ts";
+import { lastError, readCudaInfo } from "../src/backend/ffi/text.ts";
 import { type GpuRow, gpuWork } from "./gpu_work.ts";
 import { median } from "./report.ts";
 import type { Input, Tensors } from "./work.ts";
@@ -142,13 +142,6 @@ function make({ dtype, shape, below, positive }: Input, key: rm.random.Key): rm.
   return ((positive ? x.abs() : x) as rm.Tensor<"float32">).astype(dtype);
 }
 
-/** The driver and the libraries, one per line. */
-function librariesOf(): string[] {
-  const bytes = new Uint8Array(32768);
-  const length = Math.min(shim.rm_cuda_info(-1, bytes, bytes.length), bytes.length - 1);
-  return new TextDecoder().decode(bytes.subarray(0, length)).trim().split("\n");
-}
-
 interface Figure {
   readonly group: string;
   readonly name: string;
@@ -235,7 +228,7 @@ const about = {
   device: rm.info().devices.cuda,
   runtime: "Bun" in globalThis ? `Bun ${process.versions.bun}` : `Deno ${process.versions.deno}`,
   torch: torch?.about.version,
-  libraries: librariesOf(),
+  libraries: Object.fromEntries(readCudaInfo(shim, -1)),
   scale,
   ...(values.resume ? { resumed: true } : {}),
 };

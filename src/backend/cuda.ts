@@ -13,7 +13,7 @@ import { CudaMemory } from "./cuda/memory.ts";
 export { allowTF32 } from "./cuda/matmul.ts";
 import { type Shim, STATUS, tableHash, type Unavailable } from "./ffi/abi.ts";
 import { findShim } from "./ffi/load.ts";
-import { lastError, readText } from "./ffi/text.ts";
+import { lastError, readCudaInfo } from "./ffi/text.ts";
 
 /** The CUDA devices of this machine. */
 export interface CudaDevices {
@@ -40,13 +40,7 @@ export function findCuda(): CudaDevices | Unavailable {
 
 /** One line about a device: its name, memory and capabilities. */
 export function describeDevice(shim: Shim, index: number): string {
-  const text = readText((bytes, length) => shim.rm_cuda_info(index, bytes, length));
-  const about = new Map(
-    text.split("\n").map((line) => {
-      const [key = "", value = ""] = line.split("\t");
-      return [key, value];
-    }),
-  );
+  const about = readCudaInfo(shim, index);
   const parts = [about.get("name") ?? "CUDA device"];
   const bytes = Number(about.get("memory"));
   if (bytes > 0) parts.push(`${(bytes / 2 ** 30).toFixed(1)} GiB`);

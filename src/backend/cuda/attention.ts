@@ -15,11 +15,10 @@ import type { DType } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { Call } from "../../ops/op.ts";
-import { outside } from "../ffi/checks.ts";
+import { checkLayout } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import type { Family } from "./source/text.ts";
-import { suffixOf } from "./source/mod.ts";
+import { type Family, suffixOf } from "./source/mod.ts";
 import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
 import { withWorkspace } from "./workspace.ts";
 
@@ -216,12 +215,7 @@ function launch(
   const { out, q, k, v, mask, groupSize, m, n, d, dv, scale, causal } = attentionOf(call);
   const operands = [out, q, k, v, mask];
   operands.forEach((one, i) => {
-    if (one === null) return;
-    const { matrices: { storage }, whole } = one;
-    const [low, high] = whole.extent();
-    if (!(low >= 0 && high < storage.length)) {
-      throw outside("rm_cuda_launch", i, low, high, storage);
-    }
+    if (one !== null) checkLayout("rm_cuda_launch", i, one.whole, one.matrices.storage);
   });
   const axes = axesOf(operands, groupSize);
   const inner = axes.slice(0, AXES), outer = axes.slice(AXES);

@@ -21,7 +21,7 @@ import { addAxes, isPacked, start } from "./walks.ts";
 const { THREADS, FEW_AXES } = CONSTANTS["device.h"];
 const { MAP_ALIGNED, MAP_ELEMENTS } = CONSTANTS["map.h"];
 
-/** From this number of inputs on, one pack of each is enough in flight. */
+/** With more inputs, one pack of each is enough in flight. */
 const MANY_INPUTS = 3;
 
 const CHAIN_KERNELS = {

@@ -9,7 +9,7 @@
 import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../base/errors.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../ffi/abi.ts";
-import { lastError, readText } from "../ffi/text.ts";
+import { lastError, readCudaInfo } from "../ffi/text.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import type { Notes } from "./notes.ts";
 
@@ -155,9 +155,8 @@ export class CudaDevice {
   /** The compute capability, times 10. */
   get capability(): number {
     if (this.#capability === 0) {
-      const { shim, index } = this;
-      const text = readText((bytes, length) => shim.rm_cuda_info(index, bytes, length));
-      this.#capability = Math.round(10 * Number(/^capability\t([\d.]+)/m.exec(text)?.[1]));
+      const text = readCudaInfo(this.shim, this.index).get("capability");
+      this.#capability = Math.round(10 * Number(text));
     }
     return this.#capability;
   }

@@ -12,7 +12,6 @@ import { accumulates, resultOf, takes } from "../../ops/infer.ts";
 import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
 import { attentionFamily } from "./attention.ts";
-import type { Family } from "./source/text.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
@@ -23,9 +22,10 @@ import {
   argReduceSource,
   computesOf,
   define,
+  type Family,
   FOLD_KERNELS,
   type FoldKernel,
-  kernelsOf,
+  foldKernelsOf,
   type MapKernel,
   type MapSource,
   mapSource,
@@ -101,7 +101,7 @@ function reduceFamily(row: Exclude<TableOp, MapOp | ScanOp>): NamedFamily {
         secondsOf(row, from).map((second) => reduceSource(row, from, to, second))
       )
     );
-  const kernels = sources.map((source) => [source, kernelsOf(source, FOLDS)] as const);
+  const kernels = sources.map((source) => [source, foldKernelsOf(source, FOLDS)] as const);
   return { name: row.name, ...define(kernels) };
 }
 

@@ -16,11 +16,10 @@ import { checkRun } from "../ffi/checks.ts";
 import { checkProduct, planProduct } from "../ffi/matrices.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import type { Family } from "./source/text.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 import { map } from "./maps.ts";
 import { withWorkspace } from "./workspace.ts";
-import { suffixOf } from "./source/mod.ts";
+import { type Family, suffixOf } from "./source/mod.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
 const { MATMUL_TILE: TILE } = CONSTANTS["matmul.h"];
@@ -163,11 +162,7 @@ function withDenseColumns(
   use: (dense: MatrixBatch) => void,
 ): void {
   const once = withoutRepeats(layout);
-  const { rank } = layout;
-  const dense = Layout.contiguous(once.swapAxes(rank - 2, rank - 1).shape).swapAxes(
-    rank - 2,
-    rank - 1,
-  );
+  const dense = Layout.contiguous(once.swapAxes(-2, -1).shape).swapAxes(-2, -1);
   withWorkspace(storage, [[storage.info.name, dense.size]], ([made]) => {
     copy(device, made!, dense, storage, once);
     use(matrixBatch(made!, dense.broadcastTo(layout.shape)));

@@ -13,10 +13,9 @@ import type { Storage } from "../../memory/storage.ts";
 import { checkBlocks, checkOperand, checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import type { Family } from "./source/text.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 import { addCountsUp, sortRuns } from "./sort.ts";
-import { suffixOf } from "./source/mod.ts";
+import { type Family, suffixOf } from "./source/mod.ts";
 
 const SYMBOL = "rm_cuda_launch";
 const { THREADS, MAX_AXES } = CONSTANTS["device.h"];

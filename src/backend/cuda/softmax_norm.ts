@@ -10,9 +10,8 @@ import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import type { Family } from "./source/text.ts";
 import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
-import { suffixOf } from "./source/mod.ts";
+import { type Family, suffixOf } from "./source/mod.ts";
 
 const KINDS: Readonly<Record<RowKernel, string>> = {
   softmax: "RM_SOFTMAX",

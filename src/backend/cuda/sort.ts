@@ -9,7 +9,7 @@ import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
-import type { Family } from "./source/text.ts";
+import type { Family } from "./source/mod.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS } = CONSTANTS["device.h"];

@@ -5,7 +5,7 @@
  */
 import { constantsOf, type Header } from "./source/constants.ts";
 import type { CudaDevice } from "./device.ts";
-import type { Family } from "./source/text.ts";
+import type { Family } from "./source/mod.ts";
 
 /** A kernel: one line of C, and the header that it needs. */
 export interface KernelVariant {

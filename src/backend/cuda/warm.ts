@@ -7,13 +7,12 @@ import { ROW_KERNELS } from "../../core/row_kernels.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
 import { attentionFamily } from "./attention.ts";
-import type { Family } from "./source/text.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
 import { rowsFamily } from "./softmax_norm.ts";
 import { countsFamily, sortFamily } from "./sort.ts";
-import { usualOf } from "./source/mod.ts";
+import { type Family, usualOf } from "./source/mod.ts";
 
 /** The kernels of `op`, an op of the table or of `PREPARED`, on elements of `dtypes`. */
 export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {

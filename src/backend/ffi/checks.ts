@@ -5,6 +5,7 @@
  *
  * @module
  */
+import type { Layout } from "../../base/layout.ts";
 import type { Blocks } from "../../core/blocks.ts";
 import { NativeError } from "../../base/errors.ts";
 import { OFFSETS, type Plan } from "../../base/plan.ts";
@@ -72,8 +73,15 @@ export function checkRun(
   throw outside(symbol, k, offset, offset + length - 1, storage);
 }
 
+/** {@link checkOperand} for the elements of `layout`, which has some. */
+export function checkLayout(symbol: string, k: number, layout: Layout, storage: Storage): void {
+  const [low, high] = layout.extent();
+  if (low >= 0 && high < storage.length) return;
+  throw outside(symbol, k, low, high, storage);
+}
+
 /** The error of an operand that leaves its storage. */
-export function outside(
+function outside(
   symbol: string,
   operand: number,
   low: number,

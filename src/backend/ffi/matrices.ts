@@ -4,19 +4,11 @@
  * @module
  */
 import { type GemmProblem, type MatrixBatch, writeOffsets } from "../../core/gemm.ts";
-import { outside } from "./checks.ts";
+import { checkLayout } from "./checks.ts";
 
 /** Throws a NativeError that names `symbol` unless all matrices stay inside their storages. */
 export function checkProduct(symbol: string, { c, a, b }: GemmProblem): void {
-  checkMatrices(symbol, 0, c);
-  checkMatrices(symbol, 1, a);
-  checkMatrices(symbol, 2, b);
-}
-
-function checkMatrices(symbol: string, operand: number, { storage, layout }: MatrixBatch): void {
-  const [low, high] = layout.extent();
-  if (low >= 0 && high < storage.length) return;
-  throw outside(symbol, operand, low, high, storage);
+  [c, a, b].forEach(({ layout, storage }, k) => checkLayout(symbol, k, layout, storage));
 }
 
 /**

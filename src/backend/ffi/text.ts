@@ -17,6 +17,17 @@ export function readText(copy: (bytes: Uint8Array, length: number) => number): s
   return new TextDecoder().decode(bytes.subarray(0, length));
 }
 
+/** What the shim tells of a CUDA device, or of CUDA if `index` is -1, by keys. */
+export function readCudaInfo(shim: Shim, index: number): Map<string, string> {
+  const text = readText((bytes, length) => shim.rm_cuda_info(index, bytes, length));
+  return new Map(
+    text.trimEnd().split("\n").map((line) => {
+      const [key = "", value = ""] = line.split("\t");
+      return [key, value];
+    }),
+  );
+}
+
 /** The last error message of the shim. */
 export function lastError(shim: Shim): string {
   return readText((bytes, length) => shim.rm_last_error(bytes, length));

@@ -7,7 +7,7 @@ import { attentionOf, type AttentionSizes, type HeadBatch } from "../../core/att
 import { writeOffsets } from "../../core/gemm.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Call } from "../../ops/op.ts";
-import { outside } from "../ffi/checks.ts";
+import { checkLayout } from "../ffi/checks.ts";
 
 /** The indices of the strides and of the offsets. */
 const [STRIDES, OFFSETS] = [8, 23];
@@ -27,12 +27,6 @@ export function isPlainAttention(call: Call): boolean {
     (mask === undefined || mask.storage.info.kind === "b" || isNarrow(mask));
 }
 
-function checkHeads(operand: number, { matrices: { storage }, whole }: HeadBatch): void {
-  const [low, high] = whole.extent();
-  if (low >= 0 && high < storage.length) return;
-  throw outside("attention", operand, low, high, storage);
-}
-
 /** The length of the numbers of a call. */
 export function attentionLength(numbers: ArrayLike<number>): number {
   return OFFSETS + 5 * numbers[0]!;
@@ -49,7 +43,7 @@ export function planAttention(
   numbers.set([batch, groupSize, m, n, d, dv, scale, Number(causal)]);
   [out, q, k, v, mask].forEach((heads, i) => {
     if (heads === null) return;
-    checkHeads(i, heads);
+    checkLayout("attention", i, heads.whole, heads.matrices.storage);
     const { matrices, groupStride } = heads;
     const at = STRIDES + 3 * i;
     numbers[at] = groupStride;

@@ -16,7 +16,7 @@ import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../..
 import type { ChainAttributes } from "../../ops/chain.ts";
 import type { Call, Op } from "../../ops/op.ts";
 import { ACTIVATION, RANDOM } from "../ffi/abi.ts";
-import { checkBlocks, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
+import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
 import { CONV_NUMBERS, planConv, runsConv } from "./conv.ts";
@@ -250,8 +250,7 @@ const product = new Float64Array(13);
 /** Checks rows of an operand, and gives its offset and the distance between its rows. */
 function rowsAt(place: number, { storage, layout }: Operand): [offset: number, stride: number] {
   const { stride } = rowsOf(layout)!;
-  const [low, high] = layout.extent();
-  checkRun("linearPacked", place, low, high - low + 1, storage);
+  checkLayout("linearPacked", place, layout, storage);
   return [layout.offset, stride];
 }
 

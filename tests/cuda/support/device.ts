@@ -7,7 +7,7 @@ import process from "node:process";
 import { registerDevices } from "../../../src/core/dispatch.ts";
 import { deviceFor, findCuda } from "../../../src/backend/cuda.ts";
 import { CudaDevice } from "../../../src/backend/cuda/device.ts";
-import type { Family } from "../../../src/backend/cuda/source/text.ts";
+import type { Family } from "../../../src/backend/cuda/source/mod.ts";
 import { usualFamilies } from "../../../src/backend/cuda/families.ts";
 import type { Shim } from "../../../src/backend/ffi/abi.ts";
 import { openShim } from "../../../src/backend/ffi/load.ts";

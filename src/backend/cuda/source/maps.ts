@@ -12,10 +12,10 @@ import { resultOf, takes } from "../../../ops/infer.ts";
 import type { MapOp } from "../../../ops/op.ts";
 import { exprFor, MAP } from "../../../ops/table.ts";
 import { CONSTANTS } from "./constants.ts";
-import type { Family } from "./text.ts";
 import {
   attributesOf,
   define,
+  type Family,
   printC,
   type Source,
   sourceOf,

@@ -9,7 +9,6 @@ import { DTYPE, type DType, DTYPES } from "../../../base/dtype.ts";
 import { resultOf, takes } from "../../../ops/infer.ts";
 import type { ArgReduceOp, ReduceOp, ScanOp, TableOp } from "../../../ops/op.ts";
 import { MAP } from "../../../ops/table.ts";
-import type { Family } from "./text.ts";
 import {
   ANY_FOLDS,
   argReduceSource,
@@ -23,7 +22,7 @@ import {
   USUAL_FOLDS,
 } from "./folds.ts";
 import { computesOf, mapFamily, type MapKernel, mapSource } from "./maps.ts";
-import { define } from "./text.ts";
+import { define, type Family } from "./text.ts";
 
 /**
  * The kernels of most calls of `row`, for the supported ones of `dtypes`: for copies the copied
@@ -39,12 +38,12 @@ export function usualOf(row: TableOp, dtypes: readonly DType[] = DTYPES): Family
     return define<ScanKernel>(scansOf(row, taken).map((source) => [source, ["along", "across"]]));
   }
   return define(
-    foldsOf(row, taken).map((source) => [source, kernelsOf(source, USUAL_FOLDS)]),
+    foldsOf(row, taken).map((source) => [source, foldKernelsOf(source, USUAL_FOLDS)]),
   );
 }
 
 /** Those of `kernels` that `source` has. */
-export function kernelsOf(
+export function foldKernelsOf(
   { columns }: ReduceSource,
   kernels: readonly FoldKernel[],
 ): FoldKernel[] {
@@ -80,7 +79,7 @@ export function prebuiltOf(row: TableOp): Family {
       foldsOf(row, [from]).map((source) =>
         [
           source,
-          from === "float32" ? kernelsOf(source, [...USUAL_FOLDS, ...ANY_FOLDS]) : ANY_FOLDS,
+          from === "float32" ? foldKernelsOf(source, [...USUAL_FOLDS, ...ANY_FOLDS]) : ANY_FOLDS,
         ] as const
       )
     ));
