@@ -1,6 +1,6 @@
 /**
- * Texts to vectors: a tokenizer, batches of texts of about equal length, so that next to no padding is
- * computed, and a compiled encoder that runs off the event loop.
+ * Texts to vectors: a tokenizer, batches of texts of about equal length, which need little padding,
+ * and a compiled encoder that runs off the event loop.
  *
  * @module
  */
@@ -62,23 +62,35 @@ export function readFolder(folder: string | URL): ModelFiles {
   };
 }
 
-/** The most texts of a batch, and by how many tokens lengths are rounded up: each is a program. */
-const [BATCH, STEP] = [8, 16];
+/** The most texts of a batch. */
+const MOST = 8;
+
+/** A length rounded up, so that few programs cover all: by 3 tokens, or less than a quarter. */
+function widthOf(length: number, longest: number): number {
+  const step = Math.max(4, 2 ** Math.ceil(Math.log2(length)) / 8);
+  return Math.min(longest, Math.ceil(length / step) * step);
+}
 
 /**
- * Texts in batches whose lengths are the same once rounded up, at most `longest`. With longer
- * batches that are padded, most tokens of texts of mixed lengths would be padding.
+ * Batches of 1, 2, 4 or 8 texts of one length, rounded up. Each number of texts and each length
+ * is a program of its own.
  */
 export function batchesOf<T extends { readonly ids: { readonly length: number } }>(
   texts: readonly T[],
   longest: number,
 ): { width: number; batch: T[] }[] {
+  const byWidth = new Map<number, T[]>();
+  for (const text of texts) {
+    const width = widthOf(text.ids.length, longest);
+    byWidth.set(width, [...byWidth.get(width) ?? [], text]);
+  }
   const batches: { width: number; batch: T[] }[] = [];
-  for (const text of [...texts].sort((a, b) => a.ids.length - b.ids.length)) {
-    const width = Math.min(longest, Math.ceil(text.ids.length / STEP) * STEP);
-    const last = batches.at(-1);
-    if (last?.width === width && last.batch.length < BATCH) last.batch.push(text);
-    else batches.push({ width, batch: [text] });
+  for (const [width, all] of byWidth) {
+    for (let at = 0; at < all.length;) {
+      const count = Math.min(MOST, 2 ** Math.floor(Math.log2(all.length - at)));
+      batches.push({ width, batch: all.slice(at, at + count) });
+      at += count;
+    }
   }
   return batches;
 }
@@ -98,7 +110,7 @@ export class Embedder implements Disposable {
     this.#tokenizer = new Tokenizer(tokenizer, tokenizerConfig);
     this.#longest = config.max_position_embeddings;
     this.dimensions = config.hidden_size;
-    this.#encode = compile(encoder(weights, config, pooling), { maxPrograms: 64 });
+    this.#encode = compile(encoder(weights, config, pooling), { maxPrograms: 128 });
   }
 
   /** Loads a model; `onProgress` gets the part that is loaded, from 0 to 1. */
