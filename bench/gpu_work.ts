@@ -178,7 +178,7 @@ export function gpuWork(scale: number): GpuRow[] {
   add(
     "mixed",
     "add float32 and bfloat16",
-    undefined,
+    3.6,
     { a: f32, b: bf16 },
     f32,
     ({ a, b }) => () => a!.add(b!).dispose(),

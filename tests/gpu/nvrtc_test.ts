@@ -76,10 +76,11 @@ test("figures are kept of every kernel that is done", () => {
     const { name, names } = family;
     const known = store.families.get(name);
     // Figures of an older source may lack kernels; the next compilation compares with them.
-    if (known?.hash !== hashOf(family, options)) continue;
-    for (const architecture of known.done) {
+    const isOld = known?.hash !== hashOf(family, options);
+    for (const architecture of known?.done ?? []) {
       for (const kernel of names) {
         const [registers] = store.kernels.get(kernel)?.get(architecture) ?? [];
+        if (isOld && registers === undefined) continue;
         assert(registers! > 0 && registers! <= 255, `${kernel}: ${registers} registers`);
         kernels++;
       }

@@ -157,8 +157,14 @@ test("results depend on neither threads nor the number of images", () => {
 test("tasks that share a matrix, and pixels alone in a panel, give what columns in float64 do", () => {
   const threads = setThreads(1);
   try {
-    // Channels in and out, size and stride. Sums of several passes; 49, 81 and 1 pixels.
-    const cases = [[600, 200, 7, 1], [160, 256, 14, 1], [90, 130, 17, 2], [500, 70, 2, 3]] as const;
+    // Channels in and out, size and stride. Sums of several passes; 49, 289, 81 and 1 pixels.
+    const cases = [
+      [600, 200, 7, 1],
+      [160, 256, 14, 1],
+      [90, 130, 17, 1],
+      [90, 130, 17, 2],
+      [500, 70, 2, 3],
+    ] as const;
     for (const [channels, rows, size, stride] of cases) {
       const x = loose(random.normal(random.key(size), [2, channels, size, size]));
       const weight = loose(random.normal(random.key(rows), [rows, channels, 3, 3])).div(70);

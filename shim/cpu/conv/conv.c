@@ -2,9 +2,8 @@
  * Convolutions of float32: products of the weight, which stays in place, and blocks of a matrix
  * that is made of x as it is needed.
  *
- * A task computes some pixels of some output channels of a plane. Each sum adds its products in
- * order, those of each pass first, so that results depend neither on the tasks nor on the number of
- * images.
+ * A task computes some pixels of some output channels of a plane. Sizes alone decide in which order
+ * a sum adds its products, so that results depend neither on the tasks nor on the number of images.
  */
 #include <string.h>
 #include "conv_context.h"
@@ -15,7 +14,7 @@ enum {
   TASKS_PER_THREAD = 2,
   LEAST_PIXELS = 8 * PANEL,
   LEAST_ROWS = 4 * MR,
-  /* The parts of a pass that tasks make, if several need it. */
+  /* The tasks that make one pass of a shared matrix. */
   PARTS_OF_PASS = 2,
   /* The most floats of a matrix that tasks share. */
   MOST_SHARED = 1 << 23,
@@ -104,12 +103,17 @@ static ptrdiff_t matrix_block(const conv_context *ctx) {
   return ctx->block_pixels * ctx->sums;
 }
 
+/* The tasks that make a block of pixels of the matrix, all its passes. */
+static ptrdiff_t block_parts(const conv_context *ctx) {
+  return rm_ceil_div(ctx->sums, ctx->pass) * PARTS_OF_PASS;
+}
+
 /* Makes a part of a pass of the matrix for all tasks that need it. */
 static void matrix_task(void *context, ptrdiff_t index) {
   conv_context *ctx = context;
   const int slot = take_slot(ctx->slot_taken, ctx->slots);
   float *stage = (float *)(ctx->workspace + slot * ctx->workspace_bytes);
-  const ptrdiff_t parts = rm_ceil_div(ctx->sums, ctx->pass) * PARTS_OF_PASS;
+  const ptrdiff_t parts = block_parts(ctx);
   const ptrdiff_t pass = index % parts / PARTS_OF_PASS * ctx->pass;
   const ptrdiff_t depth = rm_min(ctx->pass, ctx->sums - pass);
   const ptrdiff_t length = rm_ceil_div(depth, PARTS_OF_PASS);
@@ -135,6 +139,9 @@ static void block_task(void *context, ptrdiff_t index) {
   const ptrdiff_t at = (own.image * ctx->groups * ctx->rows + channel) * ctx->all_pixels +
                        own.depth * ctx->pixels + own.first;
   const float *w = ctx->w + channel * ctx->sums;
+  /* The last pixel of a plane may be alone in a panel, whatever the number of blocks. */
+  const bool is_alone = count % PANEL == 1;
+  const ptrdiff_t in_panels = is_alone ? count - 1 : count;
   for (ptrdiff_t begin = 0; begin < ctx->sums; begin += ctx->pass) {
     const ptrdiff_t end = rm_min(ctx->sums, begin + ctx->pass);
     const float *panels = own_panels;
@@ -145,8 +152,7 @@ static void block_task(void *context, ptrdiff_t index) {
                             count, begin, end, (end - begin) * PANEL);
     }
     float column[PASS];
-    const ptrdiff_t in_panels = ctx->has_lone_pixel ? count - 1 : count;
-    if (ctx->has_lone_pixel) {
+    if (is_alone) {
       const float *from = panels + in_panels * (end - begin);
       RM_ROLLED for (ptrdiff_t k = 0; k < end - begin; k++) column[k] = from[k * PANEL];
     }
@@ -159,7 +165,7 @@ static void block_task(void *context, ptrdiff_t index) {
         multiply_panel(ctx, left, left_rows, end - begin, panels + j * (end - begin),
                        rm_min(PANEL, in_panels - j), to + j, begin > 0);
       }
-      if (ctx->has_lone_pixel) {
+      if (is_alone) {
         multiply_column(ctx, left, left_rows, end - begin, column, to + in_panels, begin > 0);
       }
     }
@@ -188,8 +194,6 @@ static ptrdiff_t split_blocks(conv_context *ctx) {
   ctx->block_rows = rm_round_up(rm_ceil_div(ctx->rows, row_blocks), MR);
   ctx->pixel_blocks = rm_ceil_div(ctx->pixels, ctx->block_pixels);
   ctx->row_blocks = rm_ceil_div(ctx->rows, ctx->block_rows);
-  /* Whatever the number of threads, so that it changes no results. */
-  ctx->has_lone_pixel = ctx->pixels < 2 * LEAST_PIXELS && ctx->pixels % PANEL == 1;
   const ptrdiff_t size = (ptrdiff_t)sizeof(float);
   if (ctx->row_blocks > 1) ctx->matrix_bytes = planes * ctx->pixel_blocks * matrix_block(ctx) * size;
   else ctx->panels_bytes = ctx->block_pixels * ctx->pass * size;
@@ -279,7 +283,8 @@ int32_t RM_FOR_ISA(conv)(const rm_call *call) {
   const bool depthwise = ctx.channels == 1 && !ctx.pointwise && ctx.rows <= SMALL_MR;
   const ptrdiff_t tasks = depthwise ? split_depthwise(&ctx) : split_blocks(&ctx);
   ctx.workspace_bytes = rm_round_up(ctx.panels_bytes + ctx.stage_bytes, ALIGNMENT);
-  ctx.slots = (int)rm_threads();
+  const ptrdiff_t parts = ctx.matrix_bytes == 0 ? 0 : tasks / ctx.row_blocks * block_parts(&ctx);
+  ctx.slots = (int)rm_min(rm_threads(), parts > tasks ? parts : tasks);
   const ptrdiff_t own_bytes = ctx.slots * ctx.workspace_bytes;
   gemm_workspace *workspace =
       RM_FOR_ISA(workspace_alloc)((size_t)(own_bytes + ctx.matrix_bytes), ctx.slots);
@@ -292,7 +297,6 @@ int32_t RM_FOR_ISA(conv)(const rm_call *call) {
   else {
     if (ctx.matrix_bytes > 0) {
       ctx.matrix = (float *)(ctx.workspace + own_bytes);
-      const ptrdiff_t parts = tasks / ctx.row_blocks * rm_ceil_div(ctx.sums, ctx.pass) * PARTS_OF_PASS;
       rm_parallel(parts, PACK_NS * (double)ctx.matrix_bytes, matrix_task, &ctx);
     }
     rm_parallel(tasks, products / LANES / VECTOR_FMAS_PER_NS, block_task, &ctx);

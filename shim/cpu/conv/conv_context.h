@@ -3,8 +3,8 @@
  *
  * A plane is one channel of one group of one image, at one depth; the output has planes too. For
  * each plane of the output, a convolution is the product of the weight, [rows, sums], and a matrix
- * [sums, pixels] that is never stored as a whole: row (channel, depth, y, x) of it has the element
- * that each output pixel meets there.
+ * [sums, pixels], whose row (channel, depth, y, x) has the element that each output pixel meets
+ * there. It is stored as a whole only if several tasks need it.
  */
 #ifndef ROWMAJOR_CONV_CONTEXT_H
 #define ROWMAJOR_CONV_CONTEXT_H
@@ -33,9 +33,8 @@ typedef struct {
   float *out;
   /* Null for none. */
   const map_op *activation;
-  /* Whether an output pixel meets one element of each channel, its own; and whether the last pixel of
-   * a plane would be alone in a panel. */
-  bool pointwise, has_lone_pixel;
+  /* Whether an output pixel meets one element of each channel, its own. */
+  bool pointwise;
 
   /* Rows of x are staged with their padding, split by the stride along the width: element q of phase
    * f is element q * stride + f. */
@@ -46,7 +45,7 @@ typedef struct {
   /* The parts of a task's workspace, and the matrix that tasks share, in bytes. */
   ptrdiff_t stage_bytes, panels_bytes, workspace_bytes, matrix_bytes;
   char *workspace;
-  /* The whole matrix, made before by other tasks, or null: blocks of pixels, in each its passes. */
+  /* The matrix, if tasks share it, or null: blocks of pixels, in each its passes. */
   float *matrix;
   atomic_flag *slot_taken;
   int slots;

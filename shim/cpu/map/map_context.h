@@ -89,14 +89,14 @@ static inline bool has_activation(int activation) {
   return activation >= 0 && activation <= RM_ACTIVATION_SIGMOID;
 }
 
-/* Its op of the table; -1 for none. */
+/* The op of the table of an activation that is not NONE. */
 static inline int activation_op(int activation) {
   static const int ops[] = {
       [RM_ACTIVATION_RELU] = RM_OP_relu, [RM_ACTIVATION_GELU] = RM_OP_gelu,
       [RM_ACTIVATION_SILU] = RM_OP_silu, [RM_ACTIVATION_TANH] = RM_OP_tanh,
       [RM_ACTIVATION_SIGMOID] = RM_OP_sigmoid,
   };
-  return activation == RM_ACTIVATION_NONE ? -1 : ops[activation];
+  return ops[activation];
 }
 
 /* The two kernels for a scalar as first or second operand, or null. Each may be null. */

@@ -12,6 +12,7 @@
 #define ROWMAJOR_CUDA_ATTENTION_H
 
 #include "mma.h"
+#include "narrow_math.h"
 
 /* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_ATTENTION_AXES)
@@ -140,8 +141,7 @@ static inline void rm_weigh_scores(float (&s)[TILES][KEYS / 8][4], float (&most)
       RM_UNROLL for (int i = 0; i < KEYS / 8; i++) {
         x = fmaxf(x, fmaxf(s[tile][i][2 * half], s[tile][i][2 * half + 1]));
       }
-      x = fmaxf(x, __shfl_xor_sync(RM_ALL_LANES, x, 1));
-      x = fmaxf(x, __shfl_xor_sync(RM_ALL_LANES, x, 2));
+      x = rm_lanes_max<4>(x);
       before[tile][half] = most[tile][half];
       grows |= x != most[tile][half];
       most[tile][half] = x;
@@ -151,7 +151,7 @@ static inline void rm_weigh_scores(float (&s)[TILES][KEYS / 8][4], float (&most)
     RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
       RM_UNROLL for (int half = 0; half < 2; half++) {
         const float x = most[tile][half], reference = x == -INFINITY ? 0 : x;
-        const float less = rm_exp2_approx((before[tile][half] - reference) * factor);
+        const float less = rm_power_of_2_flushed((before[tile][half] - reference) * factor);
         total[tile][half] *= less;
         RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {
           sums[tile][i][2 * half] *= less;
@@ -168,7 +168,7 @@ static inline void rm_weigh_scores(float (&s)[TILES][KEYS / 8][4], float (&most)
         RM_UNROLL for (int j = 2 * half; j < 2 * half + 2; j++) {
           float &score = s[tile][i][j];
           /* A mask may be so far from 0 that its product with the factor overflows. */
-          score = rm_exp2_approx(MASKED ? (score - reference) * factor
+          score = rm_power_of_2_flushed(MASKED ? (score - reference) * factor
                                         : fmaf(score, factor, shifted));
           total[tile][half] += score;
         }
@@ -211,9 +211,7 @@ static inline void rm_store_rows(uint16_t *to, long long out_row, const float (&
   /* 0 / 0 is NaN where a query has seen no key. */
   RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
     RM_UNROLL for (int half = 0; half < 2; half++) {
-      float all = total[tile][half];
-      all += __shfl_xor_sync(RM_ALL_LANES, all, 1);
-      all += __shfl_xor_sync(RM_ALL_LANES, all, 2);
+      const float all = rm_lanes_sum<4>(total[tile][half]);
       const float by = 1 / all;
       const int y = row + 16 * tile + 8 * half + g;
       RM_UNROLL for (int i = 0; i < SIZE / 8; i++) {

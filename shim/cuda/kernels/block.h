@@ -25,14 +25,27 @@ static inline T rm_lanes_sum(T x) {
   return x;
 }
 
-/* Ignores NaN unless x of this lane is NaN. */
+/* The larger one. NaN in b is ignored. */
+static inline float rm_larger(float a, float b) { return __builtin_fmaxf(a, b); }
+static inline double rm_larger(double a, double b) { return b > a ? b : a; }
+
+/* Over groups of LANES lanes. */
 template <int LANES, class T>
 static inline T rm_lanes_max(T x) {
 #pragma unroll
   for (int step = LANES / 2; step > 0; step /= 2) {
-    const T other = __shfl_xor_sync(RM_ALL_LANES, x, step);
-    x = other > x ? other : x;
+    x = rm_larger(x, __shfl_xor_sync(RM_ALL_LANES, x, step));
   }
+  return x;
+}
+
+/* The x of the lane whose number differs in the bit `by`, of a type of any size. */
+template <typename T>
+static inline T rm_exchange(T x, int by) {
+  int words[(sizeof(T) + 3) / 4] = {};
+  memcpy(words, &x, sizeof x);
+  for (int &word : words) word = __shfl_xor_sync(RM_ALL_LANES, word, by);
+  memcpy(&x, words, sizeof x);
   return x;
 }
 

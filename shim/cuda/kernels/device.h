@@ -94,8 +94,7 @@ static inline T rm_min(T a, T b) {
   return b < a ? b : a;
 }
 
-/* Arithmetic that wraps, in unsigned integers of at least 32 bits: compilers assume that signed ones
- * do not overflow, and promote short unsigned ones to int. */
+/* -x, which wraps: compilers assume that signed integers do not overflow. */
 template <int BYTES>
 struct rm_unsigned {
   typedef uint32_t type;
@@ -108,15 +107,6 @@ template <typename T>
 static inline T rm_negate(T x) {
   return (T)(0 - (typename rm_unsigned<sizeof(T)>::type)x);
 }
-#define RM_WRAPPING(name, op) \
-  template <typename T> \
-  static inline T name(T x, T y) { \
-    typedef typename rm_unsigned<sizeof(T)>::type Wide; \
-    return (T)((Wide)x op (Wide)y); \
-  }
-RM_WRAPPING(rm_add, +)
-RM_WRAPPING(rm_subtract, -)
-RM_WRAPPING(rm_multiply, *)
 
 /* Takes 8 or 16 bits of an integer, whose computation stays in 32 bits. Otherwise ptxas 13 extends
  * the negated int16 -32768 to the int32 32768: it negates after the extension. */
@@ -157,6 +147,13 @@ static inline rm_pack<T, N> rm_load(const T *from) {
 template <int N, typename T>
 static inline void rm_store(T *to, const rm_pack<T, N> &pack) {
   *(rm_pack<T, N> *)__builtin_assume_aligned(to, sizeof(T) * N) = pack;
+}
+
+template <int N, typename T>
+static inline rm_pack<T, N> rm_broadcast(T v) {
+  rm_pack<T, N> pack;
+  RM_UNROLL for (int i = 0; i < N; i++) pack.at[i] = v;
+  return pack;
 }
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */

@@ -128,9 +128,9 @@ struct rm_indices {
 
   /* Reads index i as an offset along the axis. */
   inline bool read(long long i, long long *position) const {
-    const bool is_there = normalize(i, i, position);
+    if (!normalize(i, i, position)) return false;
     *position *= stride;
-    return is_there;
+    return true;
   }
 };
 

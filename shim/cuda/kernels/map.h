@@ -127,13 +127,6 @@ static inline T rm_load_scalar(const rm_map_input &in) {
   return in.at != nullptr ? *(const T *)in.at : rm_argument<T>(in.element);
 }
 
-template <int N, typename T>
-static inline rm_pack<T, N> rm_broadcast(T v) {
-  rm_pack<T, N> pack;
-  RM_UNROLL for (int i = 0; i < N; i++) pack.at[i] = v;
-  return pack;
-}
-
 template <typename Op>
 static inline void rm_map_contiguous(const rm_contiguous_params &params) {
   typedef typename Op::first::stored First;

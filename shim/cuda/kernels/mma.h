@@ -92,8 +92,6 @@ static inline uint32_t rm_pack_pair(float first, float second) {
   return (uint32_t)D::put(second) << 16 | D::put(first);
 }
 
-static inline float rm_exp2_approx(float x) { return exp2f(x); }
-
 #else
 
 static inline unsigned rm_shared_address(const void *at) {
@@ -147,13 +145,6 @@ template <class D>
 static inline uint32_t rm_pack_pair(float first, float second);
 RM_MMA(rm_bf16, "bf16")
 RM_MMA(rm_f16, "f16")
-
-/* 2^x to about 22 bits; denormal results are 0. */
-static inline float rm_exp2_approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 #endif
 

@@ -24,7 +24,7 @@
 #ifndef ROWMAJOR_CUDA_REDUCE_H
 #define ROWMAJOR_CUDA_REDUCE_H
 
-#include "device.h"
+#include "block.h"
 
 /* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_REDUCE_ROWS) || !defined(RM_REDUCE_PACKS) || !defined(RM_REDUCE_ALIGNED) || \
@@ -141,16 +141,6 @@ struct rm_reduce_params {
   rm_axis<3> axes[RANK];
 };
 
-/* The x of the lane whose number differs in the bit `by`. */
-template <typename T>
-static inline T rm_exchange(T x, int by) {
-  int words[(sizeof(T) + 3) / 4] = {};
-  memcpy(words, &x, sizeof x);
-  for (int &word : words) word = __shfl_xor_sync(0xffffffffu, word, by);
-  memcpy(&x, words, sizeof x);
-  return x;
-}
-
 /* Combines the accumulators of all lanes of each output, lane k with lane k + half, in an order
  * that depends only on their number. The results are in the first lane. Lanes are `distance`
  * threads apart; if that is 1, the last 32 need no barrier, unless the code should be small. */
@@ -261,7 +251,8 @@ struct rm_reducer {
           RM_UNROLL for (int i = 0; i < N; i++) x[k].at[i] = next[i * apart];
         }
       }
-      if constexpr (FLAT) next += stride * step;
+      /* Beyond the last element this may be further than an Offset reaches. */
+      if constexpr (FLAT) next += (int64_t)stride * step;
     }
     RM_UNROLL for (int k = 0; k < COUNT; k++) {
       const Offset position = q + k * stride;

@@ -18,7 +18,7 @@
 #ifndef ROWMAJOR_CUDA_SCAN_H
 #define ROWMAJOR_CUDA_SCAN_H
 
-#include "device.h"
+#include "block.h"
 
 /* Defined by the source that includes this header: see src/backend/cuda/source/constants.ts. */
 #if !defined(RM_SCAN_ALIGNED_IN) || !defined(RM_SCAN_ALIGNED_OUT)
@@ -80,12 +80,12 @@ static inline typename Op::acc rm_scan_lanes(typename Op::acc a, int lane, int l
   const int width = rm_min(lanes, 32), inner = lane & (width - 1), warp = threadIdx.x / 32;
   Acc sum = a;
   for (int distance = 1; distance < width; distance <<= 1) {
-    const Acc other = __shfl_up_sync(0xffffffffu, sum, distance, width);
+    const Acc other = __shfl_up_sync(RM_ALL_LANES, sum, distance, width);
     if (inner >= distance) sum = Op::combine(other, sum);
   }
-  Acc before = __shfl_up_sync(0xffffffffu, sum, 1, width);
+  Acc before = __shfl_up_sync(RM_ALL_LANES, sum, 1, width);
   if (inner == 0) before = Op::identity();
-  *all = __shfl_sync(0xffffffffu, sum, width - 1, width);
+  *all = __shfl_sync(RM_ALL_LANES, sum, width - 1, width);
   if (lanes <= 32) return before;
   if (inner == 31) warps[warp] = sum;
   __syncthreads();
@@ -245,17 +245,17 @@ static inline void rm_scan_across(const rm_scan_params<RANK> &params) {
   constexpr int ROWS = sizeof(In) == 8 ? RM_SCAN_ROWS / 2 : RM_SCAN_ROWS;
   In next[ROWS] = {};
   RM_UNROLL for (int k = 0; k < ROWS; k++) {
-    if (first + k < last) next[k] = p[(first + k) * from_step];
+    if (first + k < last) next[k] = p[(int64_t)(first + k) * from_step];
   }
   Offset n = first;
 #pragma unroll 1
   for (; n + 2 * ROWS <= last; n += ROWS) {
-    rm_scan_rows<Op, false>(next, p + (n + ROWS) * from_step, from_step, out + n * to_step, to_step,
+    rm_scan_rows<Op, false>(next, p + (int64_t)(n + ROWS) * from_step, from_step, out + n * to_step, to_step,
                             last - n, a);
   }
 #pragma unroll 1
   for (; n < last; n += ROWS) {
-    rm_scan_rows<Op, true>(next, p + (n + ROWS) * from_step, from_step, out + n * to_step, to_step,
+    rm_scan_rows<Op, true>(next, p + (int64_t)(n + ROWS) * from_step, from_step, out + n * to_step, to_step,
                            last - n, a);
   }
 }

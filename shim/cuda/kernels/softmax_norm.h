@@ -51,20 +51,6 @@ static inline float rm_rsqrt_as(rm_bf16, float x) { return rm_inverse_root(x); }
 static inline float rm_rsqrt_as(rm_f32, float x) { return 1 / rm_sqrt_f32(x); }
 static inline double rm_rsqrt_as(rm_f64, double x) { return 1 / rm_sqrt_f64(x); }
 
-/* The larger one. Ignores NaN. */
-static inline float rm_larger(float a, float b) { return __builtin_fmaxf(a, b); }
-static inline double rm_larger(double a, double b) { return b > a ? b : a; }
-
-/* Over groups of LANES lanes. */
-template <int LANES, class W>
-static inline W rm_row_lanes_max(W x) {
-#pragma unroll
-  for (int step = LANES / 2; step > 0; step /= 2) {
-    x = rm_larger(x, __shfl_xor_sync(RM_ALL_LANES, x, step));
-  }
-  return x;
-}
-
 /* The threads of a row: LANES of a warp, or the block if LANES is 0. Blocks exchange numbers in
  * `shared`, which has an element per warp and sum: all threads have read it after the next barrier
  * only, so that successive calls need different arrays. */
@@ -83,7 +69,7 @@ struct rm_lane_group {
   }
   template <class W>
   static inline W max(W x, W *) {
-    return rm_row_lanes_max<LANES>(x);
+    return rm_lanes_max<LANES>(x);
   }
 };
 template <>
@@ -115,7 +101,7 @@ struct rm_lane_group<0> {
   }
   template <class W>
   static inline W max(W x, W *shared) {
-    const W warp = rm_row_lanes_max<RM_WARP>(x);
+    const W warp = rm_lanes_max<RM_WARP>(x);
     if (rm_lane() == 0) shared[rm_warp()] = warp;
     __syncthreads();
     W max_value = shared[0];
@@ -173,7 +159,7 @@ struct rm_row_values {
     return group::max(rm_larger(rm_larger(most[0], most[1]), rm_larger(most[2], most[3])), shared);
   }
 
-  /* The sum of f of each element. f may change the element. */
+  /* The sum that f(x, sum) makes of each element and the sum so far. f may change the element. */
   template <class F>
   inline double sum(int columns, double *shared, F f) {
     value sums[4] = {0, 0, 0, 0};
@@ -181,36 +167,9 @@ struct rm_row_values {
     for (int n = 0; n < N; n++) {
       if (start(n) >= columns) continue;
 #pragma unroll
-      for (int v = 0; v < V; v++) sums[(n * V + v) & 3] += f(x[n * V + v]);
-    }
-    return group::sum((sums[0] + sums[1]) + (sums[2] + sums[3]), shared);
-  }
-
-  /* The sum of the elements times 2^-11, so that the sums of lanes overflow only if the mean does. */
-  inline double scaled_sum(int columns, double *shared) const {
-    value sums[4] = {0, 0, 0, 0};
-#pragma unroll
-    for (int n = 0; n < N; n++) {
-      if (start(n) >= columns) continue;
-#pragma unroll
       for (int v = 0; v < V; v++) {
         value &sum = sums[(n * V + v) & 3];
-        sum = rm_fma(x[n * V + v], (value)0x1p-11, sum);
-      }
-    }
-    return group::sum((sums[0] + sums[1]) + (sums[2] + sums[3]), shared);
-  }
-
-  inline double squares_sum(int columns, double *shared) const {
-    value sums[4] = {0, 0, 0, 0};
-#pragma unroll
-    for (int n = 0; n < N; n++) {
-      if (start(n) >= columns) continue;
-#pragma unroll
-      for (int v = 0; v < V; v++) {
-        const value one = x[n * V + v];
-        value &sum = sums[(n * V + v) & 3];
-        sum = rm_fma(one, one, sum);
+        sum = f(x[n * V + v], sum);
       }
     }
     return group::sum((sums[0] + sums[1]) + (sums[2] + sums[3]), shared);
@@ -260,16 +219,21 @@ static inline rm_moments<typename D::value> rm_moments_of(bool centered, double 
 /* Sums the differences from reference and their squares. reference is the rounded mean, or 0 if the
  * norm has none; share is 1 / columns. `first` and `second` are arrays for groups. */
 template <class H>
-static inline void rm_sum_moments(const H &row_values, bool centered, int columns, double share,
+static inline void rm_sum_moments(H &row_values, bool centered, int columns, double share,
                                   double *first, double *second, typename H::value *reference,
                                   double *sum, double *squares) {
   typedef typename H::value W;
   *reference = 0;
   *sum = 0;
   if (centered) {
-    *reference = (W)(row_values.scaled_sum(columns, first) * share * 0x1p11);
+    /* Times 2^-11, so that the sums of lanes overflow only if the mean does. */
+    const auto add = [](W &x, W sum) { return rm_fma(x, (W)0x1p-11, sum); };
+    *reference = (W)(row_values.sum(columns, first, add) * share * 0x1p11);
     row_values.moments(*reference, columns, second, sum, squares);
-  } else *squares = row_values.squares_sum(columns, second);
+  } else {
+    const auto add = [](W &x, W sum) { return rm_fma(x, x, sum); };
+    *squares = row_values.sum(columns, second, add);
+  }
 }
 
 /* Keeps the compiler from moving later loads up, where they would take registers. */
@@ -277,14 +241,6 @@ static inline void rm_load_fence(void) {
 #if !defined(RM_EMULATED)
   asm volatile("" ::: "memory");
 #endif
-}
-
-template <int N, typename T>
-static inline rm_pack<T, N> rm_filled(T v) {
-  rm_pack<T, N> pack;
-#pragma unroll
-  for (int i = 0; i < N; i++) pack.at[i] = v;
-  return pack;
 }
 
 /* weight and bias start at the first column of row_values. */
@@ -305,7 +261,7 @@ static inline void rm_normalize(rm_row_values<D, V, N, LANES> &row_values, bool 
 #pragma unroll
     for (int part = 0; part < V; part += PART) {
       /* -0 is what keeps the sign of 0. */
-      pack w = rm_filled<PART>((W)1), b = rm_filled<PART>((W)-0.0);
+      pack w = rm_broadcast<PART>((W)1), b = rm_broadcast<PART>((W)-0.0);
       if (weight != nullptr) w = rm_load<PART>(weight + start + part);
       if (bias != nullptr) b = rm_load<PART>(bias + start + part);
 #pragma unroll
@@ -338,13 +294,13 @@ static inline void rm_softmax_norm(typename D::stored *out, const typename D::st
   if (KIND == RM_SOFTMAX) {
     const W max_value = row_values.max(own, most);
     const double sum = row_values.sum(
-        own, second, [max_value](W &x) { return x = rm_exp_as(D(), x - max_value); });
+        own, second, [max_value](W &x, W sum) { return sum + (x = rm_exp_as(D(), x - max_value)); });
 #pragma unroll
     for (int i = 0; i < N * V; i++) row_values.x[i] = rm_divide_by_sum(D(), row_values.x[i], sum);
   } else if (KIND == RM_LOG_SOFTMAX) {
     const W max_value = row_values.max(own, most);
     const double sum = row_values.sum(
-        own, second, [max_value](W &x) { return rm_exp_as(D(), x = x - max_value); });
+        own, second, [max_value](W &x, W sum) { return sum + rm_exp_as(D(), x = x - max_value); });
     const W log = rm_log_as(D(), sum);
 #pragma unroll
     for (int i = 0; i < N * V; i++) row_values.x[i] -= log;
@@ -396,7 +352,7 @@ static inline void rm_softmax_norm_parts(rm_row_part *parts, const typename D::s
       max_value = before > max_value ? before : max_value;
       /* Only a row of nothing but -Infinity is NaN. */
       const W by = max_value == (W)-INFINITY ? 0 : max_value;
-      const double sum = row_values.sum(own, second, [by](W &x) { return rm_exp_as(D(), x - by); });
+      const double sum = row_values.sum(own, second, [by](W &x, W sum) { return sum + rm_exp_as(D(), x - by); });
       const double scale = before == max_value ? 1 : rm_exp_f64((double)before - (double)max_value);
       total.squares = total.squares * scale + sum;
       total.mean = (double)max_value;

@@ -50,7 +50,10 @@ const SHAPES: readonly Shape[] = [
   { columns: 96, keys: 32, warps: 4, tiles: 2, blocks: 2 },
   { columns: 128, keys: 32, warps: 4, tiles: 2, blocks: 2 },
 ];
-/** Fewer queries in each of more blocks give the same bits: keys are added in the same order. */
+/**
+ * Fewer queries in each of more blocks give the same bits, as keys are added in the same order, but
+ * for infinite values and NaN of keys that no query sees.
+ */
 const FEW_SHAPES = SHAPES.map((shape): Shape => ({ ...shape, tiles: 1, blocks: 3 }));
 /** The elements of a mask need registers. */
 const MASKED_SHAPES = SHAPES.map((shape): Shape => ({ ...shape, tiles: 1, blocks: 2 }));

@@ -7,11 +7,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { type DType, tensor } from "../../../mod.ts";
+import type { Any } from "../../support.ts";
 import { openCudaForTests, whyNoCuda } from "../support/device.ts";
 import { assertListed, recordKernels } from "../support/kernels.ts";
-
-// deno-lint-ignore no-explicit-any
-type Any = any;
 
 const OPS = ["add", "sub", "mul", "div", "minimum", "maximum", "copysign"] as const;
 const OTHERS = ["bool", "uint8", "int32", "float16", "bfloat16"] as const;

@@ -5,19 +5,19 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert } from "@std/assert";
 import { test } from "node:test";
-import { mapSource, printC } from "../../../src/backend/cuda/source/mod.ts";
+import { mapSource } from "../../../src/backend/cuda/source/mod.ts";
 import { takes } from "../../../src/ops/infer.ts";
 import { MAP } from "../../../src/ops/table.ts";
 
 /** An operator on operands that C may promote to int or keep as a signed type. */
 const OVERFLOWS = /[\w)] [-+*] [\w(]|\(-/;
 
-test("signed integers are negated, added and multiplied by functions that wrap", () => {
+test("signed integers are negated by a function that wraps, and otherwise computed as unsigned ones", () => {
   let [checked, wrapping] = [0, 0];
   for (const row of Object.values(MAP)) {
-    for (const dtype of ["int8", "int16", "int32", "int64", "uint16"] as const) {
+    for (const dtype of ["int8", "int16", "int32", "int64"] as const) {
       if (!takes(row, dtype)) continue;
       const { text } = mapSource(row, dtype, dtype, false);
       const [, work] = /apply\((\w+) x/.exec(text)!;
@@ -28,10 +28,5 @@ test("signed integers are negated, added and multiplied by functions that wrap",
       if (body.includes("rm_negate")) wrapping++;
     }
   }
-  assert(checked > 100 && wrapping > 0, `${checked} ops, ${wrapping} negate`);
-  assertEquals(
-    printC("x > y ? x * y + 1 : -x - y", "int32", "int32_t"),
-    "((x > y) ? rm_add<int32_t>(rm_multiply<int32_t>(x, y), 1) : " +
-      "rm_subtract<int32_t>(rm_negate<int32_t>(x), y))",
-  );
+  assert(checked > 80 && wrapping > 0, `${checked} ops, ${wrapping} negate`);
 });

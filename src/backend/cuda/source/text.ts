@@ -41,20 +41,16 @@ const NARROW = new Set(
   "exp exp2 expm1 log log1p log2 log10 tanh sigmoid silu erf gelu".split(" "),
 );
 
-/** The functions of device.h for operators that overflow. */
-const WRAPPING: Readonly<Record<string, string>> = { "+": "add", "-": "subtract", "*": "multiply" };
-
 /** `text` in C, in the arithmetic of `dtype` done in the type `work`. */
 export function printC(text: string, dtype: DType, work: string): string {
   const own = suffixOf(dtype);
   const suffix = PRIMITIVES[work] ?? own;
   const isNarrow = work === "float" && DTYPE[dtype].bytes === 2;
-  // NVRTC assumes that signed integers do not overflow, and has no option to forbid that.
-  const wraps = work.startsWith("int") || work === "uint16_t";
   return printExpr(parseExpr(text), {
-    unary: (op, arg) => wraps && op === "-" ? `rm_negate<${work}>(${arg})` : undefined,
-    binary: (op, left, right) =>
-      wraps && op in WRAPPING ? `rm_${WRAPPING[op]}<${work}>(${left}, ${right})` : undefined,
+    // Sums and products of integers are computed in unsigned types. NVRTC assumes that signed ones
+    // do not overflow, and has no option to forbid that.
+    unary: (op, arg) =>
+      work.startsWith("int") && op === "-" ? `rm_negate<${work}>(${arg})` : undefined,
     num: (digits) => /^\d+$/.test(digits) ? digits : `((${work})${digits})`,
     call: (name, args) =>
       `rm_${PARTIAL.has(name) ? "full_" : ""}${name}_` +
