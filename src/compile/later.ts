@@ -48,22 +48,25 @@ export function laterOnThread(
     const captured = graph.storages.flatMap(({ origin }) =>
       origin.kind === "captured" ? [origin.storage] : []
     );
-    for (const storage of new Set([...args, ...captured])) {
-      snapshots.set(storage, snapshotOf(storage, isWritten.has(storage)));
-    }
-    pending++;
     try {
-      await new Promise((resolve) => setTimeout(resolve, 0));
+      for (const storage of new Set([...args, ...captured])) {
+        snapshots.set(storage, snapshotOf(storage, isWritten.has(storage)));
+      }
+      pending++;
+      try {
+        await new Promise((resolve) => setTimeout(resolve, 0));
+      } finally {
+        pending--;
+      }
+      stack.depth++;
+      try {
+        signal?.throwIfAborted();
+        restore();
+        return runOn(executor, graph, args, snapshots);
+      } finally {
+        stack.depth--;
+      }
     } finally {
-      pending--;
-    }
-    stack.depth++;
-    try {
-      signal?.throwIfAborted();
-      restore();
-      return runOn(executor, graph, args, snapshots);
-    } finally {
-      stack.depth--;
       for (const one of snapshots.values()) one.free();
     }
   };

@@ -283,14 +283,14 @@ export class Native implements Executor {
       sources.set(storage, leased.storage);
     };
     const isWritten = new Set<Storage>(this.#written);
-    for (const traced of this.#graph.storages) {
-      const { origin } = traced;
-      if (origin.kind === "argument") lease(args[origin.group]!, isWritten.has(traced));
-      else if (origin.kind === "captured") lease(origin.storage, isWritten.has(traced));
-    }
-    const values = this.#plan.placeholderValues();
     const tried = { plan: this.#plan };
     try {
+      for (const traced of this.#graph.storages) {
+        const { origin } = traced;
+        if (origin.kind === "argument") lease(args[origin.group]!, isWritten.has(traced));
+        else if (origin.kind === "captured") lease(origin.storage, isWritten.has(traced));
+      }
+      const values = this.#plan.placeholderValues();
       for (;;) {
         try {
           return await this.#later(args, sources, values, options, tried);
