@@ -48,7 +48,9 @@ describe("files", () => {
     assertEquals(await readFile(put("empty.bin", new Uint8Array())), new Uint8Array());
   });
 
-  it("are closed once they are read", { skip: !existsSync("/proc/self/fd") }, async () => {
+  it("are closed once they are read", {
+    skip: !existsSync("/proc/self/fd") && "needs /proc",
+  }, async () => {
     const path = put("closes.bin", new Uint8Array(3));
     const before = readdirSync("/proc/self/fd").length;
     for (let i = 0; i < 20; i++) await readFile(path);
@@ -56,7 +58,7 @@ describe("files", () => {
   });
 
   it("are replaced with the permissions in Deno that docs/install.md names, and with fewer", {
-    skip: !inDeno,
+    skip: !inDeno && "permissions are Deno's",
   }, () => {
     const [file, link] = [put("old.npy", new Uint8Array(3)), join(folder, "link.npy")];
     chmodSync(file, 0o640);

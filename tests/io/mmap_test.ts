@@ -53,7 +53,7 @@ function put(bytes: Uint8Array): string {
   return path;
 }
 
-const WINDOWS = process.platform === "win32";
+const onWindows = process.platform === "win32" && "Windows keeps mapped files from changes";
 
 describe("files can be mapped with the library, and only with it", () => {
   it("as info says", async () => {
@@ -257,7 +257,7 @@ for (const mmap of found ? [true, false] : [false]) {
 
     it(
       "a file that takes its place, or is removed, changes nothing",
-      { skip: WINDOWS },
+      { skip: onWindows },
       async () => {
         const path = put(io.encodeSafetensors(make(1)));
         const npy = put(io.encodeNpy(make(1).x));
@@ -275,7 +275,7 @@ for (const mmap of found ? [true, false] : [false]) {
     );
 
     it("a file that becomes shorter is a FormatError until the first use", {
-      skip: WINDOWS,
+      skip: onWindows,
     }, async () => {
       const bytes = io.encodeSafetensors(make(1));
       const path = put(bytes);
@@ -307,9 +307,9 @@ for (const mmap of found ? [true, false] : [false]) {
   });
 }
 
-describe("mapped files", { skip: !found }, () => {
+describe("mapped files", { skip: !found && "needs the native library" }, () => {
   it("larger than the memory of most machines, at offsets that take 64 bits", {
-    skip: WINDOWS,
+    skip: onWindows,
   }, async () => {
     const length = 2 ** 29;
     const names = Array.from({ length: 10 }, (_, i) => `t${i}`);

@@ -58,26 +58,30 @@ describe("layers", () => {
     });
   });
 
-  it("options of a file cast floats, and only these", () => {
-    const bytes = io.encodeSafetensors({
-      "a.weight": normal(1, [2, 3], "float16"),
+  it("options of a file cast floats, and only these", async () => {
+    const file = {
+      h: normal(1, [2, 3], "float16"),
       ids: arange(3, { dtype: "int64" }),
       wide: tensor([0.1], { dtype: "float64" }),
-    });
-    everywhere((at, device) => {
-      void nn.open(bytes, { device }).then((w) => w.dispose());
-      const w = nn.weights({ h: normal(1, [2, 3], "float16"), ids: arange(3, { dtype: "int8" }) }, {
-        dtype: "float32",
-        device,
-      });
-      assertEquals([w.tensor("h").dtype, w.tensor("ids").dtype], ["float32", "int8"]);
-      assertEquals(w.tensor("ids", [3], { dtype: "int32" }).dtype, "int32");
-      assertEquals(w.tensor("h").device, device);
-      assertEquals(numbers(w.tensor("h")), numbers(normal(1, [2, 3], "float16")));
-      assertEquals(numbers(at(w.tensor("ids"))), [0, 1, 2]);
-      w.done();
-      w.dispose();
-    });
+    };
+    for (const { name, on: target } of BACKENDS) {
+      const device = (typeof target === "string" ? target : "cpu") as "cpu";
+      const options = { dtype: "float32", device } as const;
+      const opened = await nn.open(io.encodeSafetensors(file), options);
+      for (const w of [nn.weights(file, options), opened]) {
+        on(target, () => {
+          const [h, ids, wide] = [w.tensor("h"), w.tensor("ids"), w.tensor("wide")];
+          assertEquals([h.dtype, ids.dtype, wide.dtype], ["float32", "int64", "float32"], name);
+          assertEquals([h.device, ids.device, wide.device], [device, device, device]);
+          assertEquals(w.tensor("ids", [3], { dtype: "int32" }).dtype, "int32");
+          assertEquals(numbers(h), numbers(file.h));
+          assertEquals(numbers(ids), [0, 1, 2]);
+          assertEquals(numbers(wide), [Math.fround(0.1)]);
+          w.done();
+          w.dispose();
+        });
+      }
+    }
   });
 
   it("embeddings, also with 16 bits under float32", () => {
@@ -338,6 +342,5 @@ describe("programs", () => {
       return net;
     });
     assertNear(scope(() => inner(ids)), net(ids));
-    assertEquals(v.done === undefined, false);
   });
 });

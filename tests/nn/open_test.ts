@@ -363,22 +363,29 @@ test("the cache on Windows, and without permission", () => {
   });
 });
 
-test("Deno's permissions are named", { skip: !inDeno }, () =>
-  inFolder(async (folder) => {
-    const [main] = await writeCache(folder);
-    const program = (body: string): string =>
-      `import * as nn from ${moduleAt("src/nn/mod.ts")};\n` +
-      `const cache = ${JSON.stringify(folder)};\n` +
-      `const fails = (options) => nn.findModel("org/none", options).catch((e) => e.message);\n` +
-      `console.log(JSON.stringify(await (async () => [${body}])()));\n`;
-    const opens = `await nn.findModel("org/m", { cache }), await fails({ cache }), await fails({}),
+test(
+  "Deno's permissions are named",
+  { skip: !inDeno && "permissions are Deno's" },
+  () =>
+    inFolder(async (folder) => {
+      const [main] = await writeCache(folder);
+      const program = (body: string): string =>
+        `import * as nn from ${moduleAt("src/nn/mod.ts")};\n` +
+        `const cache = ${JSON.stringify(folder)};\n` +
+        `const fails = (options) => nn.findModel("org/none", options).catch((e) => e.message);\n` +
+        `console.log(JSON.stringify(await (async () => [${body}])()));\n`;
+      const opens =
+        `await nn.findModel("org/m", { cache }), await fails({ cache }), await fails({}),
       (await nn.open(await nn.findModel("org/m", { cache }))).names().length`;
-    const allowed = runApart(program(opens), {}, [`--allow-read=${folder}`]);
-    const [found, missing, hidden, count] = JSON.parse(allowed);
-    assertEquals([found, count], [main, Object.keys(TENSORS).length]);
-    assert(!missing.includes("--allow-env"));
-    assertStringIncludes(hidden, `--allow-env=${VARIABLES.slice(0, 5)}`);
-    const [refused] = JSON.parse(runApart(program("await fails({ cache })"), {}, ["--allow-env"]));
-    assertStringIncludes(refused, "--allow-read");
-    assertStringIncludes(refused, folder);
-  }));
+      const allowed = runApart(program(opens), {}, [`--allow-read=${folder}`]);
+      const [found, missing, hidden, count] = JSON.parse(allowed);
+      assertEquals([found, count], [main, Object.keys(TENSORS).length]);
+      assert(!missing.includes("--allow-env"));
+      assertStringIncludes(hidden, `--allow-env=${VARIABLES.slice(0, 5)}`);
+      const [refused] = JSON.parse(
+        runApart(program("await fails({ cache })"), {}, ["--allow-env"]),
+      );
+      assertStringIncludes(refused, "--allow-read");
+      assertStringIncludes(refused, folder);
+    }),
+);
