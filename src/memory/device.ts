@@ -188,13 +188,26 @@ export function copyElements(
   }
 }
 
+/** A storage in `memory` of the elements of `array`; nothing stays allocated if that fails. */
+export function uploaded(memory: DeviceMemory, info: DTypeInfo, array: TypedArray): Storage {
+  const made = allocateIn(memory, info, array.length / info.entries, false);
+  try {
+    upload(made, 0, array);
+  } catch (error) {
+    recycle(made);
+    throw error;
+  }
+  return made;
+}
+
 /**
  * Moves `storage`, just filled on the CPU and without handles, to `memory`; null leaves it there.
  */
 export function sendTo(memory: DeviceMemory | null, storage: Storage): Storage {
   if (memory === null) return storage;
-  const made = allocateIn(memory, storage.info, storage.length, false);
-  upload(made, 0, storage.array);
-  recycle(storage);
-  return made;
+  try {
+    return uploaded(memory, storage.info, storage.array);
+  } finally {
+    recycle(storage);
+  }
 }

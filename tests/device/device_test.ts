@@ -368,6 +368,21 @@ describe("memory of a device", () => {
     }
   });
 
+  it("a copy to a device that fails leaves nothing behind", () => {
+    emptyCache();
+    const [{ blocks }, before] = [mirror, memory().pooledBytes];
+    mirror.write = () => {
+      throw new DeviceError("the device has failed");
+    };
+    try {
+      assertThrows(() => tensor(new Float32Array(5000), { device: MIRROR }), DeviceError, "failed");
+    } finally {
+      delete (mirror as Partial<typeof mirror>).write;
+    }
+    // The copy on the CPU is there for others.
+    assertEquals([mirror.blocks, memory().pooledBytes - before], [blocks, 20_000]);
+  });
+
   it("memory without references is freed in time, and nothing twice", async () => {
     const { blocks } = mirror;
     const lose = (): void => {
