@@ -27,7 +27,7 @@ function withoutWrap(indices: Operand, size: number): Operand {
 }
 
 /** The rows of a weight [V, D] at indices, none of which counts from the end. */
-export const EMBEDDING: Op = makeOp({
+const EMBEDDING: Op = makeOp({
   kind: "kernel",
   name: "embedding",
   infer(call) {

@@ -9,7 +9,6 @@ import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { apply } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
-import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
@@ -18,7 +17,7 @@ import { MAP } from "../ops/table.ts";
 import { normalizeAlong } from "../tensor/softmax_norm.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { EMBEDDING } from "./embedding.ts";
+import { embedding } from "./embedding.ts";
 import { widened } from "./parts/arguments.ts";
 import {
   affine,
@@ -117,13 +116,11 @@ export function embeddingLayer(
   if (dtype !== undefined) checkDType(dtype, "embedding");
   return defineLayer(ledger, name, { weight: [rows, columns] }, ({ weight: read }, own) => {
     const weight = own(read as AnyTensor) as Operand;
-    const call = (ids: unknown): Operand => {
-      const indexes = ownOperand(ids, "embedding");
-      return tidy(() => {
-        const taken = dispatch(EMBEDDING, [indexes, weight]);
+    const call = (ids: unknown): Operand =>
+      tidy(() => {
+        const taken = embedding(ids as AnyTensor, weight as AnyTensor) as unknown as Operand;
         return dtype === undefined ? taken : cast(taken, dtype);
       });
-    };
     return Object.assign(call, { weight });
   }, ["weight"]);
 }
