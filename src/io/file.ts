@@ -52,11 +52,27 @@ type Source = Pick<FileHandle, "close"> & {
 };
 
 /** What shows that a file is still the same. */
-interface Identity {
+export interface Identity {
   readonly size: number;
   readonly dev?: number;
   readonly ino?: number;
   readonly mtimeMs?: number;
+}
+
+/** Whether a path leads to the file of before, whose bytes may be others. */
+export function isSameFile(now: Identity, before: Identity): boolean {
+  return now.dev === before.dev && now.ino === before.ino;
+}
+
+/** Throws a FormatError, for bytes that are to be read at `at`, unless a file is as before. */
+export function checkUnchanged(now: Identity, before: Identity, file: string, at: number): void {
+  const isSame = isSameFile(now, before);
+  if (isSame && now.size < before.size) {
+    throw new FormatError("the file has become shorter", file, now.size);
+  }
+  if (!isSame || now.size !== before.size || now.mtimeMs !== before.mtimeMs) {
+    throw new FormatError("the file has changed since it was opened", file, at);
+  }
 }
 
 /** A file inside an executable built by Bun. */
@@ -255,14 +271,7 @@ export class RawSafetensorsFile {
     }
     const handle = await openFile(this.#path);
     try {
-      const now = await handle.stat();
-      const { size, dev, ino, mtimeMs } = this.#identity;
-      if (now.size < size) {
-        throw new FormatError("the file has become shorter", this.file, now.size);
-      }
-      if (now.size !== size || now.dev !== dev || now.ino !== ino || now.mtimeMs !== mtimeMs) {
-        throw new FormatError("the file has changed since it was opened", this.file, info.begin);
-      }
+      checkUnchanged(await handle.stat(), this.#identity, this.file, info.begin);
       return await readRange(handle, info.begin, info.end, this.file);
     } finally {
       await handle.close();

@@ -10,11 +10,12 @@ import type { Unavailable } from "../backend/ffi/abi.ts";
 import { mapFile, type MappedFile } from "../backend/ffi/files.ts";
 import { DTYPE, type DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
 import { lazyStorage } from "../memory/lazy.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { RawTensor } from "./bytes.ts";
 import { type Path, RawSafetensorsFile, readFile, readHeader, sizeOf } from "./file.ts";
-import { decodeNpy, type NpyInfo, type NpyOptions } from "./npy.ts";
+import { decodeNpy, type NpyOptions } from "./npy.ts";
 import {
   findInfo,
   rawTensor,
@@ -29,6 +30,12 @@ export interface FixedTensor {
   readonly storage: Storage;
 }
 
+/** Whether to map files, by the option of that name. */
+export function mmapOf(op: string, { mmap = true }: { readonly mmap?: unknown }): boolean {
+  if (typeof mmap === "boolean") return mmap;
+  throw new TypeError(`Cannot ${op} with mmap ${describe(mmap)}: it takes true or false`);
+}
+
 /** The path that the system takes. */
 async function systemPath(path: Path): Promise<string> {
   const [{ fileURLToPath }, { toNamespacedPath }] = await Promise.all([
@@ -39,7 +46,7 @@ async function systemPath(path: Path): Promise<string> {
 }
 
 /** A mapped file, or why it is not mapped. Throws the errors of the system, as {@link readFile}. */
-async function tryToMap(path: Path, mmap: boolean): Promise<MappedFile | Unavailable> {
+export async function tryToMap(path: Path, mmap: boolean): Promise<MappedFile | Unavailable> {
   if (!mmap) return { reason: "{ mmap: false }" };
   // The runtime checks that this program may read it; the library does not.
   const size = await sizeOf(path);
@@ -56,23 +63,39 @@ function checkSize(mapped: MappedFile, end: number, file: string): void {
   if (size < end) throw new FormatError("the file has become shorter", file, size);
 }
 
-/** A tensor of the bytes from `begin` to `end`, which are first touched when it is used. */
-function inMapped(
-  { dtype, shape }: { readonly dtype: DType; readonly shape: readonly number[] },
+/** The bytes from `begin` to `end`, which change with the file. */
+export function bytesIn(
   mapped: MappedFile,
   begin: number,
   end: number,
   file: string,
-): FixedTensor {
+): Uint8Array<ArrayBuffer> {
+  if (begin === end) return new Uint8Array(0);
+  checkSize(mapped, end, file);
+  return new Uint8Array(mapped.view(begin, end));
+}
+
+/** Whether elements that begin there can be used where they are. */
+export function isAligned(dtype: DType, begin: number): boolean {
+  return begin % DTYPE[dtype].array.BYTES_PER_ELEMENT === 0;
+}
+
+/**
+ * The elements from `begin` to `end`, which are first touched when they are used; a copy, if they
+ * are not aligned.
+ */
+export function storageIn(
+  dtype: DType,
+  mapped: MappedFile,
+  begin: number,
+  end: number,
+  file: string,
+): Storage {
   const info = DTYPE[dtype];
-  const storage = lazyStorage(info, () => {
-    if (begin === end) return new info.array(0);
-    checkSize(mapped, end, file);
-    const buffer = mapped.view(begin, end);
-    const isAligned = begin % info.array.BYTES_PER_ELEMENT === 0;
-    return new info.array(isAligned ? buffer : buffer.slice(0));
+  return lazyStorage(info, () => {
+    const { buffer } = bytesIn(mapped, begin, end, file);
+    return new info.array(isAligned(dtype, begin) ? buffer : buffer.slice(0));
   });
-  return { dtype, shape, storage };
 }
 
 /** A tensor on bytes in memory; on a copy, if they are not aligned. */
@@ -84,36 +107,19 @@ function inMemory({ dtype, shape, data }: RawTensor): FixedTensor {
   return { dtype, shape, storage: lazyStorage(info, () => array) };
 }
 
-/** Where the elements of an array are in a .npy file. */
-type NpyPlace = Pick<NpyInfo, "dtype" | "shape" | "begin">;
-
-/**
- * The tensor of a .npy file whose elements are as in memory, on its memory; or why it cannot be
- * mapped.
- */
-export async function tryToMapNpy(
-  path: Path,
-  mmap: boolean,
-  place: NpyPlace,
-): Promise<FixedTensor | Unavailable> {
-  const mapped = await tryToMap(path, mmap);
-  if ("reason" in mapped) return mapped;
-  return inMapped(place, mapped, place.begin, mapped.bytes, String(path));
-}
-
 /** The tensor of a .npy file, which is mapped if `mmap` is true and it can be. */
 export async function mapNpy(path: Path, mmap: boolean, options: NpyOptions): Promise<FixedTensor> {
   const mapped = await tryToMap(path, mmap);
   if ("reason" in mapped) return inMemory(decodeNpy(await readFile(path), options));
   const { bytes } = mapped;
-  checkSize(mapped, bytes, options.file!);
-  const all = mapped.view(0, bytes);
-  const raw = decodeNpy(new Uint8Array(all), options);
+  const all = bytesIn(mapped, 0, bytes, options.file!);
+  const raw = decodeNpy(all, options);
   // Bools have been checked, and must not change with the file.
   if (raw.dtype === "bool") return inMemory({ ...raw, data: raw.data.slice() });
   // Of another order of bytes or axes.
-  if (raw.data.buffer !== all) return inMemory(raw);
-  return inMapped(raw, mapped, raw.data.byteOffset, bytes, options.file!);
+  if (raw.data.buffer !== all.buffer) return inMemory(raw);
+  const { dtype, shape, data: { byteOffset } } = raw;
+  return { dtype, shape, storage: storageIn(dtype, mapped, byteOffset, bytes, options.file!) };
 }
 
 /** The tensors of a .safetensors file. */
@@ -143,23 +149,17 @@ function once(header: SafetensorsHeader, file: string, find: Find): FixedSafeten
   };
 }
 
-/** The tensors of a .safetensors file on its memory, or why it cannot be mapped. */
-export async function tryToMapSafetensors(
-  path: Path,
-  mmap: boolean,
-): Promise<FixedSafetensors | Unavailable> {
+/** The tensors of a .safetensors file, which is mapped if `mmap` is true and it can be. */
+export async function mapSafetensors(path: Path, mmap: boolean): Promise<FixedSafetensors> {
   const file = String(path);
   const mapped = await tryToMap(path, mmap);
-  if ("reason" in mapped) return mapped;
-  const { bytes } = mapped;
-  checkSize(mapped, bytes, file);
-  const read = (begin: number, end: number): Uint8Array =>
-    begin === end ? new Uint8Array(0) : new Uint8Array(mapped.view(begin, end));
-  const header = await readHeader(read, bytes, file);
+  if ("reason" in mapped) return await readAll(path, `read: ${mapped.reason}`);
+  const read = (begin: number, end: number): Uint8Array => bytesIn(mapped, begin, end, file);
+  const header = await readHeader(read, mapped.bytes, file);
   const find: Find = (info, name) => {
     const { dtype, shape, begin, end } = info;
     if (dtype !== undefined && dtype !== "bool") {
-      return inMapped({ dtype, shape }, mapped, begin, end, file);
+      return { dtype, shape, storage: storageIn(dtype, mapped, begin, end, file) };
     }
     return inMemory(rawTensor(info, name, read(begin, end).slice(), file));
   };
@@ -172,12 +172,6 @@ export async function tryToMapSafetensors(
       return get(name);
     },
   };
-}
-
-/** The tensors of a .safetensors file, which is mapped if `mmap` is true and it can be. */
-export async function mapSafetensors(path: Path, mmap: boolean): Promise<FixedSafetensors> {
-  const mapped = await tryToMapSafetensors(path, mmap);
-  return "reason" in mapped ? await readAll(path, `read: ${mapped.reason}`) : mapped;
 }
 
 async function readAll(path: Path, backing: string): Promise<FixedSafetensors> {

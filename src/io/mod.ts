@@ -30,6 +30,7 @@ import {
   type FixedTensor,
   mapNpy as mapNpyFile,
   mapSafetensors as mapSafetensorsFile,
+  mmapOf,
 } from "./mapped.ts";
 import * as npy from "./npy.ts";
 import * as npz from "./npz.ts";
@@ -132,12 +133,6 @@ function npyOptions(op: string, options: npy.NpyOptions, path?: Path): npy.NpyOp
   checkOptions(op, options, NPY_OPTIONS);
   const { file = path === undefined ? NO_FILE : String(path), bfloat16 } = options;
   return { file, bfloat16 };
-}
-
-/** Whether to map a file. */
-function mmapOf(op: string, { mmap = true }: MapOptions): boolean {
-  if (typeof mmap === "boolean") return mmap;
-  throw new TypeError(`Cannot ${op} with mmap ${describe(mmap)}: it takes true or false`);
 }
 
 function npzOptions(op: string, options: npz.NpzOptions, path?: Path): npz.NpzOptions {

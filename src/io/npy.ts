@@ -12,6 +12,7 @@ import { DTypeError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
 import {
   allocate,
+  asBytes,
   checkBools,
   checkedBytes,
   checkRaw,
@@ -81,10 +82,12 @@ interface Header {
 export interface NpyInfo {
   readonly dtype: DType;
   readonly shape: readonly number[];
-  /** The offset of the first element in the file. */
+  /** The offset of the first element in the file; the elements end with it. */
   readonly begin: number;
-  /** Whether the elements are as in memory: little-endian, in row-major order. */
-  readonly plain: boolean;
+  /** Whether the elements have their bytes in the order of other machines. */
+  readonly bigEndian: boolean;
+  /** Whether the elements are in another order than the row-major one. */
+  readonly fortran: boolean;
 }
 
 /** The most bytes before the elements. */
@@ -98,17 +101,13 @@ export const NPY_START: number = MAGIC.length + 6 + MAX_HEADER;
  */
 export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTensor {
   const file = options.file ?? NO_FILE;
-  const cursor: Cursor = new Cursor(bytes, file);
-  const { header, start, count } = parseStart(cursor, options);
-  const { dtype, shape } = header;
-  const begin = cursor.at;
+  const own = asBytes(bytes, file);
+  const { dtype, shape, begin, bigEndian, fortran } = npyInfo(own, own.length, options);
   const width = DTYPE[dtype].bytes;
-  if (count === undefined) cursor.fail(`shape ${formatShape(shape)} is too large`, start);
-  let data = cursor.take(count, `shape ${formatShape(shape)} of ${dtype}`);
-  if (cursor.left > 0) cursor.fail(`${cursor.left} bytes follow the array; only one is read`);
+  let data = own.subarray(begin);
   if (dtype === "bool") checkBools(data, file, begin);
-  if (header.bigEndian && width > 1) data = swapBytes(data, width);
-  if (header.fortran && shape.length > 1) data = toRowMajor(data, shape, width);
+  if (bigEndian) data = swapBytes(data, width);
+  if (fortran) data = toRowMajor(data, shape, width);
   return { dtype, shape, data };
 }
 
@@ -119,11 +118,10 @@ export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTenso
  */
 export function npyInfo(first: Uint8Array, size: number, options: NpyOptions = {}): NpyInfo {
   const cursor: Cursor = new Cursor(first, options.file ?? NO_FILE);
-  const { header: { dtype, shape, bigEndian, fortran }, start, count } = parseStart(
-    cursor,
-    options,
-  );
+  const { dtype, shape, bigEndian, fortran, start } = parseStart(cursor, options);
   const begin = cursor.at;
+  const width = DTYPE[dtype].bytes;
+  const count = checkedBytes(shape, width);
   if (count === undefined) cursor.fail(`shape ${formatShape(shape)} is too large`, start);
   if (begin + count > size) {
     cursor.fail(
@@ -133,15 +131,15 @@ export function npyInfo(first: Uint8Array, size: number, options: NpyOptions = {
   }
   const left = size - begin - count;
   if (left > 0) cursor.fail(`${left} bytes follow the array; only one is read`, begin + count);
-  const plain = (!bigEndian || DTYPE[dtype].bytes === 1) && (!fortran || shape.length < 2);
-  return { dtype, shape, begin, plain };
+  return {
+    ...{ dtype, shape, begin },
+    bigEndian: bigEndian && width > 1,
+    fortran: fortran && shape.length > 1,
+  };
 }
 
-/** Reads the header; `count` is the bytes of the array, undefined if there are too many. */
-function parseStart(
-  cursor: Cursor,
-  options: NpyOptions,
-): { header: Header; start: number; count: number | undefined } {
+/** Reads the header, whose text begins at `start`. */
+function parseStart(cursor: Cursor, options: NpyOptions): Header & { readonly start: number } {
   for (const byte of cursor.take(MAGIC.length, "the magic string").entries()) {
     if (byte[1] !== MAGIC.charCodeAt(byte[0])) cursor.fail("not an npy file", 0);
   }
@@ -156,8 +154,7 @@ function parseStart(
   const start = cursor.at;
   const text = cursor.take(length, "the header");
   const inner = new Cursor(text, options.file ?? NO_FILE, 0, start);
-  const header = readHeader(inner, options.bfloat16 === true);
-  return { header, start, count: checkedBytes(header.shape, DTYPE[header.dtype].bytes) };
+  return { ...readHeader(inner, options.bfloat16 === true), start };
 }
 
 function readHeader(cursor: Cursor, voidIsBfloat16: boolean): Header {

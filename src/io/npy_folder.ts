@@ -6,42 +6,40 @@
  * @module
  */
 import { FormatError } from "../base/errors.ts";
-import { checkBools } from "./bytes.ts";
+import { quote } from "./bytes.ts";
 import { type Path, readStart } from "./file.ts";
-import { tryToMapNpy } from "./mapped.ts";
+import { bytesIn } from "./mapped.ts";
 import { decodeNpy, NPY_START, npyInfo } from "./npy.ts";
 import {
-  type Identity,
-  mappedEntry,
-  readInto,
+  entryOf,
+  type FileBytes,
+  openBytes,
+  readerOf,
   type SourceOptions,
   type TensorEntry,
   type TensorSource,
 } from "./source.ts";
 
+/** The first bytes of a file and its size: those of its memory, if it is mapped. */
+async function startOf({ path, mapped }: FileBytes): Promise<{ start: Uint8Array; size: number }> {
+  if ("reason" in mapped) return await readStart(path, NPY_START);
+  const size = mapped.bytes;
+  return { start: bytesIn(mapped, 0, Math.min(NPY_START, size), String(path)), size };
+}
+
 /** The array of a file: on its memory if it can be mapped and is as in memory, else read. */
-async function npyEntry(path: Path, { mmap = true }: SourceOptions): Promise<TensorEntry> {
-  const { stat } = await import("node:fs/promises");
+async function npyEntry(path: Path, options: SourceOptions): Promise<TensorEntry> {
   const file = String(path);
-  const identity: Identity = await stat(path);
-  const { start, size } = await readStart(path, NPY_START);
-  const info = npyInfo(start, size, { file });
-  const { dtype, shape, begin, plain } = info;
+  const bytes = await openBytes(path, options);
+  const { start, size } = await startOf(bytes);
+  const { dtype, shape, begin, bigEndian, fortran } = npyInfo(start, size, { file });
+  const read = readerOf(bytes);
   const entry = { dtype, type: dtype, shape };
-  // Bools are checked, and must not change with the file.
-  if (plain && dtype !== "bool") {
-    const mapped = await tryToMapNpy(path, mmap, info);
-    if (!("reason" in mapped)) return mappedEntry(entry, path, identity, () => mapped.storage);
-  }
+  if (!bigEndian && !fortran) return entryOf({ ...entry, begin, end: size }, file, read, bytes);
   const fill = (into: Uint8Array): void => {
-    if (!plain) {
-      const bytes = new Uint8Array(size);
-      readInto(path, identity, 0, bytes);
-      into.set(decodeNpy(bytes, { file }).data);
-      return;
-    }
-    readInto(path, identity, begin, into);
-    if (dtype === "bool") checkBools(into, file, begin);
+    const whole = new Uint8Array(size);
+    read(0, whole);
+    into.set(decodeNpy(whole, { file }).data);
   };
   return { ...entry, fill };
 }
@@ -56,6 +54,9 @@ export async function npyFolder(
   const entries = new Map<string, TensorEntry>();
   for (const name of names) {
     const key = name.replace(/\.npy$/i, "");
+    if (entries.has(key)) {
+      throw new FormatError(`two tensors get the name ${quote(key)}`, folder, 0);
+    }
     try {
       entries.set(key, await npyEntry(join(folder, name), options));
     } catch (error) {

@@ -6,12 +6,22 @@
  *
  * @module
  */
+import type { Unavailable } from "../backend/ffi/abi.ts";
+import type { MappedFile } from "../backend/ffi/files.ts";
 import type { DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import type { Storage } from "../memory/storage.ts";
 import { asBytes, checkBools, NO_FILE, quote } from "./bytes.ts";
-import { type Path, RawSafetensorsFile, readFile } from "./file.ts";
-import { tryToMapSafetensors } from "./mapped.ts";
+import {
+  checkUnchanged,
+  type Identity,
+  isSameFile,
+  type Path,
+  RawSafetensorsFile,
+  readFile,
+  readHeader,
+} from "./file.ts";
+import { bytesIn, isAligned, storageIn, tryToMap } from "./mapped.ts";
 import { decodeNpz } from "./npz.ts";
 import {
   headerLength,
@@ -20,22 +30,35 @@ import {
   type SafetensorsInfo,
 } from "./safetensors.ts";
 
-/** A tensor in a file. */
-export interface TensorEntry {
+/** What a file says of a tensor. */
+interface EntryInfo {
   /** The element type; undefined if it is not read. */
   readonly dtype: DType | undefined;
   /** The name of the element type in the file. */
   readonly type: string;
   /** The shape. */
   readonly shape: readonly number[];
+}
+
+/** A tensor whose elements are copied. */
+export interface FilledEntry extends EntryInfo {
   /** Writes the bytes of all elements to `into`, which has their size. */
   fill(into: Uint8Array): void;
-  /**
-   * The elements where they are, for as long as the storage is reachable; nothing may write it, nor
-   * count it as allocated. Undefined if they have to be read by `fill`.
-   */
-  readonly view?: (() => Storage) | undefined;
+  readonly view?: undefined;
 }
+
+/** A tensor whose elements can be used where they are. */
+interface ViewedEntry extends EntryInfo {
+  /**
+   * The elements, for as long as the storage is reachable; nothing may write it, nor count it as
+   * allocated. The same storage in each call.
+   */
+  view(): Storage;
+  readonly fill?: undefined;
+}
+
+/** A tensor in a file. */
+export type TensorEntry = FilledEntry | ViewedEntry;
 
 /** The tensors of one or several files. */
 export interface TensorSource {
@@ -57,27 +80,15 @@ function files(): typeof import("node:fs") {
   return globalThis.process.getBuiltinModule("node:fs");
 }
 
-/** What shows that a file is still the same. */
-export interface Identity {
-  readonly size: number;
-  readonly ino: number;
-  readonly mtimeMs: number;
-}
+/** Fills `into` with the bytes of a file from `begin` on. */
+export type Read = (begin: number, into: Uint8Array) => void;
 
-/** Fills `into` with the bytes of a file from `begin` on, if it is still the same file. */
-export function readInto(
-  path: Path,
-  { size, ino, mtimeMs }: Identity,
-  begin: number,
-  into: Uint8Array,
-): void {
+/** {@link Read} of a file that has to be as before. */
+function readInto(path: Path, identity: Identity, begin: number, into: Uint8Array): void {
   const { openSync, fstatSync, readSync, closeSync } = files();
   const descriptor = openSync(path, "r");
   try {
-    const now = fstatSync(descriptor);
-    if (now.size !== size || now.ino !== ino || now.mtimeMs !== mtimeMs) {
-      throw new FormatError("the file has changed since it was opened", String(path), begin);
-    }
+    checkUnchanged(fstatSync(descriptor), identity, String(path), begin);
     for (let at = 0; at < into.length;) {
       const length = Math.min(CHUNK, into.length - at);
       const count = readSync(descriptor, into, at, length, begin + at);
@@ -91,53 +102,78 @@ export function readInto(
   }
 }
 
+/** A file that is mapped, or read on request. */
+export interface FileBytes {
+  /** Its path. */
+  readonly path: Path;
+  /** What it was before its header was read. */
+  readonly identity: Identity;
+  /** Its memory, or why it is not mapped. */
+  readonly mapped: MappedFile | Unavailable;
+}
+
+/** Opens a file. */
+export async function openBytes(path: Path, { mmap = true }: SourceOptions): Promise<FileBytes> {
+  const { stat } = await import("node:fs/promises");
+  return { path, identity: await stat(path), mapped: await tryToMap(path, mmap) };
+}
+
 /**
  * Throws a FormatError if the bytes of a mapped file have changed where they are. A file that
  * another one has replaced, or that was removed, has its bytes.
  */
-function checkUnchanged(path: Path, { size, ino, mtimeMs }: Identity): void {
+function checkMapped({ path, identity }: FileBytes, begin: number): void {
   const now = files().statSync(path, { throwIfNoEntry: false });
-  if (now === undefined || now.ino !== ino) return;
-  if (now.size < size) {
-    throw new FormatError("the file has become shorter", String(path), now.size);
-  }
-  if (now.size !== size || now.mtimeMs !== mtimeMs) {
-    throw new FormatError("the file has changed since it was opened", String(path), 0);
-  }
+  if (now === undefined || !isSameFile(now, identity)) return;
+  checkUnchanged(now, identity, String(path), begin);
 }
 
-/** An entry of elements on the memory of a file. */
-export function mappedEntry(
-  { dtype, type, shape }: Pick<TensorEntry, "dtype" | "type" | "shape">,
-  path: Path,
-  identity: Identity,
-  find: () => Storage,
+/** What reads a file. */
+export function readerOf(bytes: FileBytes): Read {
+  const { path, identity, mapped } = bytes;
+  if ("reason" in mapped) return (begin, into) => readInto(path, identity, begin, into);
+  return (begin, into) => {
+    checkMapped(bytes, begin);
+    into.set(bytesIn(mapped, begin, begin + into.length, String(path)));
+  };
+}
+
+/**
+ * The entry of elements that have the same bytes in the file as in memory. They are copied unless
+ * they are aligned in a mapped file; bools are, as they are checked and must not change with it.
+ */
+export function entryOf(
+  { dtype, type, shape, begin, end }: SafetensorsInfo,
+  file: string,
+  read: Read,
+  bytes?: FileBytes,
 ): TensorEntry {
+  const entry = { dtype, type, shape };
+  const mapped = bytes?.mapped;
+  const copied = dtype === undefined || dtype === "bool" || !isAligned(dtype, begin);
+  if (mapped === undefined || "reason" in mapped || copied) {
+    const fill = (into: Uint8Array): void => {
+      read(begin, into);
+      if (dtype === "bool") checkBools(into, file, begin);
+    };
+    return { ...entry, fill };
+  }
+  let found: Storage | undefined;
   const view = (): Storage => {
-    checkUnchanged(path, identity);
-    return find();
+    checkMapped(bytes!, begin);
+    return found ??= storageIn(dtype, mapped, begin, end, file);
   };
-  const fill = (into: Uint8Array): void => {
-    const { buffer, byteOffset } = view().array;
-    into.set(new Uint8Array(buffer, byteOffset, into.length));
-  };
-  return { dtype, type, shape, fill, view };
+  return { ...entry, view };
 }
 
 function safetensorsSource(
   header: SafetensorsHeader,
   file: string,
-  read: (info: SafetensorsInfo, into: Uint8Array) => void,
+  read: Read,
+  bytes?: FileBytes,
 ): TensorSource {
   const entries = new Map<string, TensorEntry>();
-  for (const [name, info] of header.tensors) {
-    const { dtype, type, shape, begin } = info;
-    const fill = (into: Uint8Array): void => {
-      read(info, into);
-      if (dtype === "bool") checkBools(into, file, begin);
-    };
-    entries.set(name, { dtype, type, shape, fill });
-  }
+  for (const [name, info] of header.tensors) entries.set(name, entryOf(info, file, read, bytes));
   return { file, entries };
 }
 
@@ -145,11 +181,8 @@ function safetensorsSource(
 function safetensorsBytes(bytes: Uint8Array, file: string): TensorSource {
   const end = 8 + headerLength(bytes, bytes.length, file);
   const header = parseHeader(bytes.subarray(8, end), bytes.length, file);
-  return safetensorsSource(
-    header,
-    file,
-    (info, into) => into.set(bytes.subarray(info.begin, info.end)),
-  );
+  const read: Read = (begin, into) => into.set(bytes.subarray(begin, begin + into.length));
+  return safetensorsSource(header, file, read);
 }
 
 /** Options of sources of files. */
@@ -163,27 +196,16 @@ export interface SourceOptions {
 /** The tensors of a safetensors file: on its memory if it can be mapped, else read on request. */
 export async function safetensorsFile(
   path: Path,
-  { mmap = true }: SourceOptions = {},
+  options: SourceOptions = {},
 ): Promise<TensorSource> {
   const file = String(path);
   if (EMBEDDED.test(file)) return safetensorsBytes(await readFile(path), file);
-  const { stat } = await import("node:fs/promises");
-  const identity = await stat(path);
-  const mapped = await tryToMapSafetensors(path, mmap);
-  if (!("reason" in mapped)) {
-    const entries = new Map<string, TensorEntry>();
-    for (const [name, info] of mapped.header.tensors) {
-      const find = (): Storage => mapped.get(name).storage;
-      entries.set(name, mappedEntry(info, path, identity, find));
-    }
-    return { file, entries };
-  }
-  const { header } = await RawSafetensorsFile.open(path);
-  return safetensorsSource(
-    header,
-    file,
-    ({ begin }, into) => readInto(path, identity, begin, into),
-  );
+  const bytes = await openBytes(path, options);
+  const { mapped } = bytes;
+  const header = "reason" in mapped
+    ? (await RawSafetensorsFile.open(path)).header
+    : await readHeader((begin, end) => bytesIn(mapped, begin, end, file), mapped.bytes, file);
+  return safetensorsSource(header, file, readerOf(bytes), bytes);
 }
 
 /** The arrays of an npz archive, which stays in memory. */

@@ -12,6 +12,7 @@ import { contiguousOnCpu } from "../core/copy.ts";
 import { memoryOf } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Path } from "../io/file.ts";
+import { mmapOf } from "../io/mapped.ts";
 import { openSource } from "../io/model_folder.ts";
 import { sourceOfBytes, type TensorEntry, type TensorSource } from "../io/source.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -102,7 +103,7 @@ const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes", "mmap"];
 /** Options as they were at the call. */
 function ownOptions(op: string, options: WeightsOptions): WeightsOptions {
   checkOptions(op, options, OPTIONS);
-  const { dtype, device, prefix, rename, maxBytes, mmap = true } = options;
+  const { dtype, device, prefix, rename, maxBytes, mmap: given } = options;
   if (dtype !== undefined) {
     checkDType(dtype, op);
     if (DTYPE[dtype].kind !== "f") {
@@ -110,9 +111,7 @@ function ownOptions(op: string, options: WeightsOptions): WeightsOptions {
     }
   }
   if (prefix !== undefined) checkName(op, prefix);
-  if (typeof mmap !== "boolean") {
-    throw new TypeError(`Cannot ${op} with mmap ${describe(mmap)}: it takes true or false`);
-  }
+  const mmap = mmapOf(op, { mmap: given });
   memoryOf(device, `${op} on`);
   return { dtype, device, prefix, rename, maxBytes, mmap };
 }
@@ -281,9 +280,9 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * A tensor, which is read at once unless its file is mapped, with its shape checked if one is given. Floats have the dtype of
-   * the weights, others that of the file; the option `dtype` casts. If it is asked for again, it is
-   * the same tensor.
+   * A tensor, which is read at once unless its file is mapped, with its shape checked if one is
+   * given. Floats have the dtype of the weights, others that of the file; the option `dtype` casts.
+   * If it is asked for again, it is the same tensor.
    *
    * Each use of a tensor that is missing or has another shape throws a FormatError.
    *

@@ -5,12 +5,28 @@
  * @module
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { describe, it } from "node:test";
-import { DisposedError, FormatError, io, memory, ones, scope } from "../../mod.ts";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, it } from "node:test";
+import {
+  DeviceError,
+  DisposedError,
+  FormatError,
+  io,
+  memory,
+  ones,
+  OutOfMemoryError,
+  scope,
+} from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
-import { MIRROR } from "../device/mirror.ts";
+import { memories, MIRROR } from "../device/mirror.ts";
+import { removeFolder } from "../native/support.ts";
 import { type Any, loose } from "../support.ts";
 import { assertNear, normal, numbers, report } from "./weights.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "rowmajor-weights-"));
+after(() => removeFolder(folder));
 
 describe("memory", () => {
   const device = loose(MIRROR);
@@ -63,6 +79,33 @@ describe("memory", () => {
     v.linear("a", 8, 4);
     v.done({ ignore: ["b"] });
     v.dispose();
+    assertEquals(inUse(), before);
+  });
+
+  it("a copy to a device or a cast that fails leaves nothing behind", async () => {
+    const path = join(folder, "w.safetensors");
+    await io.writeSafetensors(path, file);
+    const before = inUse();
+    const mirror = memories[0]!;
+    using w: Any = await nn.open(path, { device });
+    using cast: Any = await nn.open(path, { device, dtype: "float64" });
+    const fail = (): never => {
+      throw new DeviceError("the device has failed");
+    };
+    mirror.write = fail;
+    try {
+      assertThrows(() => w.tensor("b"), DeviceError, "failed");
+    } finally {
+      delete (mirror as Partial<typeof mirror>).write;
+    }
+    assertEquals(inUse(), before);
+    // Room for the tensor of the file, and not for the cast one.
+    mirror.limit = 16;
+    try {
+      assertThrows(() => cast.tensor("b"), OutOfMemoryError);
+    } finally {
+      mirror.limit = Infinity;
+    }
     assertEquals(inUse(), before);
   });
 

@@ -11,8 +11,8 @@ import type { Shape } from "../../base/shape.ts";
 import { memoryOf } from "../../core/dispatch.ts";
 import { cast } from "../../core/copy.ts";
 import { dispose, wrap } from "../../core/handles.ts";
-import type { TensorEntry } from "../../io/source.ts";
-import { allocateIn, NO_ARRAY, sendTo, upload } from "../../memory/device.ts";
+import type { FilledEntry, TensorEntry } from "../../io/source.ts";
+import { NO_ARRAY, sendTo, uploaded } from "../../memory/device.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { allocate, recycle } from "../../memory/pool.ts";
 import { cowOf } from "../../memory/snapshot.ts";
@@ -20,7 +20,7 @@ import { type DeviceMemory, Storage } from "../../memory/storage.ts";
 import "../../tensor/tensor.ts";
 
 /** The elements of a tensor in memory of their own. */
-function filled(entry: TensorEntry, memory: DeviceMemory | null, layout: Layout): Operand {
+function filled(entry: FilledEntry, memory: DeviceMemory | null, layout: Layout): Operand {
   const storage = allocate(entry.dtype!, layout.size, false);
   try {
     const { buffer, byteOffset, byteLength } = storage.array;
@@ -38,14 +38,7 @@ function viewed(storage: Storage, memory: DeviceMemory | null, layout: Layout): 
     const [low, high] = layout.extent();
     return wrap(cowOf(storage, low, high), layout);
   }
-  const made = allocateIn(memory, storage.info, layout.size, false);
-  try {
-    upload(made, 0, storage.array);
-  } catch (error) {
-    recycle(made);
-    throw error;
-  }
-  return wrap(made, layout);
+  return wrap(uploaded(memory, storage.info, storage.array), layout);
 }
 
 /**
@@ -59,9 +52,11 @@ export function load(entry: TensorEntry, device: string | undefined, dtype?: DTy
     ? filled(entry, memory, layout)
     : viewed(entry.view(), memory, layout);
   if (dtype === undefined || dtype === entry.dtype) return read;
-  const made = cast(read, dtype);
-  dispose(read);
-  return made;
+  try {
+    return cast(read, dtype);
+  } finally {
+    dispose(read);
+  }
 }
 
 /** The memory of a tensor that the source does not have: each use throws. */
