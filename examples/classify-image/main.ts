@@ -9,6 +9,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
+import { progressPrinter, readText } from "../shared/model_files.ts";
 import { Classifier } from "./classifier.ts";
 import { decodeImage } from "./image.ts";
 import { readLabels } from "./labels.ts";
@@ -27,12 +28,10 @@ with one; IMAGE is a PNG or a JPEG.
 An executable that has model/model.safetensors inside, and perhaps model/labels.txt.data, takes no
 WEIGHTS.`;
 
-/** A file inside an executable, or next to this module, if it is there. */
-function ownFile(name: string): URL | undefined {
-  const path = new URL(`model/${name}`, import.meta.url);
-  return existsSync(path) ? path : undefined;
-}
-const ownWeights = ownFile("model.safetensors");
+/** The model inside an executable, or next to this module. */
+const own = new URL("model/", import.meta.url);
+const file = new URL("model.safetensors", own);
+const ownWeights = existsSync(file) ? file : undefined;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -54,23 +53,18 @@ function tell(file: unknown, error: unknown): void {
 }
 
 async function main(weights: string | URL): Promise<void> {
-  const file = values.labels ?? ownFile("labels.txt.data");
   let labels: ((index: number) => string | undefined) | undefined;
   try {
-    labels = file === undefined ? undefined : readLabels(readFileSync(file, "utf8"));
+    const text = values.labels === undefined
+      ? readText("labels.txt", own)
+      : readFileSync(values.labels, "utf8");
+    labels = text === undefined ? undefined : readLabels(text);
   } catch (error) {
-    return tell(file, error);
+    return tell(values.labels ?? "model/labels.txt", error);
   }
-  // Long loads show how far they are.
-  const begin = performance.now();
-  const onProgress = (part: number): void => {
-    if (process.stderr.isTTY && performance.now() - begin > 500) {
-      process.stderr.write(`\rloading ${Math.round(100 * part)}%${part === 1 ? "\n" : ""}`);
-    }
-  };
   let classifier: Classifier;
   try {
-    classifier = await Classifier.open(weights, onProgress);
+    classifier = await Classifier.open(weights, progressPrinter());
   } catch (error) {
     return tell(weights, error);
   }

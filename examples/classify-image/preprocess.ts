@@ -10,6 +10,8 @@ import type { Picture } from "./image.ts";
 
 /** The shorter side after resizing, and the side of the square. */
 const [SHORTER, SIDE] = [256, 224];
+/** The most pixels after resizing, all of which but the square are dropped. */
+const MOST_RESIZED = 1e7;
 const MEAN = [0.485, 0.456, 0.406];
 const DEVIATION = [0.229, 0.224, 0.225];
 
@@ -23,21 +25,27 @@ function roundToEven(x: number): number {
   return down % 2 === 0 ? down : down + 1;
 }
 
-/** The picture as the input of a model: [1, 3, 224, 224]. */
+/** The picture as the input of a model: [1, 3, 224, 224]. Throws an Error if it is too narrow. */
 export function preprocess({ width, height, channels, data }: Picture): Images {
+  const shorter = Math.min(width, height);
+  const size = [height, width].map((n) => Math.floor(SHORTER * n / shorter));
+  if (size[0]! * size[1]! > MOST_RESIZED) {
+    throw new Error(
+      `a picture of ${width} x ${height} pixels is too narrow: resized, it would have ` +
+        `${size[1]} x ${size[0]}`,
+    );
+  }
   return scope(() => {
     const all = fromBuffer(data, { shape: [height, width, channels] }).permute(2, 0, 1);
     // Alpha is left out; grey is all three colors.
     const colors = channels < 3 ? all.slice(":1").broadcastTo([3, height, width]) : all.slice(":3");
-    const x = colors.astype("float32").div(255).unsqueeze(0) as AnyTensor;
-    const shorter = Math.min(width, height);
-    const size = [height, width].map((n) => Math.floor(SHORTER * n / shorter));
+    const x = colors.astype("float32").unsqueeze(0) as AnyTensor;
     const resized = nn.interpolate(x, { size, mode: "bilinear", antialias: true }) as AnyTensor;
     const [rows, columns] = size.map((n) => {
       const first = roundToEven((n - SIDE) / 2);
       return `${first}:${first + SIDE}`;
     });
-    const square = (resized as Images).slice("...", rows!, columns!);
+    const square = (resized as Images).slice("...", rows!, columns!).div(255);
     const [mean, deviation] = [MEAN, DEVIATION].map((values) => tensor(values).reshape([3, 1, 1]));
     return square.sub(mean!).div(deviation!) as AnyTensor as Images;
   });

@@ -16,7 +16,7 @@ import { FormatError } from "../../mod.ts";
 import { makeClassifier } from "./classifier.ts";
 import { imagesOfBytes } from "./inputs.ts";
 import { LARGE_FILE, loadLargeModel } from "./large.ts";
-import { ImageError } from "./pictures.ts";
+import { ImageError } from "../shared/png.ts";
 
 const USAGE = `usage: classify.ts [--json] [--model FILE] [FILE ...]
 

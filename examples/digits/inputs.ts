@@ -4,8 +4,9 @@
  * @module
  */
 import { io } from "../../mod.ts";
-import { FULL, ImageError, PIXELS, type Pixels } from "./pictures.ts";
-import { isPng, pixelsOfPng } from "./png.ts";
+import { ImageError, isPng } from "../shared/png.ts";
+import { FULL, PIXELS, type Pixels } from "./pictures.ts";
+import { pixelsOfPng } from "./png.ts";
 
 /** The numbers of one image, checked; errors contain `where`. */
 function toImage(numbers: ArrayLike<unknown>, where: string): Pixels {

@@ -6,11 +6,7 @@
  * @module
  */
 import { arange, scope, type Tensor, tensor } from "../../mod.ts";
-
-/** A fault in an image from the user. */
-export class ImageError extends Error {
-  override name = "ImageError";
-}
+import { ImageError } from "../shared/png.ts";
 
 /** A picture, row by row: the ink of each pixel, from 0, paper, to 1. */
 export interface Picture {

@@ -5,11 +5,11 @@
  * @module
  */
 import { Tokenizer } from "@huggingface/tokenizers";
-import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { fromBuffer, type Tensor, tensor } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
+import { readText } from "../shared/model_files.ts";
 import { type BertConfig, encoder, type Pooling } from "./bert.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -24,21 +24,6 @@ export interface ModelFiles {
   readonly pooling?: Json;
   /** A path, or the bytes of a safetensors file. */
   readonly weights: string | URL | Uint8Array;
-}
-
-/**
- * The text of a file in a folder; undefined if there is none. In an executable the name may end in
- * `.data`, as Bun makes modules of files whose names end in `.json`.
- */
-export function readText(name: string, folder: URL): string | undefined {
-  for (const own of [name, `${name}.data`]) {
-    try {
-      return readFileSync(new URL(own, folder), "utf8");
-    } catch (error) {
-      if ((error as { code?: string }).code !== "ENOENT") throw error;
-    }
-  }
-  return undefined;
 }
 
 /**

@@ -11,7 +11,8 @@ import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import * as nn from "../../src/nn/mod.ts";
-import { Embedder, readFolder, readText } from "./embedder.ts";
+import { progressPrinter, readText } from "../shared/model_files.ts";
+import { Embedder, readFolder } from "./embedder.ts";
 import { run } from "./run.ts";
 
 const USAGE = `usage: main.ts MODEL [--json] TEXT ...
@@ -47,14 +48,7 @@ else if (model === undefined || texts.length === 0) {
   process.exitCode = 2;
 } else {
   const folder = typeof model !== "string" || existsSync(model) ? model : await nn.findModel(model);
-  // Long loads show how far they are.
-  const begin = performance.now();
-  const onProgress = (part: number): void => {
-    if (process.stderr.isTTY && performance.now() - begin > 500) {
-      process.stderr.write(`\rloading ${Math.round(100 * part)}%${part === 1 ? "\n" : ""}`);
-    }
-  };
-  using embedder = await Embedder.open(readFolder(folder), onProgress);
+  using embedder = await Embedder.open(readFolder(folder), progressPrinter());
   const lines = values.search === undefined
     ? undefined
     : readFileSync(values.search, "utf8").split("\n").filter((line) => line.trim() !== "");

@@ -73,9 +73,9 @@ export interface DoneOptions {
 
 /** How far `load` is. */
 export interface LoadProgress {
-  /** The bytes of the file that were read. */
+  /** The bytes of the weights that are loaded. */
   readonly loaded: number;
-  /** The bytes of the file to read. */
+  /** The bytes of all weights to load. */
   readonly total: number;
 }
 

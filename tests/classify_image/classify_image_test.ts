@@ -14,22 +14,22 @@ import {
 import { encode as encodePng } from "fast-png";
 import { encode as encodeJpeg } from "jpeg-js";
 import { Buffer } from "node:buffer";
-import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { after, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { FormatError, info, io } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
+import { ImageError, isPng } from "../../examples/shared/png.ts";
 import { Classifier } from "../../examples/classify-image/classifier.ts";
 import { decodeImage, type Picture } from "../../examples/classify-image/image.ts";
 import { readLabels } from "../../examples/classify-image/labels.ts";
 import { preprocess } from "../../examples/classify-image/preprocess.ts";
 import { resnet } from "../../examples/classify-image/resnet.ts";
+import { runExample, runExecutable, whyNoExecutable, withoutDenort } from "../example_program.ts";
 import { BACKENDS, using as on } from "../ops/table/backends.ts";
+import { chunk, damagedPngs, makePng, SIGNATURE } from "../server/png.ts";
 import { type Any, loose } from "../support.ts";
 import { MODELS, PICTURES, randomWeights } from "./random_model.ts";
 
@@ -40,6 +40,17 @@ const { width, classes } = SMALL!;
 const bytes = io.encodeSafetensors(randomWeights(width, classes));
 const weights = join(folder, "model.safetensors");
 writeFileSync(weights, bytes);
+
+/** The passes of an interlaced picture: the first pixel, and the steps to the right and down. */
+const PASSES = [
+  [0, 0, 8, 8],
+  [4, 0, 8, 8],
+  [0, 4, 4, 8],
+  [2, 0, 4, 4],
+  [0, 2, 2, 4],
+  [1, 0, 2, 2],
+  [0, 1, 1, 2],
+] as const;
 
 /** The largest difference of the numbers. */
 function difference(made: ArrayLike<number>, expected: ArrayLike<number>): number {
@@ -151,6 +162,51 @@ test("PNG files of every kind are decoded", async () => {
   }
 });
 
+test("interlaced PNG files are decoded from 8 bits on", async () => {
+  const [width, height] = [11, 5];
+  for (const [color, channels] of [[0, 1], [2, 3], [4, 2], [6, 4]] as const) {
+    const data = Uint8Array.from({ length: width * height * channels }, (_, i) => i * 5 + 1);
+    for (const bytes of [1, 2]) {
+      const raw: number[] = [];
+      for (const [x, y, right, down] of PASSES) {
+        for (let row = y; row < height; row += down) {
+          if (x < width) raw.push(0);
+          for (let i = x; i < width; i += right) {
+            const pixel = (row * width + i) * channels;
+            for (const value of data.subarray(pixel, pixel + channels)) {
+              raw.push(value, ...bytes === 1 ? [] : [77]);
+            }
+          }
+        }
+      }
+      const options = { width, height, color, depth: 8 * bytes, interlace: 1 };
+      const made = await decodeImage(makePng({ ...options, raw: Uint8Array.from(raw) }));
+      assertEquals([made.width, made.height, made.channels], [width, height, channels]);
+      assertEquals([...made.data], [...data]);
+    }
+  }
+  const narrow = makePng({ interlace: 1, depth: 4, raw: new Uint8Array(50) });
+  await assertRejects(() => decodeImage(narrow), Error, "interlaced PNG of less than 8 bits");
+});
+
+test("damaged, huge and hostile PNG files are an ImageError, and so are narrow pictures", async () => {
+  for (const [name, bytes] of Object.entries(damagedPngs())) {
+    if (name === "257 pixels wide" || !isPng(bytes)) continue;
+    await assertRejects(() => decodeImage(bytes), ImageError, undefined, name);
+  }
+  const late = Buffer.concat([
+    SIGNATURE,
+    chunk("tEXt", Buffer.from("\0\0\0\x01\0\0\0\x01", "latin1")),
+    makePng({ width: 2e5, height: 2e5 }).subarray(8),
+  ]);
+  await assertRejects(() => decodeImage(late), Error, "does not begin with its one header");
+  const bomb = makePng({ width: 20, height: 20, raw: Buffer.alloc(64e6) });
+  await assertRejects(() => decodeImage(bomb), Error, "more than its pixels");
+  const [width, height] = [5, 100_000];
+  const narrow = { width, height, channels: 1, data: new Uint8Array(width * height) };
+  assertThrows(() => preprocess(narrow), Error, "5 x 100000 pixels is too narrow");
+});
+
 /** A picture without edges, which JPEG keeps. */
 function smooth(width: number, height: number): Picture {
   const data = new Uint8Array(width * height * 4);
@@ -199,10 +255,7 @@ test("labels are read from lines and from JSON", () => {
   assertThrows(() => readLabels("[1"), SyntaxError);
 });
 
-const MAIN = fileURLToPath(new URL("../../examples/classify-image/main.ts", import.meta.url));
-const start = "Deno" in globalThis ? ["run", "-A", "--no-check", MAIN] : [MAIN];
-const command = (...args: string[]) =>
-  spawnSync(process.execPath, [...start, ...args], { encoding: "utf8" });
+const command = (...args: string[]) => runExample("classify-image/main.ts", ...args);
 
 /** Writes a picture as PNG and as JPEG. */
 function writePictures(): [png: string, jpeg: string] {
@@ -250,41 +303,15 @@ test("the command prints classes, and says what is wrong with a file", async () 
   }
 });
 
-const withoutDenort = "Deno" in globalThis && process.env.DENORT_BIN === undefined;
-const whyNot = withoutDenort ? " (skipped: deno compile needs DENORT_BIN here)" : "";
-
-test(`an executable, with and without the model inside${whyNot}`, { skip: withoutDenort }, () => {
+test(`an executable, with and without the model inside${whyNoExecutable}`, {
+  skip: withoutDenort,
+}, () => {
   const [png] = writePictures();
   const labels = join(folder, "own.txt");
   writeFileSync(labels, Array.from({ length: classes }, (_, i) => `thing ${i}`).join("\n"));
-  const out = join(folder, process.platform === "win32" ? "run.exe" : "run");
-  const script = fileURLToPath(new URL("../../scripts/release/executable.ts", import.meta.url));
-  const make = (...options: string[]): void => {
-    const made = spawnSync(process.execPath, [
-      ...("Deno" in globalThis ? ["run", "-A", script, MAIN, "--runtime=deno"] : [script, MAIN]),
-      ...options,
-      `--out=${out}`,
-    ], { encoding: "utf8", cwd: fileURLToPath(new URL("../../", import.meta.url)) });
-    assertEquals([made.status, made.stdout.trim()], [0, out], made.stderr);
-  };
-  const elsewhere = mkdtempSync(join(tmpdir(), "rowmajor-classify-out-"));
-  try {
-    const run = (...args: string[]): string => {
-      const moved = join(elsewhere, "run");
-      copyFileSync(out, moved);
-      const made = spawnSync(moved, args, { encoding: "utf8", cwd: elsewhere });
-      assertEquals([made.status, made.stderr], [0, ""]);
-      return made.stdout;
-    };
-    const plain = command(weights, png).stdout;
-    make();
-    assertEquals(run(weights, png), plain);
-    make(
-      `--include=${weights}=model/model.safetensors`,
-      `--include=${labels}=model/labels.txt.data`,
-    );
-    assertEquals(run(png), plain.replaceAll("class ", "thing "));
-  } finally {
-    rmSync(elsewhere, { recursive: true });
-  }
+  const plain = command(weights, png).stdout;
+  assertEquals(runExecutable("classify-image/main.ts", [], weights, png), plain);
+  const inside = [`${weights}=model/model.safetensors`, `${labels}=model/labels.txt.data`];
+  const named = runExecutable("classify-image/main.ts", inside, png);
+  assertEquals(named, plain.replaceAll("class ", "thing "));
 });

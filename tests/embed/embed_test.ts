@@ -6,16 +6,14 @@
  * @module
  */
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
-import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { after, test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { FormatError, io, tensor } from "../../mod.ts";
 import { batchesOf, Embedder, readFolder } from "../../examples/embed/embedder.ts";
 import { modelFolder } from "../../scripts/models.ts";
+import { runExample, runExecutable, whyNoExecutable, withoutDenort } from "../example_program.ts";
 import { loose } from "../support.ts";
 import { CONFIG, writeModel } from "./model.ts";
 
@@ -129,10 +127,7 @@ test("progress goes to 1, and a folder without a tensor is told", async () => {
   assertStringIncludes(error.message, "[41, 24]");
 });
 
-const MAIN = fileURLToPath(new URL("../../examples/embed/main.ts", import.meta.url));
-const start = "Deno" in globalThis ? ["run", "-A", "--no-check", MAIN] : [MAIN];
-const command = (...args: string[]) =>
-  spawnSync(process.execPath, [...start, ...args], { encoding: "utf8" });
+const command = (...args: string[]) => runExample("embed/main.ts", ...args);
 
 test("the command prints vectors and ranks lines", async () => {
   using embedder = await Embedder.open(readFolder(folder));
@@ -151,38 +146,17 @@ test("the command prints vectors and ranks lines", async () => {
   assertEquals([command().status, command(folder).status], [2, 2]);
 });
 
-const withoutDenort = "Deno" in globalThis && process.env.DENORT_BIN === undefined;
-const whyNot = withoutDenort ? " (skipped: deno compile needs DENORT_BIN here)" : "";
-
-test(`an executable has the model inside, and needs no other file${whyNot}`, {
+test(`an executable has the model inside, and needs no other file${whyNoExecutable}`, {
   skip: withoutDenort,
 }, () => {
   const names = ["config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"];
-  const out = join(folder, process.platform === "win32" ? "embed.exe" : "embed");
-  const script = fileURLToPath(new URL("../../scripts/release/executable.ts", import.meta.url));
-  const made = spawnSync(process.execPath, [
-    ...("Deno" in globalThis ? ["run", "-A", script, MAIN, "--runtime=deno"] : [script, MAIN]),
-    ...names.map((name) =>
-      `--include=${join(folder, name)}=model/${name.replace(/json$/, "json.data")}`
-    ),
-    `--out=${out}`,
-  ], { encoding: "utf8", cwd: fileURLToPath(new URL("../../", import.meta.url)) });
-  assertEquals([made.status, made.stdout.trim()], [0, out], made.stderr);
-  const elsewhere = mkdtempSync(join(tmpdir(), "rowmajor-embed-out-"));
-  try {
-    const moved = join(elsewhere, "run");
-    copyFileSync(out, moved);
-    const { status, stdout, stderr } = spawnSync(moved, ["--json", "the cat"], {
-      encoding: "utf8",
-      cwd: elsewhere,
-    });
-    assertEquals([status, stderr], [0, ""]);
-    const expected = command(folder, "--json", "the cat");
-    const [one, other] = [stdout, expected.stdout].map((text) => JSON.parse(text)[0]);
-    assert(cosine(one, other) > 1 - 1e-6);
-  } finally {
-    rmSync(elsewhere, { recursive: true });
-  }
+  const includes = names.map((name) =>
+    `${join(folder, name)}=model/${name.replace(/json$/, "json.data")}`
+  );
+  const made = runExecutable("embed/main.ts", includes, "--json", "the cat");
+  const expected = command(folder, "--json", "the cat").stdout;
+  const [one, other] = [made, expected].map((text) => JSON.parse(text)[0]);
+  assert(cosine(one, other) > 1 - 1e-6);
 });
 
 const minilm = modelFolder("minilm");
