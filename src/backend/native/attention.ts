@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { attentionOf, type AttentionSizes, type HeadBatch } from "../../core/attention.ts";
+import { attentionOf, type AttentionSizes } from "../../core/attention.ts";
 import { writeOffsets } from "../../core/gemm.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Call } from "../../ops/op.ts";
