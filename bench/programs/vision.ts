@@ -20,22 +20,25 @@ interface Conv {
   readonly kernel: number;
   readonly stride?: number;
   readonly groups?: number;
+  readonly winograd?: boolean;
 }
 
-function convRow({ size, inputs, outputs, kernel, stride = 1, groups = 1 }: Conv): Row {
+function convRow(conv: Conv): Row {
+  const { size, inputs, outputs, kernel, stride = 1, groups = 1, winograd = false } = conv;
   const padding = kernel >> 1;
   const kind = groups > 1 ? "depthwise " : "";
   return {
     group: "conv",
     name: `${kind}${kernel}×${kernel}, ${inputs} to ${outputs} at ${size}²` +
-      (stride > 1 ? `, stride ${stride}` : ""),
+      (stride > 1 ? `, stride ${stride}` : "") + (winograd ? ", Winograd" : ""),
     inputs: {
       x: uniform(1, 1, inputs, size, size),
       w: weight(outputs, inputs / groups, kernel),
       b: uniform(0.1, outputs),
     },
     args: ["x"],
-    program: ({ w, b }) => (x) => nn.conv2d(x, w!, b, { stride, padding, groups }) as AnyTensor,
+    program: ({ w, b }) => (x) =>
+      nn.conv2d(x, w!, b, { stride, padding, groups, winograd }) as AnyTensor,
     statements: {
       "PyTorch": `F.conv2d(x, w, b, ${stride}, ${padding}, 1, ${groups})`,
       "ONNX Runtime": `conv(inputs, ${stride}, ${padding}, ${groups})`,
@@ -63,12 +66,16 @@ function resnetWeights(): Record<string, Input> {
   ]);
 }
 
-/** A ResNet-18 of [N, 3, 224, 224]; peer.py has the same. */
-function resnet(w: Tensors, x: AnyTensor): AnyTensor {
+/**
+ * A ResNet-18 of [N, 3, 224, 224]; peer.py has the same. `winograd` is for planes of at least 14 × 14.
+ */
+function resnet(w: Tensors, x: AnyTensor, winograd: boolean): AnyTensor {
   let next = 0;
   const conv = (x: AnyTensor, stride: number, padding: number): AnyTensor => {
     const i = next++;
-    return nn.conv2d(x, w[`w${i}`]!, w[`b${i}`], { stride, padding }) as AnyTensor;
+    const own = winograd && padding === 1 && stride === 1 && x.shape[2]! >= 14;
+    const options = { stride, padding, winograd: own };
+    return nn.conv2d(x, w[`w${i}`]!, w[`b${i}`], options) as AnyTensor;
   };
   x = nn.maxPool2d(conv(x, 2, 3).relu(), 3, { stride: 2, padding: 1 }) as AnyTensor;
   for (let stage = 0; stage < 4; stage++) {
@@ -81,23 +88,26 @@ function resnet(w: Tensors, x: AnyTensor): AnyTensor {
   return x.mean([2, 3]).linear(w.w!, w.b);
 }
 
-const resnetRow: Row = {
+const resnetRow = (winograd: boolean): Row => ({
   group: "ResNet-18",
-  name: "1×3×224×224",
+  name: `1×3×224×224${winograd ? ", Winograd" : ""}`,
   inputs: { x: uniform(1, 1, 3, 224, 224), ...resnetWeights() },
   args: ["x"],
-  program: (w) => (x) => resnet(w, x),
+  program: (w) => (x) => resnet(w, x, winograd),
   statements: { "PyTorch": "resnet(inputs)", "ONNX Runtime": "resnet(inputs)" },
-};
+});
 
 /** All rows. */
 export const VISION: readonly Row[] = [
   convRow({ size: 56, inputs: 64, outputs: 64, kernel: 3 }),
+  convRow({ size: 56, inputs: 64, outputs: 64, kernel: 3, winograd: true }),
   convRow({ size: 14, inputs: 256, outputs: 256, kernel: 3 }),
+  convRow({ size: 14, inputs: 256, outputs: 256, kernel: 3, winograd: true }),
   convRow({ size: 7, inputs: 512, outputs: 512, kernel: 3 }),
   convRow({ size: 56, inputs: 64, outputs: 128, kernel: 3, stride: 2 }),
   convRow({ size: 56, inputs: 256, outputs: 64, kernel: 1 }),
   convRow({ size: 56, inputs: 144, outputs: 144, kernel: 3, groups: 144 }),
   convRow({ size: 112, inputs: 96, outputs: 96, kernel: 3, stride: 2, groups: 96 }),
-  resnetRow,
+  resnetRow(false),
+  resnetRow(true),
 ];

@@ -26,7 +26,7 @@ export class Classifier implements Disposable {
   private constructor(weights: nn.Weights<"float32">) {
     this.#weights = weights;
     this.classes = classesOf(weights);
-    this.#run = compile(resnet(weights));
+    this.#run = compile(resnet(weights, { winograd: true }));
   }
 
   /**

@@ -143,7 +143,9 @@ export interface Folded {
   readonly versions: Map<Storage, number>;
 }
 
-/** A larger constant than this, and than its operands, is computed in each run. */
+/**
+ * A constant that takes more than this, beside four times its operands, is computed in each run.
+ */
 const MOST_BYTES = 1 << 20;
 
 /** The storage of a constant of the graph; undefined for those that only a run knows. */
@@ -213,7 +215,7 @@ function fold(
     const { storage, layout, flags } = input;
     const constant = constantOf(storage, isPure(storage));
     if (constant === undefined) return undefined;
-    bytes += 2 * layout.size * storage.info.bytes;
+    bytes += 4 * layout.size * storage.info.bytes;
     real.push({ storage: constant, layout, flags });
   }
   if (!real.some(isOperand)) return undefined;

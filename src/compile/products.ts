@@ -105,8 +105,9 @@ function canPack(
     (bias === undefined || isValue(bias)) && (add === undefined || isValue(add));
 }
 
+const CONVOLUTIONS: readonly string[] = ["conv", "winograd"];
 /** The ops that compute a bias, an activation and a residual with their sums. */
-const JOINING: readonly string[] = ["linearPacked", "linearLayer", "conv"];
+const JOINING: readonly string[] = ["linearPacked", "linearLayer", ...CONVOLUTIONS];
 
 /** The bias of a convolution to `shape`, which an op adds as [O, 1, …]; undefined if it is none. */
 function channelBias(
@@ -188,7 +189,7 @@ function join(
       },
     });
     // The residual of a linear layer comes after the activation, that of a convolution before it.
-    const isConv = product.op.name === "conv";
+    const isConv = CONVOLUTIONS.includes(product.op.name);
     if (add !== undefined && !isConv) continue;
     const name = op.name as Activation;
     if (inputs.length === 1 && ACTIVATIONS.includes(name) && activation === undefined) {

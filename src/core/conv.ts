@@ -83,6 +83,47 @@ export function convOf(call: Call): ConvSizes {
   };
 }
 
+/** An axis of space of a convolution by tiles of 4 × 4 results. */
+export interface WinogradAxis {
+  /** The size of x. */
+  readonly size: number;
+  /** The size of the result. */
+  readonly out: number;
+  /** The zeros before the first element. */
+  readonly padding: number;
+  /** The number of tiles. */
+  readonly tiles: number;
+}
+
+/** The sizes of a call of `winograd`. */
+export interface WinogradSizes {
+  /** The number of images. */
+  readonly images: number;
+  /** The input channels. */
+  readonly channels: number;
+  /** The output channels. */
+  readonly rows: number;
+  /** Height and width. */
+  readonly axes: readonly [WinogradAxis, WinogradAxis];
+}
+
+/** The sizes of a call of `winograd`, whose inputs are x [N, C, H, W] and a weight [36, O, C]. */
+export function winogradOf(call: Call): WinogradSizes {
+  const x = call.operand(0).layout.shape, weight = call.operand(1).layout.shape;
+  const { padding } = call.attributes as ConvAttributes;
+  const axes = padding.map(([before, after], i): WinogradAxis => {
+    const size = x[i + 2]!, out = size + before + after - 2;
+    return { size, out, padding: before, tiles: Math.ceil(out / 4) };
+  });
+  const [images, channels] = x;
+  return {
+    images: images!,
+    channels: channels!,
+    rows: weight[1]!,
+    axes: axes as unknown as readonly [WinogradAxis, WinogradAxis],
+  };
+}
+
 /** True if a kernel has nothing to cast: all operands have the result's dtype. */
 export function isPlainConv(call: Call): boolean {
   const { dtype } = call.specs[0]!;

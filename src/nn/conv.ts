@@ -3,27 +3,24 @@
  *
  * @module
  */
-import { DTYPE, promoteTypes } from "../base/dtype.ts";
-import { ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { formatShape, sameShape } from "../base/shape.ts";
-import { apply, applyView } from "../core/apply.ts";
+import { applyView } from "../core/apply.ts";
 import { type ConvAttributes, convAxes } from "../core/conv.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Activation } from "../core/packed_weight.ts";
-import { rowDType } from "../core/row_kernels.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
-import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { Call, type Op, type OutputSpec } from "../ops/op.ts";
 import { VIEWS } from "../ops/views.ts";
 import { copyAs, part } from "../tensor/composite.ts";
 import { pad } from "../tensor/manipulate.ts";
 import { matmul } from "../tensor/products/linalg.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
+import { checkOperands, convOp, doesNotFit, reshaped, specOf } from "./parts/conv_op.ts";
+import { checkWinograd, WINOGRAD, winogradWeight } from "./parts/winograd.ts";
 import {
   attributesOf,
   CONV_OPTIONS,
@@ -34,47 +31,11 @@ import {
 
 // ---- the op ------------------------------------------------------------------------------------
 
-/** The error of shapes that do not fit. */
-export function doesNotFit(call: Call, why: string): ShapeError {
-  const [x, weight] = [0, 1].map((i) => formatShape(call.operand(i).layout.shape));
-  return new ShapeError(`Cannot ${call.name} shape ${x} with a weight of shape ${weight}: ${why}`);
-}
-
-/** Checks x and the weight, whose first axes `weight` names; returns their shapes. */
-export function checkOperands(call: Call, weight: string): [x: number[], weight: number[]] {
-  const { inputs: [x, w], name } = call;
-  for (const one of [x, w]) {
-    checkOperand(one, name);
-    checkDevice((x as Operand).storage, one.storage, name);
-    checkKind(one.storage.info, "f", name);
-  }
-  const shapes = [0, 1].map((i) => call.operand(i).layout.shape) as [number[], number[]];
-  const rank = (call.attributes as ConvAttributes).stride.length + 2;
-  const space = ["W", "H, W", "D, H, W"][rank - 3];
-  if (shapes.some(({ length }) => length !== rank)) {
-    throw doesNotFit(call, `it takes [N, C, ${space}] and [${weight}, ${space}]`);
-  }
-  return shapes;
-}
-
-/** Checks the bias, or the residual, if there is one. */
-export function checkLike(call: Call, k: 2 | 3, what: string, shape: readonly number[]): void {
-  const given = call.inputs[k];
-  if (given === undefined) return;
-  checkOperand(given, call.name);
-  checkDevice(call.operand(0).storage, given.storage, call.name);
-  checkKind(given.storage.info, "f", call.name);
-  if (!sameShape(given.layout.shape, shape)) {
-    const has = formatShape(given.layout.shape);
-    throw doesNotFit(call, `the ${what} must have shape ${formatShape(shape)}, got ${has}`);
-  }
-}
-
 function infer(call: Call): readonly OutputSpec[] {
   const { name } = call;
   const attributes = call.attributes as ConvAttributes;
   const { padding, groups } = attributes;
-  const [p, q] = checkOperands(call, "O, C / groups");
+  const [p, q] = checkOperands(call, "O, C / groups, {space}");
   if (p[1] !== q[1]! * groups) {
     throw doesNotFit(
       call,
@@ -91,16 +52,8 @@ function infer(call: Call): readonly OutputSpec[] {
     const padded = size + padding[i]![0] + padding[i]![1];
     throw doesNotFit(call, `the kernel does not fit axis ${i + 2}, of ${padded} with its padding`);
   });
-  checkLike(call, 2, "bias", [q[0]!]);
-  checkLike(call, 3, "residual", shape);
-  const dtype = call.inputs.filter(isOperand).map(({ storage }) => storage.info.name)
-    .reduce((a, b) => promoteTypes(a, b, name));
-  return call.result(shape, DTYPE[dtype]);
+  return specOf(call, shape);
 }
-
-/** A view in another shape. */
-export const reshaped = (x: Operand, shape: readonly number[]): Operand =>
-  applyView(VIEWS.reshape, x, "reshape", shape);
 
 /** The elements that each result meets: [N, G, C · taps, pixels]. */
 function columnsOf(call: Call, x: Operand): Operand {
@@ -129,49 +82,23 @@ function columnsOf(call: Call, x: Operand): Operand {
   return copyAs(part(padded, windows), [shape[0]!, groups, channels * count(kernel), count(out)]);
 }
 
-/** The definition by a product, of operands of one dtype of at least 32 bits. */
-function compose(call: Call, inputs: readonly (Operand | undefined)[]): Operand {
-  const { groups, activation } = call.attributes as ConvAttributes;
-  const [x, weight, bias, add] = inputs as [Operand, Operand, Operand?, Operand?];
-  const { shape } = call.specs[0]!;
+/** The sums by a product, of operands of one dtype of at least 32 bits. */
+function compose(call: Call, x: Operand, weight: Operand): Operand {
+  const { groups } = call.attributes as ConvAttributes;
   const rows = weight.layout.shape[0]! / groups;
   const columns = columnsOf(call, x);
   const sums = columns.layout.shape[2]!;
   const made = matmul(reshaped(weight, [groups, rows, sums]), columns);
-  let y = reshaped(made, shape);
-  const into = { out: y };
-  if (bias !== undefined) {
-    const shift = reshaped(bias, [shape[1]!, ...shape.slice(2).map(() => 1)]);
-    y = apply(MAP.add, y, shift, undefined, into);
-  }
-  if (add !== undefined) y = apply(MAP.add, y, add, undefined, into);
-  if (activation !== undefined) y = apply(MAP[activation], y, undefined, undefined, into);
-  return y;
+  return reshaped(made, call.specs[0]!.shape);
 }
 
 /** x: [N, C, …], weight: [O, C / groups, …], bias: [O] and a residual; see {@link ConvAttributes}. */
-export const CONV: Op = makeOp({
-  kind: "kernel",
-  name: "conv",
-  contiguous: [0, 1, 2, 3],
-  infer,
-  decompose(call: Call): Operand {
-    const { name, attributes, inputs, outputs: [out] } = call;
-    const { dtype } = call.specs[0]!;
-    const all = inputs as (Operand | undefined)[];
-    const converted = all.map((x) => x && cast(x, dtype.name));
-    // A backend may have a kernel for the cast operands.
-    if (converted.some((x, i) => x !== all[i])) {
-      return dispatch(CONV, converted, attributes, out, name);
-    }
-    const wide = rowDType(dtype);
-    if (wide === dtype) return compose(call, converted);
-    const floats = converted.map((x) => x && cast(x, wide.name));
-    return cast(dispatch(CONV, floats, attributes, undefined, name), dtype.name);
-  },
-});
+export const CONV: Op = convOp("conv", infer, compose);
 
-/** A convolution with `rank` axes of space; x may have no axis of images. */
+/**
+ * A convolution with `rank` axes of space; x may have no axis of images. `transformed` is the weight
+ * for `winograd`, if it is there already.
+ */
 export function convolve(
   name: string,
   rank: number,
@@ -180,15 +107,27 @@ export function convolve(
   bias: unknown,
   options: ConvOptions,
   activation?: Activation,
+  transformed?: Operand,
 ): Operand {
   checkOptions(name, options, CONV_OPTIONS);
   return tidy(() => {
     const [x, single] = withImages(given, rank, name);
     const w = ownOperand(weight, name);
-    const b = bias === undefined ? undefined : ownOperand(bias, name);
-    const plain = attributesOf(x, w, rank, options, name);
-    const attributes = activation === undefined ? plain : { ...plain, activation };
-    const y = dispatch(CONV, b === undefined ? [x, w] : [x, w, b], attributes, undefined, name);
+    const b = bias === undefined ? [] : [ownOperand(bias, name)];
+    const attributes = { ...attributesOf(x, w, rank, options, name), activation };
+    const { winograd = false } = options;
+    checkWinograd(winograd, attributes, w.layout.shape.slice(2), name);
+    const inputs = [x, w, ...b];
+    let y: Operand;
+    if (winograd) {
+      // Errors are about the weight that the caller knows.
+      const [{ dtype }] = infer(new Call(CONV, name, inputs, attributes)) as [OutputSpec];
+      inputs[1] = transformed ?? winogradWeight(w);
+      // A transformed weight has at least 32 bits.
+      y = cast(dispatch(WINOGRAD, inputs, attributes, undefined, name), dtype.name);
+    } else {
+      y = dispatch(CONV, inputs, attributes, undefined, name);
+    }
     return single ? applyView(VIEWS.squeeze, y, "squeeze", 0) : y;
   });
 }

@@ -18,7 +18,8 @@ import type * as t from "../types/mod.ts";
 import { convolve } from "./conv.ts";
 import { type BatchNormLayer, batchNormOf, wide } from "./layers.ts";
 import { foldStatistics } from "./parts/channel_norm.ts";
-import { defineLayer, type Layer, mergeLayers } from "./weights/layer.ts";
+import { checkWinograd, winogradWeight } from "./parts/winograd.ts";
+import { defineLayer, type Layer, mergeLayers, type Own } from "./weights/layer.ts";
 import type { Ledger } from "./weights/ledger.ts";
 import { checkCount, CONV_OPTIONS, type ConvOptions, type PerAxis, perAxis } from "./windows.ts";
 
@@ -58,10 +59,20 @@ interface Spec {
 
 const specs = new WeakMap<object, Spec>();
 
-/** The function of a layer. */
-function callOf({ rank, options, activation }: Spec, weight: Operand, bias: Operand | undefined) {
+/** The function of a layer of tensors that it owns. */
+function callOf(
+  { rank, options, activation }: Spec,
+  weight: Operand,
+  bias: Operand | undefined,
+  own: Own,
+) {
+  own(weight as AnyTensor);
+  if (bias !== undefined) own(bias as AnyTensor);
+  const transformed = options.winograd === true
+    ? own(winogradWeight(weight) as AnyTensor) as Operand
+    : undefined;
   const call = (x: unknown): Operand =>
-    convolve(`conv${rank}d`, rank, x, weight, bias, options, activation);
+    convolve(`conv${rank}d`, rank, x, weight, bias, options, activation, transformed);
   return Object.assign(call, { weight, bias });
 }
 
@@ -77,7 +88,7 @@ export function convLayer(
   const op = `conv${rank}d`;
   checkOptions(op, given, [...CONV_OPTIONS, "bias", "activation"]);
   const { bias = true, activation, ...options } = given;
-  const { groups = 1 } = options;
+  const { groups = 1, stride = 1, dilation = 1, winograd = false } = options;
   if (bias !== "optional" && typeof bias !== "boolean") {
     throw new ArgumentError(
       `Cannot ${op} with bias ${describe(bias)}: it is true, false or "optional"`,
@@ -91,16 +102,25 @@ export function convLayer(
         "out even",
     );
   }
+  const kernels = perAxis(kernel, rank, 1, "kernel", op);
+  const attributes = {
+    stride: perAxis(stride, rank, 1, "stride", op),
+    dilation: perAxis(dilation, rank, 1, "dilation", op),
+    groups,
+  };
+  checkWinograd(winograd, attributes, kernels, op);
   const spec: Spec = { rank, outputs, options: { ...options }, activation };
   const parts = {
-    weight: [outputs, inputs / groups, ...perAxis(kernel, rank, 1, "kernel", op)],
+    weight: [outputs, inputs / groups, ...kernels],
     ...bias === false ? {} : { bias: { shape: [outputs], optional: bias === "optional" } },
   };
-  const layer = defineLayer(ledger, name, parts, ({ weight, bias }, own) => {
-    own(weight as AnyTensor);
-    if (bias !== undefined) own(bias as AnyTensor);
-    return callOf(spec, weight!, bias);
-  }, ["weight", "bias"]);
+  const layer = defineLayer(
+    ledger,
+    name,
+    parts,
+    ({ weight, bias }, own) => callOf(spec, weight!, bias, own),
+    ["weight", "bias"],
+  );
   specs.set(layer, spec);
   return layer;
 }
@@ -161,11 +181,7 @@ export function fold<L extends ConvLayer>(
     const each = applyView(VIEWS.reshape, scale, "reshape", [-1, ...shape.slice(1).map(() => 1)]);
     const scaled = cast(apply(MAP.mul, weight, each), info.name);
     const added = isOperand(moved) ? apply(MAP.add, apply(MAP.mul, moved, scale), shift) : shift;
-    return callOf(
-      folded,
-      own(scaled as AnyTensor) as Operand,
-      own(cast(added, info.name) as AnyTensor) as Operand,
-    );
+    return callOf(folded, scaled, cast(added, info.name), own);
   }, ["weight", "bias"]);
   specs.set(layer, folded);
   return layer as unknown as L;

@@ -21,20 +21,20 @@ import { VIEWS } from "../ops/views.ts";
 import { copyAs, empty, part } from "../tensor/composite.ts";
 import { matmul } from "../tensor/products/linalg.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
-import { checkLike, checkOperands, doesNotFit, reshaped } from "./conv.ts";
+import { checkLike, checkOperands, doesNotFit, reshaped } from "./parts/conv_op.ts";
 import {
   attributesOf,
-  CONV_OPTIONS,
   type Convolved,
   type ConvOptions,
   pairsOf,
   type PerAxis,
   perAxis,
+  WINDOW_OPTIONS,
   withImages,
 } from "./windows.ts";
 
 /** Options of transposed convolutions. */
-export interface ConvTransposeOptions extends Omit<ConvOptions, "padding"> {
+export interface ConvTransposeOptions extends Omit<ConvOptions, "padding" | "winograd"> {
   /** What is cut off the result on each side; nothing by default. */
   readonly padding?: PerAxis | readonly (number | readonly [before: number, after: number])[];
   /** What is added at the end of each axis of the result; nothing by default. */
@@ -62,7 +62,7 @@ function inferTranspose(call: Call): readonly OutputSpec[] {
   const { name } = call;
   const attributes = call.attributes as TransposeAttributes;
   const { stride, padding, dilation, groups, outputPadding } = attributes;
-  const [p, q] = checkOperands(call, "C, O / groups");
+  const [p, q] = checkOperands(call, "C, O / groups, {space}");
   if (p[1] !== q[0]) {
     throw doesNotFit(call, `${p[1]} channels do not match ${q[0]} channels of the weight`);
   }
@@ -149,7 +149,7 @@ function transpose(
   bias: unknown,
   options: ConvTransposeOptions,
 ): Operand {
-  checkOptions(name, options, [...CONV_OPTIONS, "outputPadding"]);
+  checkOptions(name, options, [...WINDOW_OPTIONS, "outputPadding"]);
   const { outputPadding = 0, ...others } = options;
   return tidy(() => {
     const [x, single] = withImages(given, rank, name);

@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import * as rowmajor from "../../mod.ts";
+import * as nn from "../../src/nn/mod.ts";
 import { evaluate, PEERS, readGolden, readOperands, readPeerRows } from "./peer_tables.ts";
 
 const { io, Tensor, tensor } = rowmajor;
@@ -41,7 +42,7 @@ async function run(code: string, folder: string): Promise<unknown> {
   writeFileSync(file, io.encodeNpy(operands.x!));
   const bytes = io.encodeSafetensors({ x: operands.x! });
   try {
-    return plain(await evaluate(code, { ...rowmajor, ...operands, file, bytes }));
+    return plain(await evaluate(code, { ...rowmajor, nn, ...operands, file, bytes }));
   } catch (error) {
     // Lines about graphics cards: the names exist, the card does not.
     if (error instanceof rowmajor.DeviceError && code.includes('"cuda')) return null;

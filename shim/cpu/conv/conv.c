@@ -36,8 +36,7 @@ enum {
   ROWS,
   ACTIVATION,
   BIAS_BUFFER,
-  ADD_BUFFER,
-  OFFSETS,
+  OFFSETS = BIAS_BUFFER + 2,
   SPACE = OFFSETS + 5,
   PER_AXIS = 6
 };
@@ -228,30 +227,40 @@ static bool read_optional(const rm_call *call, double buffer, double offset, con
   return true;
 }
 
-int32_t RM_FOR_ISA(conv)(const rm_call *call) {
-  const double *numbers = call->numbers;
+int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, int activation,
+                                  const double *optional, const double *offsets,
+                                  map_op *function) {
   for (int i = 0; i < 3; i++) {
     if (call->dtypes[i] != RM_FLOAT32) return RM_UNSUPPORTED;
     if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "conv without operand %d", i);
   }
-  const int activation = (int)numbers[ACTIVATION];
+  ctx->kernels = RM_FOR_ISA(gemm_kernels)(RM_FLOAT32);
+  ctx->out = (float *)call->buffers[0] + (ptrdiff_t)offsets[0];
+  ctx->x = (const float *)call->buffers[1] + (ptrdiff_t)offsets[1];
+  ctx->w = (const float *)call->buffers[2] + (ptrdiff_t)offsets[2];
+  if (!read_optional(call, optional[0], offsets[3], &ctx->bias) ||
+      !read_optional(call, optional[1], offsets[4], &ctx->add)) {
+    return rm_fail(RM_BAD_ARGUMENT, "conv without its bias or residual");
+  }
   if (!has_activation(activation)) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", activation);
   }
-  conv_context ctx = {
-      .kernels = RM_FOR_ISA(gemm_kernels)(RM_FLOAT32),
-      .images = (ptrdiff_t)numbers[IMAGES],
-      .groups = (ptrdiff_t)numbers[GROUPS],
-      .channels = (ptrdiff_t)numbers[CHANNELS],
-      .rows = (ptrdiff_t)numbers[ROWS],
-      .out = (float *)call->buffers[0] + (ptrdiff_t)numbers[OFFSETS],
-      .x = (const float *)call->buffers[1] + (ptrdiff_t)numbers[OFFSETS + 1],
-      .w = (const float *)call->buffers[2] + (ptrdiff_t)numbers[OFFSETS + 2],
-  };
-  if (!read_optional(call, numbers[BIAS_BUFFER], numbers[OFFSETS + 3], &ctx.bias) ||
-      !read_optional(call, numbers[ADD_BUFFER], numbers[OFFSETS + 4], &ctx.add)) {
-    return rm_fail(RM_BAD_ARGUMENT, "conv without its bias or residual");
-  }
+  if (activation == RM_ACTIVATION_NONE) return RM_OK;
+  ctx->activation = function;
+  return RM_FOR_ISA(find_map_op)(function, activation_op(activation), RM_FLOAT32, NULL);
+}
+
+int32_t RM_FOR_ISA(conv)(const rm_call *call) {
+  const double *numbers = call->numbers;
+  conv_context ctx = {.images = (ptrdiff_t)numbers[IMAGES],
+                      .groups = (ptrdiff_t)numbers[GROUPS],
+                      .channels = (ptrdiff_t)numbers[CHANNELS],
+                      .rows = (ptrdiff_t)numbers[ROWS]};
+  map_op activation;
+  const int32_t status = RM_FOR_ISA(conv_operands)(call, &ctx, (int)numbers[ACTIVATION],
+                                                   numbers + BIAS_BUFFER, numbers + OFFSETS,
+                                                   &activation);
+  if (status != RM_OK) return status;
   bool strided = false;
   ctx.all_pixels = ctx.sums = 1;
   for (int i = 0; i < AXES; i++) {
@@ -270,13 +279,6 @@ int32_t RM_FOR_ISA(conv)(const rm_call *call) {
   ctx.pixels = y->out * x->out;
   if (ctx.images < 1 || ctx.groups < 1 || ctx.rows < 1 || ctx.all_pixels < 1) return RM_OK;
   if (ctx.sums < 1) return RM_UNSUPPORTED;
-  map_op activation_function;
-  if (activation != RM_ACTIVATION_NONE) {
-    const int opcode = activation_op(activation);
-    const int32_t status = RM_FOR_ISA(find_map_op)(&activation_function, opcode, RM_FLOAT32, NULL);
-    if (status != RM_OK) return status;
-    ctx.activation = &activation_function;
-  }
   ctx.pointwise = !strided && ctx.axes[DEPTH_AXIS].in == 1;
   ctx.phases = x->stride;
   ctx.phase_length = x->out - 1 + (x->kernel - 1) * x->dilation / x->stride + 1;

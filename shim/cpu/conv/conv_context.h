@@ -51,6 +51,12 @@ typedef struct {
   int slots;
 } conv_context;
 
+/* Checks the operands of a call: out, x, the weight, bias and residual. Writes their places, with
+ * `offsets` in the same order, the kernels, and the activation, which it puts at `function`.
+ * `optional` has the buffers of bias and residual, -1 for none. */
+int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, int activation,
+                                  const double *optional, const double *offsets, map_op *function);
+
 /* Adjacent rows of a plane of x, from `first` on, which may be padding. */
 typedef struct {
   float *data;

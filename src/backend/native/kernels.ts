@@ -19,7 +19,7 @@ import { ACTIVATION, RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
-import { CONV_NUMBERS, planConv, runsConv } from "./conv.ts";
+import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
 import { isPlainAttention, planAttention } from "./attention.ts";
 
 /** The arguments of `rm_run`, or with `more` those of `rm_run_many`. */
@@ -286,17 +286,16 @@ const linearPacked: Kernel = {
   },
 };
 
-const convolution = new Float64Array(CONV_NUMBERS);
-
-const conv: Kernel = {
+/** The kernel of a convolution. */
+const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
   supports: runsConv,
   prepare(call) {
-    const [c = null, ...more] = planConv(call, convolution);
+    const { numbers, optional: [c = null, ...more] } = plan(call);
     const [a, b] = [call.operand(0).storage, call.operand(1).storage];
-    const handed = { numbers: convolution, out: call.outputs[0]!.storage, a, b, c };
+    const handed = { numbers, out: call.outputs[0]!.storage, a, b, c };
     return more.length > 0 ? { ...handed, more } : handed;
   },
-};
+});
 
 /** The kernels by the names of their ops. */
 export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
@@ -318,5 +317,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   chain,
   attention,
   linearPacked,
-  conv,
+  conv: convolution(planConv),
+  winograd: convolution(planWinograd),
 }));
