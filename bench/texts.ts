@@ -1,6 +1,8 @@
 /**
  * Times texts to vectors by MiniLM beside transformers.js in Node: from the start of a process to
- * the first vector, texts one by one, texts of mixed lengths in a batch, and the resident memory.
+ * the first vector, texts one by one, texts of mixed lengths in a batch, and the resident memory;
+ * and its encoder alone, with our pooling, beside a session of the ONNX Runtime that transformers.js
+ * uses.
  *
  *     texts.ts --peer=FOLDER [--rounds=3] [--threads=1,2]
  *
@@ -17,9 +19,12 @@ import { join, resolve } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { setThreads } from "../mod.ts";
+import { full, setThreads } from "../mod.ts";
+import { encoder } from "../examples/embed/bert.ts";
 import { Embedder, readFolder } from "../examples/embed/embedder.ts";
 import { findTool, root } from "../scripts/tools.ts";
+import { compile } from "../src/compile/mod.ts";
+import * as nn from "../src/nn/mod.ts";
 import { median } from "./report.ts";
 
 const TEXTS = [
@@ -32,12 +37,20 @@ const TEXTS = [
   "Tensors are arrays of numbers with a shape, a dtype and strides. ".repeat(6),
   "one two three four five six seven eight nine ten ".repeat(10),
 ];
-const ROWS = ["start to first vector", "one text", "8 texts, one by one", "8 texts"] as const;
+/** Token ids of the encoder alone: texts of one length. */
+const SIZES: readonly (readonly [texts: number, tokens: number])[] = [[1, 16], [1, 128], [8, 128]];
+const ROWS = [
+  ...["start to first vector", "one text", "8 texts, one by one", "8 texts"],
+  ...SIZES.map(([texts, tokens]) => `encoder, ${texts}×${tokens}`),
+];
 /** Milliseconds of each row, then MiB. */
 type Figures = readonly number[];
 
-/** Prints the figures of `embed`. */
-async function report(embed: (texts: string[]) => Promise<number[]>): Promise<void> {
+/** Prints the figures of `embed`, which gives the first vector, and of the encoder. */
+async function report(
+  embed: (texts: string[]) => Promise<number[]>,
+  encode: (texts: number, tokens: number) => Promise<unknown>,
+): Promise<void> {
   const vector = await embed(TEXTS.slice(0, 1));
   const start = performance.now();
   const best = async (run: () => Promise<unknown>): Promise<number> => {
@@ -55,28 +68,52 @@ async function report(embed: (texts: string[]) => Promise<number[]>): Promise<vo
   });
   const all = await best(() => embed(TEXTS));
   const memory = process.memoryUsage().rss / 2 ** 20;
-  console.log(JSON.stringify({ figures: [start, one, each, all, memory], vector }));
+  const sizes: number[] = [];
+  for (const [texts, tokens] of SIZES) sizes.push(await best(() => encode(texts, tokens)));
+  console.log(JSON.stringify({ figures: [start, one, each, all, ...sizes, memory], vector }));
 }
 
 async function ours(threads: number): Promise<void> {
   setThreads(threads);
-  const embedder = await Embedder.open(readFolder(join(root, "models", "minilm")));
-  await report(async (texts) => Array.from((await embedder.embed(texts))[0]!));
+  const files = readFolder(join(root, "models", "minilm"));
+  const embedder = await Embedder.open(files);
+  let run: ReturnType<typeof compile<ReturnType<typeof encoder>>> | undefined;
+  await report(
+    async (texts) => Array.from((await embedder.embed(texts))[0]!),
+    async (texts, tokens) => {
+      if (run === undefined) {
+        embedder[Symbol.dispose]();
+        run = compile(
+          encoder(await nn.open(files.weights, { dtype: "float32" }), files.config, "mean"),
+        );
+      }
+      using ids = full([texts, tokens], 1000, { dtype: "int32" });
+      using lengths = full([texts], tokens, { dtype: "int32" });
+      (await run.async(ids as never, lengths as never)).dispose();
+    },
+  );
 }
 
 /** The program of the peer, which Node runs in its folder. */
 const peerProgram = (threads: number): string => `
 import { env, pipeline } from "@huggingface/transformers";
+import { Tensor } from "onnxruntime-node";
 env.allowRemoteModels = false;
 env.localModelPath = process.cwd() + "/models/";
 const pipe = await pipeline("feature-extraction", "minilm", {
   dtype: "fp32", device: "cpu",
   session_options: { intraOpNumThreads: ${threads}, interOpNumThreads: 1 },
 });
-const TEXTS = ${JSON.stringify(TEXTS)};
+const TEXTS = ${JSON.stringify(TEXTS)}, SIZES = ${JSON.stringify(SIZES)};
 await (${report})(async (texts) => {
   const vectors = await pipe(texts, { pooling: "mean", normalize: true });
   return Array.from(vectors.data.slice(0, vectors.dims[1]));
+}, async (texts, tokens) => {
+  const session = pipe.model.sessions.model, shape = [texts, tokens];
+  const filled = (value) =>
+    new Tensor("int64", new BigInt64Array(texts * tokens).fill(value), shape);
+  const all = { input_ids: filled(1000n), attention_mask: filled(1n), token_type_ids: filled(0n) };
+  await session.run(Object.fromEntries(session.inputNames.map((name) => [name, all[name]])));
 });
 process.exit(0);
 `;
