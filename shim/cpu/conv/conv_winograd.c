@@ -17,6 +17,8 @@ enum {
   MATRICES = SIDE * SIDE,
   /* The transforms of a block of tiles take about so much, and stay in the L2 cache. */
   BLOCK_BYTES = 320 << 10,
+  /* The transforms that several threads make together take about so much at most. */
+  SHARED_BYTES = 8 << 20,
   /* The channels that a task transforms, and the least output channels that it computes. */
   TASK_CHANNELS = 16,
   LEAST_ROWS = 4 * MR,
@@ -269,7 +271,9 @@ static ptrdiff_t split_winograd(winograd_context *ctx) {
   ctx->matrix_floats = block_panels * conv->channels * PANEL + PANEL;
   ctx->block_floats = MATRICES * ctx->matrix_floats;
   const ptrdiff_t threads = rm_threads(), target = threads > 1 ? TASKS_PER_THREAD * threads : 1;
-  const ptrdiff_t together = rm_min(ctx->blocks, target);
+  /* One thread transforms a block while it is in its cache; several wait less for each other. */
+  const ptrdiff_t shared = SHARED_BYTES / (ctx->block_floats * size);
+  const ptrdiff_t together = rm_min(ctx->blocks, threads > 1 && shared > target ? shared : target);
   ptrdiff_t row_blocks = 1;
   while (together * row_blocks < target && conv->rows / (2 * row_blocks) >= LEAST_ROWS) {
     row_blocks *= 2;
