@@ -84,6 +84,7 @@ const kernels = [_][]const u8{
     "cpu/conv/conv_pack.c",
     "cpu/conv/conv_depthwise.c",
     "cpu/conv/conv_winograd.c",
+    "cpu/quant/dequantize.c",
     "cpu/random.c",
 };
 
@@ -113,6 +114,7 @@ const include_folders = [_][]const u8{
     "shim/cpu/attention",
     "shim/cpu/gemm",
     "shim/cpu/conv",
+    "shim/cpu/quant",
     "shim/cpu/index",
     "shim/cpu/softmax_norm",
     "shim/cpu/sort",

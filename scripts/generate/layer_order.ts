@@ -63,6 +63,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     title: "Descriptions and memory",
     layers: [
       { folders: ["memory"], what: "storages, the pool, devices' memory, copies on write" },
+      { folders: ["quant"], what: "block formats of quantized weights" },
       { folders: ["types"], what: "shapes and dtypes at compile time" },
       { folders: ["base"], what: "errors, dtypes, shapes, layouts, slices" },
     ],

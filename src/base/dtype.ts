@@ -316,7 +316,9 @@ export function promoteTypes(a: DType, b: DType, op = "promote"): DType {
   if (result === undefined) {
     const why = x.lane === null && y.lane === null
       ? "no integer dtype holds both; cast one with astype()"
-      : "they do not promote";
+      : x.kind === y.kind || x.block === y.block
+      ? "they do not promote"
+      : "they do not promote; dequantize() makes floats of quantized tensors";
     throw new DTypeError(`Cannot ${op} ${a} and ${b}: ${why}`);
   }
   return result;
@@ -358,11 +360,14 @@ export function checkScalar(dtype: DType, value: Scalar, op: string): void {
       `Cannot ${op} ${describe(value)}: expected a number, bigint or boolean`,
     );
   }
-  const { kind, min, max, lane, write } = DTYPE[dtype];
+  const { kind, min, max, lane, block, write } = DTYPE[dtype];
   if (lane !== null) {
     // 0 is the same bits in every dtype.
     if (write !== undefined || Number(value) === 0) return;
-    throw new DTypeError(`Cannot ${op} ${describe(value)} to ${dtype}: it takes no numbers but 0`);
+    const advice = block > 1 ? "; dequantize() makes floats of it" : "";
+    throw new DTypeError(
+      `Cannot ${op} ${describe(value)} to ${dtype}: it takes no numbers but 0${advice}`,
+    );
   }
   if (kind === "f" || typeof value === "boolean") return;
   if (kind === "b") {

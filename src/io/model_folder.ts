@@ -24,7 +24,6 @@ const INDEX = /\.safetensors\.index\.json$/i;
 /** Files with weights that are not read, and what to do. */
 const OTHERS: readonly (readonly [RegExp, string])[] = [
   [/\.(bin|pt|pth|ckpt)$/i, "is a pickle: safetensors.torch.save_file writes its weights anew"],
-  [/\.gguf$/i, "is GGUF, which is not read"],
   [/\.onnx$/i, "is ONNX, which is not read"],
   [/\.h5$/i, "is HDF5, which is not read"],
 ];
@@ -77,7 +76,7 @@ function chooseFiles(folder: string, names: readonly string[]): string | readonl
   // An index names the other files.
   const found = indexes.length > 0
     ? indexes
-    : names.filter((name) => /\.(safetensors|npz)$/i.test(name));
+    : names.filter((name) => /\.(safetensors|npz|gguf)$/i.test(name));
   if (found.length === 1) return found[0]!;
   const list = (some: readonly string[]): string => describeAll(some, quote).join(", ");
   if (found.length > 1) {
@@ -90,7 +89,7 @@ function chooseFiles(folder: string, names: readonly string[]): string | readonl
     return what === undefined ? [] : [`${quote(name)} ${what}`];
   });
   throw new FormatError(
-    `the folder has none of ${USUAL.join(", ")}, and no other .safetensors, .npz or .npy; ` +
+    `the folder has none of ${USUAL.join(", ")}, and no other .safetensors, .gguf, .npz or .npy; ` +
       (names.length === 0 ? "it is empty" : `it has ${list(names)}`) +
       hints.slice(0, 3).map((hint) => `; ${hint}`).join(""),
     folder,
@@ -99,8 +98,8 @@ function chooseFiles(folder: string, names: readonly string[]): string | readonl
 }
 
 /**
- * The tensors of a safetensors file, an npz archive, files that an index names, or a folder with one
- * of these or with .npy files.
+ * The tensors of a safetensors or GGUF file, an npz archive, files that an index names, or a folder
+ * with one of these or with .npy files.
  */
 export async function openSource(
   path: Path,

@@ -11,7 +11,8 @@ import type { MappedFile } from "../backend/ffi/files.ts";
 import type { DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import type { Storage } from "../memory/storage.ts";
-import { asBytes, checkBools, NO_FILE, quote } from "./bytes.ts";
+import { quantDType } from "../quant/dtypes.ts";
+import { allocate, asBytes, checkBools, NO_FILE, quote } from "./bytes.ts";
 import {
   checkUnchanged,
   type Identity,
@@ -22,6 +23,8 @@ import {
   readHeader,
 } from "./file.ts";
 import { bytesIn, isAligned, storageIn, tryToMap } from "./mapped.ts";
+import { type GgufHeader, parseGguf } from "./gguf.ts";
+import { type Metadata, textMetadata } from "./metadata.ts";
 import { decodeNpz } from "./npz.ts";
 import {
   headerLength,
@@ -64,6 +67,8 @@ export type TensorEntry = FilledEntry | ViewedEntry;
 export interface TensorSource {
   /** The path, for errors. */
   readonly file: string;
+  /** What the file says of itself. */
+  readonly metadata?: Metadata;
   /** The tensors by name, in the file's order. */
   readonly entries: ReadonlyMap<string, TensorEntry>;
 }
@@ -72,8 +77,9 @@ export interface TensorSource {
 const CHUNK = 2 ** 30;
 /** Paths inside an executable of Bun, which cannot be opened. */
 const EMBEDDED = /(?:\$bunfs|~BUN)[\\/]root[\\/]/;
-/** How zip archives begin, empty ones too. */
+/** How zip archives begin, empty ones too, and GGUF files. */
 const ZIP: readonly (readonly number[])[] = [[0x50, 0x4b, 3, 4], [0x50, 0x4b, 5, 6]];
+const GGUF: readonly number[] = [0x47, 0x47, 0x55, 0x46];
 
 /** Node's synchronous functions, loaded on first use. */
 function files(): typeof import("node:fs") {
@@ -174,7 +180,7 @@ function safetensorsSource(
 ): TensorSource {
   const entries = new Map<string, TensorEntry>();
   for (const [name, info] of header.tensors) entries.set(name, entryOf(info, file, read, bytes));
-  return { file, entries };
+  return { file, metadata: textMetadata(header.metadata), entries };
 }
 
 /** The tensors in the bytes of a safetensors file. */
@@ -208,6 +214,49 @@ export async function safetensorsFile(
   return safetensorsSource(header, file, readerOf(bytes), bytes);
 }
 
+// ---- GGUF --------------------------------------------------------------------------------------
+
+/** The most bytes of a header that are read at first. */
+const FIRST_BYTES = 1 << 22;
+
+function ggufSource(
+  { metadata, tensors }: GgufHeader,
+  file: string,
+  read: Read,
+  bytes?: FileBytes,
+): TensorSource {
+  const entries = new Map<string, TensorEntry>();
+  for (const [name, { dtype, format, ...info }] of tensors) {
+    const own = format === undefined ? dtype : quantDType(format.name);
+    entries.set(name, entryOf({ ...info, dtype: own }, file, read, bytes));
+  }
+  return { file, metadata, entries };
+}
+
+/** The tensors in the bytes of a GGUF file. */
+function ggufBytes(bytes: Uint8Array, file: string): TensorSource {
+  const read: Read = (begin, into) => into.set(bytes.subarray(begin, begin + into.length));
+  return ggufSource(parseGguf(bytes, bytes.length, file)!, file, read);
+}
+
+/** The tensors of a GGUF file: on its memory if it can be mapped, else read on request. */
+export async function ggufFile(path: Path, options: SourceOptions = {}): Promise<TensorSource> {
+  const file = String(path);
+  if (EMBEDDED.test(file)) return ggufBytes(await readFile(path), file);
+  const bytes = await openBytes(path, options);
+  const read = readerOf(bytes);
+  const { size } = bytes.identity;
+  for (let count = FIRST_BYTES;; count *= 2) {
+    // A copy, as metadata is decoded later.
+    const start = allocate(Math.min(count, size));
+    read(0, start);
+    const header = parseGguf(start, size, file);
+    if (header !== undefined) return ggufSource(header, file, read, bytes);
+  }
+}
+
+// ---- archives, and files by name ---------------------------------------------------------------
+
 /** The arrays of an npz archive, which stays in memory. */
 function npzBytes(bytes: Uint8Array, file: string, maxBytes: number | undefined): TensorSource {
   const entries = new Map<string, TensorEntry>();
@@ -234,21 +283,21 @@ function npzBytes(bytes: Uint8Array, file: string, maxBytes: number | undefined)
 }
 
 /**
- * The tensors in the bytes of a safetensors file or an npz archive, of at most `maxBytes` once
- * inflated.
+ * The tensors in the bytes of a safetensors or GGUF file, or of an npz archive of at most `maxBytes`
+ * once inflated.
  */
 export function sourceOfBytes(given: Uint8Array, maxBytes?: number): TensorSource {
   const bytes = asBytes(given, NO_FILE);
-  return ZIP.some((start) => start.every((byte, i) => bytes[i] === byte))
-    ? npzBytes(bytes, NO_FILE, maxBytes)
-    : safetensorsBytes(bytes, NO_FILE);
+  const begins = (start: readonly number[]): boolean => start.every((byte, i) => bytes[i] === byte);
+  if (ZIP.some(begins)) return npzBytes(bytes, NO_FILE, maxBytes);
+  return begins(GGUF) ? ggufBytes(bytes, NO_FILE) : safetensorsBytes(bytes, NO_FILE);
 }
 
-/** The tensors of a safetensors file or an npz archive, by the file's name. */
+/** The tensors of a safetensors or GGUF file, or of an npz archive, by the file's name. */
 export async function sourceOfFile(path: Path, options: SourceOptions): Promise<TensorSource> {
-  return /\.npz$/i.test(String(path))
-    ? npzBytes(await readFile(path), String(path), options.maxBytes)
-    : await safetensorsFile(path, options);
+  const name = String(path);
+  if (/\.npz$/i.test(name)) return npzBytes(await readFile(path), name, options.maxBytes);
+  return await (/\.gguf$/i.test(name) ? ggufFile : safetensorsFile)(path, options);
 }
 
 /** One source of the tensors of several, by a map from names to files. */

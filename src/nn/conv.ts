@@ -32,7 +32,6 @@ import {
 // ---- the op ------------------------------------------------------------------------------------
 
 function infer(call: Call): readonly OutputSpec[] {
-  const { name } = call;
   const attributes = call.attributes as ConvAttributes;
   const { padding, groups } = attributes;
   const [p, q] = checkOperands(call, "O, C / groups, {space}");

@@ -10,6 +10,7 @@
  * @module
  */
 export { findModel, type FindModelOptions } from "../io/find_model.ts";
+export type { Metadata, MetadataValue } from "../io/metadata.ts";
 export { attention, type AttentionOptions } from "./attention.ts";
 export { conv1d, conv2d, conv3d } from "./conv.ts";
 export { type ConvLayer, type ConvLayerOptions, fold, type SpatialShape } from "./conv_layer.ts";

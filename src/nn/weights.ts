@@ -3,16 +3,15 @@
  *
  * @module
  */
-import { checkDType, DTYPE, type DType } from "../base/dtype.ts";
+import { checkDType, type DType } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, FormatError } from "../base/errors.ts";
 import { checkShape, listOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { brandOf } from "../base/version.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
-import { memoryOf } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Path } from "../io/file.ts";
-import { mmapOf } from "../io/mapped.ts";
+import type { Metadata } from "../io/metadata.ts";
 import { openSource } from "../io/model_folder.ts";
 import { sourceOfBytes, type TensorEntry, type TensorSource } from "../io/source.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -38,24 +37,16 @@ import type { PerAxis } from "./windows.ts";
 import { type LinearLayer, linearLayer, type LinearLayerOptions } from "./linear.ts";
 import { defineLayer, type Layer, type Make, type PartSpec } from "./weights/layer.ts";
 import { type Holder, joinName, Ledger } from "./weights/ledger.ts";
+import {
+  checkName,
+  type DoneOptions,
+  type LoadOptions,
+  type LoadProgress,
+  ownOptions,
+  type WeightsOptions,
+} from "./weights/options.ts";
 
-export type { PartSpec, Path };
-
-/** Options of {@link open} and {@link weights}. */
-export interface WeightsOptions<E extends DType = DType, V extends t.Device = t.Device> {
-  /** Floats are cast to this dtype; by default they stay as in the file. */
-  readonly dtype?: E | undefined;
-  /** The device of the weights. */
-  readonly device?: V | undefined;
-  /** Only tensors whose names begin with this and a dot; names are those without it. */
-  readonly prefix?: string | undefined;
-  /** The name of a tensor, by that in the file. */
-  readonly rename?: ((name: string) => string) | undefined;
-  /** The most bytes of an npz archive once inflated; 1 GiB by default. */
-  readonly maxBytes?: number | undefined;
-  /** If false, files are read into memory and not mapped. */
-  readonly mmap?: boolean | undefined;
-}
+export type { DoneOptions, LoadOptions, LoadProgress, PartSpec, Path, WeightsOptions };
 
 /** Dtype and shape of a tensor in a file. */
 export interface WeightInfo {
@@ -63,28 +54,6 @@ export interface WeightInfo {
   readonly dtype: DType | undefined;
   /** The shape. */
   readonly shape: readonly number[];
-}
-
-/** Options of `done`. */
-export interface DoneOptions {
-  /** Names that may be left over; * stands for any characters. */
-  readonly ignore?: readonly string[] | undefined;
-}
-
-/** How far `load` is. */
-export interface LoadProgress {
-  /** The bytes of the weights that are loaded. */
-  readonly loaded: number;
-  /** The bytes of all weights to load. */
-  readonly total: number;
-}
-
-/** Options of `load`. */
-export interface LoadOptions extends DoneOptions {
-  /** Ends the loading: the promise rejects with its reason, and nothing stays allocated. */
-  readonly signal?: AbortSignal | undefined;
-  /** Called after each layer. */
-  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
 }
 
 /** What a layer of {@link Weights.layer} needs: shapes by the last part of names. */
@@ -97,30 +66,6 @@ export type PartTensors<P extends PartSpecs, D extends DType, V extends t.Device
       ? Tensor<D, [...S], V> | undefined
     : never;
 };
-
-const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes", "mmap"];
-
-/** Options as they were at the call. */
-function ownOptions(op: string, options: WeightsOptions): WeightsOptions {
-  checkOptions(op, options, OPTIONS);
-  const { dtype, device, prefix, rename, maxBytes, mmap: given } = options;
-  if (dtype !== undefined) {
-    checkDType(dtype, op);
-    if (DTYPE[dtype].kind !== "f") {
-      throw new DTypeError(`Cannot ${op} as ${dtype}: it takes a float dtype`);
-    }
-  }
-  if (prefix !== undefined) checkName(op, prefix);
-  const mmap = mmapOf(op, { mmap: given });
-  memoryOf(device, `${op} on`);
-  return { dtype, device, prefix, rename, maxBytes, mmap };
-}
-
-function checkName(op: string, name: unknown): void {
-  if (typeof name !== "string") {
-    throw new TypeError(`Cannot ${op} ${describe(name)}: expected a name`);
-  }
-}
 
 /** The tensors below `prefix`, by their new names. */
 function renamed(source: TensorSource, { prefix, rename }: WeightsOptions): TensorSource {
@@ -138,22 +83,23 @@ function renamed(source: TensorSource, { prefix, rename }: WeightsOptions): Tens
     }
     entries.set(given, entry);
   }
-  return { file, entries };
+  return { ...source, entries };
 }
 
 /**
  * Opens the weights of a model: a .safetensors file, the index of several
- * (`model.safetensors.index.json`), an .npz archive, or a folder that has one of these or .npy
- * files. Bytes of such a file, but not of an index, are taken too.
+ * (`model.safetensors.index.json`), a .gguf file, an .npz archive, or a folder that has one of these
+ * or .npy files. Bytes of such a file, but not of an index, are taken too.
  *
- * Reads only the headers. Safetensors and .npy files are mapped into memory where `info().files`
+ * Reads only the headers. Safetensors, GGUF and .npy files are mapped into memory where `info().files`
  * says so: tensors are on the memory of the file, whose parts the system loads when they are first
  * used, and are copied when they are written. Layers that prepare their weights do so in `done`. With
  * `{ mmap: false }`, and where files cannot be mapped, layers read their tensors then. No file stays
  * open. An archive is read as a whole.
  *
  * Without the option `dtype`, layers take float16, bfloat16 and float32 as they are; weights of
- * float64 need `{ dtype: "float64" }` or a cast.
+ * float64 need `{ dtype: "float64" }` or a cast. With it, quantized weights of GGUF files are
+ * dequantized when they are loaded; layers need that. `tensor` gives them as they are without it.
  *
  * Throws a FormatError for damaged files and for folders without weights, with what they have.
  *
@@ -271,6 +217,14 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   /** The names of all tensors below this place, without its path. */
   names(): string[] {
     return this.#ledger.names(this.path, "list names");
+  }
+
+  /**
+   * What the file says of itself: values by key. GGUF files have the sizes of the model and its
+   * tokenizer, safetensors files have texts; others have none.
+   */
+  get metadata(): Metadata {
+    return this.#ledger.metadata;
   }
 
   /** Dtype and shape of a tensor; undefined if there is none of that name. */

@@ -143,11 +143,17 @@ function makeRule(op: ElementOp, info: DTypeInfo, name: string): DTypeRule {
   return { compute: DTYPE[computeOf(op, info.name)], result: DTYPE[resultOf(op, info.name)] };
 }
 
+/** What to do with operands of a kind. */
+const ADVICE: Readonly<Record<string, string>> = {
+  b: "; cast with astype()",
+  q: "; dequantize() makes floats of it",
+};
+
 /** Throws a DTypeError unless the kind of `info` is among `kinds`. */
 export function checkKind({ name: dtype, kind }: DTypeInfo, kinds: string, name: string): void {
   if (kinds.includes(kind)) return;
   const taken = [...kinds].map((k) => KINDS[k as Kind]).join(", ");
-  const advice = kind === "b" ? "; cast with astype()" : "";
+  const advice = ADVICE[kind] ?? "";
   throw new DTypeError(`Cannot ${name} ${dtype}: it takes ${taken} dtypes${advice}`);
 }
 
@@ -217,7 +223,9 @@ export function inferCopy(call: Call): readonly OutputSpec[] {
     const { info } = x.storage;
     call.compute = info;
     if (asked !== undefined && asked !== info && (asked.lane ?? info.lane) !== null) {
-      throw new DTypeError(`Cannot ${name} ${info.name} to ${asked.name}: there is no cast`);
+      throw new DTypeError(
+        `Cannot ${name} ${info.name} to ${asked.name}: there is no cast${ADVICE[info.kind] ?? ""}`,
+      );
     }
     return call.result(x.layout.shape, asked ?? info);
   }

@@ -58,6 +58,7 @@ import { oneHot, putAlongAxis, setAt, type SetOptions } from "./index_put.ts";
 import { split, unstack } from "./join.ts";
 import { dot, matmul, outer } from "./products/linalg.ts";
 import { type Activation, linear } from "./products/linear.ts";
+import { dequantize } from "./products/quantized.ts";
 import {
   diff,
   pad,
@@ -1389,6 +1390,14 @@ export class Tensor<
   astype<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V> {
     checkDType(dtype, "astype");
     return typed(contiguousCopy(this, dtype, "astype"));
+  }
+
+  /**
+   * The numbers of a quantized tensor, such as a weight of a GGUF file, as float32. Throws a DTypeError
+   * for other dtypes.
+   */
+  dequantize(): Tensor<"float32", S, V> {
+    return typed(dequantize(this));
   }
 
   /** The whole tensor repeated along each axis, as often as `repeats` says. */

@@ -134,6 +134,21 @@ export const BLOCK_DTYPE_TESTS: Record<string, (device: string) => void> = {
     assertEquals(loose(zeros)([32], { dtype: blocks, device }).toArray(), new Array(32).fill(0));
   },
 
+  "numbers of quantized dtypes are read, and multiplied": (device) => {
+    // A scale of 2, then 0, 1, … 31.
+    const bytes = Uint8Array.from(
+      { length: 68 },
+      (_, i) => [0, 0x40, i % 34 - 2][Math.min(i % 34, 2)]!,
+    );
+    const w = loose(fromBuffer)(bytes, { dtype: "q8_0", shape: [2, 32] }).to(device);
+    const row = Array.from({ length: 32 }, (_, i) => 2 * i);
+    const numbers = w.dequantize();
+    assertEquals([numbers.device, numbers.toArray()], [w.device, [row, row]]);
+    const x = loose(zeros)([1, 32], { device });
+    x.set([0, 3], 10);
+    assertEquals(x.linear(w).toArray(), [[60, 60]]);
+  },
+
   "what such dtypes cannot do is refused, and changes nothing": (device) => {
     const x = pairs([2, 2], device);
     const q = quantized(2, device);

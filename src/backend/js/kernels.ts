@@ -20,6 +20,7 @@ import {
 } from "./gather.ts";
 import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
+import { dequantizeBlocks } from "./quantized.ts";
 import { random } from "./random.ts";
 import { argsort, sort } from "./sort.ts";
 
@@ -49,5 +50,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     chain: { supports: runsChain, run: chain },
     linearPacked: { supports: isPackedCall, run: linearPacked },
     conv: { supports: runsConv, run: conv },
+    dequantizeBlocks: { supports: always, run: dequantizeBlocks },
   } satisfies Record<string, Kernel>,
 ));

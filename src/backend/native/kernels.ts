@@ -15,6 +15,7 @@ import type { Storage } from "../../memory/storage.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import type { ChainAttributes } from "../../ops/chain.ts";
 import type { Call, Op } from "../../ops/op.ts";
+import { QUANT, type QuantName } from "../../quant/formats.ts";
 import { ACTIVATION, RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
@@ -286,6 +287,25 @@ const linearPacked: Kernel = {
   },
 };
 
+const dequantizeBlocks: Kernel = {
+  supports: always,
+  prepare(call) {
+    const { format } = call.attributes as { readonly format: QuantName };
+    const { type, size } = QUANT[format];
+    const [blocks, out] = [call.operand(0), call.outputs[0]!];
+    for (const [i, { storage, layout: { offset, size } }] of [out, blocks].entries()) {
+      checkRun("dequantizeBlocks", i, offset, size, storage);
+    }
+    const numbers = Float64Array.of(
+      type,
+      out.layout.size / size,
+      out.layout.offset,
+      blocks.layout.offset,
+    );
+    return { numbers, out: out.storage, a: blocks.storage };
+  },
+};
+
 /** The kernel of a convolution. */
 const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
   supports: runsConv,
@@ -318,5 +338,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   attention,
   linearPacked,
   conv: convolution(planConv),
+  dequantizeBlocks,
   winograd: convolution(planWinograd),
 }));

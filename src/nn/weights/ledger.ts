@@ -12,8 +12,10 @@ import { DisposedError, FormatError } from "../../base/errors.ts";
 import { formatShape, sameShape, type Shape } from "../../base/shape.ts";
 import { PACKED_DTYPES } from "../../core/packed_weight.ts";
 import { uninterpreted } from "../../core/interpreter.ts";
+import { type Metadata, NO_METADATA } from "../../io/metadata.ts";
 import type { TensorEntry, TensorSource } from "../../io/source.ts";
 import type { Operand } from "../../memory/operand.ts";
+import { isQuantized } from "../../tensor/products/quantized.ts";
 import { type AnyTensor, keep, scope } from "../../tensor/tensor.ts";
 import { absent, load } from "./load.ts";
 import { linesOf, matcher, suggester } from "./names.ts";
@@ -71,6 +73,12 @@ export interface ReadOptions {
 /** The dtypes of weights that are read without a cast: those that products pack. */
 const USUAL: readonly DType[] = PACKED_DTYPES.map(({ name }) => name);
 
+/** Whether elements stand for floats. */
+function isFloat(dtype: DType): boolean {
+  const info = DTYPE[dtype];
+  return info.kind === "f" || isQuantized(info);
+}
+
 /** `name` below `prefix`, or the prefix itself. */
 export function joinName(prefix: string, name: string): string {
   return prefix === "" ? name : name === "" ? prefix : `${prefix}.${name}`;
@@ -84,6 +92,8 @@ function isBelow(prefix: string, name: string): boolean {
 export class Ledger {
   /** The path of the source. */
   readonly file: string;
+  /** What the source says of itself. */
+  readonly metadata: Metadata;
   readonly options: ReadOptions;
   /** Undefined once everything is loaded, or failed. */
   #entries: ReadonlyMap<string, TensorEntry> | undefined;
@@ -94,6 +104,7 @@ export class Ledger {
 
   constructor(source: TensorSource, options: ReadOptions) {
     this.file = source.file;
+    this.metadata = source.metadata ?? NO_METADATA;
     this.#entries = source.entries;
     this.options = options;
   }
@@ -135,13 +146,13 @@ export class Ledger {
 
   /** Whether a layer can compute with weights of `dtype`. */
   #reads(dtype: DType): boolean {
-    return DTYPE[dtype].kind === "f" && (this.options.dtype !== undefined || USUAL.includes(dtype));
+    return isFloat(dtype) && (this.options.dtype !== undefined || USUAL.includes(dtype));
   }
 
   /** Reads a tensor; floats are cast to the dtype of the options, or all to `asked`. */
   load(entry: TensorEntry, asked?: DType): Operand {
     const { dtype, device } = this.options;
-    return load(entry, device, asked ?? (DTYPE[entry.dtype!].kind === "f" ? dtype : undefined));
+    return load(entry, device, asked ?? (isFloat(entry.dtype!) ? dtype : undefined));
   }
 
   /** The tensor of `name`, which is read once for each dtype; each use throws if it is missing. */

@@ -17,6 +17,7 @@ import type { Operand } from "../../memory/operand.ts";
 import { allocate, recycle } from "../../memory/pool.ts";
 import { cowOf } from "../../memory/snapshot.ts";
 import { type DeviceMemory, Storage } from "../../memory/storage.ts";
+import { dequantize, isQuantized } from "../../tensor/products/quantized.ts";
 import "../../tensor/tensor.ts";
 
 /** The elements of a tensor in memory of their own. */
@@ -53,7 +54,7 @@ export function load(entry: TensorEntry, device: string | undefined, dtype?: DTy
     : viewed(entry.view(), memory, layout);
   if (dtype === undefined || dtype === entry.dtype) return read;
   try {
-    return cast(read, dtype);
+    return cast(isQuantized(read.storage.info) ? dequantize(read) : read, dtype);
   } finally {
     dispose(read);
   }

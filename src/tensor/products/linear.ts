@@ -29,6 +29,7 @@ import { MAP } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { doNotFit, MATMUL, productDType, productShape } from "./linalg.ts";
 import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
+import { DEQUANTIZE, isQuantized } from "./quantized.ts";
 
 export type { Activation };
 
@@ -209,6 +210,40 @@ const LINEAR_PACKED: Op = makeOp({
   },
 });
 
+// ---- quantized weights -------------------------------------------------------------------------
+
+/**
+ * x: [..., I] by a quantized weight: [O, I], plus bias: [O] and residual. The definition multiplies by
+ * the numbers of its blocks; kernels may round rows of x to 8 bits.
+ */
+const LINEAR_QUANTIZED: Op = makeOp({
+  kind: "kernel",
+  name: "linearQuantized",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias, add], name } = call;
+    checkOperand(x, name);
+    checkOperand(weight, name);
+    checkDevice(x.storage, weight.storage, name);
+    const { info } = x.storage;
+    if (info.kind !== "f") {
+      throw new DTypeError(
+        `Cannot ${name} ${info.name} by a weight of ${weight.storage.info.name}: it takes floats`,
+      );
+    }
+    const shape = linearShape(call, x.layout, weight.layout);
+    return call.result(shape, promoteWith(name, promoteWith(name, info, bias), add));
+  },
+  decompose(call: Call): Operand {
+    const { name, inputs: [x, weight, bias, add], attributes } = call;
+    const { activation } = attributes as LinearAttributes;
+    const numbers = dispatch(DEQUANTIZE, [weight!], undefined, undefined, name);
+    const { dtype } = call.specs[0]!;
+    const plain = cast(numbers, (dtype === DTYPE.float64 ? dtype : DTYPE.float32).name);
+    const y = dispatch(LINEAR, [x!, plain, bias, add], { activation }, undefined, name);
+    return cast(y, dtype.name);
+  },
+});
+
 /**
  * x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O], then an activation and a residual;
  * all dtypes promote.
@@ -222,6 +257,9 @@ export function linear(
   checkOptions("linear", options, LINEAR_OPTIONS);
   const { activation, add, out } = options;
   checkActivation(activation, "linear");
+  if (isOperand(weight) && isQuantized(weight.storage.info)) {
+    return dispatch(LINEAR_QUANTIZED, [x, weight, bias, add], { activation }, out, "linear");
+  }
   if (!(weight instanceof PackedWeight)) {
     const inputs = add === undefined ? [x, weight, bias] : [x, weight, bias, add];
     const attributes = activation === undefined ? undefined : { activation };

@@ -1,0 +1,390 @@
+/**
+ * The GGUF format: typed metadata, then the tensors, most of them in blocks of quantized numbers.
+ *
+ * Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3. The parser
+ * checks every count against the bytes that are left before it allocates anything. Texts and arrays
+ * of metadata are decoded when they are asked for, since vocabularies have a hundred thousand
+ * texts. Knows nothing of files or of the class Tensor.
+ *
+ * @module
+ */
+import { DTYPE, type DType } from "../base/dtype.ts";
+import { FormatError } from "../base/errors.ts";
+import { formatShape, MAX_RANK } from "../base/shape.ts";
+import { QUANT, type QuantFormat, rowBytes } from "../quant/formats.ts";
+import { Metadata, type MetadataValue } from "./metadata.ts";
+import { checkedBytes, Cursor, decodeUtf8, NO_FILE, quote } from "./bytes.ts";
+
+/** The header's entry for one tensor. */
+export interface GgufInfo {
+  /** The dtype; undefined for blocks, and for types that are not read. */
+  readonly dtype: DType | undefined;
+  /** The format of its blocks, if it has some. */
+  readonly format: QuantFormat | undefined;
+  /** The name of the type: `"F32"`, `"Q4_1"`. */
+  readonly type: string;
+  /** The shape, the outermost axis first. */
+  readonly shape: readonly number[];
+  /** The offset of the first byte in the file. */
+  readonly begin: number;
+  /** The offset after the last byte; that of the first one, if the type is not read. */
+  readonly end: number;
+}
+
+/** A parsed header. */
+export interface GgufHeader {
+  /** The tensors by name, in the header's order. */
+  readonly tensors: ReadonlyMap<string, GgufInfo>;
+  /** The metadata. */
+  readonly metadata: Metadata;
+}
+
+const MAGIC = 0x46554747, VERSIONS = [2, 3];
+const DEFAULT_ALIGNMENT = 32;
+/** The most axes of a tensor in the format. */
+const MAX_AXES = 4;
+/** The most arrays inside each other. */
+const MAX_DEPTH = 8;
+/** The fewest bytes of an entry of metadata and of a tensor. */
+const LEAST_ENTRY = 13, LEAST_TENSOR = 24;
+
+const DTYPES: Readonly<Record<number, DType>> = {
+  0: "float32",
+  1: "float16",
+  24: "int8",
+  25: "int16",
+  26: "int32",
+  27: "int64",
+  28: "float64",
+  30: "bfloat16",
+};
+const TYPE_NAMES: Readonly<Record<number, string>> = {
+  ...{ 0: "F32", 1: "F16", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 30: "BF16" },
+  ...{ 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS" },
+  ...{ 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 34: "TQ1_0" },
+  ...{ 35: "TQ2_0", 39: "MXFP4" },
+};
+const FORMATS = new Map(Object.values(QUANT).map((format) => [format.type, format]));
+
+/** Types of values of metadata. */
+const [UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64] = [
+  ...[0, 1, 2, 3, 4, 5],
+  ...[6, 7, 8, 9, 10, 11],
+] as const;
+const FLOAT64 = 12;
+/** The bytes of the types of one size. */
+const WIDTHS: Readonly<Record<number, number>> = {
+  [UINT8!]: 1,
+  [INT8!]: 1,
+  [UINT16!]: 2,
+  [INT16!]: 2,
+  [UINT32!]: 4,
+  [INT32!]: 4,
+  [FLOAT32!]: 4,
+  [BOOL!]: 1,
+  [UINT64!]: 8,
+  [INT64!]: 8,
+  [FLOAT64]: 8,
+};
+
+/** A value of metadata that was checked, and is decoded on request. */
+type Lazy = () => MetadataValue;
+
+/** Thrown if the bytes of a larger file do not hold its header. */
+const SHORT = Symbol("short");
+
+/** Reads the parts of a header, never past the end. */
+class Reader {
+  readonly cursor: Cursor;
+  readonly #bytes: Uint8Array;
+  readonly #file: string;
+  readonly #view: DataView;
+  readonly #isWhole: boolean;
+
+  constructor(bytes: Uint8Array, fileSize: number, file: string) {
+    this.#bytes = bytes;
+    this.#file = file;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#isWhole = bytes.length >= fileSize;
+    this.cursor = new Cursor(bytes, file);
+  }
+
+  /** Throws unless there are `count` more bytes. */
+  need(count: number, what: string): void {
+    if (count <= this.cursor.left) return;
+    if (!this.#isWhole) throw SHORT;
+    this.cursor.fail(`truncated: ${what} needs ${count} bytes, but ${this.cursor.left} are left`);
+  }
+
+  u32(what: string): number {
+    this.need(4, what);
+    return this.cursor.u32(what);
+  }
+
+  /** A count, of things that take at least `least` bytes each. */
+  count(what: string, least: number): number {
+    this.need(8, what);
+    const { at } = this.cursor;
+    const value = this.cursor.u64(what);
+    if (value > BigInt(Number.MAX_SAFE_INTEGER)) this.cursor.fail(`${what} is ${value}`, at);
+    const count = Number(value);
+    this.need(count * least, what);
+    return count;
+  }
+
+  /** The place of the next text, which is skipped. */
+  skipText(what: string): number {
+    const { at } = this.cursor;
+    const length = this.count(`the length of ${what}`, 1);
+    this.cursor.at += length;
+    return at;
+  }
+
+  /** {@link skipText} of a text that is probably short: vocabularies have a hundred thousand. */
+  #skipShort(what: string): void {
+    const { cursor } = this;
+    const { at, left } = cursor;
+    const length = left < 8 ? left : this.#view.getUint32(at, true);
+    if (left < 8 || length > left - 8 || this.#view.getUint32(at + 4, true) !== 0) {
+      this.skipText(what);
+    } else cursor.at = at + 8 + length;
+  }
+
+  /** The text at `at`, which {@link skipText} has checked. */
+  textAt(at: number, what: string): string {
+    const length = Number(this.#view.getBigUint64(at, true));
+    const text = decodeUtf8(this.#bytes.subarray(at + 8, at + 8 + length));
+    if (text === undefined) throw new FormatError(`${what} is not UTF-8`, this.#file, at);
+    return text;
+  }
+
+  text(what: string): string {
+    return this.textAt(this.skipText(what), what);
+  }
+
+  /** The number of `type` at `at`. */
+  number(type: number, at: number): MetadataValue {
+    const view = this.#view;
+    switch (type) {
+      case UINT8:
+        return view.getUint8(at);
+      case INT8:
+        return view.getInt8(at);
+      case UINT16:
+        return view.getUint16(at, true);
+      case INT16:
+        return view.getInt16(at, true);
+      case UINT32:
+        return view.getUint32(at, true);
+      case INT32:
+        return view.getInt32(at, true);
+      case FLOAT32:
+        return view.getFloat32(at, true);
+      case FLOAT64:
+        return view.getFloat64(at, true);
+      case BOOL:
+        return view.getUint8(at) !== 0;
+      default: {
+        const value = type === UINT64 ? view.getBigUint64(at, true) : view.getBigInt64(at, true);
+        const number = Number(value);
+        return Number.isSafeInteger(number) ? number : value;
+      }
+    }
+  }
+
+  /** Checks and skips a value of `type`; what decodes it. */
+  value(type: number, what: string, depth = 0): Lazy {
+    const { cursor } = this;
+    const width = WIDTHS[type];
+    if (width !== undefined) {
+      this.need(width, what);
+      const { at } = cursor;
+      if (type === BOOL && this.#bytes[at]! > 1) cursor.fail(`${what} is no bool`);
+      cursor.at += width;
+      return () => this.number(type, at);
+    }
+    if (type === STRING) {
+      const at = this.skipText(what);
+      return () => this.textAt(at, what);
+    }
+    if (type !== ARRAY) cursor.fail(`${what} has the unknown type ${type}`, cursor.at - 4);
+    if (depth === MAX_DEPTH) cursor.fail(`${what} has more than ${MAX_DEPTH} arrays in each other`);
+    return this.#array(what, depth + 1);
+  }
+
+  #array(what: string, depth: number): Lazy {
+    const { cursor } = this;
+    const type = this.u32(`the type of ${what}`);
+    const width = WIDTHS[type];
+    const count = this.count(`the length of ${what}`, width ?? 8);
+    const start = cursor.at;
+    if (width !== undefined) {
+      cursor.at += count * width;
+      return () => Array.from({ length: count }, (_, i) => this.number(type, start + i * width));
+    }
+    if (type === STRING) {
+      for (let i = 0; i < count; i++) this.#skipShort(what);
+      return () => {
+        let at = start;
+        return Array.from({ length: count }, () => {
+          const text = this.textAt(at, what);
+          at += 8 + Number(this.#view.getBigUint64(at, true));
+          return text;
+        });
+      };
+    }
+    const items = Array.from({ length: count }, () => this.value(type, what, depth));
+    return () => items.map((item) => item());
+  }
+}
+
+function readStart(reader: Reader): void {
+  const { cursor } = reader;
+  reader.need(8, "the start");
+  if (cursor.u32("the magic number") !== MAGIC) cursor.fail("not a GGUF file", 0);
+  const version = cursor.u32("the version");
+  if (VERSIONS.includes(version)) return;
+  const swapped = (version & 0xffff) === 0 && VERSIONS.includes(version >>> 24);
+  cursor.fail(
+    swapped ? "big-endian GGUF is not read" : `version ${version} is not read: 2 and 3 are`,
+    4,
+  );
+}
+
+function readMetadata(reader: Reader, count: number): Metadata {
+  const entries = new Map<string, Lazy>();
+  for (let i = 0; i < count; i++) {
+    const { at } = reader.cursor;
+    const key = reader.text("a key");
+    if (entries.has(key)) reader.cursor.fail(`metadata ${quote(key)} is there twice`, at);
+    const what = `metadata ${quote(key)}`;
+    entries.set(key, reader.value(reader.u32(`the type of ${what}`), what));
+  }
+  return new Metadata(entries);
+}
+
+/** An entry before the place of the data is known. */
+interface Placed extends Omit<GgufInfo, "begin" | "end"> {
+  readonly name: string;
+  /** Where the entry is. */
+  readonly at: number;
+  /** The offset from the start of the data. */
+  readonly offset: bigint;
+  /** Undefined if the type is not read. */
+  readonly bytes: number | undefined;
+}
+
+function readTensor(reader: Reader): Placed {
+  const { cursor } = reader;
+  const { at } = cursor;
+  const name = reader.text("the name of a tensor");
+  const what = `tensor ${quote(name)}`;
+  const axes = reader.u32(`the axes of ${what}`);
+  if (axes > Math.min(MAX_AXES, MAX_RANK)) cursor.fail(`${what} has ${axes} axes`, at);
+  reader.need(8 * axes + 12, what);
+  const sizes = Array.from({ length: axes }, () => cursor.u64("a size"));
+  if (sizes.some((size) => size > BigInt(Number.MAX_SAFE_INTEGER))) {
+    cursor.fail(`${what} has a size of ${sizes.find((size) => size > 2n ** 53n - 1n)}`, at);
+  }
+  const shape = sizes.map(Number).reverse();
+  const number = cursor.u32("a type"), offset = cursor.u64("an offset");
+  const dtype = DTYPES[number], format = FORMATS.get(number);
+  const type = format?.name.toUpperCase() ?? TYPE_NAMES[number] ?? `type ${number}`;
+  const columns = shape.at(-1) ?? 1;
+  let bytes: number | undefined;
+  if (dtype !== undefined) bytes = checkedBytes(shape, DTYPE[dtype].bytes);
+  else if (format !== undefined) {
+    if (columns % format.size !== 0 || axes === 0) {
+      cursor.fail(
+        `${what} of shape ${formatShape(shape)} has no whole rows of ${type}: blocks have ` +
+          `${format.size} elements`,
+        at,
+      );
+    }
+    bytes = checkedBytes([...shape.slice(0, -1), rowBytes(format, columns)], 1);
+  }
+  if (bytes === undefined && (dtype ?? format) !== undefined) {
+    cursor.fail(`${what} of shape ${formatShape(shape)} is too large`, at);
+  }
+  return { name, at, dtype, format, type, shape, offset, bytes };
+}
+
+/** The alignment of the data. */
+function alignmentOf(metadata: Metadata, file: string): number {
+  const value = metadata.get("general.alignment") ?? DEFAULT_ALIGNMENT;
+  if (typeof value === "number" && value > 0 && Number.isInteger(Math.log2(value))) return value;
+  throw new FormatError(`general.alignment is ${String(value)}, which is no power of 2`, file, 0);
+}
+
+function place(
+  tensors: readonly Placed[],
+  start: number,
+  alignment: number,
+  fileSize: number,
+  file: string,
+): Map<string, GgufInfo> {
+  const placed = new Map<string, GgufInfo>();
+  for (const { name, at, offset, bytes, ...info } of tensors) {
+    const fail = (why: string): never => {
+      throw new FormatError(`tensor ${quote(name)} ${why}`, file, at);
+    };
+    if (placed.has(name)) fail("is there twice");
+    if (offset % BigInt(alignment) !== 0n) fail(`begins at ${offset}, no multiple of ${alignment}`);
+    const begin = BigInt(start) + offset, end = begin + BigInt(bytes ?? 0);
+    if (end > BigInt(fileSize)) {
+      fail(`ends at ${end}, but the file has ${fileSize} bytes`);
+    }
+    placed.set(name, { ...info, begin: Number(begin), end: Number(end) });
+  }
+  const inOrder = [...placed].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end);
+  let last: readonly [string, GgufInfo] | undefined;
+  for (const one of inOrder) {
+    const [name, { begin, end }] = one;
+    if (begin === end) continue;
+    if (last !== undefined && begin < last[1].end) {
+      throw new FormatError(
+        `tensors ${quote(last[0])} and ${quote(name)} overlap`,
+        file,
+        begin,
+      );
+    }
+    last = one;
+  }
+  return placed;
+}
+
+/**
+ * Parses the header in the first bytes of a file of `fileSize` bytes; undefined if they do not hold
+ * all of it. Values of metadata refer to the bytes.
+ *
+ * Throws a FormatError for anything that is not as the format says, and unless every tensor is
+ * within the file, at its alignment, and apart from all others.
+ */
+export function parseGguf(
+  bytes: Uint8Array,
+  fileSize: number = bytes.length,
+  file: string = NO_FILE,
+): GgufHeader | undefined {
+  try {
+    const reader = new Reader(bytes, fileSize, file);
+    readStart(reader);
+    const tensorCount = reader.count("the number of tensors", 0);
+    const entryCount = reader.count("the number of entries", 0);
+    // Before either is read, and so that a prefix is not taken for a damaged file.
+    const least = tensorCount * LEAST_TENSOR + entryCount * LEAST_ENTRY;
+    if (least > fileSize - reader.cursor.at) {
+      reader.cursor.fail(
+        `${tensorCount} tensors and ${entryCount} entries need more than ${fileSize} bytes`,
+      );
+    }
+    const metadata = readMetadata(reader, entryCount);
+    const tensors: Placed[] = [];
+    for (let i = 0; i < tensorCount; i++) tensors.push(readTensor(reader));
+    const alignment = alignmentOf(metadata, file);
+    const start = Math.ceil(reader.cursor.at / alignment) * alignment;
+    return { metadata, tensors: place(tensors, start, alignment, fileSize, file) };
+  } catch (error) {
+    if (error === SHORT) return undefined;
+    throw error;
+  }
+}

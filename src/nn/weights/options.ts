@@ -1,0 +1,75 @@
+/**
+ * Options of weights, and their checks.
+ *
+ * @module
+ */
+import { checkDType, DTYPE, type DType } from "../../base/dtype.ts";
+import { DTypeError } from "../../base/errors.ts";
+import { describe } from "../../base/text.ts";
+import { memoryOf } from "../../core/dispatch.ts";
+import { mmapOf } from "../../io/mapped.ts";
+import { checkOptions } from "../../ops/infer.ts";
+import type * as t from "../../types/mod.ts";
+
+/** Options of `open` and `weights`. */
+export interface WeightsOptions<E extends DType = DType, V extends t.Device = t.Device> {
+  /** Floats are cast to this dtype; by default they stay as in the file. */
+  readonly dtype?: E | undefined;
+  /** The device of the weights. */
+  readonly device?: V | undefined;
+  /** Only tensors whose names begin with this and a dot; names are those without it. */
+  readonly prefix?: string | undefined;
+  /** The name of a tensor, by that in the file. */
+  readonly rename?: ((name: string) => string) | undefined;
+  /** The most bytes of an npz archive once inflated; 1 GiB by default. */
+  readonly maxBytes?: number | undefined;
+  /** If false, files are read into memory and not mapped. */
+  readonly mmap?: boolean | undefined;
+}
+
+/** Options of `done`. */
+export interface DoneOptions {
+  /** Names that may be left over; * stands for any characters. */
+  readonly ignore?: readonly string[] | undefined;
+}
+
+/** How far `load` is. */
+export interface LoadProgress {
+  /** The bytes of the weights that are loaded. */
+  readonly loaded: number;
+  /** The bytes of all weights to load. */
+  readonly total: number;
+}
+
+/** Options of `load`. */
+export interface LoadOptions extends DoneOptions {
+  /** Ends the loading: the promise rejects with its reason, and nothing stays allocated. */
+  readonly signal?: AbortSignal | undefined;
+  /** Called after each layer. */
+  readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
+}
+
+const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes", "mmap"];
+
+/** Options as they were at the call, checked for `op`. */
+export function ownOptions(op: string, options: WeightsOptions): WeightsOptions {
+  checkOptions(op, options, OPTIONS);
+  const { dtype, device, prefix, rename, maxBytes, mmap: given } = options;
+  if (dtype !== undefined) {
+    checkDType(dtype, op);
+    if (DTYPE[dtype].kind !== "f") {
+      throw new DTypeError(`Cannot ${op} as ${dtype}: it takes a float dtype`);
+    }
+  }
+  if (prefix !== undefined) checkName(op, prefix);
+  const mmap = mmapOf(op, { mmap: given });
+  memoryOf(device, `${op} on`);
+  return { dtype, device, prefix, rename, maxBytes, mmap };
+}
+
+/** Throws a TypeError unless `name` is a name. */
+export function checkName(op: string, name: unknown): void {
+  if (typeof name !== "string") {
+    throw new TypeError(`Cannot ${op} ${describe(name)}: expected a name`);
+  }
+}

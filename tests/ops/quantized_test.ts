@@ -1,0 +1,128 @@
+/**
+ * Quantized tensors against the Python package of ggml (tests/golden/quantized.json): their numbers
+ * and products with them on every backend, what moves them, and what other ops say.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { concat, DTypeError, fromBuffer, random, ShapeError, where } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
+import { type Any, assertRefused, loose } from "../support.ts";
+import { BACKENDS, using } from "./table/backends.ts";
+
+const { formats }: { formats: Record<string, { blocks: string; numbers: string }> } = JSON.parse(
+  readFileSync(new URL("../golden/quantized.json", import.meta.url), "utf8"),
+);
+const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
+  Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+
+/** Four rows of a format, and their numbers. */
+function rowsOf(dtype: string, device = "cpu"): [quantized: Any, numbers: Any] {
+  const { blocks, numbers } = formats[dtype]!;
+  const plain = new Float32Array(bytesOf(numbers).buffer);
+  const shape = [4, plain.length / 4];
+  const quantized = loose(fromBuffer)(bytesOf(blocks), { dtype, shape }).to(device);
+  return [quantized, loose(fromBuffer(plain, { shape })).to(device)];
+}
+
+for (const { name, on } of BACKENDS) {
+  test(`numbers of quantized tensors are those of ggml, and products are with them: ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      for (const dtype of Object.keys(formats)) {
+        const [quantized, numbers] = rowsOf(dtype, device);
+        assertEquals([quantized.dtype, quantized.device], [dtype, device]);
+        const made = quantized.dequantize();
+        assertEquals([made.dtype, made.device, made.shape], ["float32", device, [
+          ...numbers.shape,
+        ]]);
+        assert(made.equals(numbers), dtype);
+        assert(quantized.slice("::-2").dequantize().equals(numbers.slice("::-2")), dtype);
+        assert(quantized.slice(2).dequantize().equals(numbers.slice(2)), dtype);
+        assertEquals(quantized.slice("0:0").dequantize().shape, [0, numbers.shape[1]]);
+        const depth = numbers.shape[1];
+        const make = (key: number, shape: number[]): Any =>
+          loose(random.normal(random.key(key), shape)).to(device);
+        const [x, bias, add] = [make(1, [3, depth]), make(2, [4]), make(3, [3, 4])];
+        for (const cast of ["float32", "float64", "float16"]) {
+          const given = [x, bias, add].map((one) => one.astype(cast));
+          const options = { activation: "relu", add: given[2] };
+          const y = given[0].linear(quantized, given[1], options);
+          const expected = given[0].linear(numbers, given[1], options);
+          assertEquals([y.dtype, y.shape], [cast, [3, 4]], dtype);
+          assert(y.allclose(expected.astype(cast), { rtol: 1e-3, atol: 1e-3 * depth }), dtype);
+        }
+        assertEquals(make(1, [2, 5, depth]).linear(quantized).shape, [2, 5, 4]);
+      }
+    }));
+}
+
+test("rows of quantized tensors are copied, gathered, joined, moved and printed", () => {
+  for (const dtype of Object.keys(formats)) {
+    const [quantized, numbers] = rowsOf(dtype);
+    assert(quantized.copy().dequantize().equals(numbers));
+    assert(quantized.take([2, 0]).dequantize().equals(numbers.take([2, 0])));
+    const ids = loose(fromBuffer(Int32Array.of(3, 1)));
+    assert((nn.embedding(ids, quantized) as Any).dequantize().equals(numbers.take([3, 1])));
+    assert(
+      loose(concat)([quantized, quantized]).dequantize().equals(loose(concat)([numbers, numbers])),
+    );
+    assertEquals(quantized.get(1, 5), numbers.get(1, 5));
+    assertEquals(quantized.toArray(), numbers.toArray());
+    assert(String(quantized.slice(0, ":2")).endsWith(`shape [2], ${dtype})`));
+  }
+});
+
+test("compiled functions multiply by quantized weights, given and constant", () => {
+  const [weight, numbers] = rowsOf("q4_1");
+  const x = loose(random.normal(random.key(1), [2, numbers.shape[1]]));
+  const expected = x.linear(numbers).relu();
+  using constant = compile((x: Any) => x.linear(weight).relu());
+  assert((constant(x) as Any).allclose(expected, { rtol: 1e-4, atol: 1e-3 }));
+  using given = compile((x: Any, w: Any) => x.linear(w).relu());
+  assert((given(x, weight) as Any).allclose(expected, { rtol: 1e-4, atol: 1e-3 }));
+});
+
+test("all other ops refuse quantized tensors, and name dequantize", () => {
+  const [q, numbers] = rowsOf("q4_k");
+  const refuse = (run: () => unknown): void => assertRefused(run, DTypeError, "q4_k", q, numbers);
+  const named = (run: () => unknown): void => assertRefused(run, DTypeError, "dequantize()", q);
+  const unary = [
+    "neg",
+    "exp",
+    "sum",
+    "mean",
+    "max",
+    "argmax",
+    "softmax",
+    "norm",
+    "sort",
+    "any",
+    "layerNorm",
+  ];
+  for (const op of unary) named(() => q[op]());
+  for (const op of ["add", "mul", "maximum", "equal", "matmul", "less"]) {
+    named(() => q[op](numbers));
+    named(() => numbers[op](q));
+    named(() => q[op](q));
+  }
+  named(() => q.add(1));
+  named(() => q.astype("float32"));
+  named(() => q.cumulativeSum(0));
+  named(() => loose(concat)([q, numbers]));
+  refuse(() => loose(where)(q, 1, 2));
+  refuse(() => numbers.take([0]).linear(numbers.take([0]), q.slice(0, ":1")));
+  assertRefused(() => numbers.dequantize(), DTypeError, ["dequantize float32", "q4_0, q4_1"]);
+  assertRefused(() => q.slice(":, :32").dequantize(), DTypeError, "cuts through blocks");
+  assertRefused(() => q.T.dequantize(), DTypeError, "cuts through blocks");
+  const ids = loose(fromBuffer(Int32Array.of(3, 1))).reshape([1, 2]);
+  assertRefused(() => ids.linear(q), DTypeError, ["int32", "q4_k", "floats"]);
+  const short = loose(random.normal(random.key(1), [3, 5]));
+  assertRefused(() => short.linear(q), ShapeError, "inner sizes 5 and 256 differ");
+  assertRefused(() => short.linear(q.slice(0)), ShapeError, "weight: [O, I]");
+  const wrong = { dtype: "q8_0", shape: [31] };
+  assertRefused(() => loose(fromBuffer)(new Uint8Array(34), wrong), ShapeError, "");
+});
