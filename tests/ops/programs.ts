@@ -400,10 +400,20 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ],
   [
     "nn.conv2d",
-    ({ x }) => nn.conv2d(x.reshape([1, 3, 2, 1]), rm.ones([4, 3, 1, 1])),
+    ({ x }) => {
+      const images = x.reshape([1, 3, 2, 1]);
+      const options = { padding: 1, winograd: true };
+      return [
+        nn.conv2d(images, rm.ones([4, 3, 1, 1])),
+        nn.conv2d(images, rm.ones([4, 3, 3, 3]), undefined, options),
+      ];
+    },
     "reshape(x) {shape: [1, 3, 2, 1]}",
     'ones: full() {shape: [4, 3, 1, 1], value: 1, dtype: "float32"}',
     "conv2d: conv(tensor of [1,3,2,1], tensor of [4,3,1,1]) {stride: [1, 1], padding: [[0, 0], [0, 0]], dilation: [1, 1], groups: 1}",
+    'ones: full() {shape: [4, 3, 3, 3], value: 1, dtype: "float32"}',
+    "winogradWeight(tensor of [4,3,3,3])",
+    "conv2d: winograd(tensor of [1,3,2,1], tensor of [36,4,3]) {stride: [1, 1], padding: [[1, 1], [1, 1]], dilation: [1, 1], groups: 1}",
   ],
   [
     "nn.conv3d",
@@ -506,6 +516,18 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     ({ x, w }) => x.linear(rm.pack(w), undefined, { activation: "relu" }),
     "pack(w)",
     'linear: linearPacked(x, tensor of [1,3,32], -) {columns: 4, depth: 3, activation: "relu"}',
+  ],
+  [
+    "dequantize",
+    () => {
+      const options = { dtype: "q8_0" as never, shape: [1, 32] } as const;
+      const w = rm.fromBuffer(new Uint8Array(34), options) as rm.Tensor;
+      return [w.dequantize(), rm.ones([2, 32]).linear(w as never)];
+    },
+    'make a tensor from a buffer: fromBuffer() {buffer: Uint8Array, options: {dtype: "q8_0", shape: [1, 32]}}',
+    "dequantize(tensor of [1,32])",
+    'ones: full() {shape: [2, 32], value: 1, dtype: "float32"}',
+    "linear: linearQuantized(tensor of [2,32], tensor of [1,32], -, -)",
   ],
   ["var", ({ x }) => x.var(0), "var: variance(x) {axis: 0, correction: 0}"],
   [

@@ -15,9 +15,10 @@ import { describe } from "../../base/text.ts";
 import { applyView } from "../../core/apply.ts";
 import { type ConvAttributes, winogradOf } from "../../core/conv.ts";
 import { cast, contiguousCopy } from "../../core/copy.ts";
+import { dispatch } from "../../core/dispatch.ts";
 import { rowDType } from "../../core/row_kernels.ts";
 import type { Operand } from "../../memory/operand.ts";
-import type { Call, Op, OutputSpec } from "../../ops/op.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { copyAs, part } from "../../tensor/composite.ts";
 import { tensor } from "../../tensor/create.ts";
@@ -60,11 +61,24 @@ function squared(matrix: Matrix, { storage: { device, info } }: Operand): Operan
 }
 
 /** The transformed weight [36, O, C] of a weight [O, C, 3, 3]; of at least 32 bits. */
+const WINOGRAD_WEIGHT: Op = makeOp({
+  kind: "kernel",
+  name: "winogradWeight",
+  infer(call: Call): readonly OutputSpec[] {
+    const { storage: { info }, layout: { shape: [outputs, inputs] } } = call.operand(0);
+    return call.result([36, outputs!, inputs!], rowDType(info));
+  },
+  decompose(call: Call): Operand {
+    const [{ shape, dtype }] = call.specs as [OutputSpec];
+    const wide = cast(call.operand(0), dtype.name);
+    const kernels = applyView(VIEWS.mT, reshaped(wide, [shape[1]! * shape[2]!, 9]), "mT");
+    return reshaped(matmul(squared(KERNEL, wide), kernels), shape);
+  },
+});
+
+/** The transformed weight of a weight [O, C, 3, 3] that is checked. */
 export function winogradWeight(weight: Operand): Operand {
-  const { storage: { info }, layout: { shape: [outputs, inputs] } } = weight;
-  const wide = cast(weight, rowDType(info).name);
-  const kernels = applyView(VIEWS.mT, reshaped(wide, [outputs! * inputs!, 9]), "mT");
-  return reshaped(matmul(squared(KERNEL, wide), kernels), [36, outputs!, inputs!]);
+  return dispatch(WINOGRAD_WEIGHT, [weight]);
 }
 
 /** Checks the option `winograd` of a convolution with kernels of the sizes `kernel`. */
