@@ -85,6 +85,7 @@ const kernels = [_][]const u8{
     "cpu/conv/conv_depthwise.c",
     "cpu/conv/conv_winograd.c",
     "cpu/quant/dequantize.c",
+    "cpu/quant/linear_quantized.c",
     "cpu/random.c",
 };
 

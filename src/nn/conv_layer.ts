@@ -119,7 +119,7 @@ export function convLayer(
     name,
     parts,
     ({ weight, bias }, own) => callOf(spec, weight!, bias, own),
-    ["weight", "bias"],
+    { fields: ["weight", "bias"] },
   );
   specs.set(layer, spec);
   return layer;
@@ -182,7 +182,7 @@ export function fold<L extends ConvLayer>(
     const scaled = cast(apply(MAP.mul, weight, each), info.name);
     const added = isOperand(moved) ? apply(MAP.add, apply(MAP.mul, moved, scale), shift) : shift;
     return callOf(folded, scaled, cast(added, info.name), own);
-  }, ["weight", "bias"]);
+  }, { fields: ["weight", "bias"] });
   specs.set(layer, folded);
   return layer as unknown as L;
 }

@@ -8,12 +8,14 @@ import { formatShape } from "../base/shape.ts";
 import { apply } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch, performCall } from "../core/dispatch.ts";
+import { dispose } from "../core/handles.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
 import { INDEX } from "../ops/kernels.ts";
 import { Call, makeOp, type Op } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
+import { dequantize, isQuantized } from "../tensor/products/quantized.ts";
 import { outOfRange, selectAlong, spend } from "../tensor/selection.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import type { Like } from "./parts/arguments.ts";
@@ -62,7 +64,8 @@ const EMBEDDING: Op = makeOp({
 });
 
 /**
- * The rows of `weight`: [V, D] at `indices` of any integer dtype and shape: [..., D].
+ * The rows of `weight`: [V, D] at `indices` of any integer dtype and shape: [..., D]. Those of a
+ * quantized weight are dequantized.
  *
  * Throws a DTypeError for indices that are no integers, a ShapeError for a weight that is no matrix,
  * and an IndexError for an index outside of 0 … V − 1. Negative ones do not count from the end,
@@ -76,5 +79,11 @@ const EMBEDDING: Op = makeOp({
  */
 export function embedding<W extends AnyTensor>(indices: AnyTensor, weight: W): Like<W> {
   const [index, table] = [indices, weight].map((x) => ownOperand(x, "embedding"));
-  return dispatch(EMBEDDING, [index, table]) as never;
+  const rows = dispatch(EMBEDDING, [index!, table!]);
+  if (!isQuantized(rows.storage.info)) return rows as never;
+  try {
+    return dequantize(rows) as never;
+  } finally {
+    dispose(rows);
+  }
 }

@@ -122,7 +122,7 @@ export function embeddingLayer(
         return dtype === undefined ? taken : cast(taken, dtype);
       });
     return Object.assign(call, { weight });
-  }, ["weight"]);
+  }, { fields: ["weight"], keepsQuantized: true });
 }
 
 /** A weight in the dtype of norms, which compute 16-bit floats as float32. */
@@ -178,7 +178,7 @@ export function normLayer(
       });
     };
     return Object.assign(call, { weight, bias: shift });
-  }, ["weight", "bias"]);
+  }, { fields: ["weight", "bias"] });
 }
 
 function channelsOf(op: string, x: Operand, channels: number): void {
@@ -228,7 +228,7 @@ export function groupNormLayer(
         return cast(affine(normal, weight, bias), floatOf(x));
       });
     }, { weight, bias });
-  }, ["weight", "bias"]);
+  }, { fields: ["weight", "bias"] });
 }
 
 const batchNorms = new WeakMap<object, { readonly channels: number; readonly epsilon: number }>();
@@ -271,7 +271,7 @@ export function batchNormLayer(
       return tidy(() => cast(affine(computed(x), scale, shift), floatOf(x)));
     };
     return Object.assign(call, { scale, shift });
-  }, ["scale", "shift"]);
+  }, { fields: ["scale", "shift"] });
   batchNorms.set(layer, { channels, epsilon });
   return layer;
 }

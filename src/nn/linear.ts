@@ -17,6 +17,7 @@ import { VIEWS } from "../ops/views.ts";
 import { concat } from "../tensor/join.ts";
 import { type Activation, checkActivation, linear } from "../tensor/products/linear.ts";
 import { type PackedWeight, packWeight } from "../tensor/products/packed_weight.ts";
+import { dequantize, isQuantized } from "../tensor/products/quantized.ts";
 import { zeros } from "../tensor/create.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
@@ -138,9 +139,14 @@ function prepare(w: Operand, own: Own): Operand | ReturnType<typeof packWeight> 
   return own(w as AnyTensor);
 }
 
-/** The weight of a layer as the file has it, as [O, I]. */
+/** The weight of a layer as the file has it, as [O, I]; blocks of a quantized one are along I. */
 function plain(w: Operand, { transposed }: Spec): Operand {
-  return transposed ? applyView(VIEWS.transpose, w, "transpose") : w;
+  return transposed ? applyView(VIEWS.transpose, numbersOf(w), "transpose") : w;
+}
+
+/** A tensor, dequantized if it is quantized. */
+function numbersOf(x: Operand): Operand {
+  return isQuantized(x.storage.info) ? dequantize(x) : x;
 }
 
 /** The layer `name`: [..., I] gives [..., O]. */
@@ -167,21 +173,30 @@ export function linearLayer(
   const layer = defineLayer(ledger, name, parts, (tensors, own) => {
     const { weight: read, bias: shift } = tensors;
     const weight = prepare(plain(read!, spec), own) as Operand;
-    const bias = shift && own(shift as AnyTensor);
+    const bias = shift && own(numbersOf(shift) as AnyTensor);
     const call = (x: unknown, options: LinearCallOptions = {}): Operand => {
       checkOptions("linear", options, ["add"]);
       return linear(ownOperand(x, "linear"), weight, bias, { activation, add: options.add });
     };
     return Object.assign(call, { weight, bias });
-  }, ["weight", "bias"]);
+  }, { fields: ["weight", "bias"], keepsQuantized: true });
   specs.set(layer, spec);
   return Object.assign(layer, { outFeatures: outputs, inFeatures: inputs });
 }
 
+/** Whether weights can be one: quantized ones of several formats cannot. */
+function canJoin(weights: readonly Operand[]): boolean {
+  const [{ storage: { info } }] = weights as [Operand];
+  return weights.every(({ storage }) => storage.info === info) ||
+    !weights.some(({ storage }) => isQuantized(storage.info));
+}
+
 /** Weights and biases of several layers, one below the other. */
-function joinWeights(tensors: Tensors, parts: readonly Spec[]): [Operand, Operand | undefined] {
-  const weights = parts.map((part, i) => plain(tensors[`${i}.weight`]!, part));
-  const biases = parts.map((_, i) => tensors[`${i}.bias`]);
+function joinWeights(
+  weights: readonly Operand[],
+  biases: readonly (Operand | undefined)[],
+  parts: readonly Spec[],
+): [Operand, Operand | undefined] {
   const weight = concat(weights, 0);
   if (biases.every((bias) => bias === undefined)) return [weight, undefined];
   const { storage: { info, device } } = biases.find((bias) => bias !== undefined)!;
@@ -239,26 +254,48 @@ export function fuse<const Ls extends readonly AnyLinear[]>(...layers: Ls): Fuse
   }
   const outputs = parts.map(({ sizes }) => sizes[0]);
   return mergeLayers("fuse", layers, (tensors, own) => {
-    const [joined, joinedBias] = joinWeights(tensors, parts);
-    const weight = prepare(joined, own) as Operand;
-    const bias = joinedBias && own(joinedBias as AnyTensor);
-    const { activation } = parts[0]!;
+    const product = productsOf(tensors, parts, own);
     return (x: unknown, options: FusedCallOptions = {}) => {
       checkOptions("fuse", options, ["heads"]);
       const { heads } = options;
       const sizes = heads === undefined ? undefined : headsOf(outputs, heads);
-      return tidy(() => {
-        const product = linear(ownOperand(x, "fuse"), weight, bias, { activation });
-        const last = product.layout.shape.length - 1;
-        let at = 0;
-        return outputs.map((size, i) => {
-          const part = applyView(VIEWS.narrow, product, "narrow", last, at, size);
-          at += size;
-          return sizes === undefined ? part : splitHeads(part as AnyTensor, sizes[i]!);
-        });
-      });
+      return tidy(() =>
+        product(ownOperand(x, "fuse")).map((part, i) =>
+          sizes === undefined ? part : splitHeads(part as AnyTensor, sizes[i]!)
+        )
+      );
     };
-  }) as unknown as FusedLayer<Ls>;
+  }, { keepsQuantized: true }) as unknown as FusedLayer<Ls>;
+}
+
+/** The products of x with several weights: parts of one, if they can be. */
+function productsOf(
+  tensors: Tensors,
+  parts: readonly Spec[],
+  own: Own,
+): (x: Operand) => readonly Operand[] {
+  const { activation } = parts[0]!;
+  const weights = parts.map((part, i) => plain(tensors[`${i}.weight`]!, part));
+  const biases = parts.map((_, i) => tensors[`${i}.bias`]).map((bias) => bias && numbersOf(bias));
+  const kept = (weight: Operand, bias: Operand | undefined): [Operand, Operand | undefined] => [
+    prepare(weight, own) as Operand,
+    bias && own(bias as AnyTensor) as Operand,
+  ];
+  if (!canJoin(weights)) {
+    const all = weights.map((weight, i) => kept(weight, biases[i]));
+    return (x) => all.map(([weight, bias]) => linear(x, weight, bias, { activation }));
+  }
+  const [weight, bias] = kept(...joinWeights(weights, biases, parts));
+  return (x) => {
+    const product = linear(x, weight, bias, { activation });
+    const last = product.layout.shape.length - 1;
+    let at = 0;
+    return parts.map(({ sizes: [size] }) => {
+      const part = applyView(VIEWS.narrow, product, "narrow", last, at, size);
+      at += size;
+      return part;
+    });
+  };
 }
 
 /** How many heads each part has, of the size that `heads` heads of the first part have. */

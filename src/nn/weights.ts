@@ -98,8 +98,9 @@ function renamed(source: TensorSource, { prefix, rename }: WeightsOptions): Tens
  * open. An archive is read as a whole.
  *
  * Without the option `dtype`, layers take float16, bfloat16 and float32 as they are; weights of
- * float64 need `{ dtype: "float64" }` or a cast. With it, quantized weights of GGUF files are
- * dequantized when they are loaded; layers need that. `tensor` gives them as they are without it.
+ * float64 need `{ dtype: "float64" }` or a cast. Linear and embedding layers take quantized weights
+ * of GGUF files as they are; all other layers, and all of them with `dtype`, dequantize them when
+ * they are loaded.
  *
  * Throws a FormatError for damaged files and for folders without weights, with what they have.
  *

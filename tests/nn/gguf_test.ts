@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -77,11 +77,53 @@ for (const [what, [source, options]] of Object.entries(SOURCES)) {
   });
 }
 
-test("layers of quantized weights ask for a dtype, and safetensors have their texts", async () => {
+test("linear and embedding layers keep quantized weights, others dequantize them", async () => {
   using w: Any = await nn.open(FILE, { rename });
-  w.linear("q4_1", 2, 64, { bias: false });
-  const error = assertThrows(() => w.done({ ignore: ["*"] }), FormatError) as FormatError;
-  assert(error.message.includes('q4_1: open the weights with { dtype: "float32" }'), error.message);
+  const numbers = (name: string): Any =>
+    loose(tensor(new Float32Array(bytesOf(golden.formats[name]!.numbers).buffer))).reshape([2, -1]);
+  const all = Object.keys(golden.formats).map((name): [string, number, Any] => {
+    const columns = numbers(name).shape[1];
+    return [name, columns, w.linear(name, 2, columns, { bias: false, activation: "relu" })];
+  });
+  const part = (name: string): Any => w.linear(name, 2, 64, { bias: false });
+  const alike = nn.fuse(part("q4_1"), part("q4_1")) as Any;
+  const mixed = nn.fuse(part("q4_1"), part("q8_0"), part("q5_0")) as Any;
+  const flipped = w.linear("q4_0", 64, 2, { bias: false, transposed: true });
+  const embedding = w.embedding("q8_0", 2, 64),
+    norm = w.layer(
+      "q5_1",
+      { weight: [2, 64] },
+      ({ weight: { dtype } }: Any) => () => dtype,
+    );
+  w.done({ ignore: ["*"] });
+  const normal = (key: number, columns: number): Any =>
+    loose(random.normal(random.key(key), [3, columns]));
+  const close = (y: Any, x: Any, name: string): void => {
+    const { shape: [, columns] } = x;
+    // Rows of x have 8 bits.
+    const error = x.abs().max(1, { keepDims: true }).div(254).matmul(
+      numbers(name).abs().sum(1).reshape([1, 2]),
+    );
+    const off = y.sub(x.linear(numbers(name))).abs();
+    assert(off.lessEqual(error.add(1e-3)).all().item(), `${name} of ${columns}`);
+  };
+  for (const [name, columns, layer] of all) {
+    assertEquals([layer.weight.dtype, layer.weight.shape], [name, [2, columns]]);
+    const x = normal(1, columns);
+    assert(layer(x).equals(x.linear(layer.weight).relu()), name);
+    close(x.linear(layer.weight), x, name);
+  }
+  const x = normal(2, 64);
+  for (const y of alike(x)) close(y, x, "q4_1");
+  mixed(x).forEach((y: Any, i: number) => close(y, x, ["q4_1", "q8_0", "q5_0"][i]!));
+  const two = normal(3, 2);
+  assert(flipped(two).allclose(two.matmul(numbers("q4_0")), { rtol: 1e-5, atol: 1e-4 }));
+  const ids = loose(tensor([1, 0], { dtype: "int32" }));
+  assertEquals(embedding(ids).toArray(), numbers("q8_0").flip(0).toArray());
+  assertEquals(norm(), "float32");
+});
+
+test("safetensors have their texts as metadata", async () => {
   const bytes = io.encodeSafetensors(
     { x: ones([2]) } as Any,
     { metadata: { format: "pt" } } as Any,

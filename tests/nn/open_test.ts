@@ -142,7 +142,7 @@ test("folders without weights say what they have", () =>
     await says("none of model.safetensors", "it is empty");
     writeFileSync(join(folder, "pytorch_model.bin"), "");
     writeFileSync(join(folder, "net.onnx"), "");
-    await says('it has "pytorch_model.bin", "net.onnx"', "pickle: safetensors.torch", "ONNX");
+    await says('it has "net.onnx", "pytorch_model.bin"', "pickle: safetensors.torch", "ONNX");
     await io.writeSafetensors(join(folder, "a.safetensors"), {});
     await io.writeSafetensors(join(folder, "b.safetensors"), {});
     await says('several files have weights, open one: "a.safetensors", "b.safetensors"');

@@ -2,27 +2,9 @@
  * The numbers of quantized blocks as float32, in the arithmetic and the order of
  * src/quant/formats.ts, so that results are the same to the bit.
  */
-#include "internal.h"
-#include "float16.h"
-
-/* The formats by their numbers in GGUF files. */
-enum {
-  Q4_0 = 2,
-  Q4_1 = 3,
-  Q5_0 = 6,
-  Q5_1 = 7,
-  Q8_0 = 8,
-  Q4_K = 12,
-  Q5_K = 13,
-  Q6_K = 14,
-  IQ4_NL = 20
-};
+#include "quant_formats.h"
 
 enum {
-  /* The elements of a small block, and of a large one, which has PARTS scales. */
-  SMALL = 32,
-  LARGE = 256,
-  PARTS = 8,
   /* The elements that a task decodes. */
   TASK_ELEMENTS = 1 << 16
 };
@@ -33,27 +15,22 @@ static const double ELEMENT_NS = 0.5;
 /* The numbers of a call. */
 enum { FORMAT, BLOCKS, OUT_OFFSET, BYTE_OFFSET };
 
-/* A format: the elements and the bytes of a block, and what decodes one. */
-typedef struct {
-  int number, size, bytes;
-  void (*decode)(const uint8_t *from, float *to);
-} quant_format;
-
-static float half_at(const uint8_t *at) { return rm_f16_to_f32((uint16_t)(at[0] | at[1] << 8)); }
+/* Decodes a block. */
+typedef void decode_function(const uint8_t *from, float *to);
 
 static void decode_q4_0(const uint8_t *from, float *to) {
-  const float d = half_at(from);
-  for (int i = 0; i < SMALL / 2; i++) {
+  const float d = rm_half_at(from);
+  for (int i = 0; i < PART / 2; i++) {
     to[i] = d * (float)((from[2 + i] & 15) - 8);
-    to[i + SMALL / 2] = d * (float)((from[2 + i] >> 4) - 8);
+    to[i + PART / 2] = d * (float)((from[2 + i] >> 4) - 8);
   }
 }
 
 static void decode_q4_1(const uint8_t *from, float *to) {
-  const float d = half_at(from), m = half_at(from + 2);
-  for (int i = 0; i < SMALL / 2; i++) {
+  const float d = rm_half_at(from), m = rm_half_at(from + 2);
+  for (int i = 0; i < PART / 2; i++) {
     to[i] = d * (float)(from[4 + i] & 15) + m;
-    to[i + SMALL / 2] = d * (float)(from[4 + i] >> 4) + m;
+    to[i + PART / 2] = d * (float)(from[4 + i] >> 4) + m;
   }
 }
 
@@ -61,58 +38,45 @@ static void decode_q4_1(const uint8_t *from, float *to) {
 static int fifth(const uint8_t *bits, int i) { return (bits[i / 8] >> i % 8 & 1) << 4; }
 
 static void decode_q5_0(const uint8_t *from, float *to) {
-  const float d = half_at(from);
-  for (int i = 0; i < SMALL / 2; i++) {
+  const float d = rm_half_at(from);
+  for (int i = 0; i < PART / 2; i++) {
     const int low = (from[6 + i] & 15) | fifth(from + 2, i);
-    const int high = from[6 + i] >> 4 | fifth(from + 2, i + SMALL / 2);
+    const int high = from[6 + i] >> 4 | fifth(from + 2, i + PART / 2);
     to[i] = d * (float)(low - 16);
-    to[i + SMALL / 2] = d * (float)(high - 16);
+    to[i + PART / 2] = d * (float)(high - 16);
   }
 }
 
 static void decode_q5_1(const uint8_t *from, float *to) {
-  const float d = half_at(from), m = half_at(from + 2);
-  for (int i = 0; i < SMALL / 2; i++) {
+  const float d = rm_half_at(from), m = rm_half_at(from + 2);
+  for (int i = 0; i < PART / 2; i++) {
     to[i] = d * (float)((from[8 + i] & 15) | fifth(from + 4, i)) + m;
-    to[i + SMALL / 2] = d * (float)(from[8 + i] >> 4 | fifth(from + 4, i + SMALL / 2)) + m;
+    to[i + PART / 2] = d * (float)(from[8 + i] >> 4 | fifth(from + 4, i + PART / 2)) + m;
   }
 }
 
 static void decode_q8_0(const uint8_t *from, float *to) {
-  const float d = half_at(from);
-  for (int i = 0; i < SMALL; i++) to[i] = d * (float)(int8_t)from[2 + i];
+  const float d = rm_half_at(from);
+  for (int i = 0; i < PART; i++) to[i] = d * (float)(int8_t)from[2 + i];
 }
 
 static void decode_iq4_nl(const uint8_t *from, float *to) {
-  static const int8_t values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                    1,    13,   25,  38,  53,  69,  89,  113};
-  const float d = half_at(from);
-  for (int i = 0; i < SMALL / 2; i++) {
-    to[i] = d * (float)values[from[2 + i] & 15];
-    to[i + SMALL / 2] = d * (float)values[from[2 + i] >> 4];
-  }
-}
-
-/* The scale and the minimum of a part, of 6 bits each. */
-static void scale_and_min(const uint8_t *at, int part, int *scale, int *min) {
-  if (part < 4) {
-    *scale = at[part] & 63;
-    *min = at[part + 4] & 63;
-  } else {
-    *scale = (at[part + 4] & 15) | at[part - 4] >> 6 << 4;
-    *min = at[part + 4] >> 4 | at[part] >> 6 << 4;
+  const float d = rm_half_at(from);
+  for (int i = 0; i < PART / 2; i++) {
+    to[i] = d * (float)rm_iq4_values[from[2 + i] & 15];
+    to[i + PART / 2] = d * (float)rm_iq4_values[from[2 + i] >> 4];
   }
 }
 
 /* `high` has the fifth bits, or is null. */
 static void decode_parts(const uint8_t *from, const uint8_t *high, const uint8_t *quants, float *to) {
-  const float d = half_at(from), d_min = half_at(from + 2);
-  for (int part = 0; part < PARTS; part++, to += SMALL) {
+  const float d = rm_half_at(from), d_min = rm_half_at(from + 2);
+  for (int part = 0; part < PARTS; part++, to += PART) {
     int scale, min;
-    scale_and_min(from + 4, part, &scale, &min);
+    rm_scale_and_min(from + 4, part, &scale, &min);
     const float factor = d * (float)scale, shift = d_min * (float)min;
-    const uint8_t *both = quants + part / 2 * SMALL;
-    for (int i = 0; i < SMALL; i++) {
+    const uint8_t *both = quants + part / 2 * PART;
+    for (int i = 0; i < PART; i++) {
       int q = both[i] >> part % 2 * 4 & 15;
       if (high != NULL) q |= (high[i] >> part & 1) << 4;
       to[i] = factor * (float)q - shift;
@@ -129,11 +93,11 @@ static void decode_q5_k(const uint8_t *from, float *to) {
 static void decode_q6_k(const uint8_t *from, float *to) {
   const uint8_t *low = from, *high = from + 128;
   const int8_t *scales = (const int8_t *)(from + 192);
-  const float d = half_at(from + 208);
+  const float d = rm_half_at(from + 208);
   for (int half = 0; half < 2; half++, low += 64, high += 32) {
-    for (int run = 0; run < 4; run++, to += SMALL) {
-      for (int i = 0; i < SMALL; i++) {
-        const int four = low[run % 2 * SMALL + i] >> run / 2 * 4 & 15;
+    for (int run = 0; run < 4; run++, to += PART) {
+      for (int i = 0; i < PART; i++) {
+        const int four = low[run % 2 * PART + i] >> run / 2 * 4 & 15;
         const int two = high[i] >> run * 2 & 3;
         const float factor = d * (float)scales[half * 8 + run * 2 + i / 16];
         to[i] = factor * (float)((four | two << 4) - 32);
@@ -142,15 +106,24 @@ static void decode_q6_k(const uint8_t *from, float *to) {
   }
 }
 
-static const quant_format formats[] = {
-    {Q4_0, SMALL, 18, decode_q4_0},    {Q4_1, SMALL, 20, decode_q4_1},
-    {Q5_0, SMALL, 22, decode_q5_0},    {Q5_1, SMALL, 24, decode_q5_1},
-    {Q8_0, SMALL, 34, decode_q8_0},    {Q4_K, LARGE, 144, decode_q4_k},
-    {Q5_K, LARGE, 176, decode_q5_k},   {Q6_K, LARGE, 210, decode_q6_k},
-    {IQ4_NL, SMALL, 18, decode_iq4_nl}};
+static decode_function *find_decode(int format) {
+  switch (format) {
+    case Q4_0: return decode_q4_0;
+    case Q4_1: return decode_q4_1;
+    case Q5_0: return decode_q5_0;
+    case Q5_1: return decode_q5_1;
+    case Q8_0: return decode_q8_0;
+    case Q4_K: return decode_q4_k;
+    case Q5_K: return decode_q5_k;
+    case Q6_K: return decode_q6_k;
+    case IQ4_NL: return decode_iq4_nl;
+    default: return NULL;
+  }
+}
 
 typedef struct {
   const quant_format *format;
+  decode_function *decode;
   const uint8_t *from;
   float *to;
   ptrdiff_t blocks, blocks_per_task;
@@ -162,7 +135,7 @@ static void dequantize_task(void *context, ptrdiff_t index) {
   const ptrdiff_t begin = index * ctx->blocks_per_task;
   const ptrdiff_t end = rm_min(ctx->blocks, begin + ctx->blocks_per_task);
   for (ptrdiff_t i = begin; i < end; i++) {
-    format->decode(ctx->from + i * format->bytes, ctx->to + i * format->size);
+    ctx->decode(ctx->from + i * format->bytes, ctx->to + i * format->size);
   }
 }
 
@@ -170,10 +143,9 @@ int32_t RM_FOR_ISA(dequantize)(const rm_call *call) {
   const double *numbers = call->numbers;
   if (call->dtypes[0] != RM_FLOAT32 || call->dtypes[1] != RM_UINT8) return RM_UNSUPPORTED;
   dequantize_context ctx = {.blocks = (ptrdiff_t)numbers[BLOCKS]};
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-    if (formats[i].number == (int)numbers[FORMAT]) ctx.format = &formats[i];
-  }
-  if (ctx.format == NULL) {
+  ctx.format = rm_quant_format((int)numbers[FORMAT]);
+  ctx.decode = find_decode((int)numbers[FORMAT]);
+  if (ctx.format == NULL || ctx.decode == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no block format %d", (int)numbers[FORMAT]);
   }
   if (ctx.blocks < 1) return RM_OK;

@@ -4,11 +4,17 @@
  *
  * @module
  */
+import { DTYPE } from "../../base/dtype.ts";
 import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
 import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../core/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
-import { isPackedCall, type PackedAttributes, rowsOf } from "../../core/packed_weight.ts";
+import {
+  type Activation,
+  isPackedCall,
+  type PackedAttributes,
+  rowsOf,
+} from "../../core/packed_weight.ts";
 import { isRowCall, rowsOf as rowsOfCall } from "../../core/row_kernels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
@@ -246,7 +252,9 @@ const attention: Kernel = {
 };
 
 /** The numbers of {@link linearPacked}. */
-const product = new Float64Array(13);
+const product = new Float64Array(15);
+/** The index of the format, after which comes the offset of the weight. */
+const FORMAT = 13;
 
 /** Checks rows of an operand, and gives its offset and the distance between its rows. */
 function rowsAt(place: number, { storage, layout }: Operand): [offset: number, stride: number] {
@@ -260,30 +268,75 @@ const NO_BUFFER = -1;
 /** The buffer of the first of the optional operands. */
 const FIRST_OPTIONAL = 3;
 
+/** Writes the numbers of a product of rows with a weight; returns the storages of options. */
+function planRows(call: Call, columns: number, depth: number): readonly Storage[] {
+  const { activation = "none" } = call.attributes as { readonly activation?: Activation };
+  const { inputs: [, , bias, add] } = call;
+  const [x, out] = [call.operand(0), call.outputs[0]!];
+  product.fill(0);
+  product.set([rowsOf(x.layout)!.rows, columns, depth, ACTIVATION[activation]]);
+  product.set([...rowsAt(0, out), ...rowsAt(1, x)], 4);
+  product[8] = product[10] = NO_BUFFER;
+  const optional: Storage[] = [];
+  if (isOperand(bias)) {
+    product.set([FIRST_OPTIONAL, rowsAt(FIRST_OPTIONAL, bias)[0]], 8);
+    optional.push(bias.storage);
+  }
+  if (isOperand(add)) {
+    const place = FIRST_OPTIONAL + optional.length;
+    product.set([place, ...rowsAt(place, add)], 10);
+    optional.push(add.storage);
+  }
+  return optional;
+}
+
+/** A call with the numbers of {@link planRows} and the weight `b`. */
+function handedRows(call: Call, b: Storage, optional: readonly Storage[]): Handed {
+  const [c = null, ...more] = optional;
+  const handed = {
+    numbers: product,
+    out: call.outputs[0]!.storage,
+    a: call.operand(0).storage,
+    b,
+    c,
+  };
+  return more.length > 0 ? { ...handed, more } : handed;
+}
+
 const linearPacked: Kernel = {
   supports: (call) => isPackedCall(call) && call.specs[0]!.shape.every((n) => n > 0),
   prepare(call) {
-    const { columns, depth, activation = "none" } = call.attributes as PackedAttributes;
-    const { inputs: [, , bias, add] } = call;
-    const [x, panels, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+    const { columns, depth } = call.attributes as PackedAttributes;
+    const panels = call.operand(1);
     checkRun("linearPacked", 2, 0, panels.layout.size, panels.storage);
-    product.fill(0);
-    product.set([rowsOf(x.layout)!.rows, columns, depth, ACTIVATION[activation]]);
-    product.set([...rowsAt(0, out), ...rowsAt(1, x)], 4);
-    product[8] = product[10] = NO_BUFFER;
-    const optional: Storage[] = [];
-    if (isOperand(bias)) {
-      product.set([FIRST_OPTIONAL, rowsAt(FIRST_OPTIONAL, bias)[0]], 8);
-      optional.push(bias.storage);
+    return handedRows(call, panels.storage, planRows(call, columns, depth));
+  },
+};
+
+/** With more rows it pays to dequantize the weight. */
+const MOST_QUANTIZED_ROWS = 16;
+
+const linearQuantized: Kernel = {
+  supports(call) {
+    const { inputs: [x, , ...others], specs } = call;
+    const { shape, dtype } = specs[0]!;
+    if (dtype !== DTYPE.float32 || shape.includes(0) || !call.operand(1).layout.contiguous) {
+      return false;
     }
-    if (isOperand(add)) {
-      const place = FIRST_OPTIONAL + optional.length;
-      product.set([place, ...rowsAt(place, add)], 10);
-      optional.push(add.storage);
-    }
-    const [c = null, ...more] = optional;
-    const handed = { numbers: product, out: out.storage, a: x.storage, b: panels.storage, c };
-    return more.length > 0 ? { ...handed, more } : handed;
+    const fits = [x, ...others].every((one) =>
+      !isOperand(one) || one.storage.info === dtype && rowsOf(one.layout) !== null
+    );
+    return fits && rowsOf((x as Operand).layout)!.rows <= MOST_QUANTIZED_ROWS &&
+      call.operand(1).layout.size > 0;
+  },
+  prepare(call) {
+    const { storage, layout } = call.operand(1);
+    const { type, size, bytes } = QUANT[storage.info.name as never as QuantName];
+    const [columns, depth] = layout.shape as [number, number];
+    checkRun("linearQuantized", 2, layout.offset, layout.size, storage);
+    const optional = planRows(call, columns, depth);
+    product.set([type, layout.offset / size * bytes], FORMAT);
+    return handedRows(call, storage.lanes, optional);
   },
 };
 
@@ -339,5 +392,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   linearPacked,
   conv: convolution(planConv),
   dequantizeBlocks,
+  linearQuantized,
   winograd: convolution(planWinograd),
 }));

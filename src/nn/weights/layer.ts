@@ -37,18 +37,34 @@ export type Own = <X extends AnyTensor | AnyPackedWeight>(x: X) => X;
 // deno-lint-ignore no-explicit-any
 export type Make = (tensors: Tensors, own: Own) => (...args: any[]) => unknown;
 
+/** What a layer can do, besides its function. */
+export interface LayerTraits {
+  /** The properties of what `make` returns that the layer has. */
+  readonly fields?: readonly string[];
+  /** Whether it takes quantized tensors as they are; else they are dequantized. */
+  readonly keepsQuantized?: boolean;
+}
+
 /** The weights of a layer. */
 class Job implements Holder {
   readonly name: string;
   readonly #ledger: Ledger;
   readonly #make: Make;
+  readonly #keepsQuantized: boolean;
   #parts: ReadonlyMap<string, Part> | undefined;
   #made: ReturnType<Make> | undefined;
   #owned: (AnyTensor | AnyPackedWeight)[] = [];
   /** Why there is no function. */
   #ended: (() => Error) | undefined;
 
-  constructor(ledger: Ledger, name: string, parts: ReadonlyMap<string, Part>, make: Make) {
+  constructor(
+    ledger: Ledger,
+    name: string,
+    parts: ReadonlyMap<string, Part>,
+    make: Make,
+    { keepsQuantized = false }: LayerTraits,
+  ) {
+    this.#keepsQuantized = keepsQuantized;
     this.#ledger = ledger;
     this.name = name;
     this.#parts = parts;
@@ -84,7 +100,7 @@ class Job implements Holder {
       this.#made = apart(() => {
         const tensors = [...parts].map(([key, { entry }]) => [
           key,
-          entry === undefined ? undefined : this.#ledger.load(entry),
+          entry && this.#ledger.loadPart(entry, this.#keepsQuantized),
         ]);
         return this.#make(Object.fromEntries(tensors), own);
       });
@@ -136,8 +152,8 @@ class Job implements Holder {
 /** The weights of layers, for functions on layers. */
 const jobs = new WeakMap<object, { job: Job; ledger: Ledger }>();
 
-/** A function that calls what `make` returns, whose properties `fields` it has. */
-function layerOf(job: Job, ledger: Ledger, path: string, fields: readonly string[]): Layer {
+/** A function that calls what `make` returns. */
+function layerOf(job: Job, ledger: Ledger, path: string, { fields = [] }: LayerTraits): Layer {
   const layer = (...args: unknown[]): unknown => job.ready()(...args);
   const dispose = (): void => job[Symbol.dispose]();
   const property = (value: unknown) => ({ value, enumerable: false });
@@ -164,14 +180,14 @@ export function defineLayer(
   name: string,
   parts: Readonly<Record<string, PartSpec>>,
   make: Make,
-  fields: readonly string[] = [],
+  traits: LayerTraits = {},
 ): Layer {
   const asked = Object.entries(parts).map(([key, spec]): [string, Part] => {
     const { shape, optional } = "shape" in spec ? spec : { shape: spec, optional: false };
     const own = checkShape(shape, `ask for ${JSON.stringify(joinName(name, key))} of`);
     return [key, ledger.ask(joinName(name, key), { shape: own, optional, computes: true })];
   });
-  return layerOf(new Job(ledger, name, new Map(asked), make), ledger, name, fields);
+  return layerOf(new Job(ledger, name, new Map(asked), make, traits), ledger, name, traits);
 }
 
 /**
@@ -182,7 +198,7 @@ export function mergeLayers(
   by: string,
   layers: readonly object[],
   make: Make,
-  fields: readonly string[] = [],
+  traits: LayerTraits = {},
 ): Layer {
   const members = layers.map((layer) => {
     const found = jobs.get(layer);
@@ -205,5 +221,6 @@ export function mergeLayers(
     for (const [key, part] of job.take(by)) parts.set(`${i}.${key}`, part);
   }
   const path = members.map(({ job }) => job.name).join(" + ");
-  return layerOf(new Job(first.ledger, first.job.name, parts, make), first.ledger, path, fields);
+  const job = new Job(first.ledger, first.job.name, parts, make, traits);
+  return layerOf(job, first.ledger, path, traits);
 }

@@ -146,7 +146,14 @@ export class Ledger {
 
   /** Whether a layer can compute with weights of `dtype`. */
   #reads(dtype: DType): boolean {
-    return isFloat(dtype) && (this.options.dtype !== undefined || USUAL.includes(dtype));
+    return isFloat(dtype) &&
+      (this.options.dtype !== undefined || USUAL.includes(dtype) || isQuantized(DTYPE[dtype]));
+  }
+
+  /** {@link load} for a layer, which may not take a quantized tensor as it is. */
+  loadPart(entry: TensorEntry, keepsQuantized: boolean): Operand {
+    const plain = !keepsQuantized && isQuantized(DTYPE[entry.dtype!]);
+    return this.load(entry, plain ? this.options.dtype ?? "float32" : undefined);
   }
 
   /** Reads a tensor; floats are cast to the dtype of the options, or all to `asked`. */

@@ -1077,6 +1077,92 @@ static void try_conv(ptrdiff_t most, int cases) {
   }
 }
 
+/* ---- quantized weights ----------------------------------------------------------------------- */
+
+/* A format: its number, and the elements and bytes of a block, with float16 at `scales`. */
+typedef struct {
+  int number, size, bytes, scales[2];
+} block_format;
+
+static const block_format block_formats[] = {
+    {2, 32, 18, {0, 0}},    {3, 32, 20, {0, 2}},    {6, 32, 22, {0, 0}},
+    {7, 32, 24, {0, 2}},    {8, 32, 34, {0, 0}},    {12, 256, 144, {0, 2}},
+    {13, 256, 176, {0, 2}}, {14, 256, 210, {208, 208}}, {20, 32, 18, {0, 0}}};
+
+/* Random blocks whose scales are from 2^-14 to 1. */
+static buffer make_blocks(const block_format *format, ptrdiff_t blocks) {
+  buffer made = make(RM_UINT8, blocks * format->bytes, ANY_BITS);
+  for (ptrdiff_t i = 0; i < blocks; i++) {
+    for (int k = 0; k < 2; k++) {
+      unsigned char *at = made.data + i * format->bytes + format->scales[k];
+      at[1] = (unsigned char)((at[1] & 0x80) | (4 + below(56)));
+    }
+  }
+  memcpy(made.before, made.data, made.bytes);
+  return made;
+}
+
+/* A product with a quantized weight against that of rows in 8 bits with its float32. */
+static void run_quantized(const block_format *format, ptrdiff_t rows, ptrdiff_t columns,
+                          ptrdiff_t blocks, bool with_bias, int threads) {
+  const ptrdiff_t depth = blocks * format->size, stride = depth + below(3);
+  snprintf(about, sizeof about, "blocks of format %d, %td rows of %td by %td", format->number, rows,
+           depth, columns);
+  buffer w = make_blocks(format, columns * blocks);
+  buffer x = make(RM_FLOAT32, (rows - 1) * stride + depth, SMALL);
+  buffer plain = make(RM_FLOAT32, columns * depth, ANY_BITS);
+  buffer out = make(RM_FLOAT32, rows * columns, ANY_BITS), bias = make(RM_FLOAT32, columns, SMALL);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  const double all[] = {format->number, (double)(columns * blocks), 0, 0};
+  if (!is_served(rm_run(kernel("dequantizeBlocks"), pack(RM_FLOAT32, RM_UINT8, RM_NONE, RM_NONE),
+                        RM_FLOAT32, all, plain.data, w.data, NULL, NULL))) {
+    fail("it was not dequantized");
+  }
+  const double numbers[] = {(double)rows, (double)columns, (double)depth, RM_ACTIVATION_NONE, 0,
+                            (double)columns, 0, (double)stride, with_bias ? 3 : -1, 0, -1, 0, 0,
+                            format->number, 0};
+  if (!is_served(rm_run(kernel("linearQuantized"),
+                        pack(RM_FLOAT32, RM_FLOAT32, RM_UINT8, with_bias ? RM_FLOAT32 : RM_NONE),
+                        RM_FLOAT32, numbers, out.data, x.data, w.data,
+                        with_bias ? bias.data : NULL))) {
+    fail("it was not served");
+  }
+  const float *left = (const float *)x.data, *right = (const float *)plain.data;
+  for (ptrdiff_t at = 0; at < rows * columns; at++) {
+    double sum = with_bias ? ((const float *)bias.data)[at % columns] : 0, most = 0;
+    for (ptrdiff_t p = 0; p < depth; p += 32) {
+      float size = 0;
+      for (int i = 0; i < 32; i++) {
+        const float one = fabsf(left[at / columns * stride + p + i]);
+        if (one > size) size = one;
+      }
+      const float d = size / 127, inverse = d == 0 ? 0 : 1 / d;
+      for (int i = 0; i < 32; i++) {
+        const double rounded = d * rintf(left[at / columns * stride + p + i] * inverse);
+        sum += rounded * right[at % columns * depth + p + i];
+        most += fabs(rounded * right[at % columns * depth + p + i]);
+      }
+    }
+    /* Shifts are added apart. */
+    if (!(fabs(((const float *)out.data)[at] - sum) <= 1e-4 * (most + 1))) fail("a result is wrong");
+    compared++;
+  }
+  check_unchanged(&w);
+  check_unchanged(&x);
+  check_unchanged(&bias);
+  drop(&w), drop(&x), drop(&plain), drop(&out), drop(&bias);
+}
+
+static void try_quantized(ptrdiff_t most, int cases) {
+  for (size_t k = 0; k < sizeof block_formats / sizeof *block_formats; k++) {
+    for (int i = 0; i < cases; i++) {
+      const block_format *format = &block_formats[k];
+      run_quantized(format, 1 + below(6), 1 + below(most), 1 + below(1 + 256 / format->size),
+                    below(2), 1 + (int)below(3));
+    }
+  }
+}
+
 /* ---- moves ----------------------------------------------------------------------------------- */
 
 /* An index dtype. */
@@ -1525,6 +1611,7 @@ int main(int count, char **arguments) {
     try_matmul(70, in_short ? 6 : 60);
     try_attention(in_short ? 24 : 70, in_short ? 70 : 300, in_short ? 10 : 60);
     try_conv(in_short ? 8 : 40, in_short ? 12 : 60);
+    try_quantized(in_short ? 5 : 50, in_short ? 2 : 12);
     if (!in_short) {
       try_matmul(300, 4);
       try_attention(20, 1024, 20);

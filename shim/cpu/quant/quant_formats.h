@@ -1,0 +1,62 @@
+/*
+ * The block formats of quantized weights; src/quant/formats.ts has the same.
+ */
+#ifndef ROWMAJOR_QUANT_FORMATS_H
+#define ROWMAJOR_QUANT_FORMATS_H
+
+#include "internal.h"
+#include "float16.h"
+
+/* The formats by their numbers in GGUF files. */
+enum {
+  Q4_0 = 2,
+  Q4_1 = 3,
+  Q5_0 = 6,
+  Q5_1 = 7,
+  Q8_0 = 8,
+  Q4_K = 12,
+  Q5_K = 13,
+  Q6_K = 14,
+  IQ4_NL = 20
+};
+
+/* Blocks are parts of 32 elements: one, or PARTS, which have scales each. */
+enum { PART = 32, PARTS = 8 };
+
+/* The elements and the bytes of a block. */
+typedef struct {
+  int number, size, bytes;
+} quant_format;
+
+/* Null if there is none of that number. */
+static inline const quant_format *rm_quant_format(int number) {
+  static const quant_format formats[] = {
+      {Q4_0, PART, 18},          {Q4_1, PART, 20},          {Q5_0, PART, 22},
+      {Q5_1, PART, 24},          {Q8_0, PART, 34},          {Q4_K, PARTS * PART, 144},
+      {Q5_K, PARTS * PART, 176}, {Q6_K, PARTS * PART, 210}, {IQ4_NL, PART, 18}};
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    if (formats[i].number == number) return &formats[i];
+  }
+  return NULL;
+}
+
+/* The values of 4 bits of IQ4_NL. */
+static const int8_t rm_iq4_values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                         1,    13,   25,  38,  53,  69,  89,  113};
+
+static inline float rm_half_at(const uint8_t *at) {
+  return rm_f16_to_f32((uint16_t)(at[0] | at[1] << 8));
+}
+
+/* The scale and the minimum of a part, of 6 bits each. */
+static inline void rm_scale_and_min(const uint8_t *at, int part, int *scale, int *min) {
+  if (part < 4) {
+    *scale = at[part] & 63;
+    *min = at[part + 4] & 63;
+  } else {
+    *scale = (at[part + 4] & 15) | at[part - 4] >> 6 << 4;
+    *min = at[part + 4] >> 4 | at[part] >> 6 << 4;
+  }
+}
+
+#endif
