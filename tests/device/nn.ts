@@ -30,6 +30,25 @@ export const NN_TESTS: Record<string, (device: string) => void> = {
     }]),
   ),
 
+  "convolutions, direct ones and Winograd's, give the results of the CPU": (device) => {
+    const make = (key: number, shape: number[]): Any => random.normal(random.key(key), shape);
+    const [x, bias] = [make(1, [2, 4, 7, 9]), make(2, [6])];
+    const cases: [weight: Any, options: nn.ConvOptions][] = [
+      [make(3, [6, 4, 3, 3]), { padding: 1 }],
+      [make(3, [6, 4, 3, 3]), { padding: 1, winograd: true }],
+      [make(4, [6, 4, 3, 2]), { padding: [[0, 2], 1], stride: 2 }],
+      [make(5, [6, 2, 2, 2]), { groups: 2, dilation: 2 }],
+    ];
+    for (const [weight, options] of cases) {
+      const expected: Any = nn.conv2d(x, weight, bias, options);
+      const there = [x, weight, bias].map((one) => one.to(device)) as [Any, Any, Any];
+      const made: Any = nn.conv2d(...there, options);
+      assertEquals(made.device, device);
+      const error = { rtol: 1e-4, atol: 1e-4 };
+      assert(made.cpu().allclose(expected, error), JSON.stringify(options));
+    }
+  },
+
   "activations join the ops around them in programs, with the same results": (device) => {
     const f = (x: Any, y: Any): Any => nn.swiglu(nn.mish(x.add(y)), nn.elu(y, { alpha: 2 })).sub(x);
     for (const dtype of ["float16", "float32"] as const) {
