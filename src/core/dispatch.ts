@@ -40,7 +40,7 @@ import { comparisonWithin } from "./compare.ts";
 import { adopt } from "./foreign.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
 import { frame, interpretCall, partsFrame, withParts } from "./interpreter.ts";
-import { lanesOf } from "./lanes.ts";
+import { checkWholeBlocks, lanesOf } from "./lanes.ts";
 import { profiler } from "./profiler.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
 import { canWriteDirectly, disturbs, newOutput, overlaps, prepareOut } from "./write.ts";
@@ -364,6 +364,17 @@ function runOnLanes(call: Call, specs: Inferred): void {
   else throw new DTypeError(`Cannot ${name} ${call.like!.info.name}: it takes numbers`);
 }
 
+/** Throws a DTypeError for indices along an axis whose elements share blocks. */
+function checkMoves({ inputs, name, attributes }: Call, { name: dtype, block }: DTypeInfo): void {
+  const { axis } = (attributes ?? {}) as { readonly axis?: number };
+  if (block === 1 || axis === undefined) return;
+  if (axis !== (inputs[0] as Operand).layout.shape.length - 1) return;
+  throw new DTypeError(
+    `Cannot ${name} along the last axis of ${dtype}: ${block} elements share a block; ` +
+      "dequantize() makes floats of it",
+  );
+}
+
 /** Runs a kernel that moves elements, on the lanes of their dtype. */
 function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
   const { op, name, inputs, outputs: [given], attributes } = call;
@@ -372,10 +383,18 @@ function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
   const inLanes = (x: Input): Input =>
     isOperand(x) && x.storage.info === info ? lanesOf(x, name) : x;
   if (given !== undefined) prepareOut(given, specs[0]!, like, name);
+  checkMoves(call, info);
+  if (specs.length > 0) checkWholeBlocks(specs[0]!.dtype, specs[0]!.shape, name);
+  const parts = inputs.map(inLanes);
   const out = specs.length === 0 ? undefined : given ?? newOutput(specs[0]!, like);
-  const moved = new Call(op, name, inputs.map(inLanes), attributes);
-  if (out !== undefined) moved.outputs[0] = lanesOf(out, name);
-  run(moved);
+  const moved = new Call(op, name, parts, attributes);
+  try {
+    if (out !== undefined) moved.outputs[0] = lanesOf(out, name);
+    run(moved);
+  } catch (error) {
+    if (out !== undefined && out !== given) dispose(out);
+    throw error;
+  }
   call.badIndex = moved.badIndex;
   if (out !== undefined) call.outputs[0] = out;
   if (given !== undefined) given.storage.version++;
@@ -481,6 +500,8 @@ export function copyInto(target: Operand, source: Operand): void {
 
 /** A contiguous copy in the dtype `info`, in a new storage: not a handle. */
 export function copyOf(source: Operand, info: DTypeInfo = source.storage.info): Operand {
+  // Before anything is allocated.
+  if (source.storage.info.lane !== null) lanesOf(source, "copy");
   const layout = Layout.contiguous(source.layout.shape);
   const storage = allocateIn(source.storage.memory, info, layout.size, false);
   const target = { storage, layout, flags: 0 };

@@ -411,11 +411,17 @@ export function inferReduce(call: Call): readonly OutputSpec[] {
   const [x] = inputs;
   checkOperand(x, name);
   const { dtype: asked } = call.attributes as ReduceAttributes;
+  checkNumbers(x, op, name);
   const dtype = summedDType(op, x.storage.info, asked, name);
   const reduction = reductionOfCall(call, x);
   if (op.nonEmpty) checkNotEmpty(name, x.layout, reduction);
   if (op.result === "int32") checkCount(name, x.layout, reduction.count);
   return call.result(reduction.shape, dtype);
+}
+
+/** Throws a DTypeError for elements that no cast makes numbers of. */
+function checkNumbers({ storage: { info } }: Operand, { dtypes }: ElementOp, name: string): void {
+  if (info.lane !== null) checkKind(info, dtypes, name);
 }
 
 /** {@link Op.infer} of argmax and argmin. */
@@ -463,6 +469,7 @@ export function inferScan(call: Call): readonly OutputSpec[] {
   const [x] = inputs;
   checkOperand(x, name);
   const axis = scanAxis(call);
+  checkNumbers(x, op, name);
   const dtype = summedDType(op, x.storage.info, attributes.dtype, name);
   const shape = x.layout.shape.slice();
   if (attributes.includeInitial) shape[axis]!++;

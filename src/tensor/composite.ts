@@ -6,6 +6,7 @@
 import { Layout } from "../base/layout.ts";
 import { copyOf } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
+import { checkWholeBlocks } from "../core/lanes.ts";
 import type { Operand } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
 import { checkOperand } from "../ops/infer.ts";
@@ -37,6 +38,7 @@ export function empty(
   { storage }: Operand,
   info = storage.info,
 ): Operand {
+  checkWholeBlocks(info, shape, "make a tensor of");
   const layout = Layout.contiguous(shape);
   return wrap(allocateIn(storage.memory, info, layout.size, false), layout);
 }

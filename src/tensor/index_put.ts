@@ -15,6 +15,7 @@ import { copyInto, copyOf, dispatch, fillWith, performCall } from "../core/dispa
 import { checkStore, disturbs, overlaps, prepareWrite } from "../core/write.ts";
 import { readElement } from "../memory/element.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { checkWholeBlocks } from "../core/lanes.ts";
 import { allocateIn } from "../memory/device.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
@@ -146,6 +147,7 @@ function scatter(
 
 /** `value`, broadcast to `shape`, in the dtype and on the device of `like`. */
 function broadcastScalar(value: Scalar, like: Storage, shape: readonly number[]): Operand {
+  checkWholeBlocks(like.info, [], "write a number to");
   const layout = Layout.contiguous([]);
   const one = operand(allocateIn(like.memory, like.info, 1, false), layout);
   fillWith(one, value);

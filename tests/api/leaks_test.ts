@@ -40,6 +40,7 @@ const receivers: Record<string, Make> = {
   integers: () => on(iota([2, 3], "int32")),
   halves: () => on(iota([2, 3], "float16")),
   mask: () => on(iota([2, 3]).greater(2) as never),
+  blocks: () => on(loose(rm.fromBuffer)(new Uint8Array(68), { dtype: "q8_0", shape: [2, 32] })),
 };
 
 const good: readonly Make[][] = [
