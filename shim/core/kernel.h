@@ -52,6 +52,18 @@ typedef struct {
   rm_kept **kept;
 } rm_call;
 
+/* The elements of float32 of an operand that is an option, null for none (a buffer of -1). False if it
+ * is missing. */
+static inline bool rm_optional_f32(const rm_call *call, double buffer, double offset,
+                                   const float **to) {
+  *to = NULL;
+  if (buffer < 0) return true;
+  const int i = (int)buffer;
+  if (i >= call->operands || call->dtypes[i] != RM_FLOAT32 || call->buffers[i] == NULL) return false;
+  *to = (const float *)call->buffers[i] + (ptrdiff_t)offset;
+  return true;
+}
+
 /* Runs a call; returns a status. */
 typedef int32_t rm_cpu_kernel(const rm_call *call);
 

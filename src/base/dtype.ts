@@ -261,6 +261,9 @@ export function addDType(
   return added;
 }
 
+/** What to do with a quantized tensor that an op does not take, for messages. */
+export const DEQUANTIZE_ADVICE = "dequantize() makes floats of quantized tensors";
+
 /** Stands for no dtype where ids are packed: ids have 8 bits. */
 export const NO_DTYPE = 255;
 
@@ -316,9 +319,9 @@ export function promoteTypes(a: DType, b: DType, op = "promote"): DType {
   if (result === undefined) {
     const why = x.lane === null && y.lane === null
       ? "no integer dtype holds both; cast one with astype()"
-      : x.kind === y.kind || x.block === y.block
+      : x.block === 1 && y.block === 1
       ? "they do not promote"
-      : "they do not promote; dequantize() makes floats of quantized tensors";
+      : `they do not promote; ${DEQUANTIZE_ADVICE}`;
     throw new DTypeError(`Cannot ${op} ${a} and ${b}: ${why}`);
   }
   return result;
@@ -364,7 +367,7 @@ export function checkScalar(dtype: DType, value: Scalar, op: string): void {
   if (lane !== null) {
     // 0 is the same bits in every dtype.
     if (write !== undefined || Number(value) === 0) return;
-    const advice = block > 1 ? "; dequantize() makes floats of it" : "";
+    const advice = block > 1 ? `; ${DEQUANTIZE_ADVICE}` : "";
     throw new DTypeError(
       `Cannot ${op} ${describe(value)} to ${dtype}: it takes no numbers but 0${advice}`,
     );

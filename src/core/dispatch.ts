@@ -9,7 +9,13 @@
  *
  * @module
  */
-import { DTYPE, type DType, type DTypeInfo, type Scalar } from "../base/dtype.ts";
+import {
+  DEQUANTIZE_ADVICE,
+  DTYPE,
+  type DType,
+  type DTypeInfo,
+  type Scalar,
+} from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { DeviceError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
@@ -371,7 +377,7 @@ function checkMoves({ inputs, name, attributes }: Call, { name: dtype, block }: 
   if (axis !== (inputs[0] as Operand).layout.shape.length - 1) return;
   throw new DTypeError(
     `Cannot ${name} along the last axis of ${dtype}: ${block} elements share a block; ` +
-      "dequantize() makes floats of it",
+      DEQUANTIZE_ADVICE,
   );
 }
 

@@ -8,33 +8,18 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../base/dtype.ts";
+import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
-import { QUANT, type QuantFormat, rowBytes } from "../quant/formats.ts";
+import { QUANT_DTYPES } from "../quant/dtypes.ts";
 import { Metadata, type MetadataValue } from "./metadata.ts";
 import { checkedBytes, Cursor, decodeUtf8, NO_FILE, quote } from "./bytes.ts";
-
-/** The header's entry for one tensor. */
-export interface GgufInfo {
-  /** The dtype; undefined for blocks, and for types that are not read. */
-  readonly dtype: DType | undefined;
-  /** The format of its blocks, if it has some. */
-  readonly format: QuantFormat | undefined;
-  /** The name of the type: `"F32"`, `"Q4_1"`. */
-  readonly type: string;
-  /** The shape, the outermost axis first. */
-  readonly shape: readonly number[];
-  /** The offset of the first byte in the file. */
-  readonly begin: number;
-  /** The offset after the last byte; that of the first one, if the type is not read. */
-  readonly end: number;
-}
+import type { SafetensorsInfo } from "./safetensors.ts";
 
 /** A parsed header. */
 export interface GgufHeader {
-  /** The tensors by name, in the header's order. */
-  readonly tensors: ReadonlyMap<string, GgufInfo>;
+  /** The tensors by name, in the header's order; blocks have a quantized dtype. */
+  readonly tensors: ReadonlyMap<string, SafetensorsInfo>;
   /** The metadata. */
   readonly metadata: Metadata;
 }
@@ -48,23 +33,23 @@ const MAX_DEPTH = 8;
 /** The fewest bytes of an entry of metadata and of a tensor. */
 const LEAST_ENTRY = 13, LEAST_TENSOR = 24;
 
-const DTYPES: Readonly<Record<number, DType>> = {
-  0: "float32",
-  1: "float16",
-  24: "int8",
-  25: "int16",
-  26: "int32",
-  27: "int64",
-  28: "float64",
-  30: "bfloat16",
+const TYPES: Readonly<Record<number, DTypeInfo>> = {
+  0: DTYPE.float32,
+  1: DTYPE.float16,
+  24: DTYPE.int8,
+  25: DTYPE.int16,
+  26: DTYPE.int32,
+  27: DTYPE.int64,
+  28: DTYPE.float64,
+  30: DTYPE.bfloat16,
 };
+/** The names of types that differ from those of dtypes, or are not read. */
 const TYPE_NAMES: Readonly<Record<number, string>> = {
   ...{ 0: "F32", 1: "F16", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 30: "BF16" },
   ...{ 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS" },
   ...{ 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 34: "TQ1_0" },
   ...{ 35: "TQ2_0", 39: "MXFP4" },
 };
-const FORMATS = new Map(Object.values(QUANT).map((format) => [format.type, format]));
 
 /** Types of values of metadata. */
 const [UINT8, INT8, UINT16, INT16, UINT32, INT32, FLOAT32, BOOL, STRING, ARRAY, UINT64, INT64] = [
@@ -264,7 +249,7 @@ function readMetadata(reader: Reader, count: number): Metadata {
 }
 
 /** An entry before the place of the data is known. */
-interface Placed extends Omit<GgufInfo, "begin" | "end"> {
+interface Placed extends Omit<SafetensorsInfo, "begin" | "end"> {
   readonly name: string;
   /** Where the entry is. */
   readonly at: number;
@@ -288,25 +273,20 @@ function readTensor(reader: Reader): Placed {
   }
   const shape = sizes.map(Number).reverse();
   const number = cursor.u32("a type"), offset = cursor.u64("an offset");
-  const dtype = DTYPES[number], format = FORMATS.get(number);
-  const type = format?.name.toUpperCase() ?? TYPE_NAMES[number] ?? `type ${number}`;
-  const columns = shape.at(-1) ?? 1;
-  let bytes: number | undefined;
-  if (dtype !== undefined) bytes = checkedBytes(shape, DTYPE[dtype].bytes);
-  else if (format !== undefined) {
-    if (columns % format.size !== 0 || axes === 0) {
-      cursor.fail(
-        `${what} of shape ${formatShape(shape)} has no whole rows of ${type}: blocks have ` +
-          `${format.size} elements`,
-        at,
-      );
-    }
-    bytes = checkedBytes([...shape.slice(0, -1), rowBytes(format, columns)], 1);
+  const info = TYPES[number] ?? QUANT_DTYPES.get(number);
+  const type = TYPE_NAMES[number] ?? info?.name.toUpperCase() ?? `type ${number}`;
+  if (info !== undefined && info.block > 1 && (axes === 0 || shape.at(-1)! % info.block !== 0)) {
+    cursor.fail(
+      `${what} of shape ${formatShape(shape)} has no whole rows of ${type}: blocks have ` +
+        `${info.block} elements`,
+      at,
+    );
   }
-  if (bytes === undefined && (dtype ?? format) !== undefined) {
+  const bytes = info && checkedBytes(shape, info.bytes);
+  if (info !== undefined && bytes === undefined) {
     cursor.fail(`${what} of shape ${formatShape(shape)} is too large`, at);
   }
-  return { name, at, dtype, format, type, shape, offset, bytes };
+  return { name, at, dtype: info?.name, type, shape, offset, bytes };
 }
 
 /** The alignment of the data. */
@@ -322,8 +302,8 @@ function place(
   alignment: number,
   fileSize: number,
   file: string,
-): Map<string, GgufInfo> {
-  const placed = new Map<string, GgufInfo>();
+): Map<string, SafetensorsInfo> {
+  const placed = new Map<string, SafetensorsInfo>();
   for (const { name, at, offset, bytes, ...info } of tensors) {
     const fail = (why: string): never => {
       throw new FormatError(`tensor ${quote(name)} ${why}`, file, at);
@@ -337,7 +317,7 @@ function place(
     placed.set(name, { ...info, begin: Number(begin), end: Number(end) });
   }
   const inOrder = [...placed].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end);
-  let last: readonly [string, GgufInfo] | undefined;
+  let last: readonly [string, SafetensorsInfo] | undefined;
   for (const one of inOrder) {
     const [name, { begin, end }] = one;
     if (begin === end) continue;

@@ -11,7 +11,6 @@ import type { MappedFile } from "../backend/ffi/files.ts";
 import type { DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import type { Storage } from "../memory/storage.ts";
-import { quantDType } from "../quant/dtypes.ts";
 import { allocate, asBytes, checkBools, NO_FILE, quote } from "./bytes.ts";
 import {
   checkUnchanged,
@@ -172,15 +171,25 @@ export function entryOf(
   return { ...entry, view };
 }
 
-function safetensorsSource(
-  header: SafetensorsHeader,
+/** The tensors that a header lists. */
+function sourceOf(
+  { tensors, metadata }: GgufHeader,
   file: string,
   read: Read,
   bytes?: FileBytes,
 ): TensorSource {
   const entries = new Map<string, TensorEntry>();
-  for (const [name, info] of header.tensors) entries.set(name, entryOf(info, file, read, bytes));
-  return { file, metadata: textMetadata(header.metadata), entries };
+  for (const [name, info] of tensors) entries.set(name, entryOf(info, file, read, bytes));
+  return { file, metadata, entries };
+}
+
+function safetensorsSource(
+  { tensors, metadata }: SafetensorsHeader,
+  file: string,
+  read: Read,
+  bytes?: FileBytes,
+): TensorSource {
+  return sourceOf({ tensors, metadata: textMetadata(metadata) }, file, read, bytes);
 }
 
 /** The tensors in the bytes of a safetensors file. */
@@ -219,24 +228,10 @@ export async function safetensorsFile(
 /** The most bytes of a header that are read at first. */
 const FIRST_BYTES = 1 << 22;
 
-function ggufSource(
-  { metadata, tensors }: GgufHeader,
-  file: string,
-  read: Read,
-  bytes?: FileBytes,
-): TensorSource {
-  const entries = new Map<string, TensorEntry>();
-  for (const [name, { dtype, format, ...info }] of tensors) {
-    const own = format === undefined ? dtype : quantDType(format.name);
-    entries.set(name, entryOf({ ...info, dtype: own }, file, read, bytes));
-  }
-  return { file, metadata, entries };
-}
-
 /** The tensors in the bytes of a GGUF file. */
 function ggufBytes(bytes: Uint8Array, file: string): TensorSource {
   const read: Read = (begin, into) => into.set(bytes.subarray(begin, begin + into.length));
-  return ggufSource(parseGguf(bytes, bytes.length, file)!, file, read);
+  return sourceOf(parseGguf(bytes, bytes.length, file)!, file, read);
 }
 
 /** The tensors of a GGUF file: on its memory if it can be mapped, else read on request. */
@@ -251,7 +246,7 @@ export async function ggufFile(path: Path, options: SourceOptions = {}): Promise
     const start = allocate(Math.min(count, size));
     read(0, start);
     const header = parseGguf(start, size, file);
-    if (header !== undefined) return ggufSource(header, file, read, bytes);
+    if (header !== undefined) return sourceOf(header, file, read, bytes);
   }
 }
 

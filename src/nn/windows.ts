@@ -38,7 +38,7 @@ export interface ConvOptions {
   /**
    * True for Winograd's F(4 × 4, 3 × 3), which takes a quarter of the products: only for `conv2d` of
    * kernels of 3 × 3 with stride, dilation and groups 1. It pays for planes of at least 14 × 14. Errors
-   * of float32 are about four times as large: for results of about 1, 1e-6 on average. An infinite or
+   * of float32 are about four times as large: less than 2e-5 for results of about 1. An infinite or
    * NaN element makes all results of its tiles of 4 × 4 NaN. Layers keep a transformed weight of
    * four times the size; functions transform the weight in each call, programs once.
    */

@@ -8,6 +8,7 @@
  */
 import {
   checkDType,
+  DEQUANTIZE_ADVICE,
   DTYPE,
   type DType,
   type DTypeInfo,
@@ -146,7 +147,7 @@ function makeRule(op: ElementOp, info: DTypeInfo, name: string): DTypeRule {
 /** What to do with operands of a kind. */
 const ADVICE: Readonly<Record<string, string>> = {
   b: "; cast with astype()",
-  q: "; dequantize() makes floats of it",
+  q: `; ${DEQUANTIZE_ADVICE}`,
 };
 
 /** Throws a DTypeError unless the kind of `info` is among `kinds`. */

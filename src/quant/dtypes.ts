@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { addDType, DTYPE, type DType, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
-import { QUANT, type QuantFormat, type QuantName } from "./formats.ts";
+import { addDType, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
+import { QUANT, type QuantFormat } from "./formats.ts";
 
 /** The kind of quantized dtypes, which no arithmetic takes. */
 const KIND = "q";
@@ -33,10 +33,15 @@ for (const format of Object.values(QUANT)) {
 
 /** The format of a dtype; undefined for those that are not quantized. */
 export function quantFormatOf(info: DTypeInfo): QuantFormat | undefined {
-  return formats.get(info);
+  return info.block === 1 ? undefined : formats.get(info);
 }
 
-/** The dtype of a format. */
-export function quantDType(name: QuantName): DType {
-  return DTYPE[name as never as DType].name;
+/** Whether tensors of a dtype are quantized. */
+export function isQuantized(info: DTypeInfo): boolean {
+  return quantFormatOf(info) !== undefined;
 }
+
+/** The dtypes by the numbers of their formats in GGUF files. */
+export const QUANT_DTYPES: ReadonlyMap<number, DTypeInfo> = new Map(
+  [...formats].map(([info, { type }]) => [type, info]),
+);

@@ -91,7 +91,7 @@ const decodeQ8_0: Decode = (bytes, from, to, at) => {
 };
 
 /** The values of 4 bits of iq4_nl, which are not equally far apart. */
-export const IQ4_VALUES: readonly number[] = [
+const IQ4_VALUES: readonly number[] = [
   ...[-127, -104, -83, -65, -49, -35, -22, -10],
   ...[1, 13, 25, 38, 53, 69, 89, 113],
 ];
@@ -177,8 +177,3 @@ export const QUANT: Readonly<Record<QuantName, QuantFormat>> = {
   q6_k: format("q6_k", 14, LARGE, 210, decodeQ6K),
   iq4_nl: format("iq4_nl", 20, SMALL, 18, decodeIq4Nl),
 };
-
-/** The bytes of a row of `columns` elements, which are a multiple of the block's. */
-export function rowBytes({ size, bytes }: QuantFormat, columns: number): number {
-  return columns / size * bytes;
-}

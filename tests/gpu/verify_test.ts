@@ -45,7 +45,7 @@ function verify(stage: string, env: Record<string, string>, use: (outcome: Outco
           ROWMAJOR_CUDA_LIB_DIR: emulatorFolder(),
           ROWMAJOR_CACHE: join(folder, "kernels"),
           ROWMAJOR_GPU_SCALE: "4096",
-          ROWMAJOR_GPU_FILTER: "um",
+          ROWMAJOR_GPU_FILTER: "sum",
           ROWMAJOR_GPU_PARTS: "2",
           // PyTorch has no emulator.
           ROWMAJOR_PYTHON: join(folder, "no-python"),
@@ -63,7 +63,7 @@ function verify(stage: string, env: Record<string, string>, use: (outcome: Outco
 
 if (reason !== undefined) test(`GPU verification (${reason})`, { skip: true }, () => {});
 else {
-  check("all stages of the GPU verification pass on the emulator", () => {
+  check("all stages of the GPU verification pass on the emulator", { timeout: 240_000 }, () => {
     verify("all", {}, ({ status, output, lines }) => {
       assertEquals(status, 0, output);
       assertMatch(output, /all stages passed\n$/);

@@ -218,15 +218,6 @@ static ptrdiff_t split_depthwise(conv_context *ctx) {
   return ctx->images * ctx->groups * ctx->axes[DEPTH_AXIS].out * ctx->row_blocks;
 }
 
-/* The operand that is an option; null if it is none. False if it is missing. */
-static bool read_optional(const rm_call *call, double buffer, double offset, const float **to) {
-  if (buffer < 0) return true;
-  const int i = (int)buffer;
-  if (i >= call->operands || call->dtypes[i] != RM_FLOAT32 || call->buffers[i] == NULL) return false;
-  *to = (const float *)call->buffers[i] + (ptrdiff_t)offset;
-  return true;
-}
-
 int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, int activation,
                                   const double *optional, const double *offsets,
                                   map_op *function) {
@@ -238,8 +229,8 @@ int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, int ac
   ctx->out = (float *)call->buffers[0] + (ptrdiff_t)offsets[0];
   ctx->x = (const float *)call->buffers[1] + (ptrdiff_t)offsets[1];
   ctx->w = (const float *)call->buffers[2] + (ptrdiff_t)offsets[2];
-  if (!read_optional(call, optional[0], offsets[3], &ctx->bias) ||
-      !read_optional(call, optional[1], offsets[4], &ctx->add)) {
+  if (!rm_optional_f32(call, optional[0], offsets[3], &ctx->bias) ||
+      !rm_optional_f32(call, optional[1], offsets[4], &ctx->add)) {
     return rm_fail(RM_BAD_ARGUMENT, "conv without its bias or residual");
   }
   if (!has_activation(activation)) {

@@ -10,6 +10,7 @@
  */
 #include "gemm_packed.h"
 #include "map_context.h"
+#include "row_product.h"
 
 enum {
   /* The depth of a block: 64 KB of a panel of float32. */
@@ -26,23 +27,6 @@ enum {
 
 /* The minimum work of a task, and how many bytes of the weight arrive per nanosecond. */
 static const double TASK_NS = 4000, BYTES_PER_NS = 20;
-
-/* The numbers of a call. */
-enum {
-  ROWS,
-  COLUMNS,
-  DEPTH,
-  ACTIVATION,
-  OUT_OFFSET,
-  OUT_STRIDE,
-  X_OFFSET,
-  X_STRIDE,
-  BIAS_BUFFER,
-  BIAS_OFFSET,
-  ADD_BUFFER,
-  ADD_OFFSET,
-  ADD_STRIDE
-};
 
 typedef struct {
   ptrdiff_t rows, columns, depth, panels, panel_bytes;

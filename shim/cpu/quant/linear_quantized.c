@@ -13,6 +13,7 @@
 #endif
 #include "gemm_context.h"
 #include "map_context.h"
+#include "row_product.h"
 #include "quant_formats.h"
 
 enum {
@@ -20,31 +21,15 @@ enum {
   ROW_BLOCK = 4,
   /* The columns of the product that a task computes at once. */
   COLUMN_BLOCK = 16,
-  /* The parts of which a sum is kept: x has one for each half of a part. */
+  /* Sums of x are those of halves of parts, as those of Q6_K have scales of their own. */
   HALF = PART / 2
 };
 
 /* The minimum work of a task, and the bytes of the weight that a core reads per nanosecond. */
 static const double TASK_NS = 8000, BYTES_PER_NS = 8;
 
-/* The numbers of a call. */
-enum {
-  ROWS,
-  COLUMNS,
-  DEPTH,
-  ACTIVATION,
-  OUT_OFFSET,
-  OUT_STRIDE,
-  X_OFFSET,
-  X_STRIDE,
-  BIAS_BUFFER,
-  BIAS_OFFSET,
-  ADD_BUFFER,
-  ADD_OFFSET,
-  ADD_STRIDE,
-  FORMAT,
-  WEIGHT_OFFSET
-};
+/* The numbers of a call, after those of products of rows. */
+enum { FORMAT = ROW_NUMBERS, WEIGHT_OFFSET };
 
 typedef struct quantized_context quantized_context;
 /* The sums of ROW_BLOCK rows of x, or one, from `row` on, and a row of the weight. */
@@ -102,7 +87,7 @@ typedef struct {
 } part_scales;
 
 #if defined(__AVX2__)
-typedef __m256i numbers;
+typedef __m256i part_quants;
 
 static RM_ALWAYS_INLINE __m256i nibbles(const uint8_t *from) {
   const __m128i both = _mm_loadu_si128((const __m128i *)from);
@@ -141,10 +126,10 @@ static RM_ALWAYS_INLINE __m256i looked_up(__m256i index, const int8_t *values) {
 #else
 typedef struct {
   int8_t at[PART];
-} numbers;
+} part_quants;
 
-static RM_ALWAYS_INLINE numbers nibbles(const uint8_t *from) {
-  numbers made;
+static RM_ALWAYS_INLINE part_quants nibbles(const uint8_t *from) {
+  part_quants made;
   for (int i = 0; i < HALF; i++) {
     made.at[i] = from[i] & 15;
     made.at[i + HALF] = (int8_t)(from[i] >> 4);
@@ -152,35 +137,35 @@ static RM_ALWAYS_INLINE numbers nibbles(const uint8_t *from) {
   return made;
 }
 
-static RM_ALWAYS_INLINE numbers fifth_bits(const uint8_t *from) {
-  numbers made;
+static RM_ALWAYS_INLINE part_quants fifth_bits(const uint8_t *from) {
+  part_quants made;
   for (int i = 0; i < PART; i++) made.at[i] = (int8_t)((from[i / 8] >> i % 8 & 1) << 4);
   return made;
 }
 
-static RM_ALWAYS_INLINE numbers bits_of(const uint8_t *from, int shift, int mask) {
-  numbers made;
+static RM_ALWAYS_INLINE part_quants bits_of(const uint8_t *from, int shift, int mask) {
+  part_quants made;
   for (int i = 0; i < PART; i++) made.at[i] = (int8_t)(from[i] >> shift & mask);
   return made;
 }
 
-static RM_ALWAYS_INLINE numbers shifted_left_4(numbers x) {
+static RM_ALWAYS_INLINE part_quants shifted_left_4(part_quants x) {
   for (int i = 0; i < PART; i++) x.at[i] = (int8_t)(x.at[i] << 4);
   return x;
 }
 
-static RM_ALWAYS_INLINE numbers either(numbers x, numbers y) {
+static RM_ALWAYS_INLINE part_quants either(part_quants x, part_quants y) {
   for (int i = 0; i < PART; i++) x.at[i] |= y.at[i];
   return x;
 }
 
-static RM_ALWAYS_INLINE numbers signed_bytes(const uint8_t *from) {
-  numbers made;
+static RM_ALWAYS_INLINE part_quants signed_bytes(const uint8_t *from) {
+  part_quants made;
   memcpy(made.at, from, sizeof made.at);
   return made;
 }
 
-static RM_ALWAYS_INLINE numbers looked_up(numbers index, const int8_t *values) {
+static RM_ALWAYS_INLINE part_quants looked_up(part_quants index, const int8_t *values) {
   for (int i = 0; i < PART; i++) index.at[i] = values[index.at[i]];
   return index;
 }
@@ -191,54 +176,54 @@ static RM_ALWAYS_INLINE part_scales same_scales(float factor, float shift) {
 }
 
 /* Reads part `p` of a row of the weight: its numbers and its scales. */
-static RM_ALWAYS_INLINE numbers read_part(const int format, const uint8_t *row, ptrdiff_t p,
+static RM_ALWAYS_INLINE part_quants read_part(const int format, const uint8_t *row, ptrdiff_t p,
                                           part_scales *scales) {
   if (format == Q4_0 || format == IQ4_NL) {
-    const uint8_t *block = row + p * 18;
+    const uint8_t *block = row + p * Q4_0_BYTES;
     const float d = rm_half_at(block);
     *scales = same_scales(d, format == Q4_0 ? -8 * d : 0);
-    const numbers q = nibbles(block + 2);
+    const part_quants q = nibbles(block + 2);
     return format == Q4_0 ? q : looked_up(q, rm_iq4_values);
   }
   if (format == Q4_1) {
-    const uint8_t *block = row + p * 20;
+    const uint8_t *block = row + p * Q4_1_BYTES;
     *scales = same_scales(rm_half_at(block), rm_half_at(block + 2));
     return nibbles(block + 4);
   }
   if (format == Q5_0) {
-    const uint8_t *block = row + p * 22;
+    const uint8_t *block = row + p * Q5_0_BYTES;
     const float d = rm_half_at(block);
     *scales = same_scales(d, -16 * d);
     return either(nibbles(block + 6), fifth_bits(block + 2));
   }
   if (format == Q5_1) {
-    const uint8_t *block = row + p * 24;
+    const uint8_t *block = row + p * Q5_1_BYTES;
     *scales = same_scales(rm_half_at(block), rm_half_at(block + 2));
     return either(nibbles(block + 8), fifth_bits(block + 4));
   }
   if (format == Q8_0) {
-    const uint8_t *block = row + p * 34;
+    const uint8_t *block = row + p * Q8_0_BYTES;
     *scales = same_scales(rm_half_at(block), 0);
     return signed_bytes(block + 2);
   }
   const int part = (int)(p % PARTS);
   if (format == Q4_K || format == Q5_K) {
-    const uint8_t *block = row + p / PARTS * (format == Q4_K ? 144 : 176);
+    const uint8_t *block = row + p / PARTS * (format == Q4_K ? Q4_K_BYTES : Q5_K_BYTES);
     int scale, min;
     rm_scale_and_min(block + 4, part, &scale, &min);
     *scales = same_scales(rm_half_at(block) * (float)scale, -rm_half_at(block + 2) * (float)min);
     const uint8_t *quants = block + (format == Q4_K ? 16 : 48) + part / 2 * PART;
-    const numbers q = bits_of(quants, part % 2 * 4, 15);
+    const part_quants q = bits_of(quants, part % 2 * 4, 15);
     return format == Q4_K ? q : either(q, shifted_left_4(bits_of(block + 16, part, 1)));
   }
-  const uint8_t *block = row + p / PARTS * 210;
+  const uint8_t *block = row + p / PARTS * Q6_K_BYTES;
   const int half = part / 4, run = part % 4;
   const float d = rm_half_at(block + 208);
   for (int i = 0; i < 2; i++) {
     scales->factor[i] = d * (float)(int8_t)block[192 + part * 2 + i];
     scales->shift[i] = -32 * scales->factor[i];
   }
-  const numbers low = bits_of(block + half * 64 + run % 2 * PART, run / 2 * 4, 15);
+  const part_quants low = bits_of(block + half * 64 + run % 2 * PART, run / 2 * 4, 15);
   return either(low, shifted_left_4(bits_of(block + 128 + half * PART, run * 2, 3)));
 }
 
@@ -256,7 +241,7 @@ static RM_ALWAYS_INLINE __m256 products(__m256i w, const int8_t *x, const bool i
   return _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 #else
-static RM_ALWAYS_INLINE void half_products(const numbers *w, const int8_t *x, int32_t *to) {
+static RM_ALWAYS_INLINE void half_products(const part_quants *w, const int8_t *x, int32_t *to) {
   for (int half = 0; half < 2; half++) {
     int32_t sum = 0;
     for (int i = half * HALF; i < (half + 1) * HALF; i++) sum += w->at[i] * x[i];
@@ -281,7 +266,7 @@ static RM_ALWAYS_INLINE void dot_rows(const int format, const int rows, const qu
 #endif
   for (ptrdiff_t p = 0; p < parts; p++) {
     part_scales own;
-    const numbers w = read_part(format, weight, p, &own);
+    const part_quants w = read_part(format, weight, p, &own);
     for (int r = 0; r < rows; r++) {
       const float d = scale[r * parts + p], *s = x_sums + (r * parts + p) * 2;
 #if defined(__AVX2__)
@@ -390,16 +375,6 @@ static void multiply_task(void *context, ptrdiff_t index) {
   }
 }
 
-/* The float32 of an operand that is an option, or null. False if it is missing. */
-static bool read_option(const rm_call *call, double buffer, double offset, const float **to) {
-  *to = NULL;
-  if (buffer < 0) return true;
-  const int i = (int)buffer;
-  if (i >= call->operands || call->dtypes[i] != RM_FLOAT32 || call->buffers[i] == NULL) return false;
-  *to = (const float *)call->buffers[i] + (ptrdiff_t)offset;
-  return true;
-}
-
 int32_t RM_FOR_ISA(linear_quantized)(const rm_call *call) {
   const double *numbers = call->numbers;
   if (call->dtypes[0] != RM_FLOAT32 || call->dtypes[1] != RM_FLOAT32 ||
@@ -427,8 +402,8 @@ int32_t RM_FOR_ISA(linear_quantized)(const rm_call *call) {
       return rm_fail(RM_BAD_ARGUMENT, "a quantized product without operand %d", i);
     }
   }
-  if (!read_option(call, numbers[BIAS_BUFFER], numbers[BIAS_OFFSET], &ctx.bias) ||
-      !read_option(call, numbers[ADD_BUFFER], numbers[ADD_OFFSET], &ctx.add)) {
+  if (!rm_optional_f32(call, numbers[BIAS_BUFFER], numbers[BIAS_OFFSET], &ctx.bias) ||
+      !rm_optional_f32(call, numbers[ADD_BUFFER], numbers[ADD_OFFSET], &ctx.add)) {
     return rm_fail(RM_BAD_ARGUMENT, "a quantized product without its bias or residual");
   }
   map_op function;

@@ -23,6 +23,19 @@ enum {
 /* Blocks are parts of 32 elements: one, or PARTS, which have scales each. */
 enum { PART = 32, PARTS = 8 };
 
+/* The bytes of blocks. */
+enum {
+  Q4_0_BYTES = 18,
+  Q4_1_BYTES = 20,
+  Q5_0_BYTES = 22,
+  Q5_1_BYTES = 24,
+  Q8_0_BYTES = 34,
+  Q4_K_BYTES = 144,
+  Q5_K_BYTES = 176,
+  Q6_K_BYTES = 210,
+  IQ4_NL_BYTES = 18
+};
+
 /* The elements and the bytes of a block. */
 typedef struct {
   int number, size, bytes;
@@ -31,9 +44,11 @@ typedef struct {
 /* Null if there is none of that number. */
 static inline const quant_format *rm_quant_format(int number) {
   static const quant_format formats[] = {
-      {Q4_0, PART, 18},          {Q4_1, PART, 20},          {Q5_0, PART, 22},
-      {Q5_1, PART, 24},          {Q8_0, PART, 34},          {Q4_K, PARTS * PART, 144},
-      {Q5_K, PARTS * PART, 176}, {Q6_K, PARTS * PART, 210}, {IQ4_NL, PART, 18}};
+      {Q4_0, PART, Q4_0_BYTES},         {Q4_1, PART, Q4_1_BYTES},
+      {Q5_0, PART, Q5_0_BYTES},         {Q5_1, PART, Q5_1_BYTES},
+      {Q8_0, PART, Q8_0_BYTES},         {Q4_K, PARTS * PART, Q4_K_BYTES},
+      {Q5_K, PARTS * PART, Q5_K_BYTES}, {Q6_K, PARTS * PART, Q6_K_BYTES},
+      {IQ4_NL, PART, IQ4_NL_BYTES}};
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
     if (formats[i].number == number) return &formats[i];
   }

@@ -21,6 +21,7 @@ import type { Storage } from "../../memory/storage.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import type { ChainAttributes } from "../../ops/chain.ts";
 import type { Call, Op } from "../../ops/op.ts";
+import { quantFormatOf } from "../../quant/dtypes.ts";
 import { QUANT, type QuantName } from "../../quant/formats.ts";
 import { ACTIVATION, RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
@@ -331,7 +332,7 @@ const linearQuantized: Kernel = {
   },
   prepare(call) {
     const { storage, layout } = call.operand(1);
-    const { type, size, bytes } = QUANT[storage.info.name as never as QuantName];
+    const { type, size, bytes } = quantFormatOf(storage.info)!;
     const [columns, depth] = layout.shape as [number, number];
     checkRun("linearQuantized", 2, layout.offset, layout.size, storage);
     const optional = planRows(call, columns, depth);

@@ -15,7 +15,7 @@ import { uninterpreted } from "../../core/interpreter.ts";
 import { type Metadata, NO_METADATA } from "../../io/metadata.ts";
 import type { TensorEntry, TensorSource } from "../../io/source.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { isQuantized } from "../../tensor/products/quantized.ts";
+import { isQuantized } from "../../quant/dtypes.ts";
 import { type AnyTensor, keep, scope } from "../../tensor/tensor.ts";
 import { absent, load } from "./load.ts";
 import { linesOf, matcher, suggester } from "./names.ts";

@@ -10,14 +10,15 @@ import { Layout } from "../../base/layout.ts";
 import type { Shape } from "../../base/shape.ts";
 import { memoryOf } from "../../core/dispatch.ts";
 import { cast } from "../../core/copy.ts";
-import { dispose, wrap } from "../../core/handles.ts";
+import { dispose, tidy, wrap } from "../../core/handles.ts";
 import type { FilledEntry, TensorEntry } from "../../io/source.ts";
 import { NO_ARRAY, sendTo, uploaded } from "../../memory/device.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { allocate, recycle } from "../../memory/pool.ts";
 import { cowOf } from "../../memory/snapshot.ts";
 import { type DeviceMemory, Storage } from "../../memory/storage.ts";
-import { dequantize, isQuantized } from "../../tensor/products/quantized.ts";
+import { isQuantized } from "../../quant/dtypes.ts";
+import { dequantize } from "../../tensor/products/quantized.ts";
 import "../../tensor/tensor.ts";
 
 /** The elements of a tensor in memory of their own. */
@@ -54,7 +55,7 @@ export function load(entry: TensorEntry, device: string | undefined, dtype?: DTy
     : viewed(entry.view(), memory, layout);
   if (dtype === undefined || dtype === entry.dtype) return read;
   try {
-    return cast(isQuantized(read.storage.info) ? dequantize(read) : read, dtype);
+    return tidy(() => cast(isQuantized(read.storage.info) ? dequantize(read) : read, dtype));
   } finally {
     dispose(read);
   }

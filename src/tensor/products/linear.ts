@@ -27,9 +27,10 @@ import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../ops/infe
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
 import { MAP } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
+import { isQuantized } from "../../quant/dtypes.ts";
 import { doNotFit, MATMUL, productDType, productShape } from "./linalg.ts";
 import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
-import { DEQUANTIZE, isQuantized } from "./quantized.ts";
+import { DEQUANTIZE } from "./quantized.ts";
 
 export type { Activation };
 

@@ -17,6 +17,7 @@ import { type Operand, READ_ONLY } from "../../memory/operand.ts";
 import { isHost } from "../../memory/storage.ts";
 import { checkOperand } from "../../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
+import { isQuantized } from "../../quant/dtypes.ts";
 import type * as t from "../../types/mod.ts";
 import type { SHAPE } from "../../types/core.ts";
 
@@ -30,7 +31,10 @@ const PACK: Op = makeOp({
     const { storage: { info, memory }, layout: { shape } } = w;
     if (!PACKED_DTYPES.includes(info)) {
       const names = PACKED_DTYPES.map((dtype) => dtype.name).join(", ");
-      throw new DTypeError(`Cannot ${name} ${info.name}: it takes ${names}; cast with astype()`);
+      const advice = isQuantized(info)
+        ? "x.linear() takes quantized weights as they are"
+        : "cast with astype()";
+      throw new DTypeError(`Cannot ${name} ${info.name}: it takes ${names}; ${advice}`);
     }
     if (shape.length !== 2) {
       throw new ShapeError(

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
+import { DTYPE } from "../../base/dtype.ts";
 import { DTypeError } from "../../base/errors.ts";
 import { onCpu, toDevice } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
@@ -71,9 +71,4 @@ export const DEQUANTIZE: Op = makeOp({
 /** The numbers of a quantized tensor, as float32. */
 export function dequantize(x: Operand): Operand {
   return dispatch(DEQUANTIZE, [x]);
-}
-
-/** Whether tensors of the dtype are quantized. */
-export function isQuantized(info: DTypeInfo): boolean {
-  return quantFormatOf(info) !== undefined;
 }
