@@ -30,9 +30,11 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     title: "What programs call",
     layers: [
       { folders: ["hub"], what: "downloads models" },
+      { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },
       { folders: ["nn/parts"], what: "pooling, expressions, and checks of arguments" },
+      { folders: ["nn/decoder"], what: "rotary positions, and attention to a cache" },
       { folders: ["nn/weights"], what: "which tensors of a file were asked for, and are loaded" },
       { folders: ["compile/report"], what: "reports on programs: text and diagrams" },
       {

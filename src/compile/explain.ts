@@ -170,8 +170,6 @@ function whyDispatched({ call: { op, inputs }, why, node }: EagerStep, native: N
     return "an index out of range has to be found before tensors outside are written";
   }
   switch (why) {
-    case "lanes":
-      return "its elements have several numbers";
     case "memory":
       return "it reads or moves elements in JavaScript";
     case "an array":

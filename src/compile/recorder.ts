@@ -52,7 +52,7 @@ export class Buffer extends Storage {
   readonly #length: number;
   readonly #memory: DeviceMemory;
 
-  /** Stands for the buffer where backends pass arrays. */
+  /** Stands for the buffer, and for its lanes, where backends pass arrays. */
   readonly token: TypedArray;
 
   /** A multiple of {@link SPAN}, so that it says which buffer it is. */
@@ -66,8 +66,8 @@ export class Buffer extends Storage {
     memory: DeviceMemory,
     source: Source,
     place: number,
+    token: TypedArray = new Uint8Array(0),
   ) {
-    const token = new Uint8Array(0);
     super(token, info, false, false);
     this.token = token;
     this.#length = length;
@@ -98,7 +98,9 @@ export class Buffer extends Storage {
   }
 
   override get lanes(): Storage {
-    throw new NotLowerable("lanes");
+    const { lane, entries } = this.info;
+    const length = this.#length * entries;
+    return new Buffer(lane!, length, this.#memory, this.source, this.place, this.token);
   }
 
   override free(): void {}

@@ -8,6 +8,7 @@ import { Layout } from "../base/layout.ts";
 import type { Operand } from "../memory/operand.ts";
 import type { Call } from "../ops/op.ts";
 import { type MatrixBatch, matrixBatch } from "./gemm.ts";
+import { lanesOf } from "./lanes.ts";
 
 /** Attributes of `attention`. */
 export interface AttentionAttributes {
@@ -89,8 +90,41 @@ function headBatch(
 
 /** The problems of a call of `attention`. */
 export function attentionOf(call: Call): AttentionProblem {
+  return problemOf(call, call.inputs[3] as Operand | undefined);
+}
+
+/** The keys and values of a cache, which come before those of a call. */
+export interface CachedKeys {
+  /** [..., Hk, C, D]; of quantized dtypes, as bytes. */
+  readonly keys: HeadBatch;
+  /** [..., Hk, C, Dv]. */
+  readonly values: HeadBatch;
+  /** The most keys of a head. */
+  readonly capacity: number;
+  /** The problems that share a length. */
+  readonly problemsPerLength: number;
+}
+
+/** The problems of a call of `cachedAttention`, whose operands have the same axes before the heads. */
+export function cachedAttentionOf(call: Call): AttentionProblem & CachedKeys {
+  const problem = problemOf(call, undefined);
+  const [keys, values, lengths] = [call.operand(3), call.operand(4), call.operand(5)];
+  const { shape } = keys.layout;
+  const heads = shape.at(-3)!, batch = shape.slice(0, -3);
+  const cached = (x: Operand): HeadBatch =>
+    headBatch(x.storage.info.block === 1 ? x : lanesOf(x, call.name), batch, heads, 1);
+  return {
+    ...problem,
+    keys: cached(keys),
+    values: cached(values),
+    capacity: shape.at(-2)!,
+    problemsPerLength: problem.batch / lengths.layout.size,
+  };
+}
+
+/** The problems of queries, keys and values, the first operands of a call. */
+function problemOf(call: Call, mask: Operand | undefined): AttentionProblem {
   const [q, k, v] = [call.operand(0), call.operand(1), call.operand(2)];
-  const mask = call.inputs[3] as Operand | undefined;
   const out = call.outputs[0]!;
   const { scale, causal } = call.attributes as AttentionAttributes;
   const sizes = call.memo as AttentionSizes;

@@ -12,6 +12,14 @@
 export { findModel, type FindModelOptions } from "../io/find_model.ts";
 export type { Metadata, MetadataValue } from "../io/metadata.ts";
 export { attention, type AttentionOptions } from "./attention.ts";
+export {
+  cachedAttention,
+  type CachedAttentionOptions,
+  type CachedKeys,
+} from "./decoder/cached_attention.ts";
+export { type CacheDType, KVCache, type KVCacheOptions } from "./decoder/kv_cache.ts";
+export { rope, type RopeOptions } from "./decoder/rope.ts";
+export { type RopeAngleOptions, ropeAngles, type RopeScaling } from "./decoder/rope_angles.ts";
 export { conv1d, conv2d, conv3d } from "./conv.ts";
 export { type ConvLayer, type ConvLayerOptions, fold, type SpatialShape } from "./conv_layer.ts";
 export {

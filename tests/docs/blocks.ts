@@ -183,7 +183,10 @@ async function impliedImports({ file, lines, exports }: Block): Promise<string> 
     imports += from(names, url);
     shared.push(...names);
   }
-  if (uses("nn")) imports += `import * as nn from "${new URL(modules["./nn"]!, root).href}";\n`;
+  for (const name of ["nn", "llm"]) {
+    const url = new URL(modules[`./${name}`]!, root).href;
+    if (uses(name)) imports += `import * as ${name} from "${url}";\n`;
+  }
   const own = exports.filter((name) => uses(name) && !shared.includes(name));
   return imports + from(own, new URL(file, root).href);
 }

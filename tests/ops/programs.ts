@@ -451,6 +451,48 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "reshape(x) {shape: [1, 2, 3]}",
     "attention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3]) {scale: 0.5773502691896258, causal: false}",
   ],
+  [
+    "nn.rope",
+    ({ x }) => nn.rope(x.reshape([3, 2]), { cos: rm.ones([3, 1]), sin: rm.ones([3, 1]) }),
+    "reshape(x) {shape: [3, 2]}",
+    'ones: full() {shape: [3, 1], value: 1, dtype: "float32"}',
+    'ones: full() {shape: [3, 1], value: 1, dtype: "float32"}',
+    "narrow(tensor of [3,2]) {axis: 1, start: 0, length: 1}",
+    "narrow(tensor of [3,2]) {axis: 1, start: 1, length: 1}",
+    "mul(tensor of [3,1], tensor of [3,1])",
+    "mul(tensor of [3,1], tensor of [3,1])",
+    "sub(tensor of [3,1], tensor of [3,1])",
+    "mul(tensor of [3,1], tensor of [3,1])",
+    "mul(tensor of [3,1], tensor of [3,1])",
+    "add(tensor of [3,1], tensor of [3,1])",
+    "concat(tensor of [3,1], tensor of [3,1]) {axis: -1}",
+  ],
+  [
+    "nn.ropeAngles",
+    () => nn.ropeAngles([0, 1], { dimensions: 2 }).cos,
+    "tensor() {data: Float32Array, shape: [2, 1]}",
+    "tensor() {data: Float32Array, shape: [2, 1]}",
+  ],
+  [
+    "nn.cachedAttention",
+    ({ x, i }) => {
+      const one = x.reshape([1, 2, 3]), keys = rm.ones([1, 4, 3]);
+      return nn.cachedAttention(one, one, one, { keys, values: keys, length: i.max() });
+    },
+    "reshape(x) {shape: [1, 2, 3]}",
+    'ones: full() {shape: [1, 4, 3], value: 1, dtype: "float32"}',
+    "max(i)",
+    "cachedAttention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3], tensor of [1,4,3], tensor of [1,4,3], tensor of []) {scale: 0.5773502691896258, causal: true}",
+  ],
+  [
+    "nn.KVCache",
+    () => {
+      using cache = new nn.KVCache({ layers: 1, heads: 1, dimensions: 2, dtype: "float32" });
+      cache.append(rm.ones([1, 2, 1, 1, 2]));
+      return cache.length;
+    },
+    'ones: full() {shape: [1, 2, 1, 1, 2], value: 1, dtype: "float32"}',
+  ],
   ["nn.Weights", ({ w }) => nn.weights({ w }) instanceof nn.Weights],
   ["nn.open", ({ later }) => later(nn.open(FILES.safetensors))],
   ["nn.findModel", ({ later }) => later(nn.findModel("."))],

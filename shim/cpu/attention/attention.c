@@ -80,15 +80,16 @@ static ptrdiff_t split_few(attention_context *ctx) {
   return ctx->batch * ctx->parts;
 }
 
-int32_t RM_FOR_ISA(attention)(const rm_call *call) {
+/* The context of a call without its keys of a cache. */
+static attention_context context_of(const rm_call *call) {
   const double *numbers = call->numbers;
-  const gemm_kernels *kernels = RM_FOR_ISA(gemm_kernels)(RM_FLOAT32);
-  attention_context ctx = {
-      .kernels = kernels,
+  return (attention_context){
+      .kernels = RM_FOR_ISA(gemm_kernels)(RM_FLOAT32),
       .batch = (ptrdiff_t)numbers[BATCH],
       .group_size = (ptrdiff_t)numbers[GROUP_SIZE],
       .m = (ptrdiff_t)numbers[QUERIES],
       .n = (ptrdiff_t)numbers[KEYS],
+      .new_keys = (ptrdiff_t)numbers[KEYS],
       .d = (ptrdiff_t)numbers[DEPTH],
       .dv = (ptrdiff_t)numbers[VALUE_DEPTH],
       .scale = (float)numbers[SCALE],
@@ -98,42 +99,100 @@ int32_t RM_FOR_ISA(attention)(const rm_call *call) {
       .k = operand_of(call, 2),
       .v = operand_of(call, 3),
   };
-  const bool masked = call->operands >= OPERANDS && call->dtypes[4] != RM_NONE;
-  if (masked) ctx.mask = operand_of(call, 4);
-  for (int i = 0; i < 4 + masked; i++) {
-    if (i < 4 && !rm_fits_float32(call->dtypes[i])) return RM_UNSUPPORTED;
+}
+
+/* Checks the operands that all calls have; RM_OK if they can be read. */
+static int32_t check_operands(const rm_call *call) {
+  for (int i = 0; i < 4; i++) {
+    if (!rm_fits_float32(call->dtypes[i])) return RM_UNSUPPORTED;
     if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "attention without operand %d", i);
   }
-  if (masked && ctx.mask.dtype != RM_BOOL && !rm_fits_float32(ctx.mask.dtype)) {
-    return RM_UNSUPPORTED;
-  }
-  ctx.rows = ctx.group_size * ctx.m;
-  if (ctx.batch < 1 || ctx.rows < 1 || ctx.dv < 1) return RM_OK;
-  if (ctx.n < 1 || ctx.d < 1) return RM_UNSUPPORTED;
-  ctx.k_pitch = ctx.d * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0 ? ctx.d + LANES : ctx.d;
-  ctx.v_pitch = rm_round_up(ctx.dv, LANES);
-  ctx.direct_k = is_direct(&ctx.k, ctx.d, ctx.rows);
-  ctx.direct_v = is_direct(&ctx.v, ctx.dv, ctx.rows);
-  const bool few = ctx.rows <= FEW_ROWS;
+  return RM_OK;
+}
+
+static int32_t attend(attention_context *ctx) {
+  ctx->rows = ctx->group_size * ctx->m;
+  if (ctx->batch < 1 || ctx->rows < 1 || ctx->dv < 1) return RM_OK;
+  if (ctx->n < 1 || ctx->d < 1) return RM_UNSUPPORTED;
+  const bool cached = ctx->lengths != NULL;
+  ctx->k_pitch = ctx->d * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0 ? ctx->d + LANES : ctx->d;
+  ctx->v_pitch = rm_round_up(ctx->dv, LANES);
+  ctx->direct_k = !cached && is_direct(&ctx->k, ctx->d, ctx->rows);
+  ctx->direct_v = !cached && is_direct(&ctx->v, ctx->dv, ctx->rows);
+  const bool few = ctx->rows <= FEW_ROWS;
   /* The kernels for several rows read whole vectors of values. */
-  if (ctx.rows > 1) ctx.direct_v = ctx.direct_v && ctx.dv % LANES == 0;
-  const ptrdiff_t tasks = few ? split_few(&ctx) : split_panels(&ctx);
-  ctx.slots = (int)rm_min(rm_threads(), tasks);
-  const ptrdiff_t partial = few && ctx.parts > 1 ? tasks * ctx.rows * (ctx.dv + 2) : 0;
-  const size_t size = (size_t)(ctx.slots * ctx.workspace_bytes) +
-                      (size_t)partial * sizeof *ctx.partial;
-  gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)(size, ctx.slots);
+  if (ctx->rows > 1) ctx->direct_v = ctx->direct_v && ctx->dv % LANES == 0;
+  const ptrdiff_t tasks = few ? split_few(ctx) : split_panels(ctx);
+  ctx->slots = (int)rm_min(rm_threads(), tasks);
+  const ptrdiff_t partial = few && ctx->parts > 1 ? tasks * ctx->rows * (ctx->dv + 2) : 0;
+  const size_t size = (size_t)(ctx->slots * ctx->workspace_bytes) +
+                      (size_t)partial * sizeof *ctx->partial;
+  gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)(size, ctx->slots);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for attention");
-  ctx.workspace = workspace->data;
-  ctx.slot_taken = workspace->slot_taken;
-  ctx.partial = (float *)(ctx.workspace + ctx.slots * ctx.workspace_bytes);
-  const double keys = (double)ctx.batch * (double)ctx.n, columns = (double)(ctx.d + ctx.dv);
-  const double scores = keys * (double)ctx.rows;
+  ctx->workspace = workspace->data;
+  ctx->slot_taken = workspace->slot_taken;
+  ctx->partial = (float *)(ctx->workspace + ctx->slots * ctx->workspace_bytes);
+  const double keys = (double)ctx->batch * (double)ctx->n, columns = (double)(ctx->d + ctx->dv);
+  const double scores = keys * (double)ctx->rows;
   const double panels_ns = scores * (columns / LANES / VECTOR_FMAS_PER_NS + EXP_NS);
   const double few_ns = keys * columns * READ_NS;
-  if (few) rm_parallel(tasks, few_ns, RM_FOR_ISA(attend_few), &ctx);
-  else rm_parallel(tasks, panels_ns, RM_FOR_ISA(attend_panels), &ctx);
-  if (few && ctx.parts > 1) RM_FOR_ISA(combine_parts)(&ctx);
+  if (few) rm_parallel(tasks, few_ns, RM_FOR_ISA(attend_few), ctx);
+  else rm_parallel(tasks, panels_ns, RM_FOR_ISA(attend_panels), ctx);
+  if (few && ctx->parts > 1) RM_FOR_ISA(combine_parts)(ctx);
   RM_FOR_ISA(workspace_free)(workspace);
   return RM_OK;
+}
+
+int32_t RM_FOR_ISA(attention)(const rm_call *call) {
+  attention_context ctx = context_of(call);
+  const int32_t status = check_operands(call);
+  if (status != RM_OK) return status;
+  const bool masked = call->operands >= OPERANDS && call->dtypes[4] != RM_NONE;
+  if (masked) {
+    ctx.mask = operand_of(call, 4);
+    if (ctx.mask.dtype != RM_BOOL && !rm_fits_float32(ctx.mask.dtype)) return RM_UNSUPPORTED;
+    if (ctx.mask.data == NULL) return rm_fail(RM_BAD_ARGUMENT, "attention without operand 4");
+  }
+  return attend(&ctx);
+}
+
+/* The operand of a cache whose row stride is numbers[0] and whose offsets are at `at`. */
+static head_operand cached_of(const rm_call *call, int i, double stride, const double *at) {
+  return (head_operand){
+      .dtype = call->dtypes[i],
+      .data = call->buffers[i],
+      .strides = {.row = (ptrdiff_t)stride, .column = 1},
+      .at = at,
+  };
+}
+
+int32_t RM_FOR_ISA(cached_attention)(const rm_call *call) {
+  enum { CACHED_K = 4, CACHED_V, LENGTHS, CACHED_OPERANDS };
+  /* The numbers after those of attention. */
+  enum { K_STRIDE, V_STRIDE, CAPACITY, PROBLEMS_PER_LENGTH, LENGTH_OFFSET, CACHED_COUNT };
+  attention_context ctx = context_of(call);
+  const int32_t status = check_operands(call);
+  if (status != RM_OK) return status;
+  if (call->operands < CACHED_OPERANDS || call->dtypes[LENGTHS] != RM_INT32) return RM_UNSUPPORTED;
+  for (int i = CACHED_K; i < CACHED_OPERANDS; i++) {
+    const int dtype = call->dtypes[i];
+    if (i != LENGTHS && dtype != RM_UINT8 && !rm_fits_float32(dtype)) return RM_UNSUPPORTED;
+    if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "attention without operand %d", i);
+  }
+  if (ctx.batch < 1) return RM_OK;
+  const double *own = call->numbers + NUMBER_COUNT + (ptrdiff_t)OPERANDS * ctx.batch;
+  const double *at = own + CACHED_COUNT;
+  ctx.cached_k = cached_of(call, CACHED_K, own[K_STRIDE], at);
+  ctx.cached_v = cached_of(call, CACHED_V, own[V_STRIDE], at + ctx.batch);
+  ctx.lengths = (const int32_t *)call->buffers[LENGTHS] + (ptrdiff_t)own[LENGTH_OFFSET];
+  ctx.problems_per_length = (ptrdiff_t)own[PROBLEMS_PER_LENGTH];
+  ctx.capacity = (ptrdiff_t)own[CAPACITY];
+  if (ctx.problems_per_length < 1) return rm_fail(RM_BAD_ARGUMENT, "attention without lengths");
+  ptrdiff_t longest = 0;
+  for (ptrdiff_t i = 0; i < ctx.batch; i += ctx.problems_per_length) {
+    const ptrdiff_t length = cached_keys(&ctx, i);
+    longest = length > longest ? length : longest;
+  }
+  ctx.n += longest;
+  return attend(&ctx);
 }

@@ -47,6 +47,11 @@ typedef struct {
   bool causal;
   /* mask.data is null for no mask. */
   head_operand out, q, k, v, mask;
+  /* Keys and values that come before those of k and v, of which the problems of a sequence have
+   * lengths[sequence]; data is null for none. n counts those of the longest sequence. */
+  head_operand cached_k, cached_v;
+  const int32_t *lengths;
+  ptrdiff_t problems_per_length, capacity, new_keys;
   /* Whether kernels read keys and values in place. */
   bool direct_k, direct_v;
 
@@ -78,10 +83,18 @@ static inline char *key_of(const head_operand *x, ptrdiff_t problem, ptrdiff_t k
   return x->data + ((ptrdiff_t)x->at[problem] + key * x->strides.row) * rm_itemsize(x->dtype);
 }
 
+/* The keys of a problem that are cached. */
+static inline ptrdiff_t cached_keys(const attention_context *ctx, ptrdiff_t problem) {
+  if (ctx->lengths == NULL) return 0;
+  const int32_t length = ctx->lengths[problem / ctx->problems_per_length];
+  return length < 0 ? 0 : rm_min((ptrdiff_t)length, ctx->capacity);
+}
+
 /* The keys that a query row sees: the first ones. */
-static inline ptrdiff_t keys_seen(const attention_context *ctx, ptrdiff_t row) {
+static inline ptrdiff_t keys_seen(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row) {
   if (!ctx->causal) return ctx->n;
-  const ptrdiff_t seen = ctx->n - ctx->m + row / ctx->group_size + 1;
+  const ptrdiff_t all = cached_keys(ctx, problem) + ctx->new_keys;
+  const ptrdiff_t seen = all - ctx->m + row / ctx->group_size + 1;
   return seen < 0 ? 0 : seen;
 }
 
@@ -92,9 +105,12 @@ static inline float *take_floats(char **workspace, ptrdiff_t count) {
   return taken;
 }
 
-/* Copies `keys` rows of keys or values, from `key` on, as float32 to rows `pitch` elements apart. */
-void RM_FOR_ISA(copy_keys)(const head_operand *x, ptrdiff_t problem, ptrdiff_t key, ptrdiff_t keys,
-                           ptrdiff_t columns, float *to, ptrdiff_t pitch);
+/* Copies `keys` rows of keys, from `key` on, as float32 to rows k_pitch elements apart. */
+void RM_FOR_ISA(copy_keys)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t key,
+                           ptrdiff_t keys, float *to);
+/* The same of values, to rows v_pitch elements apart. */
+void RM_FOR_ISA(copy_values)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t key,
+                             ptrdiff_t keys, float *to);
 
 /* Copies a query row of q as float32, times the scale. */
 void RM_FOR_ISA(load_query)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,

@@ -52,19 +52,6 @@ ptrdiff_t RM_FOR_ISA(few_workspace)(const attention_context *ctx) {
   return end - start;
 }
 
-/* Rows of keys or values: in place, or copied. */
-static const float *rows_of(const head_operand *x, bool direct, ptrdiff_t problem, ptrdiff_t key,
-                            ptrdiff_t keys, ptrdiff_t columns, ptrdiff_t pitch, float *copies,
-                            ptrdiff_t *stride) {
-  if (direct) {
-    *stride = x->strides.row;
-    return (const float *)key_of(x, problem, key);
-  }
-  *stride = pitch;
-  RM_FOR_ISA(copy_keys)(x, problem, key, keys, columns, copies, pitch);
-  return copies;
-}
-
 /* The vector of the sums of the lanes of four vectors. */
 static RM_ALWAYS_INLINE f32x4 sums_of(const v_f32 *x) {
   f32x4 narrow[4];
@@ -127,9 +114,12 @@ static void multiply_keys(const attention_context *ctx, few_memory *memory, ptrd
   const ptrdiff_t block = block_of(ctx), at_once = ctx->rows == 4 ? 2 : ctx->rows;
   for (ptrdiff_t j = 0; j < keys; j += FEW_KEY_STEP) {
     const ptrdiff_t step = rm_min(FEW_KEY_STEP, keys - j);
-    ptrdiff_t stride;
-    const float *k = rows_of(&ctx->k, ctx->direct_k, problem, key + j, step, ctx->d, ctx->k_pitch,
-                             memory->copies, &stride);
+    const float *k = memory->copies;
+    ptrdiff_t stride = ctx->k_pitch;
+    if (ctx->direct_k) {
+      k = (const float *)key_of(&ctx->k, problem, key + j);
+      stride = ctx->k.strides.row;
+    } else RM_FOR_ISA(copy_keys)(ctx, problem, key + j, step, memory->copies);
     for (ptrdiff_t row = 0; row < ctx->rows; row += at_once) {
       dot_keys(ctx, at_once, memory->queries + row * ctx->d, k, stride, step,
                memory->scores + row * block + j, block);
@@ -143,9 +133,12 @@ static void multiply_values(const attention_context *ctx, few_memory *memory, pt
   const ptrdiff_t block = block_of(ctx), pitch = ctx->v_pitch;
   for (ptrdiff_t j = 0; j < keys; j += FEW_KEY_STEP) {
     const ptrdiff_t step = rm_min(FEW_KEY_STEP, keys - j);
-    ptrdiff_t stride;
-    const float *v = rows_of(&ctx->v, ctx->direct_v, problem, key + j, step, ctx->dv, pitch,
-                             memory->copies, &stride);
+    const float *v = memory->copies;
+    ptrdiff_t stride = pitch;
+    if (ctx->direct_v) {
+      v = (const float *)key_of(&ctx->v, problem, key + j);
+      stride = ctx->v.strides.row;
+    } else RM_FOR_ISA(copy_values)(ctx, problem, key + j, step, memory->copies);
     const float *exponentials = memory->scores + j;
     if (ctx->rows == 1) {
       for (ptrdiff_t i = 0; i < step; i += SMALL_MR) {
@@ -206,7 +199,7 @@ void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index) {
   const ptrdiff_t problem = index / ctx->parts, first = index % ctx->parts * ctx->part_keys;
   const ptrdiff_t rows = ctx->rows, dv = ctx->dv, pitch = ctx->v_pitch;
   ptrdiff_t end = rm_min(ctx->n, first + ctx->part_keys);
-  end = rm_min(end, keys_seen(ctx, rows - 1));
+  end = rm_min(end, keys_seen(ctx, problem, rows - 1));
   float max[FEW_ROWS], sum[FEW_ROWS];
   for (ptrdiff_t row = 0; row < rows; row++) {
     RM_FOR_ISA(load_query)(ctx, problem, row, memory.queries + row * ctx->d);
@@ -220,7 +213,7 @@ void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index) {
     for (ptrdiff_t row = 0; row < rows; row++) {
       float *scores = memory.scores + row * block_of(ctx);
       if (ctx->mask.data != NULL) apply_mask(ctx, &memory, problem, row, key, keys);
-      ptrdiff_t j = rm_min(keys, keys_seen(ctx, row) - key);
+      ptrdiff_t j = rm_min(keys, keys_seen(ctx, problem, row) - key);
       for (j = j < 0 ? 0 : j; j < whole; j++) scores[j] = -__builtin_inff();
       const float factor = exponentials_of(scores, whole, &max[row], &sum[row]);
       if (factor == 1 || key == first) continue;

@@ -141,7 +141,7 @@ static void apply_mask(const attention_context *ctx, const panel *p, panel_memor
 static void apply_causal_limit(const attention_context *ctx, const panel *p, panel_memory *memory,
                                ptrdiff_t key, ptrdiff_t keys) {
   for (ptrdiff_t i = 0; i < p->rows; i++) {
-    ptrdiff_t j = keys_seen(ctx, p->row + i) - key;
+    ptrdiff_t j = keys_seen(ctx, p->problem, p->row + i) - key;
     for (j = j < 0 ? 0 : j; j < keys; j++) memory->scores[j * PANEL + i] = -__builtin_inff();
   }
 }
@@ -206,7 +206,7 @@ static void attend_block(const attention_context *ctx, const panel *p, panel_mem
                          ptrdiff_t key, ptrdiff_t keys) {
   multiply_keys(ctx, p, memory, k, k_stride, keys);
   if (ctx->mask.data != NULL) apply_mask(ctx, p, memory, key, keys);
-  if (keys_seen(ctx, p->row) < key + keys) apply_causal_limit(ctx, p, memory, key, keys);
+  if (keys_seen(ctx, p->problem, p->row) < key + keys) apply_causal_limit(ctx, p, memory, key, keys);
   exponentials_of(p, memory, keys);
   if (key > 0) rescale(ctx, p, memory);
   multiply_values(ctx, p, memory, v, v_stride, keys, key > 0);
@@ -232,7 +232,7 @@ void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
     memory.max[i] = -__builtin_inff();
     memory.sum[i] = 0;
   }
-  const ptrdiff_t seen = keys_seen(ctx, first + rows - 1);
+  const ptrdiff_t seen = keys_seen(ctx, problem, first + rows - 1);
   for (ptrdiff_t key = 0; key < seen; key += ctx->key_block) {
     const ptrdiff_t keys = rm_min(ctx->key_block, seen - key);
     const float *k = memory.keys, *v = memory.values;
@@ -240,14 +240,14 @@ void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
     if (ctx->direct_k) {
       k = (const float *)key_of(&ctx->k, problem, key);
       k_stride = ctx->k.strides.row;
-    } else RM_FOR_ISA(copy_keys)(&ctx->k, problem, key, keys, ctx->d, memory.keys, k_stride);
+    } else RM_FOR_ISA(copy_keys)(ctx, problem, key, keys, memory.keys);
     if (ctx->direct_v) {
       v = (const float *)key_of(&ctx->v, problem, key);
       v_stride = ctx->v.strides.row;
-    } else RM_FOR_ISA(copy_keys)(&ctx->v, problem, key, keys, ctx->dv, memory.values, v_stride);
+    } else RM_FOR_ISA(copy_values)(ctx, problem, key, keys, memory.values);
     for (ptrdiff_t i = 0; i < rows; i += PANEL) {
       const panel p = panel_at(problem, first, i, rows);
-      const ptrdiff_t own = rm_min(keys, keys_seen(ctx, p.row + p.rows - 1) - key);
+      const ptrdiff_t own = rm_min(keys, keys_seen(ctx, problem, p.row + p.rows - 1) - key);
       if (own > 0) attend_block(ctx, &p, &memory, k, k_stride, v, v_stride, key, own);
     }
   }

@@ -3,11 +3,20 @@
  *
  * @module
  */
-import { attentionOf, type AttentionSizes } from "../../core/attention.ts";
+import {
+  attentionOf,
+  type AttentionProblem,
+  type AttentionSizes,
+  cachedAttentionOf,
+} from "../../core/attention.ts";
 import { writeOffsets } from "../../core/gemm.ts";
+import { DTYPE } from "../../base/dtype.ts";
 import type { Operand } from "../../memory/operand.ts";
+import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../ops/op.ts";
-import { checkLayout } from "../ffi/checks.ts";
+import { quantFormatOf } from "../../quant/dtypes.ts";
+import { QUANT } from "../../quant/formats.ts";
+import { checkLayout, checkRun } from "../ffi/checks.ts";
 
 /** The indices of the strides and of the offsets. */
 const [STRIDES, OFFSETS] = [8, 23];
@@ -37,9 +46,15 @@ export function planAttention(
   call: Call,
   numbers: Float64Array<ArrayBuffer>,
 ): Float64Array<ArrayBuffer> {
-  const { batch, groupSize, m, n, d, dv, scale, causal, out, q, k, v, mask } = attentionOf(call);
-  const needed = attentionLength([batch]);
+  const problem = attentionOf(call);
+  const needed = attentionLength([problem.batch]);
   if (numbers.length < needed) numbers = new Float64Array(2 * needed);
+  writeProblem(problem, numbers);
+  return numbers;
+}
+
+function writeProblem(problem: AttentionProblem, numbers: Float64Array<ArrayBuffer>): void {
+  const { batch, groupSize, m, n, d, dv, scale, causal, out, q, k, v, mask } = problem;
   numbers.set([batch, groupSize, m, n, d, dv, scale, Number(causal)]);
   [out, q, k, v, mask].forEach((heads, i) => {
     if (heads === null) return;
@@ -51,5 +66,46 @@ export function planAttention(
     numbers[at + 2] = matrices.columnStride;
     writeOffsets(matrices, numbers, OFFSETS + i * batch);
   });
-  return numbers;
+}
+
+/** True if the kernel of `cachedAttention` can run the call. */
+export function isPlainCachedAttention(call: Call): boolean {
+  const { shape, dtype } = call.specs[0]!;
+  const [cached, rest] = [[3, 4], [0, 1, 2]].map((places) =>
+    places.map((k) => call.operand(k))
+  ) as [Operand[], Operand[]];
+  return rest.every((x) => x.storage.info === dtype && isNarrow(x)) && !shape.includes(0) &&
+    (call.memo as AttentionSizes).d > 0 && call.operand(5).storage.info === DTYPE.int32 &&
+    cached.every((x) =>
+      (isNarrow(x) || quantFormatOf(x.storage.info) === QUANT.q8_0) && x.layout.strides.at(-1) === 1
+    );
+}
+
+/** The numbers of a call of `cachedAttention`, and the bytes or elements of its cache. */
+export function planCachedAttention(
+  call: Call,
+): { numbers: Float64Array<ArrayBuffer>; cached: readonly [Storage, Storage] } {
+  const problem = cachedAttentionOf(call);
+  const { batch, keys, values, capacity, problemsPerLength } = problem;
+  const lengths = call.operand(5);
+  const base = attentionLength([batch]), own = 5;
+  const numbers = new Float64Array(base + own + 2 * batch);
+  writeProblem(problem, numbers);
+  numbers.set(
+    [
+      keys.matrices.rowStride,
+      values.matrices.rowStride,
+      capacity,
+      problemsPerLength,
+      lengths.layout.offset,
+    ],
+    base,
+  );
+  const { offset, size } = lengths.layout;
+  checkRun("cachedAttention", 6, offset, size, lengths.storage);
+  [keys, values].forEach(({ whole, matrices }, i) => {
+    checkLayout("cachedAttention", 4 + i, whole, matrices.storage);
+    writeOffsets(matrices, numbers, base + own + i * batch);
+  });
+  return { numbers, cached: [keys.matrices.storage, values.matrices.storage] };
 }

@@ -28,7 +28,12 @@ import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
 import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
-import { isPlainAttention, planAttention } from "./attention.ts";
+import {
+  isPlainAttention,
+  isPlainCachedAttention,
+  planAttention,
+  planCachedAttention,
+} from "./attention.ts";
 
 /** The arguments of `rm_run`, or with `more` those of `rm_run_many`. */
 interface Handed {
@@ -252,6 +257,22 @@ const attention: Kernel = {
   },
 };
 
+const cachedAttention: Kernel = {
+  supports: isPlainCachedAttention,
+  prepare(call) {
+    const { numbers, cached } = planCachedAttention(call);
+    const [q, k, v, , , lengths] = call.inputs as Operand[];
+    return {
+      numbers,
+      out: call.outputs[0]!.storage,
+      a: q!.storage,
+      b: k!.storage,
+      c: v!.storage,
+      more: [...cached, lengths!.storage],
+    };
+  },
+};
+
 /** The numbers of {@link linearPacked}. */
 const product = new Float64Array(15);
 /** The index of the format, after which comes the offset of the weight. */
@@ -390,6 +411,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   rmsNorm: rows,
   chain,
   attention,
+  cachedAttention,
   linearPacked,
   conv: convolution(planConv),
   dequantizeBlocks,

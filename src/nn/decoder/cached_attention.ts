@@ -1,0 +1,201 @@
+/**
+ * Attention to the keys of a cache and to those of new tokens.
+ *
+ * @module
+ */
+import { DTYPE, promoteTypes } from "../../base/dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
+import { formatShape, sameShape } from "../../base/shape.ts";
+import { describe } from "../../base/text.ts";
+import { apply, applyView } from "../../core/apply.ts";
+import type { AttentionAttributes, AttentionSizes } from "../../core/attention.ts";
+import { cast } from "../../core/copy.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { ownOperand } from "../../core/foreign.ts";
+import { tidy } from "../../core/handles.ts";
+import type { Operand } from "../../memory/operand.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions } from "../../ops/infer.ts";
+import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
+import { MAP } from "../../ops/table.ts";
+import { VIEWS } from "../../ops/views.ts";
+import { isQuantized } from "../../quant/dtypes.ts";
+import { attention } from "../../tensor/attention.ts";
+import { concat } from "../../tensor/join.ts";
+import { dequantize } from "../../tensor/products/quantized.ts";
+import { iota } from "../../tensor/selection.ts";
+import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
+
+/** The operands of a call: q, k, v, keys, values and length. */
+type Operands = readonly [Operand, Operand, Operand, Operand, Operand, Operand];
+
+function doNotFit(call: Call, why: string): ShapeError {
+  const [q, k, v, keys, values] = call.inputs.map((x) => formatShape((x as Operand).layout.shape));
+  return new ShapeError(
+    `Cannot ${call.name} queries ${q}, keys ${k} and values ${v} with cached keys ${keys} and ` +
+      `values ${values}: ${why}`,
+  );
+}
+
+function checkedOperands({ inputs, name }: Call): Operands {
+  inputs.forEach((input, i) => {
+    checkOperand(input, name);
+    checkDevice((inputs[0] as Operand).storage, input.storage, name);
+    const { info } = input.storage;
+    const isCached = i === 3 || i === 4;
+    if (i === 5 && info.kind !== "i" && info.kind !== "u") {
+      throw new DTypeError(`Cannot ${name} with a length of ${info.name}: it takes integers`);
+    }
+    if (i < 5 && !(isCached && isQuantized(info))) checkKind(info, "f", name);
+  });
+  return inputs as unknown as Operands;
+}
+
+function infer(call: Call): readonly OutputSpec[] {
+  const { name } = call;
+  const operands = checkedOperands(call);
+  const [q, k, v, keys, values, length] = operands.map(({ layout }) => layout.shape) as [
+    ...[number[], number[], number[], number[], number[], number[]],
+  ];
+  if (operands.slice(0, 5).some(({ layout: { shape } }) => shape.length < 3)) {
+    throw doNotFit(call, "each has at least 3 axes: heads, rows and columns");
+  }
+  const batch = q.slice(0, -3);
+  if ([k, v, keys, values].some((shape) => !sameShape(shape.slice(0, -3), batch))) {
+    throw doNotFit(call, "the axes before the heads differ");
+  }
+  const [h, m, d] = q.slice(-3) as [number, number, number];
+  const [heads, n] = k.slice(-3) as [number, number];
+  const dv = v.at(-1)!, capacity = keys.at(-2)!;
+  if (heads === 0 || h % heads > 0) {
+    throw doNotFit(call, `${h} heads of queries are no multiple of ${heads} heads of keys`);
+  }
+  if (n !== m) throw doNotFit(call, `there are ${m} queries and ${n} keys`);
+  const wanted = [[k, heads, m, d], [v, heads, m, dv], [keys, heads, capacity, d], [
+    ...[values, heads, capacity, dv],
+  ]] as const;
+  for (const [shape, ...tail] of wanted) {
+    if (sameShape((shape as number[]).slice(-3), tail as number[])) continue;
+    throw doNotFit(
+      call,
+      `${formatShape(shape as number[])} must end with ${formatShape(tail as number[])}`,
+    );
+  }
+  if (capacity < 1) throw doNotFit(call, "the cache has no room");
+  if (length.length > 0 && !sameShape(length, batch)) {
+    throw doNotFit(
+      call,
+      `the length must have shape [] or ${formatShape(batch)}, got ${formatShape(length)}`,
+    );
+  }
+  const { scale } = call.attributes as AttentionAttributes;
+  if (typeof scale !== "number") {
+    throw new ArgumentError(`${name}() needs a number as scale, got ${describe(scale)}`);
+  }
+  call.memo = { groupSize: h / heads, m, n: m, d, dv } satisfies AttentionSizes;
+  const dtype = operands.slice(0, 3).map(({ storage }) => storage.info.name)
+    .reduce((a, b) => promoteTypes(a, b, name));
+  return call.result([...batch, h, m, dv], DTYPE[dtype]);
+}
+
+/** True for each pair of a query and a key that it sees: [..., 1, M, C + M]. */
+function seen(lengths: Operand, capacity: number, m: number): Operand {
+  const { storage, layout: { shape } } = lengths;
+  const view = (x: Operand, to: readonly number[]): Operand =>
+    applyView(VIEWS.reshape, x, "reshape", to);
+  const columns = iota(storage, capacity + m), rows = view(iota(storage, m), [m, 1]);
+  const cached = apply(MAP.less, columns, view(lengths, [...shape, 1, 1, 1]));
+  const own = apply(MAP.sub, columns, capacity);
+  const isNew = apply(MAP.greaterEqual, columns, capacity);
+  const causal = apply(MAP.logicalAnd, isNew, apply(MAP.lessEqual, own, rows));
+  return apply(MAP.logicalOr, apply(MAP.logicalAnd, cached, apply(MAP.logicalNot, isNew)), causal);
+}
+
+/** The definition: attention to all keys of the cache and the new ones, with a mask. */
+function decompose(call: Call): Operand {
+  const { name, attributes, outputs: [out] } = call;
+  const [q, k, v, keys, values, length] = call.inputs as unknown as Operands;
+  const { dtype } = call.specs[0]!;
+  const own = [q, k, v].map((x) => cast(x, dtype.name)) as [Operand, Operand, Operand];
+  const count = cast(length, "int32");
+  // A backend may have a kernel for the cast operands.
+  if (own.some((x, i) => x !== call.inputs[i]) || count !== length) {
+    return dispatch(CACHED_ATTENTION, [...own, keys, values, count], attributes, out, name);
+  }
+  const numbers = (x: Operand): Operand =>
+    cast(isQuantized(x.storage.info) ? dequantize(x) : x, dtype.name);
+  const { m } = call.memo as AttentionSizes;
+  const mask = seen(count, keys.layout.shape.at(-2)!, m);
+  const { scale } = attributes as AttentionAttributes;
+  return attention(
+    own[0],
+    concat([numbers(keys), own[1]], -2),
+    concat([numbers(values), own[2]], -2),
+    { scale, mask, ...out && { out } },
+  );
+}
+
+/**
+ * q [..., H, M, D], k [..., Hk, M, D], v [..., Hk, M, Dv], keys [..., Hk, C, D], values
+ * [..., Hk, C, Dv], and a length [] or [...].
+ */
+const CACHED_ATTENTION: Op = makeOp({
+  kind: "kernel",
+  name: "cachedAttention",
+  strided: true,
+  contiguous: [5],
+  infer,
+  decompose,
+});
+
+/** Keys and values of earlier tokens. */
+export interface CachedKeys {
+  /** [..., Hk, C, D]: floats, or q8_0. */
+  readonly keys: AnyTensor;
+  /** [..., Hk, C, Dv]: floats, or q8_0. */
+  readonly values: AnyTensor;
+  /** How many of the C rows count: integers of shape [], or one for each sequence [...]. */
+  readonly length: AnyTensor;
+}
+
+/** Options of {@link cachedAttention}. */
+export interface CachedAttentionOptions {
+  /** The factor of the products of queries and keys; 1 / √D by default. */
+  readonly scale?: number;
+}
+
+/**
+ * Attention of new tokens to the first `length` keys of a cache and, causally, to each other: queries
+ * [..., H, M, D], keys [..., Hk, M, D] and values [..., Hk, M, Dv] give [..., H, M, Dv]. The same as
+ * `attention` with `causal` to the keys of the cache, followed by `k`. Groups of H / Hk consecutive
+ * heads of queries share a head of keys and values.
+ *
+ * The length is a tensor, so that a compiled program is the same for all lengths; a length beyond the
+ * rows of the cache counts as all of them. The cache is read only.
+ *
+ * Throws a ShapeError for shapes that do not fit, and a DTypeError for operands that are not floats.
+ *
+ * @example
+ * ```ts
+ * const [q, k, v] = [ones([4, 1, 8]), ones([2, 1, 8]), ones([2, 1, 8])]; // one token
+ * const [keys, values] = [zeros([2, 16, 8]), zeros([2, 16, 8])]; // room for 16
+ * const length = tensor(3, { dtype: "int32" });
+ * nn.cachedAttention(q, k, v, { keys, values, length }).shape; // => [4, 1, 8]
+ * ```
+ */
+export function cachedAttention<Q extends AnyTensor, K extends AnyTensor, W extends AnyTensor>(
+  q: Q,
+  k: K,
+  v: W,
+  cached: CachedKeys,
+  options: CachedAttentionOptions = {},
+): Tensor<Q["dtype"], number[], Q["device"]> {
+  const name = "cachedAttention";
+  checkOptions(name, options, ["scale"]);
+  checkOptions(name, cached, ["keys", "values", "length"]);
+  const { keys, values, length } = cached;
+  const inputs = [q, k, v, keys, values, length].map((x) => ownOperand(x, name));
+  const columns = inputs[0]!.layout.shape.at(-1) ?? 1;
+  const scale = options.scale ?? 1 / Math.sqrt(Math.max(1, columns));
+  const attributes: AttentionAttributes = { scale, causal: true };
+  return tidy(() => dispatch(CACHED_ATTENTION, inputs as Input[], attributes)) as never;
+}

@@ -1,0 +1,227 @@
+/**
+ * The angles of rotary position embeddings.
+ *
+ * @module
+ */
+import { ArgumentError } from "../../base/errors.ts";
+import { describe } from "../../base/text.ts";
+import { checkOptions } from "../../ops/infer.ts";
+import { tensor } from "../../tensor/create.ts";
+import type { Tensor } from "../../tensor/tensor.ts";
+import type * as t from "../../types/mod.ts";
+
+/**
+ * How angles are changed for sequences that are longer than those of training, as `rope_scaling` in
+ * config.json says it.
+ *
+ * - `linear`: all frequencies over `factor`.
+ * - `dynamic`: a greater base for positions beyond `originalLength`.
+ * - `llama3`: low frequencies over `factor`, high ones as they are.
+ * - `yarn`: the same between two numbers of turns, and longer vectors.
+ * - `longrope`: a factor for each frequency, for short and for long sequences.
+ */
+export type RopeScaling =
+  | { readonly type: "linear"; readonly factor: number }
+  | { readonly type: "dynamic"; readonly factor: number; readonly originalLength: number }
+  | {
+    readonly type: "llama3";
+    readonly factor: number;
+    readonly originalLength: number;
+    readonly lowFrequencyFactor: number;
+    readonly highFrequencyFactor: number;
+  }
+  | {
+    readonly type: "yarn";
+    readonly factor: number;
+    readonly originalLength: number;
+    /** Turns over the original length from which frequencies stay; 32 by default. */
+    readonly betaFast?: number | undefined;
+    /** Turns up to which frequencies are divided; 1 by default. */
+    readonly betaSlow?: number | undefined;
+    /** The length of turned vectors; 1 + ln(factor) / 10 by default. */
+    readonly attentionFactor?: number | undefined;
+  }
+  | {
+    readonly type: "longrope";
+    readonly originalLength: number;
+    /** R / 2 divisors for sequences up to the original length. */
+    readonly shortFactors: readonly number[];
+    /** R / 2 divisors for longer ones. */
+    readonly longFactors: readonly number[];
+    /** The greatest length over the original one, by which vectors grow. */
+    readonly factor?: number | undefined;
+    /** The length of turned vectors; by default √(1 + ln(factor) / ln(originalLength)). */
+    readonly attentionFactor?: number | undefined;
+  };
+
+/** What angles depend on besides positions. */
+export interface RopeAngleOptions<V extends t.Device = "cpu"> {
+  /** R, the number of columns that are turned: even. */
+  readonly dimensions: number;
+  /** The base of the frequencies base^(−2i / R); 10000 by default. */
+  readonly base?: number | undefined;
+  /** For sequences that are longer than those of training; none by default. */
+  readonly scaling?: RopeScaling | undefined;
+  /** R / 2 divisors of the frequencies, such as `rope_freqs.weight` of GGUF files. */
+  readonly factors?: readonly number[] | Float32Array | undefined;
+  /** The device of the angles; the CPU by default. */
+  readonly device?: V | undefined;
+}
+
+/** Frequencies, and the length of turned vectors. */
+interface Frequencies {
+  readonly each: readonly number[];
+  readonly length: number;
+}
+
+/** Where frequencies begin to be divided, and from where they are as a whole: yarn's ramp. */
+function yarnRamp(
+  turns: number,
+  dimensions: number,
+  base: number,
+  originalLength: number,
+): number {
+  return dimensions * Math.log(originalLength / (turns * 2 * Math.PI)) / (2 * Math.log(base));
+}
+
+function checkPositive(scaling: RopeScaling): void {
+  for (const [key, value] of Object.entries(scaling)) {
+    if (typeof value === "string" || Array.isArray(value) || value === undefined) continue;
+    if (typeof value === "number" && value > 0 && Number.isFinite(value)) continue;
+    throw new ArgumentError(
+      `Cannot ropeAngles with ${key} ${describe(value)}: it is a number greater than 0`,
+    );
+  }
+}
+
+/** The frequencies of a sequence of `count` positions. */
+function frequenciesOf(
+  { dimensions, base = 10000, scaling }: RopeAngleOptions<t.Device>,
+  count: number,
+): Frequencies {
+  const half = dimensions / 2;
+  const made = (from: number): number[] =>
+    Array.from({ length: half }, (_, i) => from ** (-2 * i / dimensions));
+  const plain = made(base);
+  if (scaling === undefined) return { each: plain, length: 1 };
+  checkPositive(scaling);
+  switch (scaling.type) {
+    case "linear":
+      return { each: plain.map((f) => f / scaling.factor), length: 1 };
+    case "dynamic": {
+      const { factor, originalLength } = scaling;
+      if (count <= originalLength) return { each: plain, length: 1 };
+      const growth = factor * count / originalLength - (factor - 1);
+      return { each: made(base * growth ** (dimensions / (dimensions - 2))), length: 1 };
+    }
+    case "llama3": {
+      const { factor, originalLength, lowFrequencyFactor: low, highFrequencyFactor: high } =
+        scaling;
+      const each = plain.map((f) => {
+        const turns = originalLength * f / (2 * Math.PI);
+        if (turns < low) return f / factor;
+        if (turns > high) return f;
+        const part = (turns - low) / (high - low);
+        return (1 - part) * f / factor + part * f;
+      });
+      return { each, length: 1 };
+    }
+    case "yarn": {
+      const { factor, originalLength, betaFast = 32, betaSlow = 1 } = scaling;
+      const from = Math.max(0, Math.floor(yarnRamp(betaFast, dimensions, base, originalLength)));
+      const end = Math.ceil(yarnRamp(betaSlow, dimensions, base, originalLength));
+      const to = Math.min(dimensions - 1, end);
+      const width = to === from ? 0.001 : to - from;
+      const each = plain.map((f, i) => {
+        const divided = Math.min(1, Math.max(0, (i - from) / width));
+        return f * (1 - divided) + f / factor * divided;
+      });
+      const { attentionFactor = factor <= 1 ? 1 : 0.1 * Math.log(factor) + 1 } = scaling;
+      return { each, length: attentionFactor };
+    }
+    case "longrope": {
+      const { originalLength, shortFactors, longFactors, factor = 1 } = scaling;
+      const divisors = count > originalLength ? longFactors : shortFactors;
+      const {
+        attentionFactor = factor <= 1
+          ? 1
+          : Math.sqrt(1 + Math.log(factor) / Math.log(originalLength)),
+      } = scaling;
+      return { each: divided(plain, divisors, "longrope"), length: attentionFactor };
+    }
+    default:
+      throw new ArgumentError(
+        `Cannot ropeAngles with scaling ${
+          describe((scaling as { type: unknown }).type)
+        }: it is linear, dynamic, llama3, yarn or longrope`,
+      );
+  }
+}
+
+function divided(each: readonly number[], by: ArrayLike<number>, what: string): number[] {
+  if (by.length !== each.length) {
+    throw new ArgumentError(
+      `Cannot ropeAngles with ${by.length} factors of ${what}: there are ${each.length} frequencies`,
+    );
+  }
+  return each.map((f, i) => f / by[i]!);
+}
+
+const OPTIONS = ["dimensions", "base", "scaling", "factors", "device"];
+
+/**
+ * Cosines and sines for {@link rope}: [M, R / 2] of float32 for M positions. Computed in JavaScript, in
+ * float64, so that far positions are exact: a compiled function takes them as arguments.
+ *
+ * Throws an ArgumentError for positions that are no integers of at least 0, and for numbers of
+ * dimensions, factors and scalings that make no sense.
+ *
+ * @example
+ * ```ts
+ * const { cos } = nn.ropeAngles([0, 5], { dimensions: 4 });
+ * cos.shape; // => [2, 2]
+ * cos.slice(0).toArray(); // => [1, 1]
+ * ```
+ */
+export function ropeAngles<V extends t.Device = "cpu">(
+  positions: readonly number[],
+  options: RopeAngleOptions<V>,
+): {
+  cos: Tensor<"float32", [number, number], t.OnDevice<V>>;
+  sin: Tensor<"float32", [number, number], t.OnDevice<V>>;
+} {
+  checkOptions("ropeAngles", options, OPTIONS);
+  const { dimensions, factors, device, base = 10000 } = options;
+  if (!Number.isInteger(dimensions) || dimensions < 2 || dimensions % 2 !== 0) {
+    throw new ArgumentError(
+      `Cannot ropeAngles with ${
+        describe(dimensions)
+      } dimensions: it is an even integer of at least 2`,
+    );
+  }
+  if (!(base > 0)) {
+    throw new ArgumentError(`Cannot ropeAngles with base ${describe(base)}: it is greater than 0`);
+  }
+  let last = -1;
+  for (const position of positions) {
+    if (!Number.isInteger(position) || position < 0) {
+      throw new ArgumentError(
+        `Cannot ropeAngles at position ${describe(position)}: it is an integer of at least 0`,
+      );
+    }
+    last = Math.max(last, position);
+  }
+  const { each, length } = frequenciesOf(options, last + 1);
+  const all = factors === undefined ? each : divided(each, factors, "the file");
+  const half = dimensions / 2;
+  const cos = new Float32Array(positions.length * half), sin = new Float32Array(cos.length);
+  positions.forEach((position, row) => {
+    for (let i = 0; i < half; i++) {
+      const angle = position * all[i]!;
+      cos[row * half + i] = Math.cos(angle) * length;
+      sin[row * half + i] = Math.sin(angle) * length;
+    }
+  });
+  const place = { shape: [positions.length, half], device };
+  return { cos: tensor(cos, place), sin: tensor(sin, place) } as never;
+}
