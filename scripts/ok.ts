@@ -43,6 +43,7 @@ const steps: Step[] = [
       "src/types/mod.ts",
       "src/compile/mod.ts",
       "src/nn/mod.ts",
+      "src/llm/mod.ts",
       "src/hub/mod.ts",
       "src/profile/mod.ts",
       "src/io/mod.ts",

@@ -59,6 +59,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   ".": "mod.ts",
   "./compile": "src/compile/mod.ts",
   "./nn": "src/nn/mod.ts",
+  "./llm": "src/llm/mod.ts",
   "./hub": "src/hub/mod.ts",
   "./profile": "src/profile/mod.ts",
   "./io": "src/io/mod.ts",

@@ -39,6 +39,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
   "src/hub/mod.ts": { from: `${PACKAGE}/hub`, values: hub },
   "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
+  "src/llm/mod.ts": { from: `${PACKAGE}/llm`, namespace: "llm" },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
   "src/random/mod.ts": { from: PACKAGE, namespace: "random" },

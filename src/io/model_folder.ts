@@ -122,3 +122,23 @@ export async function openSource(
     ? await sourceOfIndex(String(target), options)
     : await sourceOfFile(target, options);
 }
+
+/**
+ * What a JSON file in a folder says; undefined if there is no such file. Throws a FormatError for a
+ * file that is not JSON.
+ */
+export async function readJson(folder: Path, name: string): Promise<unknown> {
+  const { stat } = await import("node:fs/promises");
+  const { join } = await import("node:path");
+  const { fileURLToPath } = await import("node:url");
+  const isUrl = folder instanceof URL || /^file:/i.test(folder);
+  const path = join(isUrl ? fileURLToPath(folder) : folder, name);
+  const entry = await stat(path).catch(() => undefined);
+  if (entry?.isFile() !== true) return undefined;
+  const text = decodeUtf8(await readFile(path));
+  try {
+    return JSON.parse(text ?? "");
+  } catch {
+    throw new FormatError("the file is not JSON", path, 0);
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * Text generation: Llama-style models of GGUF and safetensors files, off the event loop.
+ *
+ * @example
+ * ```ts ignore
+ * import * as llm from "@rowmajor/tensor/llm";
+ *
+ * using model = await llm.open("SmolLM2-135M-Instruct.Q4_1.gguf");
+ * const options = { maxTokens: 100, temperature: 0.7, topP: 0.9 };
+ * for await (const id of model.generate(ids, options)) console.log(id);
+ * ```
+ *
+ * @module
+ */
+export { configOfGguf, configOfJson, type LlamaConfig } from "./config.ts";
+export { type Angles, llama, type Past, type Step, type Stepped, type Wanted } from "./llama.ts";
+export {
+  type FinishReason,
+  type GenerateOptions,
+  type GenerateTextOptions,
+  LanguageModel,
+  open,
+  type OpenOptions,
+  Session,
+  type SessionOptions,
+  type TextCodec,
+} from "./model.ts";
+export { Sampler, type SamplerOptions } from "./sampler.ts";
+export { type TextPiece, TextStream } from "./text_stream.ts";

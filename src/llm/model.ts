@@ -1,0 +1,520 @@
+/**
+ * Models that generate text, and sessions, which keep what a model has computed.
+ *
+ * @module
+ */
+import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
+import { compile, type Compiled } from "../compile/mod.ts";
+import type { Path } from "../io/file.ts";
+import { readJson } from "../io/model_folder.ts";
+import * as nn from "../nn/mod.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { tensor } from "../tensor/create.ts";
+import { type AnyTensor, scope, type Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import { configOfGguf, configOfJson, type LlamaConfig } from "./config.ts";
+import { type Angles, llama, type Past, type Step, type Stepped, type Wanted } from "./llama.ts";
+import { Sampler, SAMPLER_OPTIONS, type SamplerOptions } from "./sampler.ts";
+import { stopTexts, TextStream } from "./text_stream.ts";
+
+/** Options of {@link open}. */
+export interface OpenOptions<V extends t.Device = t.Device> {
+  /** The dtype of cached keys and values; float16 by default. q8_0 takes half the memory. */
+  readonly cache?: nn.CacheDType | undefined;
+  /** The device of the weights and of the cache; the CPU by default. */
+  readonly device?: V | undefined;
+  /** Floats of the weights are cast to it, quantized ones dequantized; as in the file by default. */
+  readonly dtype?: t.PackedDType | undefined;
+  /** The sizes of the model, for weights without config.json or metadata. */
+  readonly config?: LlamaConfig | undefined;
+  /** Called while weights are loaded. */
+  readonly onProgress?: ((progress: nn.LoadProgress) => void) | undefined;
+  /** Ends the loading. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Options of a session. */
+export interface SessionOptions {
+  /** The tokens that the cache has room for at first; 256 by default. It grows. */
+  readonly capacity?: number | undefined;
+}
+
+/** Why a text has ended: by a stop token or text, or by one of two limits. */
+export type FinishReason = "stop" | "maxTokens" | "contextLength";
+
+/** Options of `generate`. */
+export interface GenerateOptions extends SamplerOptions {
+  /** The most tokens to generate; as many as the context has room for by default. */
+  readonly maxTokens?: number | undefined;
+  /** The tokens that end the text, which they are no part of; those of the file by default. */
+  readonly stopTokens?: readonly number[] | undefined;
+  /** Ends the text: the iteration throws its reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What texts need. */
+export interface TextCodec {
+  /** The tokens of a text. */
+  encode(text: string): readonly number[];
+  /** The text of tokens; U+FFFD stands for bytes that are no whole character. */
+  decode(ids: number[]): string;
+}
+
+/** Options of `generateText`. */
+export interface GenerateTextOptions extends GenerateOptions {
+  /** Texts that end the text, which they are no part of. */
+  readonly stop?: string | readonly string[] | undefined;
+}
+
+const GENERATE_OPTIONS = ["maxTokens", "stopTokens", "signal", ...SAMPLER_OPTIONS];
+
+/** Numbers of tokens that are computed at once, the greatest first: one program each. */
+const CHUNKS: readonly number[] = [128, 64, 32, 16, 8, 4, 2, 1];
+
+/** The next chunk of `left` tokens: nearly full, or full. */
+function chunkOf(left: number): number {
+  for (const size of CHUNKS) if (left > size * 3 / 4) return size;
+  return 1;
+}
+
+type RunStep = Compiled<Step>;
+
+/** The sizes of a model, from its file or from the files beside it. */
+async function configOf(source: Path | Uint8Array, weights: nn.Weights): Promise<LlamaConfig> {
+  const file = ArrayBuffer.isView(source) ? "<bytes>" : String(source);
+  if (weights.metadata.has("general.architecture")) return configOfGguf(weights.metadata, file);
+  const json = ArrayBuffer.isView(source) ? undefined : await readJson(source, "config.json");
+  if (json === undefined) {
+    throw new FormatError(
+      "the sizes of the model are missing: there is no config.json, and no metadata of GGUF",
+      file,
+      0,
+    );
+  }
+  const config = configOfJson(json, `${file}/config.json`);
+  const more = await readJson(source as Path, "generation_config.json") as
+    | { eos_token_id?: unknown }
+    | undefined;
+  const ends = [config.endTokens, more?.eos_token_id ?? []].flat()
+    .filter((id): id is number => typeof id === "number");
+  return { ...config, endTokens: [...new Set(ends)] };
+}
+
+/**
+ * Opens a Llama-style model (Llama, Mistral, Qwen 2 and 3, SmolLM): a GGUF file, or a folder with
+ * config.json and safetensors. Quantized weights stay quantized.
+ *
+ * Throws a FormatError for other models, and for files that lack something or are damaged.
+ *
+ * @example
+ * ```ts ignore
+ * using model = await llm.open("SmolLM2-135M-Instruct.Q4_1.gguf");
+ * for await (const id of model.generate([1, 9690, 198], { maxTokens: 20 })) console.log(id);
+ * ```
+ */
+export async function open<V extends t.Device = "cpu">(
+  source: Path | Uint8Array,
+  options: OpenOptions<V> = {},
+): Promise<LanguageModel> {
+  const names = ["cache", "device", "dtype", "config", "onProgress", "signal"];
+  checkOptions("open a model", options, names);
+  const { cache = "float16", device, dtype, config, onProgress, signal } = options;
+  signal?.throwIfAborted();
+  const weights = await nn.open(source, { device, dtype }) as unknown as nn.Weights;
+  try {
+    const sizes = config ?? await configOf(source, weights);
+    const step = llama(weights, sizes, cache);
+    const factors = ropeFactors(weights);
+    await weights.load({
+      ignore: ["rope_freqs.weight", "*.rotary_emb.inv_freq", "lm_head.weight", "output.weight"],
+      onProgress,
+      signal,
+    });
+    return new LanguageModel(weights, sizes, step, { cache, device, factors });
+  } catch (error) {
+    weights.dispose();
+    throw error;
+  }
+}
+
+/** What a model consists of besides its weights and their function. */
+interface ModelParts {
+  readonly cache: nn.CacheDType;
+  readonly device: t.Device | undefined;
+  /** Divisors of the frequencies of positions. */
+  readonly factors: Float32Array | undefined;
+}
+
+/** A model whose weights are loaded; made by {@link open}. */
+export class LanguageModel implements Disposable {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "LanguageModel";
+  }
+
+  /** The sizes of the model. */
+  readonly config: LlamaConfig;
+  readonly #weights: nn.Weights;
+  readonly #step: RunStep;
+  readonly #cache: nn.CacheDType;
+  readonly #device: t.Device | undefined;
+  readonly #factors: Float32Array | undefined;
+  #disposed = false;
+
+  /** Programs use {@link open}. @ignore */
+  constructor(
+    weights: nn.Weights,
+    config: LlamaConfig,
+    step: Step,
+    { cache, device, factors }: ModelParts,
+  ) {
+    this.#weights = weights;
+    this.config = config;
+    this.#step = compile(step, { maxPrograms: 64 });
+    this.#cache = cache;
+    this.#device = device;
+    this.#factors = factors;
+  }
+
+  /** What the file says of itself: see {@link nn.Weights.metadata}. */
+  get metadata(): nn.Metadata {
+    return this.#weights.metadata;
+  }
+
+  /** A session without tokens. */
+  session(options: SessionOptions = {}): Session {
+    this.#checkAlive();
+    checkOptions("make a session", options, ["capacity"]);
+    const { layers, kvHeads, headDimensions } = this.config;
+    const cache = new nn.KVCache({
+      layers,
+      heads: kvHeads,
+      dimensions: headDimensions,
+      dtype: this.#cache,
+      capacity: options.capacity,
+      device: this.#device,
+    });
+    return new Session(this, cache, []);
+  }
+
+  /** The tokens that follow `ids`, one at a time: {@link Session.generate} in a session of its own. */
+  async *generate(
+    ids: readonly number[],
+    options: GenerateOptions = {},
+  ): AsyncGenerator<number, FinishReason> {
+    using session = this.session();
+    return yield* session.generate(ids, options);
+  }
+
+  /** The text that follows `prompt`: {@link Session.generateText} in a session of its own. */
+  async *generateText(
+    codec: TextCodec,
+    prompt: string | readonly number[],
+    options: GenerateTextOptions = {},
+  ): AsyncGenerator<string, FinishReason> {
+    using session = this.session();
+    return yield* session.generateText(codec, prompt, options);
+  }
+
+  #checkAlive(): void {
+    if (this.#disposed) throw new DisposedError("Cannot generate: the model was disposed");
+  }
+
+  /** Computes the tokens `ids`, which follow those of `cache`; pads them to `chunk`. @internal */
+  async step(
+    ids: readonly number[],
+    chunk: number,
+    cache: nn.KVCache,
+    wanted: "all" | "last" | "none",
+    signal: AbortSignal | undefined,
+  ): Promise<Float32Array | undefined> {
+    this.#checkAlive();
+    const { rope } = this.config;
+    const on = this.#device === undefined ? {} : { device: this.#device };
+    const start = cache.length;
+    const padded = [...ids, ...new Array(chunk - ids.length).fill(0)];
+    const inputs: AnyTensor[] = [];
+    const note = <X extends AnyTensor>(x: X): X => (inputs.push(x), x);
+    const integers = (values: number | number[]): AnyTensor =>
+      note(tensor(values, { dtype: "int32", ...on }) as AnyTensor);
+    try {
+      const angles: Angles = nn.ropeAngles(padded.map((_, i) => start + i), {
+        ...{ dimensions: rope.dimensions, base: rope.base, scaling: rope.scaling },
+        ...{ factors: this.#factors, ...on },
+      });
+      note(angles.cos), note(angles.sin);
+      const past: Past = { data: cache.data, length: integers(start) };
+      const which: Wanted = wanted === "last" ? integers(ids.length - 1) : wanted;
+      const made: Stepped = await this.#step.async(integers(padded), angles, past, which, {
+        ...signal && { signal },
+      });
+      note(made.rows);
+      if (made.logits !== undefined) note(made.logits);
+      this.#checkAlive();
+      cache.append(made.rows, ids.length);
+      if (made.logits === undefined) return undefined;
+      const all = await (made.logits as Tensor<"float32">).read();
+      return wanted === "all" ? all.subarray(0, ids.length * this.config.vocabulary) : all;
+    } finally {
+      for (const one of inputs) one.dispose();
+    }
+  }
+
+  /** Frees the weights and the programs. Sessions then throw a DisposedError. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#step.dispose();
+    this.#weights.dispose();
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/** The divisors of frequencies in a GGUF file. */
+function ropeFactors(weights: nn.Weights): Float32Array | undefined {
+  const name = "rope_freqs.weight";
+  if (!weights.has(name)) return undefined;
+  return scope(() =>
+    // A copy: the file is closed when the weights are loaded.
+    (weights.tensor(name, undefined, { dtype: "float32" }) as AnyTensor).to("cpu").toTypedArray()
+      .slice()
+  ) as Float32Array;
+}
+
+/** How many first elements are the same. */
+function commonLength(a: readonly number[], b: readonly number[]): number {
+  const least = Math.min(a.length, b.length);
+  let n = 0;
+  while (n < least && a[n] === b[n]) n++;
+  return n;
+}
+
+/**
+ * The tokens that a model has seen, with their keys and values. What they have in common with the next
+ * prompt is not computed again: a chat's earlier turns, or a long prompt for many questions.
+ *
+ * A session runs one call at a time. Sessions of one model may run at the same time: their steps take
+ * turns, off the event loop.
+ */
+export class Session implements Disposable {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Session";
+  }
+
+  /** The model. */
+  readonly model: LanguageModel;
+  readonly #cache: nn.KVCache;
+  readonly #tokens: number[];
+  #busy = false;
+
+  /** Programs use {@link LanguageModel.session}. @ignore */
+  constructor(model: LanguageModel, cache: nn.KVCache, tokens: readonly number[]) {
+    this.model = model;
+    this.#cache = cache;
+    this.#tokens = [...tokens];
+  }
+
+  /** The tokens whose keys and values it has. */
+  get tokens(): readonly number[] {
+    return this.#tokens.slice();
+  }
+
+  /** The memory of keys and values in bytes. */
+  get bytes(): number {
+    return this.#cache.bytes;
+  }
+
+  /** A session of its own that has seen the same. */
+  fork(): Session {
+    this.#checkIdle();
+    return new Session(this.model, this.#cache.copy(), this.#tokens);
+  }
+
+  /** Forgets all tokens but the first `length`. */
+  truncate(length: number): void {
+    this.#checkIdle();
+    this.#cache.truncate(length);
+    this.#tokens.length = length;
+  }
+
+  #checkIdle(): void {
+    if (!this.#busy) return;
+    throw new ArgumentError(
+      "Cannot use a session that is generating: end the iteration first, or fork() it before",
+    );
+  }
+
+  #checkTokens(ids: readonly number[]): void {
+    const { vocabulary } = this.model.config;
+    if (!Array.isArray(ids) || ids.length === 0) {
+      throw new ArgumentError(
+        `Cannot generate after ${describe(ids)}: it takes an array of at least one token`,
+      );
+    }
+    const wrong = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabulary);
+    if (wrong === undefined) return;
+    throw new ArgumentError(
+      `Cannot generate after token ${describe(wrong)}: tokens are integers from 0 to ${
+        vocabulary - 1
+      }`,
+    );
+  }
+
+  /** Throws unless `count` tokens fit the context of the model. */
+  #checkContext(count: number): void {
+    const { contextLength, slidingWindow } = this.model.config;
+    if (count > contextLength) {
+      throw new ArgumentError(
+        `Cannot generate after ${count} tokens: the model has a context of ${contextLength}`,
+      );
+    }
+    if (slidingWindow === undefined || count <= slidingWindow) return;
+    throw new ArgumentError(
+      `Cannot generate after ${count} tokens: attention to the last ${slidingWindow} only, which ` +
+        "this model needs for more, is not supported",
+    );
+  }
+
+  /** The most tokens of a text. */
+  get #longest(): number {
+    const { contextLength, slidingWindow = Infinity } = this.model.config;
+    return Math.min(contextLength, slidingWindow);
+  }
+
+  /** Computes what of `ids` is not in the cache; at least the last token. */
+  async #extend(
+    ids: readonly number[],
+    wanted: "all" | "last",
+    signal: AbortSignal | undefined,
+  ): Promise<Float32Array> {
+    const known = wanted === "all" ? 0 : Math.min(commonLength(ids, this.#tokens), ids.length - 1);
+    this.#cache.truncate(known);
+    this.#tokens.length = known;
+    this.#cache.reserve(ids.length);
+    const { vocabulary } = this.model.config;
+    const all = wanted === "all" ? new Float32Array(ids.length * vocabulary) : undefined;
+    let logits: Float32Array | undefined;
+    for (let at = known; at < ids.length;) {
+      signal?.throwIfAborted();
+      const chunk = chunkOf(ids.length - at);
+      const part = ids.slice(at, at + chunk);
+      const isLast = at + part.length === ids.length;
+      const need = all !== undefined ? "all" : isLast ? "last" : "none";
+      logits = await this.model.step(part, chunk, this.#cache, need, signal);
+      all?.set(logits!, at * vocabulary);
+      this.#tokens.push(...part);
+      at += part.length;
+    }
+    return all ?? logits!;
+  }
+
+  /**
+   * The logits of the token after `ids`, [V], or with `all` those after each of them: ids.length times
+   * V. The session has then seen `ids`.
+   */
+  async logits(
+    ids: readonly number[],
+    options: { readonly all?: boolean; readonly signal?: AbortSignal } = {},
+  ): Promise<Float32Array> {
+    checkOptions("compute logits", options, ["all", "signal"]);
+    this.#checkIdle();
+    this.#checkTokens(ids);
+    this.#checkContext(ids.length);
+    this.#busy = true;
+    try {
+      return await this.#extend(ids, options.all === true ? "all" : "last", options.signal);
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  /**
+   * The tokens that follow `ids`, one at a time, each computed off the event loop. `ids` is the whole
+   * text: what of it the session has seen is not computed again. Returns why the text has ended.
+   *
+   * Throws an ArgumentError for options and tokens out of range, and the reason of `signal` if that
+   * aborts.
+   */
+  async *generate(
+    ids: readonly number[],
+    options: GenerateOptions = {},
+  ): AsyncGenerator<number, FinishReason> {
+    checkOptions("generate", options, GENERATE_OPTIONS);
+    const { maxTokens = Infinity, stopTokens, signal, ...sampling } = options;
+    if (maxTokens !== Infinity && (!Number.isInteger(maxTokens) || maxTokens < 0)) {
+      throw new ArgumentError(
+        `Cannot generate with maxTokens ${describe(maxTokens)}: it is an integer of at least 0`,
+      );
+    }
+    const sampler = new Sampler(sampling);
+    this.#checkIdle();
+    this.#checkTokens(ids);
+    this.#checkContext(ids.length);
+    signal?.throwIfAborted();
+    const stop = new Set(stopTokens ?? this.model.config.endTokens);
+    const text = [...ids];
+    this.#busy = true;
+    try {
+      // One program for the whole text, if its length is known.
+      const longest = Math.min(text.length + maxTokens, this.#longest);
+      this.#cache.reserve(Math.min(longest, Math.max(1024, 2 * text.length)));
+      for (let made = 0;; made++) {
+        if (made >= maxTokens) return "maxTokens";
+        const logits = await this.#extend(text, "last", signal);
+        const id = sampler.sample(logits, text);
+        if (stop.has(id)) return "stop";
+        yield id;
+        text.push(id);
+        if (text.length > this.#longest) return "contextLength";
+      }
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  /**
+   * The text that follows `prompt`, a piece at a time: whole characters, without stop texts.
+   * `codec` makes tokens of text and text of tokens.
+   */
+  async *generateText(
+    codec: TextCodec,
+    prompt: string | readonly number[],
+    options: GenerateTextOptions = {},
+  ): AsyncGenerator<string, FinishReason> {
+    checkOptions("generate", options, [...GENERATE_OPTIONS, "stop"]);
+    const { stop, ...rest } = options;
+    const stream = new TextStream((ids) => codec.decode(ids), stopTexts(stop));
+    const ids = typeof prompt === "string" ? codec.encode(prompt) : prompt;
+    const tokens = this.generate(ids, rest);
+    try {
+      for (let next = await tokens.next();; next = await tokens.next()) {
+        if (next.done === true) {
+          const rest = stream.flush();
+          if (rest !== "") yield rest;
+          return next.value;
+        }
+        const { text, done } = stream.push(next.value);
+        if (text !== "") yield text;
+        if (done) return "stop";
+      }
+    } finally {
+      await tokens.return("stop");
+    }
+  }
+
+  /** Frees keys and values. */
+  dispose(): void {
+    this.#cache.dispose();
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Text of tokens as they come.
+ *
+ * @module
+ */
+import { ArgumentError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
+
+/** Stands for bytes that are no whole character yet. */
+const REPLACEMENT = "\ufffd";
+
+/** What a piece of text is, and whether the text ends with it. */
+export interface TextPiece {
+  /** The text that is sure, which may be none. */
+  readonly text: string;
+  /** Whether one of the stop texts has come. */
+  readonly done: boolean;
+}
+
+/** The texts of `stop`, checked. */
+export function stopTexts(stop: unknown): readonly string[] {
+  const all = stop === undefined ? [] : typeof stop === "string" ? [stop] : stop;
+  const fits = Array.isArray(all) && all.every((one) => typeof one === "string" && one !== "");
+  if (fits) return all as readonly string[];
+  throw new ArgumentError(`Cannot generate with stop ${describe(stop)}: it is one or more texts`);
+}
+
+/**
+ * Makes text of tokens, a piece at a time: whole characters, without what may become a stop text.
+ *
+ * A token may be a part of a character, and its text may depend on the tokens before it. So the text
+ * of the last few tokens is decoded twice, with and without the new one.
+ */
+export class TextStream {
+  readonly #decode: (ids: number[]) => string;
+  readonly #stop: readonly string[];
+  /** The tokens since a place where the text was whole. */
+  #ids: number[] = [];
+  /** How many of them have been turned to text. */
+  #told = 0;
+  /** Text that may begin a stop text. */
+  #held = "";
+  #done = false;
+
+  /** `decode` gives the text of tokens; the text ends before one of `stop`. */
+  constructor(decode: (ids: number[]) => string, stop: readonly string[]) {
+    this.#decode = decode;
+    this.#stop = stop;
+  }
+
+  /** The text that a token adds. */
+  push(id: number): TextPiece {
+    if (this.#done) return { text: "", done: true };
+    this.#ids.push(id);
+    const before = this.#decode(this.#ids.slice(0, this.#told));
+    const now = this.#decode(this.#ids);
+    if (now.length <= before.length || now.endsWith(REPLACEMENT)) return { text: "", done: false };
+    this.#ids = this.#ids.slice(this.#told);
+    this.#told = this.#ids.length;
+    return this.#release(now.slice(before.length));
+  }
+
+  /** The text that is held back, at the end of the tokens. */
+  flush(): string {
+    const before = this.#decode(this.#ids.slice(0, this.#told));
+    const rest = this.#done ? "" : this.#decode(this.#ids).slice(before.length);
+    this.#ids = [];
+    this.#told = 0;
+    const { text } = this.#release(rest);
+    const all = text + this.#held;
+    this.#held = "";
+    return all;
+  }
+
+  #release(more: string): TextPiece {
+    const all = this.#held + more;
+    const found = this.#stop.map((stop) => all.indexOf(stop)).filter((at) => at >= 0);
+    if (found.length > 0) {
+      this.#held = "";
+      this.#done = true;
+      return { text: all.slice(0, Math.min(...found)), done: true };
+    }
+    const longest = Math.max(0, ...this.#stop.map((stop) => overlap(all, stop)));
+    this.#held = all.slice(all.length - longest);
+    return { text: all.slice(0, all.length - longest), done: false };
+  }
+}
+
+/** The length of the longest end of `text` with which `stop` begins. */
+function overlap(text: string, stop: string): number {
+  for (let n = Math.min(text.length, stop.length - 1); n > 0; n--) {
+    if (text.endsWith(stop.slice(0, n))) return n;
+  }
+  return 0;
+}
