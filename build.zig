@@ -86,6 +86,7 @@ const kernels = [_][]const u8{
     "cpu/conv/conv_winograd.c",
     "cpu/quant/dequantize.c",
     "cpu/quant/linear_quantized.c",
+    "cpu/quant/quantize.c",
     "cpu/random.c",
 };
 

@@ -3,8 +3,9 @@
     .venv/bin/pip install gguf numpy
     .venv/bin/python scripts/golden/quantized.py
 
-For each format, random blocks and the float32 they stand for; and a small GGUF file with metadata of
-every type and a tensor of each format. All as base64.
+For each format, random blocks and the float32 they stand for; for formats that are made, also
+float32 and their blocks; and a small GGUF file with metadata of every type and a tensor of each
+format. All as base64.
 """
 
 import base64
@@ -14,11 +15,12 @@ from pathlib import Path
 
 import gguf
 import numpy as np
-from gguf.quants import dequantize
+from gguf.quants import dequantize, quantize
 
 PATH = Path(__file__).parents[2] / "tests/golden/quantized.json"
 Type = gguf.GGMLQuantizationType
 FORMATS = "Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K IQ4_NL".split()
+MADE = ["Q4_0", "Q8_0"]
 #: Where blocks have float16.
 HALVES = {"Q4_1": [0, 2], "Q5_1": [0, 2], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
 random = np.random.default_rng(1)
@@ -36,6 +38,20 @@ def blocks(name, count):
         scales = random.standard_normal(count).astype(np.float16)
         made[:, at : at + 2] = scales.view(np.uint8).reshape(count, 2)
     return made
+
+
+def numbers():
+    """Rows of normal numbers, of zeros, of equal numbers, of ties, and of very different sizes."""
+    normal = np.random.default_rng(2)
+    rows = normal.standard_normal((8, 64)).astype(np.float32)
+    rows[1] = 0
+    rows[2] = 0.5
+    rows[3] = np.arange(64) - 31.5
+    rows[4, 7] = 1000
+    rows[5] *= 1e-6
+    rows[6] *= 1e-20
+    rows[7] *= 1e5
+    return rows
 
 
 def file_with(tensors):
@@ -75,10 +91,14 @@ tensors = {
 for name in FORMATS:
     kind = Type[name]
     some = blocks(name, 4)
-    result["formats"][name.lower()] = {
+    result["formats"][name.lower()] = entry = {
         "blocks": text(some),
         "numbers": text(dequantize(some, kind).astype(np.float32)),
     }
+    if name in MADE:
+        given = numbers()
+        entry["given"] = text(given)
+        entry["made"] = text(quantize(given, kind))
     tensors[name.lower()] = (some.reshape(2, -1), kind)
 result["file"] = base64.b64encode(file_with(tensors)).decode()
 PATH.write_text(json.dumps(result, indent=1) + "\n")

@@ -217,7 +217,7 @@ export class Recorder implements Backend {
       kernel: this.#native.numberOf(CHAIN),
       compute: operands[0]!.storage.info.id,
       dtypes: operands.map(({ storage }) => storage.info.id),
-      buffers: operands.map(({ storage }) => storage as Buffer),
+      buffers: operands.map(({ storage }) => this.#tokens.get((storage as Buffer).token)!),
       outputs: call.outputs.length,
       numbers,
       checksIndex: false,

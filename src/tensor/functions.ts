@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { DType } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ShapeError } from "../base/errors.ts";
 import { broadcastAll, formatShape, listOf, type Shape } from "../base/shape.ts";
@@ -17,7 +18,8 @@ import { VIEWS } from "../ops/views.ts";
 import type * as t from "../types/mod.ts";
 import * as joins from "./join.ts";
 import { type PackedWeight, packWeight } from "./products/packed_weight.ts";
-import type { AnyTensor, Tensor, TensorOrScalar, Unshaped } from "./tensor.ts";
+import * as quantized from "./products/quantized.ts";
+import type { AnyTensor, Tensor, TensorOrScalar, UnaryOptions, Unshaped } from "./tensor.ts";
 
 /** The axis of each vector in a grid, and the grid's shape. */
 function gridOf({ inputs, attributes }: Call): { axisOf: (k: number) => number; shape: number[] } {
@@ -196,4 +198,31 @@ export function pack<W extends AnyTensor>(
   w: t.Guard<t.Packable<W["dtype"], t.ShapeOf<W>>, W>,
 ): PackedWeight<W["dtype"], t.ShapeOf<W>, W["device"]> {
   return packWeight(w) as never;
+}
+
+/**
+ * A float tensor in blocks of 32 elements along the last axis, as ggml quantizes it: `"q8_0"` keeps 8
+ * bits of each element, `"q4_0"` 4 bits, and a block a scale of float16. It is a tensor of that dtype,
+ * which `linear`, `embedding` and `dequantize` take.
+ *
+ * A block with NaN or an infinity is NaN as a whole. Numbers are rounded to float32 first, and
+ * overflow beyond 8 million (q8_0) or half a million (q4_0).
+ *
+ * Throws a DTypeError for other dtypes than floats, and a ShapeError if the last axis is no multiple
+ * of 32.
+ *
+ * @example
+ * ```ts
+ * const w = quantize(eye(32), "q8_0");
+ * w.dtype; // => q8_0
+ * w.nbytes; // => 1088
+ * w.dequantize().allclose(eye(32), { atol: 1e-3 }); // => true
+ * ```
+ */
+export function quantize<W extends AnyTensor>(
+  w: W,
+  format: "q8_0" | "q4_0",
+  options?: UnaryOptions,
+): Tensor<DType, t.ShapeOf<W>, W["device"]> {
+  return quantized.quantize(ownOperand(w, "quantize"), format, options) as never;
 }

@@ -12,6 +12,7 @@ import {
   eye,
   fromBuffer,
   io,
+  quantize,
   ShapeError,
   stack,
   tensor,
@@ -147,6 +148,17 @@ export const BLOCK_DTYPE_TESTS: Record<string, (device: string) => void> = {
     const x = loose(zeros)([1, 32], { device });
     x.set([0, 3], 10);
     assertEquals(x.linear(w).toArray(), [[60, 60]]);
+    // 127 steps of 2, and 8 of -16.
+    for (const [dtype, low] of [["q8_0", -254], ["q4_0", 128]]) {
+      x.set([0, 5], low);
+      const q = loose(quantize)(x, dtype);
+      assertEquals([q.device, q.dtype], [x.device, dtype]);
+      assertEquals(q.dequantize().add(0).slice(0, "3:6").toArray(), [
+        dtype === "q8_0" ? 10 : 16,
+        0,
+        low,
+      ]);
+    }
   },
 
   "what such dtypes cannot do is refused, and changes nothing": (device) => {

@@ -163,7 +163,12 @@ class MirrorBackend implements Backend {
     if (storage.memory !== this.memory) throw new Error(`an operand on ${storage.device}`);
     const bytes = length * info.bytes;
     const { buffer, byteOffset } = bytes === 0 ? new Uint8Array(0) : this.memory.at(address, bytes);
-    return new Storage(new info.array(buffer, byteOffset, length), info, true, false);
+    return new Storage(
+      new info.array(buffer, byteOffset, length * info.entries),
+      info,
+      true,
+      false,
+    );
   }
 
   /** The call on the elements themselves. Only elementwise ops accept scalars from the CPU. */

@@ -571,6 +571,12 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     'ones: full() {shape: [2, 32], value: 1, dtype: "float32"}',
     "linear: linearQuantized(tensor of [2,32], tensor of [1,32], -, -)",
   ],
+  [
+    "quantize",
+    () => rm.quantize(rm.ones([2, 32]), "q4_0"),
+    'ones: full() {shape: [2, 32], value: 1, dtype: "float32"}',
+    'quantize(tensor of [2,32]) {format: "q4_0"}',
+  ],
   ["var", ({ x }) => x.var(0), "var: variance(x) {axis: 0, correction: 0}"],
   [
     "std",

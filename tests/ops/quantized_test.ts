@@ -1,19 +1,43 @@
 /**
- * Quantized tensors against the Python package of ggml (tests/golden/quantized.json): their numbers
- * and products with them on every backend, what moves them, and what other ops say.
+ * Quantized tensors against the Python package of ggml (tests/golden/quantized.json): their numbers,
+ * blocks of numbers, and products with them on every backend, what moves them, and what other ops say.
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { concat, DTypeError, fromBuffer, info, random, ShapeError, where } from "../../mod.ts";
+import {
+  ArgumentError,
+  concat,
+  DTypeError,
+  fromBuffer,
+  info,
+  memory,
+  ones,
+  quantize,
+  random,
+  ReadOnlyError,
+  scope,
+  ShapeError,
+  tensor,
+  where,
+  zeros,
+} from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 
-const { formats }: { formats: Record<string, { blocks: string; numbers: string }> } = JSON.parse(
+/** Rows of blocks and their numbers; for formats that are made, also numbers and their blocks. */
+interface Golden {
+  readonly blocks: string;
+  readonly numbers: string;
+  readonly given?: string;
+  readonly made?: string;
+}
+
+const { formats }: { formats: Record<string, Golden> } = JSON.parse(
   readFileSync(new URL("../golden/quantized.json", import.meta.url), "utf8"),
 );
 const bytesOf = (text: string): Uint8Array<ArrayBuffer> =>
@@ -120,6 +144,130 @@ for (const { name, on } of BACKENDS) {
       }
     }));
 }
+
+/** The formats that are made. */
+const MADE = Object.keys(formats).filter((dtype) => formats[dtype]!.made !== undefined);
+
+/** The bytes of a quantized tensor. */
+const blocksOf = (q: Any): number[] => [...q.cpu().copy().toTypedArray()];
+
+for (const { name, on } of BACKENDS) {
+  test(`blocks of numbers are those of ggml: ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      assertEquals(MADE, ["q4_0", "q8_0"]);
+      for (const dtype of MADE) {
+        const { given, made } = formats[dtype]!;
+        const expected = [...bytesOf(made!)];
+        const rows = loose(fromBuffer)(new Float32Array(bytesOf(given!).buffer), {
+          shape: [8, 64],
+        });
+        const x = rows.to(device);
+        const q = loose(quantize)(x, dtype);
+        assertEquals([q.dtype, q.shape, q.device], [dtype, [8, 64], device]);
+        assertEquals(blocksOf(q), expected, dtype);
+        const size = expected.length / 8;
+        const row = (i: number): number[] => expected.slice(i * size, (i + 1) * size);
+        const quantized = (view: Any): number[] => blocksOf(loose(quantize)(view, dtype));
+        assertEquals(quantized(x.slice("::-3")), [...row(7), ...row(4), ...row(1)]);
+        assertEquals(quantized(x.slice(4)), row(4));
+        assertEquals(quantized(x.T.copy().T), expected);
+        assertEquals(quantized(x.astype("float64")), expected);
+        for (const narrow of ["float16", "bfloat16"]) {
+          const cast = x.slice("0:5").astype(narrow);
+          assertEquals(quantized(cast), quantized(cast.astype("float32")), narrow);
+        }
+        assertEquals(loose(quantize)(x.slice("0:0"), dtype).shape, [0, 64]);
+
+        const out = loose(zeros)([8, 2, 64], { dtype, device });
+        assert(
+          loose(quantize)(x, dtype, { out: out.slice(":, 1") }).dequantize().equals(
+            q.dequantize(),
+          ),
+        );
+        assert(out.slice(":, 1").dequantize().equals(q.dequantize()));
+        assertEquals(out.slice(":, 0").dequantize().abs().max().item(), 0);
+        loose(quantize)(x.slice(0), dtype, { out: out.slice(3, 0) });
+        assertEquals(blocksOf(out.slice(3, 0)), row(0));
+      }
+    }));
+
+  test(`quantized numbers are near, and all NaN beside what is not finite: ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      for (const [dtype, steps, largest] of [["q8_0", 127, 65504 * 127], ["q4_0", 8, 65504 * 8]]) {
+        const x = loose(random.normal(random.key(1), [7, 4, 96])).to(device);
+        const back = loose(quantize)(x, dtype).dequantize();
+        // Half a step, and what float16 adds; q4_0 has one step less on one side of 0.
+        const error = x.reshape([7, 4, 3, 32]).abs().max(-1, { keepDims: true })
+          .mul((dtype === "q8_0" ? 0.57 : 1.01) / Number(steps));
+        const off = back.sub(x).abs().reshape([7, 4, 3, 32]);
+        assert(off.lessEqual(error).all().item(), String(dtype));
+        for (const value of [NaN, Infinity, -Infinity]) {
+          const some = x.copy();
+          some.set([2, 1, 40], value);
+          const numbers = loose(quantize)(some, dtype).dequantize();
+          assert(numbers.slice(2, 1, "32:64").isnan().all().item(), `${dtype}: ${value} is lost`);
+          assertEquals(numbers.isnan().countNonzero().item(), 32);
+          assert(numbers.slice(2, 1, "64:").equals(back.slice(2, 1, "64:")));
+        }
+        const edge = loose(tensor)([[largest, 2 * Number(largest), 1e-44, 1e-40]]).to(device);
+        const wide = loose(quantize)(edge.T.tile([1, 32]), dtype).dequantize().slice(":, 0");
+        assertEquals(wide.toArray(), [largest, Infinity, 0, 0], String(dtype));
+      }
+    }));
+}
+
+test("what cannot be quantized is refused, and changes nothing; scopes free what was", () => {
+  const x = loose(ones)([2, 64]);
+  const call = loose(quantize);
+  assertRefused(() => call(x, "q4_1"), ArgumentError, ['"q4_1"', "q4_0 and q8_0"], x);
+  assertRefused(() => call(x), ArgumentError, "undefined", x);
+  assertRefused(() => call(x, "toString"), ArgumentError, '"toString"', x);
+  assertRefused(() => call([1], "q8_0"), DTypeError, "quantize", x);
+  assertRefused(() => call(x.astype("int32"), "q8_0"), DTypeError, ["int32", "floats"], x);
+  assertRefused(() => call(call(x, "q8_0"), "q8_0"), DTypeError, ["q8_0", "floats"], x);
+  assertRefused(() => call(x.slice(":, 0:48"), "q8_0"), ShapeError, ["[2, 48]", "32"], x);
+  assertRefused(() => call(x.slice(0, 0), "q8_0"), ShapeError, ["[]", "32"], x);
+  const out = call(x, "q8_0");
+  assertRefused(() => call(x, "q4_0", { out }), DTypeError, "into q8_0", out);
+  assertRefused(() => call(x, "q8_0", { out: out.slice(0) }), ShapeError, "[64]", out);
+  assertRefused(() => call(x, "q8_0", { out: x.copy() }), DTypeError, "into float32", x);
+  const both = out.slice(0).broadcastTo([2, 64]);
+  assertRefused(() => call(x, "q8_0", { out: both }), ReadOnlyError, "", out);
+  assertThrows(() => call(x, "q8_0", { into: out }), TypeError, "into");
+  const mirror = loose("mirror");
+  const before = memory(mirror).bytes;
+  scope(() => {
+    for (const dtype of MADE) {
+      for (const from of ["float32", "float64", "bfloat16"]) {
+        call(x.to(mirror).T.T.astype(from), dtype);
+      }
+    }
+  });
+  assertEquals(memory(mirror).bytes, before);
+});
+
+test("compiled functions quantize, and write blocks to tensors", () => {
+  for (const dtype of MADE) {
+    const make = (x: Any): Any => loose(quantize)(x.mul(2), dtype);
+    using compiled = compile(make);
+    const x = loose(random.normal(random.key(1), [3, 64]));
+    const expected = make(x);
+    assertEquals(blocksOf(compiled(x)), blocksOf(expected));
+    using round = compile((x: Any) => make(x).dequantize().add(1));
+    assert((round(x) as Any).equals(expected.dequantize().add(1)));
+    using write = compile((x: Any, cache: Any) => {
+      cache.set(["1:4"], make(x));
+      return x.linear(cache);
+    });
+    const cache = loose(zeros)([5, 64], { dtype });
+    const y = write(x, cache) as Any;
+    assert(cache.slice("1:4").dequantize().equals(expected.dequantize()));
+    assert(cache.slice("::4").dequantize().equals(loose(zeros)([2, 64])));
+    assert(y.equals(x.linear(cache)));
+  }
+});
 
 test("rows of quantized tensors are copied, gathered, joined, moved and printed", () => {
   for (const dtype of Object.keys(formats)) {

@@ -20,7 +20,7 @@ import {
 } from "./gather.ts";
 import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
-import { dequantizeBlocks } from "./quantized.ts";
+import { dequantizeBlocks, isQuantizeCall, quantize } from "./quantized.ts";
 import { random } from "./random.ts";
 import { argsort, sort } from "./sort.ts";
 
@@ -51,5 +51,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     linearPacked: { supports: isPackedCall, run: linearPacked },
     conv: { supports: runsConv, run: conv },
     dequantizeBlocks: { supports: always, run: dequantizeBlocks },
+    quantize: { supports: isQuantizeCall, run: quantize },
   } satisfies Record<string, Kernel>,
 ));

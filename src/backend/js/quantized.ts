@@ -1,9 +1,11 @@
 /**
- * The numbers of blocks in JavaScript: the definition.
+ * The numbers of blocks, and the blocks of numbers, in JavaScript: the definition.
  *
  * @module
  */
+import { DTYPE } from "../../base/dtype.ts";
 import type { Call } from "../../ops/op.ts";
+import { encode, type EncodedName } from "../../quant/encode.ts";
 import { QUANT, type QuantName } from "../../quant/formats.ts";
 
 /** Writes the numbers of blocks. */
@@ -20,4 +22,19 @@ export function dequantizeBlocks(call: Call): void {
       offset + block * size,
     );
   }
+}
+
+/** Whether {@link quantize} can run the call. */
+export function isQuantizeCall(call: Call): boolean {
+  return call.operand(0).storage.info === DTYPE.float32;
+}
+
+/** Writes the blocks of numbers. */
+export function quantize(call: Call): void {
+  const { format } = call.attributes as { readonly format: EncodedName };
+  const { size, bytes } = QUANT[format];
+  const { storage: { array: from }, layout } = call.operand(0);
+  const { storage: { array: to }, layout: { offset } } = call.outputs[0]!;
+  const begin = offset / size * bytes;
+  encode(format, from as Float32Array, layout.offset, layout.size, to as Uint8Array, begin);
 }

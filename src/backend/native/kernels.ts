@@ -381,6 +381,25 @@ const dequantizeBlocks: Kernel = {
   },
 };
 
+const quantize: Kernel = {
+  supports: (call) => call.operand(0).storage.info === DTYPE.float32,
+  prepare(call) {
+    const { format } = call.attributes as { readonly format: QuantName };
+    const { type, size, bytes } = QUANT[format];
+    const [x, out] = [call.operand(0), call.outputs[0]!];
+    for (const [i, { storage, layout: { offset, size } }] of [out, x].entries()) {
+      checkRun("quantize", i, offset, size, storage);
+    }
+    const numbers = Float64Array.of(
+      type,
+      x.layout.size / size,
+      out.layout.offset / size * bytes,
+      x.layout.offset,
+    );
+    return { numbers, out: out.storage.lanes, a: x.storage };
+  },
+};
+
 /** The kernel of a convolution. */
 const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
   supports: runsConv,
@@ -416,5 +435,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   conv: convolution(planConv),
   dequantizeBlocks,
   linearQuantized,
+  quantize,
   winograd: convolution(planWinograd),
 }));

@@ -1,19 +1,23 @@
 /**
- * The numbers of quantized tensors.
+ * The numbers of quantized tensors, and quantized tensors of numbers.
  *
  * Backends get the bytes of blocks, as tensors of uint8, and the name of the format.
  *
  * @module
  */
-import { DTYPE } from "../../base/dtype.ts";
-import { DTypeError } from "../../base/errors.ts";
-import { onCpu, toDevice } from "../../core/copy.ts";
+import { DTYPE, type DType } from "../../base/dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
+import { formatShape } from "../../base/shape.ts";
+import { describe } from "../../base/text.ts";
+import type { OpOptions } from "../../core/apply.ts";
+import { cast, onCpu, toDevice } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { lanesOf } from "../../core/lanes.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { checkOperand } from "../../ops/infer.ts";
+import { checkOperand, checkOptions } from "../../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
 import { quantFormatOf } from "../../quant/dtypes.ts";
+import { ENCODED, type EncodedName } from "../../quant/encode.ts";
 import { QUANT, type QuantFormat, type QuantName } from "../../quant/formats.ts";
 
 /** The format of a tensor; throws a DTypeError for one that is not quantized. */
@@ -71,4 +75,47 @@ export const DEQUANTIZE: Op = makeOp({
 /** The numbers of a quantized tensor, as float32. */
 export function dequantize(x: Operand): Operand {
   return dispatch(DEQUANTIZE, [x]);
+}
+
+/** Floats [..., n] as blocks of a format; kernels take float32. */
+const QUANTIZE: Op = makeOp({
+  kind: "kernel",
+  name: "quantize",
+  contiguous: [0],
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x], name } = call;
+    const { format } = call.attributes as { readonly format: EncodedName };
+    checkOperand(x, name);
+    const { storage: { info }, layout: { shape } } = x;
+    if (info.kind !== "f") {
+      throw new DTypeError(`Cannot ${name} ${info.name} to ${format}: it takes floats`);
+    }
+    const { size } = QUANT[format];
+    if (shape.length === 0 || shape.at(-1)! % size !== 0) {
+      throw new ShapeError(
+        `Cannot ${name} shape ${formatShape(shape)} to ${format}: ` +
+          `the last axis must be a multiple of ${size} elements`,
+      );
+    }
+    return call.result(shape, DTYPE[format as DType]);
+  },
+  decompose(call: Call): Operand {
+    const { name, attributes } = call;
+    const x = call.operand(0);
+    const run = (from: Operand): Operand => dispatch(QUANTIZE, [from], attributes, undefined, name);
+    if (x.storage.info !== DTYPE.float32) return run(cast(x, "float32"));
+    // Devices without a kernel.
+    return onCpu(x, (here) => toDevice(run(here), x.storage.device));
+  },
+});
+
+/** `x` in blocks of a format. */
+export function quantize(x: Operand, format: EncodedName, options: OpOptions = {}): Operand {
+  checkOptions("quantize", options, ["out"]);
+  if (!ENCODED.includes(format)) {
+    throw new ArgumentError(
+      `Cannot quantize to ${describe(format)}: it takes ${ENCODED.join(" and ")}`,
+    );
+  }
+  return dispatch(QUANTIZE, [x], { format }, options.out);
 }

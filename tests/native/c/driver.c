@@ -1153,7 +1153,47 @@ static void run_quantized(const block_format *format, ptrdiff_t rows, ptrdiff_t 
   drop(&w), drop(&x), drop(&plain), drop(&out), drop(&bias);
 }
 
+/* Blocks of floats: their numbers are within a step of the floats, and blocks that are not finite NaN. */
+static void run_quantize(const block_format *format, int steps, ptrdiff_t blocks, bool any,
+                         int threads) {
+  snprintf(about, sizeof about, "%td blocks of format %d", blocks, format->number);
+  const ptrdiff_t count = blocks * format->size;
+  buffer x = make(RM_FLOAT32, count, any ? ANY_BITS : SMALL);
+  buffer made = make(RM_UINT8, blocks * format->bytes, ANY_BITS);
+  buffer plain = make(RM_FLOAT32, count, ANY_BITS);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  const double numbers[] = {format->number, (double)blocks, 0, 0};
+  if (!is_served(rm_run(kernel("quantize"), pack(RM_UINT8, RM_FLOAT32, RM_NONE, RM_NONE), RM_UINT8,
+                        numbers, made.data, x.data, NULL, NULL)) ||
+      !is_served(rm_run(kernel("dequantizeBlocks"), pack(RM_FLOAT32, RM_UINT8, RM_NONE, RM_NONE),
+                        RM_FLOAT32, numbers, plain.data, made.data, NULL, NULL))) {
+    fail("it was not served");
+  }
+  for (ptrdiff_t block = 0; block < count; block += format->size) {
+    const float *from = (const float *)x.data + block, *back = (const float *)plain.data + block;
+    float most = 0;
+    bool finite = true;
+    for (int i = 0; i < format->size; i++) {
+      finite = finite && isfinite(from[i]);
+      if (fabsf(from[i]) > most) most = fabsf(from[i]);
+    }
+    /* float16 has no larger scales. */
+    if (finite && most > 65504.0f * (float)steps) continue;
+    for (int i = 0; i < format->size; i++) {
+      const bool near = fabsf(back[i] - from[i]) <= 1.01f * most / (float)steps + 1e-5f;
+      if (finite ? !near : !isnan(back[i])) fail("a number is wrong");
+      compared++;
+    }
+  }
+  check_unchanged(&x);
+  drop(&x), drop(&made), drop(&plain);
+}
+
 static void try_quantized(ptrdiff_t most, int cases) {
+  for (int i = 0; i < cases; i++) {
+    run_quantize(&block_formats[0], 8, 1 + below(20 * most), below(2), 1 + (int)below(3));
+    run_quantize(&block_formats[4], 127, 1 + below(20 * most), below(2), 1 + (int)below(3));
+  }
   for (size_t k = 0; k < sizeof block_formats / sizeof *block_formats; k++) {
     for (int i = 0; i < cases; i++) {
       const block_format *format = &block_formats[k];
