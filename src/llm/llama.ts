@@ -4,7 +4,7 @@
  * @module
  */
 import * as nn from "../nn/mod.ts";
-import { stack } from "../tensor/functions.ts";
+import { quantize, stack } from "../tensor/functions.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type { LlamaConfig } from "./config.ts";
 
@@ -140,7 +140,7 @@ function block(w: nn.Weights, names: Names, config: LlamaConfig): Block {
 
 /** A quantized or cast copy of rows for the cache. */
 function stored(rows: AnyTensor, dtype: nn.CacheDType): AnyTensor {
-  return (rows as Any).astype(dtype);
+  return dtype === "q8_0" ? quantize(rows, dtype) as AnyTensor : (rows as Any).astype(dtype);
 }
 
 /**

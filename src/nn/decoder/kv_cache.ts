@@ -9,10 +9,12 @@ import { formatShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { copyInto } from "../../core/dispatch.ts";
+import { tidy } from "../../core/handles.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOptions } from "../../ops/infer.ts";
 import { part } from "../../tensor/composite.ts";
 import { zeros } from "../../tensor/create.ts";
+import { quantize } from "../../tensor/products/quantized.ts";
 import { type AnyTensor, keep, type Tensor } from "../../tensor/tensor.ts";
 import type * as t from "../../types/mod.ts";
 import { apart } from "../weights/ledger.ts";
@@ -183,7 +185,12 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
     }
     if (added === 0) return;
     this.reserve(this.#length + added);
-    this.#write(this.#length, part(own, own.layout.sliceAxis(3, 0, added, 1)), added);
+    const taken = part(own, own.layout.sliceAxis(3, 0, added, 1));
+    tidy(() => {
+      const { info: { block } } = own.storage;
+      const isPlain = this.dtype !== "q8_0" || block > 1;
+      this.#write(this.#length, isPlain ? taken : quantize(taken, "q8_0"), added);
+    });
     this.#length += added;
   }
 
