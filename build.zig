@@ -80,6 +80,7 @@ const kernels = [_][]const u8{
     "cpu/attention/attention_few.c",
     "cpu/attention/attention_panels.c",
     "cpu/attention/attention_rows.c",
+    "cpu/attention/rope.c",
     "cpu/conv/conv.c",
     "cpu/conv/conv_pack.c",
     "cpu/conv/conv_depthwise.c",

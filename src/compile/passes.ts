@@ -106,6 +106,7 @@ export function shareSubexpressions(graph: Graph): Graph {
   const isPure = pureStorages(graph);
   const results = resultStorages(graph);
   const moved = new Map<TracedStorage, TracedStorage>();
+  /** By op and storages of inputs. */
   const seen = new Map<string, Node[]>();
   const nodes: Node[] = [];
   for (const original of graph.nodes) {
@@ -117,7 +118,8 @@ export function shareSubexpressions(graph: Graph): Graph {
       nodes.push(node);
       continue;
     }
-    const same = seen.get(op.name)?.find((other) =>
+    const key = `${op.name} ${inputs.map((input) => isValue(input) ? input.storage.id : "")}`;
+    const same = seen.get(key)?.find((other) =>
       other.inputs.length === inputs.length &&
       other.inputs.every((input, k) => sameInput(input, inputs[k]!)) &&
       sameValue(other.attributes, attributes) &&
@@ -129,8 +131,8 @@ export function shareSubexpressions(graph: Graph): Graph {
       outputs.forEach(({ storage }, k) => moved.set(storage, same.outputs[k]!.storage));
       continue;
     }
-    if (!seen.has(op.name)) seen.set(op.name, []);
-    seen.get(op.name)!.push(node);
+    if (!seen.has(key)) seen.set(key, []);
+    seen.get(key)!.push(node);
     nodes.push(node);
   }
   return { ...graph, nodes };

@@ -96,17 +96,10 @@ export class Plan {
     for (const { inner } of loops) {
       for (const one of inner) slotBytes.set(one, up(one.bytes));
     }
-    const loopOf = (step: number): Loop | undefined =>
-      loops.find(({ first, body, rest }) => step >= first && step < first + body + rest);
+    const uses = usesOf(steps, loops);
     const lifetimes = temporaries.map((one) => {
-      // All tiles of a loop may run at the same time.
-      const uses = steps.flatMap((step, i) => {
-        if (step.kind !== "native" || !step.buffers.includes(one)) return [];
-        const loop = loopOf(i);
-        return loop === undefined ? [i] : [loop.first, loop.first + loop.body + loop.rest - 1];
-      });
       const bytes = slotBytes.has(one) ? slotBytes.get(one)! * slots : one.bytes;
-      return { bytes, first: Math.min(...uses, steps.length), last: Math.max(...uses, 0) };
+      return { bytes, ...uses.get(one) ?? { first: steps.length, last: 0 } };
     });
     const { offsets, bytes } = planArena(lifetimes);
     const places = new Map<Buffer, ProgramBuffer>();
@@ -276,6 +269,31 @@ interface Arena {
   /** The first byte of each buffer. */
   readonly offsets: readonly number[];
   readonly bytes: number;
+}
+
+/** The first and the last step that uses each buffer. All tiles of a loop may run at the same time. */
+function usesOf(
+  steps: Lowered["steps"],
+  loops: readonly Loop[],
+): Map<Buffer, { first: number; last: number }> {
+  const uses = new Map<Buffer, { first: number; last: number }>();
+  steps.forEach((step, i) => {
+    if (step.kind !== "native") return;
+    const loop = loops.find(({ first, body, rest }) => i >= first && i < first + body + rest);
+    const [from, to] = loop === undefined
+      ? [i, i]
+      : [loop.first, loop.first + loop.body + loop.rest - 1];
+    for (const buffer of step.buffers) {
+      if (buffer === null) continue;
+      const known = uses.get(buffer);
+      if (known === undefined) uses.set(buffer, { first: from, last: to });
+      else {
+        known.first = Math.min(known.first, from);
+        known.last = Math.max(known.last, to);
+      }
+    }
+  });
+  return uses;
 }
 
 /**

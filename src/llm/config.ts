@@ -128,10 +128,11 @@ function ggufScaling(reader: Reader, prefix: string, contextLength: number) {
 }
 
 /**
- * The sizes in the metadata of a GGUF file. Throws a FormatError for models that are not
- * Llama-style, and for sizes that are missing.
+ * The sizes in the metadata of a GGUF file. `vocabulary` is the number of tokens if the metadata does
+ * not say it: the rows of the embedding. Throws a FormatError for models that are not Llama-style, and
+ * for sizes that are missing.
  */
-export function configOfGguf(metadata: Metadata, file: string): LlamaConfig {
+export function configOfGguf(metadata: Metadata, file: string, vocabulary?: number): LlamaConfig {
   const reader = new Reader((key) => metadata.get(key), file);
   const architecture = reader.value("general.architecture");
   const interleaved =
@@ -154,8 +155,6 @@ export function configOfGguf(metadata: Metadata, file: string): LlamaConfig {
   const headDimensions = reader.size(own("attention.key_length"), hidden / heads);
   const contextLength = reader.size(own("context_length"));
   const window = reader.number(own("attention.sliding_window"), 0);
-  const tokens = reader.value("tokenizer.ggml.tokens");
-  const count = Array.isArray(tokens) ? tokens.length : undefined;
   const ends = ["eos", "eot", "eom"].flatMap((name) => {
     const id = reader.value(`tokenizer.ggml.${name}_token_id`);
     return typeof id === "number" ? [id] : [];
@@ -168,7 +167,7 @@ export function configOfGguf(metadata: Metadata, file: string): LlamaConfig {
     heads,
     kvHeads: reader.size(own("attention.head_count_kv"), heads),
     headDimensions,
-    vocabulary: reader.size(own("vocab_size"), count),
+    vocabulary: reader.size(own("vocab_size"), vocabulary),
     contextLength,
     slidingWindow: window > 0 ? window : undefined,
     epsilon: reader.number(own("attention.layer_norm_rms_epsilon")),

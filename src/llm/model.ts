@@ -83,7 +83,10 @@ type RunStep = Compiled<Step>;
 /** The sizes of a model, from its file or from the files beside it. */
 async function configOf(source: Path | Uint8Array, weights: nn.Weights): Promise<LlamaConfig> {
   const file = ArrayBuffer.isView(source) ? "<bytes>" : String(source);
-  if (weights.metadata.has("general.architecture")) return configOfGguf(weights.metadata, file);
+  if (weights.metadata.has("general.architecture")) {
+    const rows = weights.info("token_embd.weight")?.shape[0];
+    return configOfGguf(weights.metadata, file, rows);
+  }
   const json = ArrayBuffer.isView(source) ? undefined : await readJson(source, "config.json");
   if (json === undefined) {
     throw new FormatError(

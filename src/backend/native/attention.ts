@@ -10,6 +10,7 @@ import {
   cachedAttentionOf,
 } from "../../core/attention.ts";
 import { writeOffsets } from "../../core/gemm.ts";
+import { type Rows, rowsOf } from "../../core/packed_weight.ts";
 import { DTYPE } from "../../base/dtype.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
@@ -108,4 +109,39 @@ export function planCachedAttention(
     writeOffsets(matrices, numbers, base + own + i * batch);
   });
   return { numbers, cached: [keys.matrices.storage, values.matrices.storage] };
+}
+
+/** The distance between matrices of the operand of `rope`, and their number; null if it varies. */
+function matricesOf({ layout }: Operand): Rows | null {
+  return rowsOf(layout.selectAxis(layout.shape.length - 2, 0));
+}
+
+/** True if the kernel of `rope` can run the call. */
+export function isPlainRope(call: Call): boolean {
+  const all = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
+  const [x, ...angles] = all;
+  const { shape, strides, size } = x.layout;
+  return all.every(({ storage }) => storage.info === DTYPE.float32) && size > 0 &&
+    angles.every(({ layout }) =>
+      layout.contiguous && layout.rank === 2 && layout.shape[0] === shape.at(-2)
+    ) &&
+    strides.at(-1) === 1 && matricesOf(x) !== null;
+}
+
+/** The numbers of a call of `rope`. */
+export function planRope(call: Call): Float64Array<ArrayBuffer> {
+  const out = call.outputs[0]!;
+  const [x, cos, sin] = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
+  const { interleaved } = call.attributes as { readonly interleaved: boolean };
+  const { rows: matrices, stride } = matricesOf(x)!;
+  const [rows, columns] = x.layout.shape.slice(-2) as [number, number];
+  checkLayout("rope", 1, x.layout, x.storage);
+  for (const [i, { layout, storage }] of [[0, out], [2, cos], [3, sin]] as const) {
+    checkRun("rope", i, layout.offset, layout.size, storage);
+  }
+  return Float64Array.of(
+    ...[matrices, rows, columns, cos.layout.shape[1]!, Number(interleaved)],
+    ...[stride, x.layout.strides.at(-2)!],
+    ...[out, x, cos, sin].map(({ layout }) => layout.offset),
+  );
 }

@@ -31,8 +31,10 @@ import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
 import {
   isPlainAttention,
   isPlainCachedAttention,
+  isPlainRope,
   planAttention,
   planCachedAttention,
+  planRope,
 } from "./attention.ts";
 
 /** The arguments of `rm_run`, or with `more` those of `rm_run_many`. */
@@ -273,6 +275,20 @@ const cachedAttention: Kernel = {
   },
 };
 
+const rope: Kernel = {
+  supports: (call) => isPlainRope(call),
+  prepare(call) {
+    const [a, b, c] = call.inputs as Operand[];
+    return {
+      numbers: planRope(call),
+      out: call.outputs[0]!.storage,
+      a: a!.storage,
+      b: b!.storage,
+      c: c!.storage,
+    };
+  },
+};
+
 /** The numbers of {@link linearPacked}. */
 const product = new Float64Array(15);
 /** The index of the format, after which comes the offset of the weight. */
@@ -431,6 +447,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   chain,
   attention,
   cachedAttention,
+  rope,
   linearPacked,
   conv: convolution(planConv),
   dequantizeBlocks,
