@@ -179,6 +179,45 @@ test("what is not as the format says is a FormatError that tells it", () => {
   }
 });
 
+test("each text of an array is UTF-8 of its own", () => {
+  const [ARRAY, STRING] = [9, 8];
+  const fileOf = (texts: readonly (readonly number[])[]) =>
+    fileWith([
+      ...text("a"),
+      ...u32(ARRAY),
+      ...u32(STRING),
+      ...u64(BigInt(texts.length)),
+      ...texts.flatMap((bytes) => [...u64(BigInt(bytes.length)), ...bytes]),
+    ]);
+  // The reader separates texts by U+10FFFF U+10FFFE.
+  const texts = [
+    "",
+    "\u{10fffe}a\u{10ffff}",
+    "\u{10fffe}",
+    "\ufeffa",
+    "a\0b",
+    "é",
+    "",
+    "語€",
+    "🐈🐈",
+    "\u{10ffff}",
+    "x".repeat(300),
+    "",
+  ];
+  const separators = ["\u{10ffff}\u{10fffe}", "a\u{10ffff}\u{10fffe}b", ""];
+  for (const list of [[], separators, texts]) {
+    const header = parseGguf(fileOf(list.map((one) => [...new TextEncoder().encode(one)])))!;
+    assertEquals(header.metadata.get("a"), list);
+  }
+  // The bytes of "a", a text of two bytes of "€", and its third.
+  for (const parts of [[[0x61], [0xe2, 0x82], [0xac]], [[0x61], [0xe2, 0x82]], [[0xac]]]) {
+    const header = parseGguf(fileOf(parts), undefined, "x.gguf")!;
+    const error = assertThrows(() => header.metadata.get("a"), FormatError, "is not UTF-8");
+    // Behind 24 bytes of the start, 9 of the key, 16 of the types and the length.
+    assertEquals([error.file, error.offset], ["x.gguf", parts.length > 1 ? 49 + 9 : 49]);
+  }
+});
+
 test("types that are not read have a name, and no elements", () => {
   const header = parseGguf(fileWith([], tensorOf("a", [256n], 10), 1))!;
   const { type, dtype, shape } = header.tensors.get("a")!;
