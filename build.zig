@@ -88,6 +88,7 @@ const kernels = [_][]const u8{
     "cpu/quant/dequantize.c",
     "cpu/quant/linear_quantized.c",
     "cpu/quant/quantize.c",
+    "cpu/quant/quant_tiles.c",
     "cpu/random.c",
 };
 

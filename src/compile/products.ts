@@ -10,11 +10,13 @@ import { sameShape } from "../base/shape.ts";
 import {
   type Activation,
   ACTIVATIONS,
-  PACKED_DTYPES,
+  canPack as isPackable,
   type PackedAttributes,
-  panelsShape,
+  packedShape,
+  type QuantizedAttributes,
 } from "../core/packed_weight.ts";
 import { OPS } from "../ops/op.ts";
+import { isQuantized } from "../quant/dtypes.ts";
 import {
   type Graph,
   isValue,
@@ -39,7 +41,9 @@ interface Product {
 function productOf({ op, inputs, attributes }: Node): Product | undefined {
   const [x, weight, bias, add] = inputs;
   if (x === undefined || weight === undefined || !isValue(x) || !isValue(weight)) return undefined;
-  if (op.name === "linearLayer") {
+  const quantized = op.name === "linearQuantized" &&
+    (attributes as QuantizedAttributes).columns === undefined;
+  if (op.name === "linearLayer" || quantized) {
     const activation = (attributes as { activation?: Activation } | undefined)?.activation;
     return { x, weight, bias, add, activation };
   }
@@ -69,8 +73,8 @@ export function packWeights(graph: Graph): Graph {
     const key = `${storage.id} ${layout.offset} ${layout.shape} ${layout.strides}`;
     let panels = packed.get(key);
     if (panels === undefined) {
-      const whole = Layout.contiguous(panelsShape(columns, depth));
       const { info } = storage;
+      const whole = Layout.contiguous(packedShape(info, columns, depth));
       const made = new TracedStorage(storages.length, info, whole.size, null, { kind: "made" });
       storages.push(made);
       panels = { storage: made, layout: whole, flags: 0 };
@@ -79,12 +83,17 @@ export function packWeights(graph: Graph): Graph {
       const inputs = [weight];
       nodes.push({ op, name: "pack", inputs, outputs: [panels], given, attributes, compute });
     }
-    nodes.push({
-      ...node,
-      op: OPS.get("linearPacked")!,
-      inputs: [x, panels, bias, add],
-      attributes: { columns, depth, activation } satisfies PackedAttributes,
-    });
+    const inputs = [x, panels, bias, add];
+    nodes.push(
+      isQuantized(storage.info)
+        ? { ...node, inputs, attributes: { columns, activation } satisfies QuantizedAttributes }
+        : {
+          ...node,
+          op: OPS.get("linearPacked")!,
+          inputs,
+          attributes: { columns, depth, activation } satisfies PackedAttributes,
+        },
+    );
   }
   return { ...graph, nodes, storages };
 }
@@ -99,7 +108,7 @@ function canPack(
   const result = output.storage.info;
   const wide = result === DTYPE.float32 || result === info;
   return constantOf(weight.storage, isPure(weight.storage)) !== undefined &&
-    PACKED_DTYPES.includes(info) && wide && weight.storage.memory === null &&
+    isPackable(info) && wide && weight.storage.memory === null &&
     weight.layout.size > 0 && x.layout.size > 0 &&
     [x, bias, add].every((one) => !isValue(one!) || one.storage.info === result) &&
     (bias === undefined || isValue(bias)) && (add === undefined || isValue(add));
@@ -107,7 +116,12 @@ function canPack(
 
 const CONVOLUTIONS: readonly string[] = ["conv", "winograd"];
 /** The ops that compute a bias, an activation and a residual with their sums. */
-const JOINING: readonly string[] = ["linearPacked", "linearLayer", ...CONVOLUTIONS];
+const JOINING: readonly string[] = [
+  "linearPacked",
+  "linearLayer",
+  "linearQuantized",
+  ...CONVOLUTIONS,
+];
 
 /** The bias of a convolution to `shape`, which an op adds as [O, 1, …]; undefined if it is none. */
 function channelBias(

@@ -4,6 +4,7 @@
  * A weight of shape [columns, depth] is packed into panels of 32 columns of the product. A panel has
  * `depth` rows of 32 elements; columns beyond the last one are 0. Rows of bfloat16 are interleaved:
  * the elements 2 j and 2 j + 1 are columns j and j + 16. shim/cpu/gemm/gemm_packed.h has the same.
+ * Quantized weights are packed as groups (quant/groups.ts).
  *
  * @module
  */
@@ -12,6 +13,9 @@ import { Layout } from "../base/layout.ts";
 import type { Operand } from "../memory/operand.ts";
 import { isHost } from "../memory/storage.ts";
 import type { Call, Input } from "../ops/op.ts";
+import { isQuantized } from "../quant/dtypes.ts";
+import type { QuantName } from "../quant/formats.ts";
+import { groupsShape } from "../quant/groups.ts";
 
 /** The columns of a panel. */
 export const PANEL_COLUMNS = 32;
@@ -37,6 +41,33 @@ export interface PackedAttributes {
   readonly depth: number;
   /** Applied to sums with their bias, before the residual is added. */
   readonly activation?: Activation | undefined;
+}
+
+/** Attributes of the op that makes groups of rows of blocks, or the other way round. */
+export interface PackBlocksAttributes {
+  readonly format: QuantName;
+  /** The number of rows. */
+  readonly rows: number;
+  /** Whether the rows of groups are made. */
+  readonly unpacks: boolean;
+}
+
+/** Attributes of a product with a quantized weight; inputs: x, weight or groups, bias, residual. */
+export interface QuantizedAttributes {
+  /** The number of columns of groups; undefined if the weight is not packed. */
+  readonly columns?: number | undefined;
+  /** Applied to sums with their bias, before the residual is added. */
+  readonly activation?: Activation | undefined;
+}
+
+/** Whether weights of a dtype can be packed. */
+export function canPack(info: DTypeInfo): boolean {
+  return PACKED_DTYPES.includes(info) || isQuantized(info);
+}
+
+/** The shape of a packed weight of a dtype, on the CPU. */
+export function packedShape(info: DTypeInfo, columns: number, depth: number): number[] {
+  return isQuantized(info) ? groupsShape(columns, depth) : panelsShape(columns, depth);
 }
 
 /** The shape of the panels of a weight. */

@@ -9,7 +9,7 @@ import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
-import { PACKED_DTYPES } from "../core/packed_weight.ts";
+import { canPack } from "../core/packed_weight.ts";
 import { applyView } from "../core/apply.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -136,7 +136,7 @@ const specs = new WeakMap<object, Spec>();
 
 /** A weight [O, I] of a layer, packed if it can be. */
 function prepare(w: Operand, own: Own): Operand | ReturnType<typeof packWeight> {
-  if (PACKED_DTYPES.includes(w.storage.info)) return own(packWeight(w));
+  if (canPack(w.storage.info)) return own(packWeight(w));
   return own(w as AnyTensor);
 }
 

@@ -141,7 +141,7 @@ for (const [name, program, ...record] of PROGRAMS) {
 const PARTS = [
   ...["gather", "scatter", "scatterAdd", "ravelIndex", "nonzeroIndices", "random", "narrow"],
   ...["norm1", "norm2", "normP", "normMax", "normMin", "logSumExp", "var", "std", "isclose"],
-  ...["linear", "chain", "dequantizeBlocks"],
+  ...["linear", "chain", "dequantizeBlocks", "packBlocks"],
 ];
 
 test("every op is seen in some program, but those that others are made of", () => {

@@ -36,19 +36,35 @@ enum {
   IQ4_NL_BYTES = 18
 };
 
-/* The elements and the bytes of a block. */
+/* The rows of a weight whose blocks a packed weight interleaves. */
+enum { GROUP_ROWS = 16, MOST_RUNS = 3 };
+
+/* `count` pieces of a block, of `bytes` bytes each. */
+typedef struct {
+  int bytes, count;
+} piece_run;
+
+/*
+ * The elements and the bytes of a block, and its pieces. A packed weight has the blocks of GROUP_ROWS
+ * rows in the place of theirs, piece by piece: the first pieces of all rows, then the second ones.
+ */
 typedef struct {
   int number, size, bytes;
+  piece_run runs[MOST_RUNS];
 } quant_format;
 
 /* Null if there is none of that number. */
 static inline const quant_format *rm_quant_format(int number) {
   static const quant_format formats[] = {
-      {Q4_0, PART, Q4_0_BYTES},         {Q4_1, PART, Q4_1_BYTES},
-      {Q5_0, PART, Q5_0_BYTES},         {Q5_1, PART, Q5_1_BYTES},
-      {Q8_0, PART, Q8_0_BYTES},         {Q4_K, PARTS * PART, Q4_K_BYTES},
-      {Q5_K, PARTS * PART, Q5_K_BYTES}, {Q6_K, PARTS * PART, Q6_K_BYTES},
-      {IQ4_NL, PART, IQ4_NL_BYTES}};
+      {Q4_0, PART, Q4_0_BYTES, {{2, 1}, {4, 4}}},
+      {Q4_1, PART, Q4_1_BYTES, {{2, 2}, {4, 4}}},
+      {Q5_0, PART, Q5_0_BYTES, {{2, 1}, {4, 5}}},
+      {Q5_1, PART, Q5_1_BYTES, {{2, 2}, {4, 5}}},
+      {Q8_0, PART, Q8_0_BYTES, {{2, 1}, {4, 8}}},
+      {Q4_K, PARTS * PART, Q4_K_BYTES, {{2, 2}, {1, 12}, {4, 32}}},
+      {Q5_K, PARTS * PART, Q5_K_BYTES, {{2, 2}, {1, 12}, {4, 40}}},
+      {Q6_K, PARTS * PART, Q6_K_BYTES, {{4, 48}, {1, 16}, {2, 1}}},
+      {IQ4_NL, PART, IQ4_NL_BYTES, {{2, 1}, {4, 4}}}};
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
     if (formats[i].number == number) return &formats[i];
   }

@@ -20,7 +20,7 @@ import {
 } from "./gather.ts";
 import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
-import { dequantizeBlocks, isQuantizeCall, quantize } from "./quantized.ts";
+import { dequantizeBlocks, isQuantizeCall, packBlocks, quantize } from "./quantized.ts";
 import { random } from "./random.ts";
 import { argsort, sort } from "./sort.ts";
 
@@ -52,5 +52,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     conv: { supports: runsConv, run: conv },
     dequantizeBlocks: { supports: always, run: dequantizeBlocks },
     quantize: { supports: isQuantizeCall, run: quantize },
+    packBlocks: { supports: always, run: packBlocks },
   } satisfies Record<string, Kernel>,
 ));

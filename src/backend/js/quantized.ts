@@ -4,9 +4,25 @@
  * @module
  */
 import { DTYPE } from "../../base/dtype.ts";
+import type { PackBlocksAttributes } from "../../core/packed_weight.ts";
 import type { Call } from "../../ops/op.ts";
 import { encode, type EncodedName } from "../../quant/encode.ts";
 import { QUANT, type QuantName } from "../../quant/formats.ts";
+import { eachPiece } from "../../quant/groups.ts";
+
+/** The bytes of rows of blocks as those of groups, or the other way round. */
+export function packBlocks(call: Call): void {
+  const { format, rows, unpacks } = call.attributes as PackBlocksAttributes;
+  const [from, out] = [call.operand(0), call.outputs[0]!];
+  const source = from.storage.array as Uint8Array, target = out.storage.array as Uint8Array;
+  const [at, to] = [from.layout.offset, out.layout.offset];
+  if (!unpacks) target.fill(0, to, to + out.layout.size);
+  const blocks = rows === 0 ? 0 : (unpacks ? out : from).layout.size / rows / QUANT[format].bytes;
+  eachPiece(format, rows, blocks, (inRows, inGroups, bytes) => {
+    const [read, written] = unpacks ? [inGroups, inRows] : [inRows, inGroups];
+    for (let i = 0; i < bytes; i++) target[to + written + i] = source[at + read + i]!;
+  });
+}
 
 /** Writes the numbers of blocks. */
 export function dequantizeBlocks(call: Call): void {

@@ -12,7 +12,9 @@ import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
 import {
   type Activation,
   isPackedCall,
+  type PackBlocksAttributes,
   type PackedAttributes,
+  type QuantizedAttributes,
   rowsOf,
 } from "../../core/packed_weight.ts";
 import { isRowCall, rowsOf as rowsOfCall } from "../../core/row_kernels.ts";
@@ -290,8 +292,8 @@ const rope: Kernel = {
 };
 
 /** The numbers of {@link linearPacked}. */
-const product = new Float64Array(15);
-/** The index of the format, after which comes the offset of the weight. */
+const product = new Float64Array(16);
+/** The index of the format, after which come the offset of the weight and whether it is packed. */
 const FORMAT = 13;
 
 /** Checks rows of an operand, and gives its offset and the distance between its rows. */
@@ -351,29 +353,25 @@ const linearPacked: Kernel = {
   },
 };
 
-/** With more rows it pays to dequantize the weight. */
-const MOST_QUANTIZED_ROWS = 16;
-
 const linearQuantized: Kernel = {
   supports(call) {
     const { inputs: [x, , ...others], specs } = call;
     const { shape, dtype } = specs[0]!;
-    if (dtype !== DTYPE.float32 || shape.includes(0) || !call.operand(1).layout.contiguous) {
-      return false;
-    }
+    if (dtype !== DTYPE.float32 || shape.includes(0)) return false;
     const fits = [x, ...others].every((one) =>
       !isOperand(one) || one.storage.info === dtype && rowsOf(one.layout) !== null
     );
-    return fits && rowsOf((x as Operand).layout)!.rows <= MOST_QUANTIZED_ROWS &&
-      call.operand(1).layout.size > 0;
+    return fits && call.operand(1).layout.size > 0;
   },
   prepare(call) {
     const { storage, layout } = call.operand(1);
     const { type, size, bytes } = quantFormatOf(storage.info)!;
-    const [columns, depth] = layout.shape as [number, number];
+    const { columns } = call.attributes as QuantizedAttributes;
+    const { shape } = layout;
     checkRun("linearQuantized", 2, layout.offset, layout.size, storage);
-    const optional = planRows(call, columns, depth);
-    product.set([type, layout.offset / size * bytes], FORMAT);
+    const optional = planRows(call, columns ?? shape[0]!, shape.at(-1)!);
+    const isPacked = columns === undefined ? 0 : 1;
+    product.set([type, layout.offset / size * bytes, isPacked], FORMAT);
     return handedRows(call, storage.lanes, optional);
   },
 };
@@ -416,6 +414,22 @@ const quantize: Kernel = {
   },
 };
 
+const packBlocks: Kernel = {
+  supports: (call) => call.operand(0).layout.size > 0,
+  prepare(call) {
+    const { format, rows, unpacks } = call.attributes as PackBlocksAttributes;
+    const { type, bytes } = QUANT[format];
+    const [from, out] = [call.operand(0), call.outputs[0]!];
+    for (const [i, { storage, layout: { offset, size } }] of [out, from].entries()) {
+      checkRun("packBlocks", i, offset, size, storage);
+    }
+    const blocks = (unpacks ? out : from).layout.size / rows / bytes;
+    const offsets = [out.layout.offset, from.layout.offset];
+    const numbers = Float64Array.of(type, rows, blocks, ...offsets, unpacks ? 1 : 0);
+    return { numbers, out: out.storage, a: from.storage };
+  },
+};
+
 /** The kernel of a convolution. */
 const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
   supports: runsConv,
@@ -451,6 +465,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   linearPacked,
   conv: convolution(planConv),
   dequantizeBlocks,
+  packBlocks,
   linearQuantized,
   quantize,
   winograd: convolution(planWinograd),

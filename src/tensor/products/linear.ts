@@ -14,10 +14,12 @@ import { apply, applyView, type OpOptions } from "../../core/apply.ts";
 import { cast, contiguousCopy } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { wrap } from "../../core/handles.ts";
+import { lanesOf } from "../../core/lanes.ts";
 import {
   type Activation,
   ACTIVATIONS,
   type PackedAttributes,
+  type QuantizedAttributes,
   rowsOf,
 } from "../../core/packed_weight.ts";
 import { allocateIn } from "../../memory/device.ts";
@@ -158,6 +160,13 @@ const LINEAR: Op = makeOp({
   },
 });
 
+/** `x`, or a copy of `dtype` that consists of rows. */
+function asRows(x: Operand, dtype: DTypeInfo): Operand {
+  const { storage: { info }, layout } = x;
+  if (info === dtype && rowsOf(layout) !== null) return x;
+  return contiguousCopy(x, dtype.name, "astype");
+}
+
 // ---- packed weights ----------------------------------------------------------------------------
 
 /** x: [..., I] by the panels of a weight, plus bias: [O] and residual; see {@link PackedAttributes}. */
@@ -194,12 +203,7 @@ const LINEAR_PACKED: Op = makeOp({
     if (isHost(memory) && size === 0) {
       return wrap(allocateIn(memory, dtype, 0, false), Layout.contiguous(shape));
     }
-    const regular = (input: Input): Input => {
-      if (!isOperand(input)) return input;
-      const { storage: { info }, layout } = input;
-      if (info === dtype && rowsOf(layout) !== null) return input;
-      return contiguousCopy(input, dtype.name, "astype");
-    };
+    const regular = (input: Input): Input => isOperand(input) ? asRows(input, dtype) : input;
     const { inputs } = call;
     const [left, bias, add] = [regular(inputs[0]), regular(inputs[2]), regular(inputs[3])];
     if (isHost(memory) && (left !== inputs[0] || bias !== inputs[2] || add !== inputs[3])) {
@@ -213,32 +217,58 @@ const LINEAR_PACKED: Op = makeOp({
 
 // ---- quantized weights -------------------------------------------------------------------------
 
+/** The layout of a quantized weight: [O, I]. */
+function quantizedLayout({ storage, layout }: Operand, call: Call): Layout {
+  const { columns } = call.attributes as QuantizedAttributes;
+  if (columns === undefined) return layout;
+  if (storage === DISPOSED) {
+    throw new DisposedError(`Cannot ${call.name}: the packed weight was disposed`);
+  }
+  return Layout.contiguous([columns, layout.shape.at(-1)!]);
+}
+
 /**
- * x: [..., I] by a quantized weight: [O, I], plus bias: [O] and residual. The definition multiplies by
- * the numbers of its blocks; kernels may round rows of x to 8 bits.
+ * x: [..., I] by a quantized weight: [O, I], packed or not, plus bias: [O] and residual. The definition
+ * multiplies by the numbers of its blocks; kernels may round rows of x to 8 bits.
  */
 const LINEAR_QUANTIZED: Op = makeOp({
   kind: "kernel",
   name: "linearQuantized",
+  contiguous: [1],
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x, weight, bias, add], name } = call;
     checkOperand(x, name);
+    const plain = quantizedLayout(weight as Operand, call);
     checkOperand(weight, name);
     checkDevice(x.storage, weight.storage, name);
+    // Throws for a view that cuts through blocks.
+    if (!weight.layout.contiguous) lanesOf(weight, name);
     const { info } = x.storage;
     if (info.kind !== "f") {
       throw new DTypeError(
         `Cannot ${name} ${info.name} by a weight of ${weight.storage.info.name}: it takes floats`,
       );
     }
-    const shape = linearShape(call, x.layout, weight.layout);
+    const shape = linearShape(call, x.layout, plain);
     return call.result(shape, promoteWith(name, promoteWith(name, info, bias), add));
   },
   decompose(call: Call): Operand {
     const { name, inputs: [x, weight, bias, add], attributes } = call;
-    const { activation } = attributes as LinearAttributes;
-    const numbers = dispatch(DEQUANTIZE, [weight!], undefined, undefined, name);
+    const { activation, columns } = attributes as QuantizedAttributes;
     const { dtype } = call.specs[0]!;
+    // Kernels of the CPU take rows of float32.
+    const regular = (input: Input): Input =>
+      isOperand(input) && dtype !== DTYPE.float64 && isHost(input.storage.memory)
+        ? asRows(input, DTYPE.float32)
+        : input;
+    const operands = [regular(x), weight, regular(bias), regular(add)];
+    if (operands.some((operand, k) => operand !== call.inputs[k])) {
+      return cast(dispatch(LINEAR_QUANTIZED, operands, attributes, undefined, name), dtype.name);
+    }
+    const rows = columns === undefined || call.operand(1).layout.rank === 2
+      ? weight!
+      : unpack(call.operand(1), columns, call.operand(1).layout.shape.at(-1)!);
+    const numbers = dispatch(DEQUANTIZE, [rows], undefined, undefined, name);
     const plain = cast(numbers, (dtype === DTYPE.float64 ? dtype : DTYPE.float32).name);
     const y = dispatch(LINEAR, [x!, plain, bias, add], { activation }, undefined, name);
     return cast(y, dtype.name);
@@ -267,6 +297,10 @@ export function linear(
     return dispatch(LINEAR, inputs, attributes, out, "linear");
   }
   const [columns, depth] = weight.shape as unknown as [number, number];
+  if (isQuantized(DTYPE[weight.dtype])) {
+    const inputs = [x, weight.panels, bias, add];
+    return dispatch(LINEAR_QUANTIZED, inputs, { columns, activation }, out, "linear");
+  }
   const inputs = add === undefined ? [x, weight.panels, bias] : [x, weight.panels, bias, add];
   return dispatch(LINEAR_PACKED, inputs, { columns, depth, activation }, out, "linear");
 }

@@ -10,18 +10,59 @@ import { formatShape, type Shape } from "../../base/shape.ts";
 import { copyInto, copyOf, dispatch, fillWith } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { dispose, wrap } from "../../core/handles.ts";
-import { PACKED_DTYPES, panelParts, panelsShape } from "../../core/packed_weight.ts";
+import { lanesOf } from "../../core/lanes.ts";
+import {
+  canPack,
+  type PackBlocksAttributes,
+  PACKED_DTYPES,
+  packedShape,
+  panelParts,
+} from "../../core/packed_weight.ts";
 import { allocateIn } from "../../memory/device.ts";
 import { allocateFor } from "../../memory/pool.ts";
 import { type Operand, READ_ONLY } from "../../memory/operand.ts";
 import { isHost } from "../../memory/storage.ts";
 import { checkOperand } from "../../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
-import { isQuantized } from "../../quant/dtypes.ts";
+import { isQuantized, quantFormatOf } from "../../quant/dtypes.ts";
+import { QUANT } from "../../quant/formats.ts";
+import { GROUP_ROWS, groupsShape } from "../../quant/groups.ts";
 import type * as t from "../../types/mod.ts";
 import type { SHAPE } from "../../types/core.ts";
 
-/** Packs a weight into panels; devices keep it as it is. */
+/** The bytes of rows of blocks as those of groups, or the other way round. */
+const PACK_BLOCKS: Op = makeOp({
+  kind: "kernel",
+  name: "packBlocks",
+  contiguous: [0],
+  infer(call: Call): readonly OutputSpec[] {
+    const { format, rows, unpacks } = call.attributes as PackBlocksAttributes;
+    const { storage: { info }, layout: { size } } = call.operand(0);
+    const all = Math.ceil(rows / GROUP_ROWS) * GROUP_ROWS;
+    const rowBytes = rows === 0 ? 0 : size / (unpacks ? all : rows);
+    if (!Number.isInteger(rowBytes / QUANT[format].bytes)) {
+      throw new ShapeError(`Cannot ${call.name} ${size} bytes of ${format}: a block is cut`);
+    }
+    return [{ shape: [unpacks ? rows : all, rowBytes], dtype: info }];
+  },
+});
+
+/** Makes groups of the rows of `from`, or the other way round, in `to`. */
+function moveBlocks(from: Operand, to: Operand, attributes: PackBlocksAttributes): void {
+  if (attributes.rows === 0 || from.layout.size === 0) return;
+  const lanes = lanesOf(to, "pack");
+  const { shape } = lanes.layout;
+  const out = Layout.contiguous([lanes.layout.size / shape.at(-1)!, shape.at(-1)!]);
+  dispatch(
+    PACK_BLOCKS,
+    [lanesOf(from, "pack")],
+    attributes,
+    { storage: lanes.storage, layout: out, flags: 0 },
+    "pack",
+  );
+}
+
+/** Packs a weight into panels or groups; devices keep it as it is. */
 const PACK: Op = makeOp({
   kind: "kernel",
   name: "pack",
@@ -29,19 +70,21 @@ const PACK: Op = makeOp({
     const { inputs: [w], name } = call;
     checkOperand(w, name);
     const { storage: { info, memory }, layout: { shape } } = w;
-    if (!PACKED_DTYPES.includes(info)) {
+    if (!canPack(info)) {
       const names = PACKED_DTYPES.map((dtype) => dtype.name).join(", ");
-      const advice = isQuantized(info)
-        ? "x.linear() takes quantized weights as they are"
-        : "cast with astype()";
-      throw new DTypeError(`Cannot ${name} ${info.name}: it takes ${names}; ${advice}`);
+      throw new DTypeError(
+        `Cannot ${name} ${info.name}: it takes ${names} and quantized dtypes; cast with astype()`,
+      );
     }
     if (shape.length !== 2) {
       throw new ShapeError(
         `Cannot ${name} shape ${formatShape(shape)}: it takes a weight of shape [O, I]`,
       );
     }
-    return [{ shape: isHost(memory) ? panelsShape(shape[0]!, shape[1]!) : shape, dtype: info }];
+    // Throws for a view that cuts through blocks.
+    if (isQuantized(info)) lanesOf(w, name);
+    const packed = isHost(memory) ? packedShape(info, shape[0]!, shape[1]!) : shape;
+    return [{ shape: packed, dtype: info }];
   },
   decompose(call: Call): Operand {
     const w = call.operand(0);
@@ -54,6 +97,12 @@ const PACK: Op = makeOp({
     const storage = memory === null
       ? allocateFor(info, panels.size, false, true)
       : allocateIn(memory, info, panels.size, false);
+    const format = quantFormatOf(info);
+    if (format !== undefined) {
+      const groups = { storage, layout: panels, flags: 0 };
+      moveBlocks(w, groups, { format: format.name, rows: layout.shape[0]!, unpacks: false });
+      return wrap(storage, panels, READ_ONLY);
+    }
     // The columns beyond the last one.
     if (panels.size > layout.size) fillWith({ storage, layout: panels, flags: 0 }, 0);
     for (const part of panelParts(info, layout)) {
@@ -66,11 +115,17 @@ const PACK: Op = makeOp({
   },
 });
 
-/** The weight of panels, as a tensor. */
+/** The weight of panels or groups, as a tensor. */
 export function unpack({ storage }: Operand, columns: number, depth: number): Operand {
   const { info, memory } = storage;
   const made = Layout.contiguous([columns, depth]);
   const out = wrap(allocateIn(memory, info, made.size, false), made);
+  const format = quantFormatOf(info);
+  if (format !== undefined) {
+    const groups = { storage, layout: Layout.contiguous(groupsShape(columns, depth)), flags: 0 };
+    moveBlocks(groups, out, { format: format.name, rows: columns, unpacks: true });
+    return out;
+  }
   for (const part of panelParts(info, made)) {
     copyInto(
       { storage: out.storage, layout: part.weight, flags: 0 },

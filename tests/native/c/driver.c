@@ -1102,6 +1102,28 @@ static buffer make_blocks(const block_format *format, ptrdiff_t blocks) {
   return made;
 }
 
+/* The groups of rows of blocks, from which the rows are made again. */
+static buffer make_groups(const block_format *format, const buffer *w, ptrdiff_t rows,
+                          ptrdiff_t blocks) {
+  buffer groups = make(RM_UINT8, (rows + 15) / 16 * 16 * blocks * format->bytes, ANY_BITS);
+  buffer again = make(RM_UINT8, rows * blocks * format->bytes, ANY_BITS);
+  double numbers[] = {format->number, (double)rows, (double)blocks, 0, 0, 0};
+  const int32_t dtypes = pack(RM_UINT8, RM_UINT8, RM_NONE, RM_NONE);
+  if (!is_served(rm_run(kernel("packBlocks"), dtypes, RM_UINT8, numbers, groups.data, w->data,
+                        NULL, NULL))) {
+    fail("it was not packed");
+  }
+  memcpy(groups.before, groups.data, groups.bytes);
+  numbers[5] = 1;
+  if (!is_served(rm_run(kernel("packBlocks"), dtypes, RM_UINT8, numbers, again.data, groups.data,
+                        NULL, NULL))) {
+    fail("it was not unpacked");
+  }
+  if (memcmp(again.data, w->data, w->bytes) != 0) fail("rows have changed in groups");
+  drop(&again);
+  return groups;
+}
+
 /* A product with a quantized weight against that of rows in 8 bits with its float32. */
 static void run_quantized(const block_format *format, ptrdiff_t rows, ptrdiff_t columns,
                           ptrdiff_t blocks, bool with_bias, int threads) {
@@ -1118,15 +1140,25 @@ static void run_quantized(const block_format *format, ptrdiff_t rows, ptrdiff_t 
                         RM_FLOAT32, all, plain.data, w.data, NULL, NULL))) {
     fail("it was not dequantized");
   }
-  const double numbers[] = {(double)rows, (double)columns, (double)depth, RM_ACTIVATION_NONE, 0,
-                            (double)columns, 0, (double)stride, with_bias ? 3 : -1, 0, -1, 0, 0,
-                            format->number, 0};
+  double numbers[] = {(double)rows, (double)columns, (double)depth, RM_ACTIVATION_NONE, 0,
+                      (double)columns, 0, (double)stride, with_bias ? 3 : -1, 0, -1, 0, 0,
+                      format->number, 0, 0};
   if (!is_served(rm_run(kernel("linearQuantized"),
                         pack(RM_FLOAT32, RM_FLOAT32, RM_UINT8, with_bias ? RM_FLOAT32 : RM_NONE),
                         RM_FLOAT32, numbers, out.data, x.data, w.data,
                         with_bias ? bias.data : NULL))) {
     fail("it was not served");
   }
+  buffer groups = make_groups(format, &w, columns, blocks);
+  buffer same = make(RM_FLOAT32, rows * columns, ANY_BITS);
+  numbers[15] = 1;
+  if (!is_served(rm_run(kernel("linearQuantized"),
+                        pack(RM_FLOAT32, RM_FLOAT32, RM_UINT8, with_bias ? RM_FLOAT32 : RM_NONE),
+                        RM_FLOAT32, numbers, same.data, x.data, groups.data,
+                        with_bias ? bias.data : NULL))) {
+    fail("it was not served with a packed weight");
+  }
+  if (memcmp(out.data, same.data, out.bytes) != 0) fail("a packed weight gives something else");
   const float *left = (const float *)x.data, *right = (const float *)plain.data;
   for (ptrdiff_t at = 0; at < rows * columns; at++) {
     double sum = with_bias ? ((const float *)bias.data)[at % columns] : 0, most = 0;
@@ -1150,7 +1182,8 @@ static void run_quantized(const block_format *format, ptrdiff_t rows, ptrdiff_t 
   check_unchanged(&w);
   check_unchanged(&x);
   check_unchanged(&bias);
-  drop(&w), drop(&x), drop(&plain), drop(&out), drop(&bias);
+  check_unchanged(&groups);
+  drop(&w), drop(&x), drop(&plain), drop(&out), drop(&bias), drop(&groups), drop(&same);
 }
 
 /* Blocks of floats: their numbers are within a step of the floats, and blocks that are not finite NaN. */
@@ -1197,7 +1230,7 @@ static void try_quantized(ptrdiff_t most, int cases) {
   for (size_t k = 0; k < sizeof block_formats / sizeof *block_formats; k++) {
     for (int i = 0; i < cases; i++) {
       const block_format *format = &block_formats[k];
-      run_quantized(format, 1 + below(6), 1 + below(most), 1 + below(1 + 256 / format->size),
+      run_quantized(format, 1 + below(i % 4 == 0 ? 70 : 9), 1 + below(most), 1 + below(1 + 256 / format->size),
                     below(2), 1 + (int)below(3));
     }
   }

@@ -1,0 +1,130 @@
+/*
+ * Vectors of bytes, and the sums of four adjacent products of them, which are integers.
+ *
+ * A vector holds four elements of the depth for each of LANES columns of the product. Some instructions
+ * add pairs of products in 16 bits first: `byte_sums` are such sums, or those of four products where
+ * the machine has them.
+ */
+#ifndef ROWMAJOR_QUANT_VECTORS_H
+#define ROWMAJOR_QUANT_VECTORS_H
+
+#include <string.h>
+#if defined(__SSSE3__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+#include "gemm_vectors.h"
+#include "float16.h"
+
+enum { LANES = VECTOR_BYTES / 4 };
+
+VECTOR(v_u8, uint8_t, VECTOR_BYTES);
+VECTOR(v_s32, int32_t, LANES);
+
+static RM_ALWAYS_INLINE v_u8 load_bytes(const void *from) { return *(const v_u8 *)from; }
+
+/* Four bytes of a row of x for each column. */
+static RM_ALWAYS_INLINE v_u8 repeat_word(const void *from) {
+  int32_t word;
+  memcpy(&word, from, sizeof word);
+  return (v_u8)(v_s32)word;
+}
+
+/* (byte >> shift) & mask of each byte. */
+static RM_ALWAYS_INLINE v_u8 bits_of(v_u8 x, int shift, int mask) {
+  return (v_u8)((v_i32)x >> (uint32_t)shift) & (v_u8)(uint8_t)mask;
+}
+
+/* ---- sums of products ------------------------------------------------------------------------ */
+
+#if defined(__AVX512BW__)
+typedef __m512i byte_sums;
+#define NO_SUMS _mm512_setzero_si512()
+#define ADD_PAIRS(sums, w, x) \
+  _mm512_add_epi16(sums, _mm512_maddubs_epi16((__m512i)(w), (__m512i)(x)))
+#define WIDEN(sums) (v_s32)_mm512_madd_epi16(sums, _mm512_set1_epi16(1))
+#define SIZE_OF(w) (v_u8)_mm512_abs_epi8((__m512i)(w))
+static RM_ALWAYS_INLINE v_u8 with_sign(v_u8 x, v_u8 w) {
+  const __mmask64 negative = _mm512_movepi8_mask((__m512i)w);
+  return (v_u8)_mm512_mask_sub_epi8((__m512i)x, negative, _mm512_setzero_si512(), (__m512i)x);
+}
+#define LOOK_UP(table, index) \
+  (v_u8)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(table))), \
+                            (__m512i)(index))
+#elif defined(__AVX2__)
+typedef __m256i byte_sums;
+#define NO_SUMS _mm256_setzero_si256()
+#define ADD_PAIRS(sums, w, x) \
+  _mm256_add_epi16(sums, _mm256_maddubs_epi16((__m256i)(w), (__m256i)(x)))
+#define WIDEN(sums) (v_s32)_mm256_madd_epi16(sums, _mm256_set1_epi16(1))
+#define SIZE_OF(w) (v_u8)_mm256_abs_epi8((__m256i)(w))
+static RM_ALWAYS_INLINE v_u8 with_sign(v_u8 x, v_u8 w) {
+  return (v_u8)_mm256_sign_epi8((__m256i)x, (__m256i)w);
+}
+#define LOOK_UP(table, index) \
+  (v_u8)_mm256_shuffle_epi8( \
+      _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(table))), (__m256i)(index))
+#elif defined(__SSSE3__)
+typedef __m128i byte_sums;
+#define NO_SUMS _mm_setzero_si128()
+#define ADD_PAIRS(sums, w, x) _mm_add_epi16(sums, _mm_maddubs_epi16((__m128i)(w), (__m128i)(x)))
+#define WIDEN(sums) (v_s32)_mm_madd_epi16(sums, _mm_set1_epi16(1))
+#define SIZE_OF(w) (v_u8)_mm_abs_epi8((__m128i)(w))
+static RM_ALWAYS_INLINE v_u8 with_sign(v_u8 x, v_u8 w) {
+  return (v_u8)_mm_sign_epi8((__m128i)x, (__m128i)w);
+}
+#define LOOK_UP(table, index) \
+  (v_u8)_mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(table)), (__m128i)(index))
+#else
+/* Instructions for signed bytes: no signs have to be moved. */
+#define SIZE_OF(w) (w)
+static RM_ALWAYS_INLINE v_u8 with_sign(v_u8 x, v_u8 w) {
+  (void)w;
+  return x;
+}
+#define LOOK_UP(table, index) \
+  (v_u8)vqtbl1q_u8(vld1q_u8((const uint8_t *)(table)), (uint8x16_t)(index))
+#if defined(__ARM_FEATURE_DOTPROD)
+typedef int32x4_t byte_sums;
+#define NO_SUMS vdupq_n_s32(0)
+#define ADD_PAIRS(sums, w, x) vdotq_s32(sums, (int8x16_t)(w), (int8x16_t)(x))
+#define WIDEN(sums) (v_s32)(sums)
+#else
+typedef int16x8_t byte_sums;
+#define NO_SUMS vdupq_n_s16(0)
+static RM_ALWAYS_INLINE int16x8_t add_pairs(int16x8_t sums, int8x16_t w, int8x16_t x) {
+  const int16x8_t low = vmull_s8(vget_low_s8(w), vget_low_s8(x));
+  return vaddq_s16(sums, vpaddq_s16(low, vmull_high_s8(w, x)));
+}
+#define ADD_PAIRS(sums, w, x) add_pairs(sums, (int8x16_t)(w), (int8x16_t)(x))
+#define WIDEN(sums) (v_s32) vpaddlq_s16(sums)
+#endif
+#endif
+
+/* ---- scales ---------------------------------------------------------------------------------- */
+
+/* float16 of LANES columns. */
+static RM_ALWAYS_INLINE v_f32 load_halves(const uint8_t *from) {
+#if RM_HAS_F16_CONVERSION
+  VECTOR(v_f16, _Float16, LANES);
+  return __builtin_convertvector(*(const v_f16 *)from, v_f32);
+#else
+  v_f32 made;
+  for (int i = 0; i < LANES; i++) {
+    uint16_t half;
+    memcpy(&half, from + 2 * i, sizeof half);
+    made[i] = rm_f16_to_f32(half);
+  }
+  return made;
+#endif
+}
+
+static RM_ALWAYS_INLINE v_f32 floats_of(v_s32 x) { return __builtin_convertvector(x, v_f32); }
+
+/* Bytes of LANES columns. */
+VECTOR(lane_u8, uint8_t, LANES);
+VECTOR(lane_s8, int8_t, LANES);
+static RM_ALWAYS_INLINE lane_u8 load_lanes(const uint8_t *from) { return *(const lane_u8 *)from; }
+
+#endif
