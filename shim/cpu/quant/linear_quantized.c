@@ -6,11 +6,10 @@
  * group. The order of every sum depends on the depth alone: a row has the same result among any number
  * of rows, and with a packed weight.
  */
-#include <string.h>
-#include "gemm_context.h"
 #include "map_context.h"
 #include "row_product.h"
 #include "quant_tiles.h"
+#include "quant_vectors.h"
 
 enum {
   /* The parts that are multiplied at once, so that a group and some rows of x fit the L1 cache; whole
@@ -49,35 +48,37 @@ static int tile_rows(const quantized_context *ctx, ptrdiff_t row) {
 
 /* ---- x --------------------------------------------------------------------------------------- */
 
-/* Rounds a part of a row; returns its scale. */
-static float round_part(const float *from, int8_t *to, float *sums) {
+enum { PART_VECTORS = PART / LANES };
+
+/* Rounds a part of row `r` of a tile, of `rows` rows. */
+static RM_ALWAYS_INLINE void round_part(const float *from, int rows, int r, uint8_t *tile) {
+  v_f32 x[PART_VECTORS];
   /* Sizes are ordered as the integers of their bits; those that are not numbers are the largest. */
-  uint32_t most = 0;
-  for (int i = 0; i < PART; i++) {
-    uint32_t bits;
-    memcpy(&bits, from + i, sizeof bits);
-    bits &= 0x7fffffff;
-    most = bits > most ? bits : most;
+  v_s32 most = (v_s32)0;
+  UNROLL for (int i = 0; i < PART_VECTORS; i++) {
+    x[i] = *(const v_f32 *)(from + i * LANES);
+    most = __builtin_elementwise_max(most, (v_s32)x[i] & (v_s32)0x7fffffff);
   }
+  const int32_t bits = __builtin_reduce_max(most);
   float size;
-  memcpy(&size, &most, sizeof size);
+  memcpy(&size, &bits, sizeof size);
   const float d = size / 127, inverse = d == 0 ? 0 : 1 / d;
-  int32_t rounded[PART];
-  for (int i = 0; i < PART; i++) {
-    /* Not in the range only if d is not finite, which the sums then are not either. */
-    float q = from[i] * inverse;
-    q = q >= -127.5f && q <= 127.5f ? q : 0;
-    /* The bits of the sum end with the integer that is nearest to q. */
-    const float shifted = q + 12582912.0f;
-    memcpy(&rounded[i], &shifted, sizeof shifted);
-    rounded[i] -= 0x4b400000;
+  int32_t sums[2] = {0, 0};
+  int8_t rounded[PART];
+  UNROLL for (int i = 0; i < PART_VECTORS; i++) {
+    v_f32 q = x[i] * inverse;
+    /* Out of range only if d is not finite, which the sums then are not either. */
+    q = (v_f32)((v_s32)q & (q >= (v_f32)-127.5f) & (q <= (v_f32)127.5f));
+    /* The bits of this sum end with the integer that is nearest to q. */
+    const v_s32 nearest = (v_s32)(q + 12582912.0f) - 0x4b400000;
+    *(lane_s8 *)(rounded + i * LANES) = __builtin_convertvector(nearest, lane_s8);
+    sums[i / (PART_VECTORS / 2)] += __builtin_reduce_add(nearest);
   }
-  int32_t low = 0, high = 0;
-  for (int i = 0; i < PART / 2; i++) low += rounded[i], high += rounded[i + PART / 2];
-  for (int i = 0; i < PART; i++) to[i] = (int8_t)rounded[i];
-  sums[0] = d * (float)low;
-  sums[1] = d * (float)high;
-  return d;
+  UNROLL for (int t = 0; t < WORDS; t++) memcpy(tile + (t * rows + r) * 4, rounded + t * 4, 4);
+  float *scales = (float *)(tile + rows * PART);
+  scales[r] = d;
+  scales[rows + r] = d * (float)sums[0];
+  scales[2 * rows + r] = d * (float)sums[1];
 }
 
 static void round_rows(const quantized_context *ctx, ptrdiff_t first, ptrdiff_t last) {
@@ -86,15 +87,8 @@ static void round_rows(const quantized_context *ctx, ptrdiff_t first, ptrdiff_t 
     uint8_t *tile = ctx->rounded + first * ctx->parts * ROW_PART_BYTES;
     for (int r = 0; r < rows; r++) {
       const float *from = ctx->x + (first + r) * ctx->x_stride;
-      for (ptrdiff_t p = 0; p < ctx->parts; p++) {
-        int8_t quants[PART];
-        float sums[2];
-        uint8_t *part = tile + p * rows * ROW_PART_BYTES;
-        float *scales = (float *)(part + rows * PART);
-        scales[r] = round_part(from + p * PART, quants, sums);
-        scales[rows + r] = sums[0];
-        scales[2 * rows + r] = sums[1];
-        for (int t = 0; t < WORDS; t++) memcpy(part + (t * rows + r) * 4, quants + t * 4, 4);
+      ROLLED for (ptrdiff_t p = 0; p < ctx->parts; p++) {
+        round_part(from + p * PART, rows, r, tile + p * rows * ROW_PART_BYTES);
       }
     }
     first += rows;
@@ -108,26 +102,36 @@ static void round_task(void *context, ptrdiff_t index) {
 
 /* ---- products -------------------------------------------------------------------------------- */
 
+/* to = a + b for columns of a group; b may be null. */
+static RM_ALWAYS_INLINE void add_columns(float *to, const float *a, const float *b,
+                                         ptrdiff_t columns) {
+  if (columns == GROUP_ROWS) {
+    UNROLL for (int j = 0; j < GROUP_ROWS; j += LANES) {
+      const v_f32 x = *(const v_f32 *)(a + j);
+      *(v_f32 *)(to + j) = b == NULL ? x : x + *(const v_f32 *)(b + j);
+    }
+  } else {
+    RM_SCALAR for (ptrdiff_t j = 0; j < columns; j++) to[j] = b == NULL ? a[j] : a[j] + b[j];
+  }
+}
+
 /* Completes the sums of rows and a group, and writes them to out. */
 static void finish(const quantized_context *ctx, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t group,
                    float *sums) {
   const ptrdiff_t column = group * GROUP_ROWS;
-  const ptrdiff_t count = rm_min(GROUP_ROWS, ctx->columns - column);
+  const ptrdiff_t columns = rm_min(GROUP_ROWS, ctx->columns - column);
   if (ctx->bias != NULL) {
     for (ptrdiff_t i = 0; i < rows; i++) {
-      for (ptrdiff_t j = 0; j < count; j++) sums[i * GROUP_ROWS + j] += ctx->bias[column + j];
+      float *to = sums + i * GROUP_ROWS;
+      add_columns(to, to, ctx->bias + column, columns);
     }
   }
   if (ctx->activation != NULL) {
     ctx->activation(rows * GROUP_ROWS, sums, sums, NULL, NULL, NULL);
   }
-  for (ptrdiff_t i = 0; i < rows; i++, sums += GROUP_ROWS) {
-    float *to = ctx->out + (row + i) * ctx->out_stride + column;
-    if (ctx->add != NULL) {
-      const float *add = ctx->add + (row + i) * ctx->add_stride + column;
-      for (ptrdiff_t j = 0; j < count; j++) sums[j] += add[j];
-    }
-    memcpy(to, sums, (size_t)count * sizeof *sums);
+  for (ptrdiff_t i = row; i < row + rows; i++, sums += GROUP_ROWS) {
+    const float *add = ctx->add == NULL ? NULL : ctx->add + i * ctx->add_stride + column;
+    add_columns(ctx->out + i * ctx->out_stride + column, sums, add, columns);
   }
 }
 

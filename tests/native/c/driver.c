@@ -1684,7 +1684,7 @@ int main(int count, char **arguments) {
     try_matmul(70, in_short ? 6 : 60);
     try_attention(in_short ? 24 : 70, in_short ? 70 : 300, in_short ? 10 : 60);
     try_conv(in_short ? 8 : 40, in_short ? 12 : 60);
-    try_quantized(in_short ? 5 : 50, in_short ? 2 : 12);
+    try_quantized(in_short ? 20 : 50, in_short ? 2 : 12);
     if (!in_short) {
       try_matmul(300, 4);
       try_attention(20, 1024, 20);
