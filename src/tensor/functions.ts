@@ -178,9 +178,10 @@ export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
  * Packs a weight of shape [O, I] for products with few rows: `x.linear(pack(w))` is
  * `x.linear(w)`, with float32 sums. The weight is copied, so `w` may change or be disposed of.
  *
- * It has a dtype of float32, float16 or bfloat16. Weights of 16 bits are widened within the product:
- * x of float32 keeps its precision and gives float32. On a device other than the CPU the weight is
- * a copy of `w`.
+ * It has a dtype of float32, float16 or bfloat16, or a quantized one, which keeps its size and gives
+ * the results of `x.linear(w)` to the bit. Weights of 16 bits are widened within the product: x of
+ * float32 keeps its precision and gives float32. On a device other than the CPU the weight is a copy
+ * of `w`.
  *
  * A packed weight holds memory as a tensor does: `dispose()` frees it, and a `scope` that does not
  * return it disposes of it.

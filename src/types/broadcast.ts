@@ -265,7 +265,7 @@ export type Residual<W extends Shape, Y, R extends Shape> = Y extends Shape
 
 /** The shape of the weight that `pack` takes, or why it does not take it. */
 export type Packable<D extends DType, S extends Shape> = [Extract<D, PackedDType>] extends [never]
-  ? `Cannot pack ${D}: it takes float32, float16, bfloat16; cast with astype()`
+  ? `Cannot pack ${D}: it takes float32, float16, bfloat16 and quantized dtypes; cast with astype()`
   : number extends S["length"] ? S
   : S extends readonly [number, number] ? S
   : `Cannot pack shape ${Show<S>}: it takes a weight of shape [O, I]`;

@@ -111,7 +111,7 @@ export function products(): void {
   a.linear(zeros([10, 3]), undefined, { add: zeros([2, 9]) });
   // @ts-expect-error: Type '"softplus"' is not assignable
   a.linear(zeros([10, 3]), undefined, { activation: "softplus" });
-  // @ts-expect-error: Cannot pack int32: it takes float32, float16, bfloat16; cast with astype()
+  // @ts-expect-error: Cannot pack int32: it takes float32, float16, bfloat16 and quantized dtypes; cast with astype()
   pack(zeros([10, 3], { dtype: "int32" }));
   // @ts-expect-error: Cannot pack shape [10]: it takes a weight of shape [O, I]
   pack(zeros([10]));
