@@ -58,7 +58,7 @@ export async function reply(
   { onText, stop, stopTokens = tokenizer.eos, ...options }: ReplyOptions = {},
 ): Promise<Reply> {
   const stops = stop === undefined ? [] : typeof stop === "string" ? [stop] : stop;
-  const stream = new llm.TextStream((ids) => tokenizer.decode(ids), stops);
+  const stream = new llm.TextStream((ids) => tokenizer.decode(ids), stops, prompt);
   const tokens: number[] = [];
   let text = "", reason: llm.FinishReason | undefined;
   const add = (piece: string): void => {

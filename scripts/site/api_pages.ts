@@ -156,6 +156,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["nn", "io/find_model.ts", "hub"],
   },
   {
+    id: "llm",
+    title: "Text generation",
+    about: "Language models, and how their tokens are chosen.",
+    guides: { "Generate text": "generate.md", "Quantize weights": "quantize.md" },
+    files: ["llm"],
+  },
+  {
     id: "profiling",
     title: "Profiling",
     about: "How long each op of a function takes, and what it achieves.",

@@ -492,8 +492,8 @@ export class Session implements Disposable {
   ): AsyncGenerator<string, FinishReason> {
     checkOptions("generate", options, [...GENERATE_OPTIONS, "stop"]);
     const { stop, ...rest } = options;
-    const stream = new TextStream((ids) => codec.decode(ids), stopTexts(stop));
     const ids = typeof prompt === "string" ? codec.encode(prompt) : prompt;
+    const stream = new TextStream((ids) => codec.decode(ids), stopTexts(stop), ids);
     const tokens = this.generate(ids, rest);
     try {
       for (let next = await tokens.next();; next = await tokens.next()) {

@@ -9,6 +9,9 @@ import { describe } from "../base/text.ts";
 /** Stands for bytes that are no whole character yet. */
 const REPLACEMENT = "\ufffd";
 
+/** The tokens before the first one that are decoded with it: some decoders drop a text's first space. */
+const CONTEXT = 4;
+
 /** What a piece of text is, and whether the text ends with it. */
 export interface TextPiece {
   /** The text that is sure, which may be none. */
@@ -42,10 +45,19 @@ export class TextStream {
   #held = "";
   #done = false;
 
-  /** `decode` gives the text of tokens; the text ends before one of `stop`. */
-  constructor(decode: (ids: number[]) => string, stop: readonly string[]) {
+  /**
+   * `decode` gives the text of tokens; the text ends before one of `stop`, and follows that of the
+   * tokens `before`.
+   */
+  constructor(
+    decode: (ids: number[]) => string,
+    stop: readonly string[] = [],
+    before: readonly number[] = [],
+  ) {
     this.#decode = decode;
     this.#stop = stop;
+    this.#ids = before.slice(-CONTEXT);
+    this.#told = this.#ids.length;
   }
 
   /** The text that a token adds. */
