@@ -87,6 +87,23 @@ async function spin(path: string, threads: number, nice: number): Promise<void> 
   }
 }
 
+/** How late the ticks of a timer of 1 ms are, in milliseconds, until `run` ends. */
+export async function lateness(run: () => Promise<void>): Promise<number[]> {
+  const late: number[] = [];
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    late.push(now - last - 1);
+    last = now;
+  }, 1);
+  try {
+    await run();
+  } finally {
+    clearInterval(timer);
+  }
+  return late;
+}
+
 /** `library` is the path of the compiled spin.c. */
 export async function measureTimer(
   work: TimerWork,
@@ -98,25 +115,16 @@ export async function measureTimer(
   const w = rm.fromBuffer(numbers).copy().reshape([SIZE, SIZE]) as AnyTensor;
   const program = compile(products);
   if (work.startsWith("program")) program(w, w).dispose();
-  const late: number[] = [];
-  let last = performance.now();
-  const timer = setInterval(() => {
-    const now = performance.now();
-    late.push(now - last - 1);
-    last = now;
-  }, 1);
   let calls: number | undefined;
   const begin = performance.now();
-  try {
+  const late = await lateness(async () => {
     if (work === "idle") await new Promise((resolve) => setTimeout(resolve, DURATION));
     else if (work === "spinning threads") await spin(library, threads, 0);
     else if (work === "spinning threads, nice 10") await spin(library, threads, 10);
     else if (work === "eager products") calls = await repeat(() => rm.scope(() => products(w, w)));
     else if (work === "program") calls = await repeat(() => program(w, w));
     else calls = await repeat(() => program.async(w, w));
-  } finally {
-    clearInterval(timer);
-  }
+  });
   const seconds = (performance.now() - begin) / 1000;
   return {
     p99: quantile(late, 0.99),
