@@ -84,9 +84,27 @@ function yarnRamp(
   return dimensions * Math.log(originalLength / (turns * 2 * Math.PI)) / (2 * Math.log(base));
 }
 
-function checkPositive(scaling: RopeScaling): void {
-  for (const [key, value] of Object.entries(scaling)) {
-    if (typeof value === "string" || Array.isArray(value) || value === undefined) continue;
+/** The numbers that each kind of scaling needs. */
+const NEEDED: Readonly<Record<RopeScaling["type"], readonly string[]>> = {
+  linear: ["factor"],
+  dynamic: ["factor", "originalLength"],
+  llama3: ["factor", "originalLength", "lowFrequencyFactor", "highFrequencyFactor"],
+  yarn: ["factor", "originalLength"],
+  longrope: ["originalLength"],
+};
+
+function checkScaling(scaling: RopeScaling): void {
+  const { type } = scaling;
+  if (typeof type !== "string" || !Object.hasOwn(NEEDED, type)) {
+    throw new ArgumentError(
+      `Cannot ropeAngles with scaling ${describe(type)}: it is linear, dynamic, llama3, yarn or ` +
+        "longrope",
+    );
+  }
+  const given = scaling as unknown as Readonly<Record<string, unknown>>;
+  for (const key of [...NEEDED[type], "factor", "betaFast", "betaSlow", "attentionFactor"]) {
+    const value = given[key];
+    if (value === undefined && !NEEDED[type].includes(key)) continue;
     if (typeof value === "number" && value > 0 && Number.isFinite(value)) continue;
     throw new ArgumentError(
       `Cannot ropeAngles with ${key} ${describe(value)}: it is a number greater than 0`,
@@ -104,7 +122,7 @@ function frequenciesOf(
     Array.from({ length: half }, (_, i) => from ** (-2 * i / dimensions));
   const plain = made(base);
   if (scaling === undefined) return { each: plain, length: 1 };
-  checkPositive(scaling);
+  checkScaling(scaling);
   switch (scaling.type) {
     case "linear":
       return { each: plain.map((f) => f / scaling.factor), length: 1 };
@@ -149,12 +167,6 @@ function frequenciesOf(
       } = scaling;
       return { each: divided(plain, divisors, "longrope"), length: attentionFactor };
     }
-    default:
-      throw new ArgumentError(
-        `Cannot ropeAngles with scaling ${
-          describe((scaling as { type: unknown }).type)
-        }: it is linear, dynamic, llama3, yarn or longrope`,
-      );
   }
 }
 
@@ -199,8 +211,10 @@ export function ropeAngles<V extends t.Device = "cpu">(
       } dimensions: it is an even integer of at least 2`,
     );
   }
-  if (!(base > 0)) {
-    throw new ArgumentError(`Cannot ropeAngles with base ${describe(base)}: it is greater than 0`);
+  if (typeof base !== "number" || !(base > 0 && base < Infinity)) {
+    throw new ArgumentError(
+      `Cannot ropeAngles with base ${describe(base)}: it is a number greater than 0`,
+    );
   }
   let last = -1;
   for (const position of positions) {
