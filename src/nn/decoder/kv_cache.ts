@@ -4,14 +4,22 @@
  * @module
  */
 import type { DType } from "../../base/dtype.ts";
-import { ArgumentError, DisposedError, DTypeError, ShapeError } from "../../base/errors.ts";
+import {
+  ArgumentError,
+  DisposedError,
+  DTypeError,
+  ShapeError,
+  TraceError,
+} from "../../base/errors.ts";
 import { formatShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
+import { interpreting } from "../../core/interpreter.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOptions } from "../../ops/infer.ts";
+import { QUANT } from "../../quant/formats.ts";
 import { part } from "../../tensor/composite.ts";
 import { zeros } from "../../tensor/create.ts";
 import { quantize } from "../../tensor/products/quantized.ts";
@@ -94,6 +102,12 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
         `Cannot make a KVCache of ${describe(dtype)}: it takes ${DTYPES.join(", ")}`,
       );
     }
+    if (dtype === "q8_0" && dimensions % QUANT[dtype].size !== 0) {
+      throw new ArgumentError(
+        `Cannot make a KVCache of ${dtype} with dimensions ${dimensions}: it is a multiple of ` +
+          `${QUANT[dtype].size}`,
+      );
+    }
     this.layers = layers;
     this.heads = heads;
     this.dimensions = dimensions;
@@ -161,13 +175,26 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
    * Adds the keys and values of n tokens: [layers, 2, heads, n, dimensions], or the first `count` of
    * them. They are cast to the cache's dtype; to q8_0, they are quantized.
    *
-   * Throws a ShapeError for rows of another shape.
+   * Throws a ShapeError for rows of another shape, a DTypeError for rows that are neither floats nor of
+   * the cache's dtype, and a TraceError in a compiled function.
    */
   append(rows: AnyTensor, count?: number): void {
     const own = ownOperand(rows, "append to a KVCache");
     const data = this.#operand();
+    if (interpreting()) {
+      throw new TraceError(
+        "Cannot append to a KVCache in a compiled function: return the rows, and append the result " +
+          "of the call",
+      );
+    }
     checkDevice(data.storage, own.storage, "append to a KVCache");
-    const { shape } = own.layout;
+    const { shape } = own.layout, { info } = own.storage;
+    const isOwn = info === data.storage.info;
+    if (!isOwn && info.kind !== "f") {
+      throw new DTypeError(
+        `Cannot append ${info.name} to a KVCache of ${this.dtype}: it takes floats and ${this.dtype}`,
+      );
+    }
     const { layers, heads, dimensions } = this;
     const n = shape[3] ?? 0;
     const wanted = [layers, 2, heads, n, dimensions];
@@ -187,8 +214,7 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
     this.reserve(this.#length + added);
     const taken = part(own, own.layout.sliceAxis(3, 0, added, 1));
     tidy(() => {
-      const { info: { block } } = own.storage;
-      const isPlain = this.dtype !== "q8_0" || block > 1;
+      const isPlain = isOwn || this.dtype !== "q8_0";
       this.#write(this.#length, isPlain ? taken : quantize(taken, "q8_0"), added);
     });
     this.#length += added;
@@ -202,11 +228,15 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
 
   /** Makes room for `capacity` tokens: at least twice the memory, if there is too little. */
   reserve(capacity: number): void {
-    checkCount("capacity", capacity, 0);
+    const old = this.#alive(), before = this.#operand();
+    if (!Number.isInteger(capacity) || capacity < 0) {
+      throw new ArgumentError(
+        `Cannot reserve ${describe(capacity)} tokens: it is an integer of at least 0`,
+      );
+    }
     if (capacity <= this.#capacity) return;
     let grown = this.#capacity;
     while (grown < capacity) grown *= 2;
-    const old = this.#alive(), before = this.#operand();
     const made = this.#allocate(grown);
     this.#data = made;
     this.#capacity = grown;
