@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { FormatError } from "../base/errors.ts";
+import { ArgumentError, FormatError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import type { Metadata } from "../io/metadata.ts";
-import type { RopeScaling } from "../nn/mod.ts";
+import { ropeAngles, type RopeScaling } from "../nn/mod.ts";
 
 /** A model's sizes, and what distinguishes it from other Llama-style models. */
 export interface LlamaConfig {
@@ -100,12 +100,19 @@ class Reader {
 }
 
 function checkSizes(config: LlamaConfig, reader: Reader): LlamaConfig {
-  const { heads, kvHeads, headDimensions, rope: { dimensions } } = config;
+  const { heads, kvHeads, headDimensions, rope: { dimensions, base, scaling } } = config;
   if (heads % kvHeads !== 0) {
     throw reader.fail(`${heads} heads are no multiple of ${kvHeads} heads of keys`);
   }
-  if (dimensions % 2 !== 0 || dimensions > headDimensions) {
+  if (dimensions < 2 || dimensions % 2 !== 0 || dimensions > headDimensions) {
     throw reader.fail(`${dimensions} columns of heads of ${headDimensions} cannot be turned`);
+  }
+  try {
+    const angles = ropeAngles([], { dimensions, base, scaling });
+    for (const one of [angles.cos, angles.sin]) one.dispose();
+  } catch (error) {
+    if (error instanceof ArgumentError) throw reader.fail(error.message);
+    throw error;
   }
   return config;
 }
@@ -183,6 +190,15 @@ export function configOfGguf(metadata: Metadata, file: string, vocabulary?: numb
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** The length of vectors that yarn turns, where config.json says it by two numbers. */
+function yarnLength(own: Reader, factor: number): number | undefined {
+  if (own.value("attention_factor") !== undefined) return own.number("attention_factor");
+  const [one, all] = [own.number("mscale", 0), own.number("mscale_all_dim", 0)];
+  if (one === 0 || all === 0) return undefined;
+  const grown = (by: number): number => factor <= 1 ? 1 : 0.1 * by * Math.log(factor) + 1;
+  return grown(one) / grown(all);
+}
+
 /** `rope_scaling` or `rope_parameters` of config.json. */
 function jsonScaling(
   given: unknown,
@@ -209,15 +225,18 @@ function jsonScaling(
         lowFrequencyFactor: own.number("low_freq_factor"),
         highFrequencyFactor: own.number("high_freq_factor"),
       };
-    case "yarn":
+    case "yarn": {
+      const factor = own.number("factor");
+      if (own.value("truncate") === false) {
+        throw reader.fail("rope_scaling has truncate false, which is not supported");
+      }
       return {
-        type: "yarn",
-        factor: own.number("factor"),
-        originalLength,
+        ...{ type: "yarn", factor, originalLength },
         betaFast: optional("beta_fast"),
         betaSlow: optional("beta_slow"),
-        attentionFactor: optional("attention_factor"),
+        attentionFactor: yarnLength(own, factor),
       };
+    }
     case "longrope":
       return {
         type: "longrope",
@@ -258,9 +277,12 @@ export function configOfJson(json: unknown, file: string): LlamaConfig {
   const contextLength = reader.size("max_position_embeddings");
   const scaling = reader.value("rope_scaling") ?? reader.value("rope_parameters");
   const parameters = (typeof scaling === "object" && scaling !== null ? scaling : {}) as Json;
-  const usesWindow = reader.value("use_sliding_window") !== false;
-  const part = reader.number("partial_rotary_factor", 1);
-  const window = usesWindow ? reader.number("sliding_window", 0) : 0;
+  const rope = new Reader((key) => parameters[key], `rope_parameters of ${file}`);
+  // Mistral has no switch.
+  const usesWindow = reader.value("use_sliding_window") ??
+    !(architecture as string).startsWith("qwen");
+  const part = reader.number("partial_rotary_factor", rope.number("partial_rotary_factor", 1));
+  const window = usesWindow === true ? reader.number("sliding_window", 0) : 0;
   return checkSizes({
     architecture: architecture as string,
     layers: reader.size("num_hidden_layers"),
@@ -274,8 +296,8 @@ export function configOfJson(json: unknown, file: string): LlamaConfig {
     slidingWindow: window > 0 ? window : undefined,
     epsilon: reader.number("rms_norm_eps"),
     rope: {
-      dimensions: Math.round(headDimensions * part),
-      base: reader.number("rope_theta", Number(parameters["rope_theta"] ?? 10000)),
+      dimensions: Math.trunc(headDimensions * part),
+      base: reader.number("rope_theta", rope.number("rope_theta", 10000)),
       scaling: jsonScaling(scaling, reader, contextLength),
       interleaved: false,
     },

@@ -1,0 +1,312 @@
+/**
+ * The sizes of models in the metadata of GGUF files and in config.json, and what is wrong with them.
+ *
+ * @module
+ */
+import { assertEquals, assertThrows } from "@std/assert";
+import { test } from "node:test";
+import { FormatError } from "../../mod.ts";
+import { Metadata } from "../../src/io/metadata.ts";
+import { configOfGguf, configOfJson } from "../../src/llm/mod.ts";
+import { type Any, loose } from "../support.ts";
+import { golden } from "./models.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+const metadataOf = (values: Values): Metadata =>
+  new Metadata(
+    new Map(
+      Object.entries(values).filter(([, value]) => value !== undefined)
+        .map(([key, value]) => [key, () => loose(value)]),
+    ),
+  );
+
+/** The metadata of a model of an architecture. */
+function gguf(architecture: string, changes: Values = {}): Values {
+  const own = {
+    block_count: 3,
+    context_length: 128,
+    embedding_length: 64,
+    feed_forward_length: 80,
+    "attention.head_count": 4,
+    "attention.layer_norm_rms_epsilon": 1e-5,
+    ...changes,
+  };
+  return {
+    "general.architecture": architecture,
+    ...Object.fromEntries(
+      Object.entries(own).map(([key, value]) => [
+        key.includes(":") ? key.slice(1) : `${architecture}.${key}`,
+        value,
+      ]),
+    ),
+  };
+}
+
+const ofGguf = (architecture: string, changes?: Values): Any =>
+  configOfGguf(metadataOf(gguf(architecture, changes)), "x.gguf", 96);
+
+test("sizes of GGUF files, with their defaults", () => {
+  for (
+    const [architecture, interleaved] of [
+      ["llama", true],
+      ["mistral", true],
+      ["qwen2", false],
+      ["qwen3", false],
+    ] as const
+  ) {
+    assertEquals(ofGguf(architecture), {
+      architecture,
+      layers: 3,
+      hidden: 64,
+      intermediate: 80,
+      heads: 4,
+      kvHeads: 4,
+      headDimensions: 16,
+      vocabulary: 96,
+      contextLength: 128,
+      slidingWindow: undefined,
+      epsilon: 1e-5,
+      rope: { dimensions: 16, base: 10000, scaling: undefined, interleaved },
+      endTokens: [],
+    });
+  }
+});
+
+test("what GGUF files say counts", () => {
+  const made = ofGguf("qwen3", {
+    "attention.head_count_kv": 2,
+    "attention.key_length": 32,
+    "attention.sliding_window": 100,
+    "rope.dimension_count": 8,
+    "rope.freq_base": 1e6,
+    vocab_size: 70,
+    ":tokenizer.ggml.eos_token_id": 2,
+    ":tokenizer.ggml.eot_token_id": 5,
+    ":tokenizer.ggml.eom_token_id": 2,
+  });
+  assertEquals([made.kvHeads, made.headDimensions, made.slidingWindow], [2, 32, 100]);
+  assertEquals([made.rope.dimensions, made.rope.base, made.vocabulary], [8, 1e6, 70]);
+  assertEquals(made.endTokens, [2, 5]);
+});
+
+test("scalings of GGUF files", () => {
+  const scaling = (changes: Values): unknown => ofGguf("llama", changes).rope.scaling;
+  assertEquals(scaling({ "rope.scaling.type": "none", "rope.scaling.factor": 4 }), undefined);
+  assertEquals(scaling({ "rope.scaling.type": "linear", "rope.scaling.factor": 4 }), {
+    ...{ type: "linear", factor: 4 },
+  });
+  const yarn = { "rope.scaling.type": "yarn", "rope.scaling.factor": 4 };
+  assertEquals(scaling(yarn), { type: "yarn", factor: 4, originalLength: 128 });
+  assertEquals(scaling({ ...yarn, "rope.scaling.original_context_length": 32 }), {
+    ...{ type: "yarn", factor: 4, originalLength: 32 },
+  });
+});
+
+test("GGUF files that do not fit are refused, with the key", () => {
+  const refused: [Values, string[]][] = [
+    ...["block_count", "context_length", "embedding_length", "feed_forward_length"].flatMap((
+      key,
+    ): [Values, string[]][] => [
+      [{ [key]: undefined }, [`llama.${key}`, "undefined"]],
+      [{ [key]: 0 }, [`llama.${key}`, "0"]],
+      [{ [key]: -1 }, [`llama.${key}`, "-1"]],
+      [{ [key]: 1.5 }, [`llama.${key}`, "1.5"]],
+      [{ [key]: "3" }, [`llama.${key}`, '"3"']],
+      [{ [key]: NaN }, [`llama.${key}`, "NaN"]],
+      [{ [key]: 2n ** 60n }, [`llama.${key}`]],
+      [{ [key]: [1, 2] }, [`llama.${key}`]],
+    ]),
+    [{ "attention.head_count": 5 }, ["key_length", "12.8"]],
+    [{ "attention.head_count_kv": 3 }, ["4 heads", "3 heads of keys"]],
+    [{ "attention.head_count_kv": [1, 2, 4] }, ["head_count_kv"]],
+    [{ "attention.layer_norm_rms_epsilon": undefined }, ["rms_epsilon"]],
+    [{ "attention.key_length": 15, "rope.dimension_count": undefined }, ["15", "turned"]],
+    [{ "rope.dimension_count": 18 }, ["18", "16", "turned"]],
+    [{ "rope.freq_base": 0 }, ["base 0"]],
+    [{ "rope.freq_base": "1" }, ["rope.freq_base"]],
+    [{ "rope.scaling.type": "longrope" }, ["scaling.type", '"longrope"', "yarn"]],
+    [{ "rope.scaling.type": "linear", "rope.scaling.factor": -1 }, ["factor -1"]],
+    [{ expert_count: 8 }, ["mixture of experts"]],
+    [{ vocab_size: 0 }, ["vocab_size", "0"]],
+  ];
+  for (const [changes, parts] of refused) {
+    const error = assertThrows(() => ofGguf("llama", changes), FormatError, "x.gguf") as Error;
+    for (const part of parts) {
+      assertEquals(error.message.includes(part), true, `${error.message} has no ${part}`);
+    }
+  }
+  for (const architecture of ["gemma", "", "toString", 3, undefined, ["llama"]]) {
+    const values = { ...gguf("llama"), "general.architecture": architecture };
+    const error = assertThrows(() => configOfGguf(metadataOf(values), "x.gguf"), FormatError);
+    assertEquals((error as Error).message.includes("llama, mistral, qwen2, qwen3"), true);
+  }
+});
+
+/** A config.json as transformers wrote it before version 5. */
+const JSON_OF_LLAMA = {
+  model_type: "llama",
+  hidden_act: "silu",
+  hidden_size: 64,
+  intermediate_size: 80,
+  max_position_embeddings: 128,
+  num_attention_heads: 4,
+  num_hidden_layers: 3,
+  num_key_value_heads: 2,
+  rms_norm_eps: 1e-5,
+  rope_scaling: null,
+  rope_theta: 5000,
+  sliding_window: null,
+  head_dim: null,
+  vocab_size: 96,
+  eos_token_id: 2,
+};
+
+const ofJson = (changes: Values = {}): Any =>
+  configOfJson({ ...JSON_OF_LLAMA, ...changes }, "c.json");
+
+test("sizes of config.json, old and new", () => {
+  assertEquals(ofJson(), {
+    architecture: "llama",
+    layers: 3,
+    hidden: 64,
+    intermediate: 80,
+    heads: 4,
+    kvHeads: 2,
+    headDimensions: 16,
+    vocabulary: 96,
+    contextLength: 128,
+    slidingWindow: undefined,
+    epsilon: 1e-5,
+    rope: { dimensions: 16, base: 5000, scaling: undefined, interleaved: false },
+    endTokens: [2],
+  });
+  const parameters = { rope_type: "default", rope_theta: 777, partial_rotary_factor: 0.5 };
+  const made = ofJson({ rope_theta: undefined, rope_parameters: parameters });
+  assertEquals(made.rope, { dimensions: 8, base: 777, scaling: undefined, interleaved: false });
+  assertEquals(ofJson({ partial_rotary_factor: 0.4 }).rope.dimensions, 6);
+  assertEquals(ofJson({ rope_theta: undefined }).rope.base, 10000);
+  assertEquals(ofJson({ num_key_value_heads: undefined }).kvHeads, 4);
+  assertEquals(ofJson({ head_dim: 32 }).headDimensions, 32);
+  assertEquals(ofJson({ eos_token_id: [5, 6] }).endTokens, [5, 6]);
+  assertEquals(ofJson({ eos_token_id: undefined }).endTokens, []);
+});
+
+test("attention to a window is what the architecture makes of it", () => {
+  const window = (model_type: string, changes: Values = {}): unknown =>
+    ofJson({ model_type, sliding_window: 32, ...changes }).slidingWindow;
+  assertEquals([window("mistral"), window("llama")], [32, 32]);
+  for (const qwen of ["qwen2", "qwen3"]) {
+    assertEquals(window(qwen), undefined);
+    assertEquals(window(qwen, { use_sliding_window: false }), undefined);
+    assertEquals(window(qwen, { use_sliding_window: true }), 32);
+  }
+});
+
+test("scalings of config.json", () => {
+  const original = { original_max_position_embeddings: 32 };
+  const cases: [Values, unknown][] = [
+    [{ rope_type: "default" }, undefined],
+    [{ type: "linear", factor: 2 }, { type: "linear", factor: 2 }],
+    [{ rope_type: "dynamic", factor: 2 }, { type: "dynamic", factor: 2, originalLength: 128 }],
+    [
+      { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4, ...original },
+      {
+        ...{ type: "llama3", factor: 8, originalLength: 32 },
+        ...{ lowFrequencyFactor: 1, highFrequencyFactor: 4 },
+      },
+    ],
+    [
+      { type: "yarn", factor: 4, beta_fast: 16, attention_factor: 0.5, ...original },
+      {
+        ...{ type: "yarn", factor: 4, originalLength: 32 },
+        ...{ betaFast: 16, betaSlow: undefined, attentionFactor: 0.5 },
+      },
+    ],
+    [
+      { type: "yarn", factor: 40, mscale: 0.7, mscale_all_dim: 0.7, ...original },
+      {
+        ...{ type: "yarn", factor: 40, originalLength: 32 },
+        ...{ betaFast: undefined, betaSlow: undefined, attentionFactor: 1 },
+      },
+    ],
+    [
+      {
+        type: "longrope",
+        short_factor: Array(8).fill(1),
+        long_factor: Array(8).fill(2),
+        ...original,
+      },
+      {
+        ...{ type: "longrope", originalLength: 32, factor: 4, attentionFactor: undefined },
+        ...{ shortFactors: Array(8).fill(1), longFactors: Array(8).fill(2) },
+      },
+    ],
+  ];
+  for (const [rope_scaling, expected] of cases) {
+    assertEquals(ofJson({ rope_scaling }).rope.scaling, expected);
+  }
+});
+
+test("the config.json of each golden model is taken", () => {
+  for (const [name, { config }] of Object.entries(golden.models)) {
+    const made: Any = configOfJson(config, name);
+    assertEquals(made.architecture, config.model_type);
+    assertEquals(
+      made.headDimensions,
+      config.head_dim ?? config.hidden_size / config.num_attention_heads,
+    );
+    assertEquals(made.rope.base, config.rope_parameters.rope_theta);
+  }
+});
+
+test("a config.json that does not fit is refused, with the key", () => {
+  const keys = [
+    ...["hidden_size", "intermediate_size", "max_position_embeddings", "num_attention_heads"],
+    ...["num_hidden_layers", "vocab_size"],
+  ];
+  const refused: [Values, string[]][] = [
+    ...keys.flatMap((key): [Values, string[]][] => [
+      [{ [key]: undefined }, [key, "undefined"]],
+      [{ [key]: null }, [key]],
+      [{ [key]: 0 }, [key, "0"]],
+      [{ [key]: 2.5 }, [key, "2.5"]],
+      [{ [key]: "64" }, [key, '"64"']],
+      [{ [key]: {} }, [key]],
+    ]),
+    [{ model_type: "gpt2" }, ["model_type", '"gpt2"', "llama, mistral"]],
+    [{ model_type: undefined }, ["model_type", "undefined"]],
+    [{ hidden_act: "gelu" }, ["hidden_act", '"gelu"', "silu"]],
+    [{ rms_norm_eps: undefined }, ["rms_norm_eps"]],
+    [{ num_key_value_heads: 3 }, ["4 heads", "3 heads of keys"]],
+    [{ num_attention_heads: 5 }, ["head_dim", "12.8"]],
+    [{ head_dim: 7 }, ["7", "turned"]],
+    [{ partial_rotary_factor: 0.01 }, ["0 columns", "turned"]],
+    [{ partial_rotary_factor: -1 }, ["-16 columns", "turned"]],
+    [{ partial_rotary_factor: 2 }, ["32 columns", "turned"]],
+    [{ rope_theta: "big" }, ["rope_theta", '"big"']],
+    [{ rope_theta: -1 }, ["base -1"]],
+    [{ rope_theta: undefined, rope_parameters: { rope_theta: "big" } }, ["rope_theta", '"big"']],
+    [{ rope_scaling: { type: "su" } }, ['"su"', "longrope"]],
+    [{ rope_scaling: { type: "linear" } }, ["factor", "undefined"]],
+    [{ rope_scaling: { type: "linear", factor: 0 } }, ["factor 0"]],
+    [{ rope_scaling: { type: "llama3", factor: 2 } }, ["low_freq_factor"]],
+    [{ rope_scaling: { type: "yarn", factor: 2, truncate: false } }, ["truncate"]],
+    [{ rope_scaling: { type: "longrope" } }, ["0 factors", "8 frequencies"]],
+    [{ rope_scaling: { type: "longrope", short_factor: ["a"] } }, ["short_factor"]],
+    [{ rope_scaling: { type: "dynamic", factor: 2, original_max_position_embeddings: 0 } }, [
+      ...["original_max_position_embeddings", "0"],
+    ]],
+    [{ eos_token_id: "</s>" }, ["eos_token_id"]],
+    [{ sliding_window: "no" }, ["sliding_window"]],
+  ];
+  for (const [changes, parts] of refused) {
+    const error = assertThrows(() => ofJson(changes), FormatError) as Error;
+    for (const part of parts) {
+      assertEquals(error.message.includes(part), true, `${error.message} has no ${part}`);
+    }
+  }
+  for (const json of [null, undefined, [], "text", 3, true]) {
+    assertThrows(() => configOfJson(json, "c.json"), FormatError, "model_type");
+  }
+});
