@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { FormatError } from "../base/errors.ts";
 import * as nn from "../nn/mod.ts";
 import { quantize, stack } from "../tensor/functions.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
@@ -150,6 +151,15 @@ function stored(rows: AnyTensor, dtype: nn.CacheDType): AnyTensor {
 export function llama(weights: nn.Weights, config: LlamaConfig, cache: nn.CacheDType): Step {
   const names = weights.has(GGUF.embedding) ? GGUF : TRANSFORMERS;
   const { vocabulary, hidden, layers, epsilon, kvHeads, headDimensions } = config;
+  // Each missing one would be listed.
+  const tensors = weights.names().length;
+  if (layers > tensors) {
+    throw new FormatError(
+      `the model has ${layers} layers, and the file only ${tensors} tensors`,
+      weights.path,
+      0,
+    );
+  }
   const embedding = weights.embedding(names.embedding, vocabulary, hidden, { dtype: "float32" });
   const blocks = weights.list(names.blocks, layers, (w) => block(w as Any, names, config));
   const norm = weights.rmsNorm(names.norm, hidden, { epsilon }) as Any;

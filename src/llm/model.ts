@@ -127,6 +127,11 @@ export async function open<V extends t.Device = "cpu">(
   const weights = await nn.open(source, { device, dtype }) as unknown as nn.Weights;
   try {
     const sizes = config ?? await configOf(source, weights);
+    // Throws if the cache cannot be of that dtype.
+    new nn.KVCache({
+      ...{ layers: 1, heads: 1, capacity: 1 },
+      ...{ dimensions: sizes.headDimensions, dtype: cache, device },
+    }).dispose();
     const step = llama(weights, sizes, cache);
     const factors = ropeFactors(weights);
     await weights.load({
@@ -455,12 +460,18 @@ export class Session implements Disposable {
         `Cannot generate with maxTokens ${describe(maxTokens)}: it is an integer of at least 0`,
       );
     }
+    const ends = stopTokens ?? this.model.config.endTokens;
+    if (!Array.isArray(ends) || !ends.every((id) => Number.isInteger(id))) {
+      throw new ArgumentError(
+        `Cannot generate with stopTokens ${describe(ends)}: it is an array of integers`,
+      );
+    }
     const sampler = new Sampler(sampling);
     this.#checkIdle();
     this.#checkTokens(ids);
     this.#checkContext(ids.length);
     signal?.throwIfAborted();
-    const stop = new Set(stopTokens ?? this.model.config.endTokens);
+    const stop = new Set(ends);
     const text = [...ids];
     this.#busy = true;
     try {
