@@ -59,6 +59,10 @@ RM_SHUFFLE(__shfl_xor_sync, __nvvm_shfl_sync_bfly_i32, 31)
 /* ---- integers -------------------------------------------------------------------------------- */
 
 #define __popc(x) __builtin_popcount(x)
+static inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned n) {
+  return (unsigned)(((unsigned long long)high << 32 | low) << (n & 31) >> 32);
+}
+#define __byte_perm(x, y, s) __nvvm_prmt(x, y, s)
 static inline unsigned __umulhi(unsigned x, unsigned y) {
   return (unsigned)((unsigned long long)x * y >> 32);
 }

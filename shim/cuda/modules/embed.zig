@@ -35,6 +35,7 @@ pub const headers = [_][]const u8{
     "cuda/kernels/matmul.h",
     "cuda/kernels/mma.h",
     "cuda/kernels/attention.h",
+    "cuda/kernels/quantized.h",
 };
 
 /// C constants: the number of headers, and a DEFLATE stream of their names and texts, each with a 0

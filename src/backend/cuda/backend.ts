@@ -23,6 +23,7 @@ import { record } from "./graphs.ts";
 import { map } from "./maps.ts";
 import { linear, matmul } from "./matmul.ts";
 import { gather, nonzeroIndices, ravelIndex, scatter } from "./move.ts";
+import { dequantizeBlocks, isQuantizedLinear, linearQuantized } from "./quantized.ts";
 import { random } from "./random.ts";
 import { alongRows } from "./softmax_norm.ts";
 import { sort } from "./sort.ts";
@@ -118,6 +119,8 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     },
     attention: { supports: isTensorCoreAttention, run: attention },
     chain: { supports: isSmallChain, run: chain },
+    dequantizeBlocks: { supports: always, run: dequantizeBlocks },
+    linearQuantized: { supports: isQuantizedLinear, run: linearQuantized },
     softmax: rows,
     logSoftmax: rows,
     layerNorm: rows,

@@ -11,9 +11,11 @@ import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
 import { accumulates, resultOf, takes } from "../../ops/infer.ts";
 import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
+import { QUANT } from "../../quant/formats.ts";
 import { attentionFamily } from "./attention.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
+import { dequantizeFamily, quantizedFamily } from "./quantized.ts";
 import { randomFamily } from "./random.ts";
 import { rowsFamily } from "./softmax_norm.ts";
 import { countsFamily, sortFamily } from "./sort.ts";
@@ -127,7 +129,13 @@ export function allFamilies(): NamedFamily[] {
     else if (row.kind === "scan") families.push(...scanFamilies(row));
     else families.push(reduceFamily(row));
   }
-  return [...families, ...rowsFamilies(), ...attentionFamilies(), ...ownFamilies()];
+  return [
+    ...families,
+    ...rowsFamilies(),
+    ...attentionFamilies(),
+    ...quantizedFamilies(),
+    ...ownFamilies(),
+  ];
 }
 
 function rowsFamilies(): NamedFamily[] {
@@ -143,6 +151,12 @@ function attentionFamilies(): NamedFamily[] {
   ));
 }
 
+function quantizedFamilies(): NamedFamily[] {
+  return Object.values(QUANT).map(({ name }) => (
+    { name: `quantized ${name}`, ...quantizedFamily(name) }
+  ));
+}
+
 /** Families outside the op table, the same with and without NVRTC. */
 function ownFamilies(): NamedFamily[] {
   return [
@@ -151,6 +165,7 @@ function ownFamilies(): NamedFamily[] {
     { name: "move", ...moveFamily() },
     { name: "scatter-add", ...scatterAddFamily() },
     { name: "nonzero", ...nonzeroFamily() },
+    { name: "dequantize", ...dequantizeFamily() },
     { name: "random", ...randomFamily() },
     { name: "matmul", ...matmulFamily() },
   ];

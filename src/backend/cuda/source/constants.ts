@@ -80,6 +80,13 @@ export const CONSTANTS = {
     /** Axes of the batch that a launch has room for. */
     ATTENTION_AXES: 3,
   },
+  "quantized.h": {
+    /** Columns of a product that a block computes, and lanes that load scales of each. */
+    QUANT_COLUMNS: 4,
+    QUANT_SLOTS: 8,
+    /** The most warps of such a block. */
+    QUANT_WARPS: 8,
+  },
   "random.h": {},
 } as const;
 
