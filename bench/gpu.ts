@@ -10,7 +10,7 @@
  * `folder`/bench.jsonl, written as soon as it is known.
  *
  * The run ends at the first row that fails, since no device works after a fatal error, with exit
- * status 3. `--resume` skips rows that are in the file already, those that began but did not end
+ * status 3. `--filter` selects rows whose group and name contain a text. `--resume` skips rows that are in the file already, those that began but did not end
  * too: scripts/gpu/verify.sh goes on that way.
  *
  * @module
@@ -176,7 +176,8 @@ async function timeRow(row: GpuRow, torch: Torch | undefined): Promise<Figure> {
     });
   const compares = torch !== undefined && row.torch !== undefined;
   if (compares) {
-    await torch.ask({ do: "prepare", inputs: row.inputs, statement: row.torch, sets });
+    const inputs = row.torchInputs ?? row.inputs;
+    await torch.ask({ do: "prepare", inputs, statement: row.torch, sets });
   }
   const theirs = async (calls: number): Promise<number> => {
     const request = { do: "time", calls, host: row.host ?? false };
@@ -292,7 +293,7 @@ console.log(
 );
 for (const row of [copied, ...gpuWork(scale), chain(false), chain(true)]) {
   const name = `${row.group}/${row.name}`;
-  if (!name.includes(filter) || begun.has(name)) continue;
+  if ((row !== copied && !name.includes(filter)) || begun.has(name)) continue;
   save({ begin: name });
   try {
     const figure = await timeRow(row, torch);

@@ -9,6 +9,7 @@
 import * as rm from "../mod.ts";
 import { compile } from "../src/compile/mod.ts";
 import * as nn from "../src/nn/mod.ts";
+import { QUANT, type QuantName } from "../src/quant/formats.ts";
 import type { Input, Tensors } from "./work.ts";
 
 /** One thing to time. */
@@ -17,8 +18,9 @@ export interface GpuRow {
   readonly name: string;
   /** The kernel family, by its name in docs/gpu.md. */
   readonly group: string;
-  /** The inputs; PyTorch makes the same. */
+  /** The inputs; PyTorch makes the same, or `torchInputs`. */
   readonly inputs: Readonly<Record<string, Input>>;
+  readonly torchInputs?: Readonly<Record<string, Input>>;
   /** The minimum number of bytes read and written. */
   readonly bytes?: number;
   /** Floating-point operations. */
@@ -51,6 +53,67 @@ function sizeOf({ dtype, shape }: Input): number {
 
 const of = (dtype: rm.DType, ...shape: number[]): Input => ({ dtype, shape });
 const loose = (x: rm.AnyTensor): rm.Tensor<"float32"> => x as rm.Tensor<"float32">;
+
+/** A weight whose blocks are alike, on the device. */
+function quantizedWeight(format: QuantName, shape: readonly [number, number]): rm.AnyTensor {
+  const { size, bytes } = QUANT[format];
+  const blocks = new Uint8Array(shape[0] * shape[1] / size * bytes);
+  // Halves of 0x2222 are 0.012.
+  blocks.fill(0x22);
+  const make = rm.fromBuffer as (data: Uint8Array, options: object) => rm.AnyTensor;
+  return make(blocks, { dtype: format, shape }).to("cuda");
+}
+
+/**
+ * Quantized weights: the bytes of blocks count, as they are read. PyTorch multiplies by the same
+ * numbers as float16. Products are graphs of one call.
+ */
+function quantizedWork(scale: number): GpuRow[] {
+  const group = "quantized weights";
+  const [columns, depth] = scale === 1 ? [4096, 14336] as const : [64, 512] as const;
+  const w = of("float16", columns, depth);
+  const bytesOf = (format: QuantName): number =>
+    columns * depth / QUANT[format].size * QUANT[format].bytes;
+  const rows: GpuRow[] = [];
+  for (const format of ["q4_k", "q8_0"] as const) {
+    rows.push({
+      group,
+      name: `numbers of ${columns} × ${depth} ${format}`,
+      inputs: {},
+      bytes: bytesOf(format) + 4 * columns * depth,
+      target: 3.4,
+      body: (x) => {
+        x.w = quantizedWeight(format, [columns, depth]);
+        return () => loose(x.w!).dequantize().dispose();
+      },
+    });
+  }
+  const products = [
+    ...(["q4_k", "q8_0", "q4_0", "q5_k", "q6_k"] as const).map((format) => [format, 1] as const),
+    ...[2, 4, 8, 64].map((count) => ["q4_k", count] as const),
+  ];
+  for (const [format, count] of products) {
+    const a = of("float16", count, depth);
+    rows.push({
+      group,
+      name: `linear, ${count} × ${depth} float16 by ${format}`,
+      inputs: { a },
+      torchInputs: { a, w },
+      bytes: bytesOf(format) + sizeOf(a) + 2 * count * columns,
+      ...(count === 1 ? { target: 2.4 } : {}),
+      body: (x) => {
+        x.w = quantizedWeight(format, [columns, depth]);
+        // The host would take longer than the device.
+        const work = (): void => rm.scope(() => void x.a!.linear(x.w as never));
+        work();
+        const step = rm.capture("cuda", work);
+        return () => step.run();
+      },
+      torch: "F.linear(a, w)",
+    });
+  }
+  return rows;
+}
 
 /**
  * The rows. `scale` divides the number of elements, for machines on which kernels are emulated: 1 on
@@ -414,6 +477,7 @@ export function gpuWork(scale: number): GpuRow[] {
       "F.linear(a, w)",
     );
   }
+  rows.push(...quantizedWork(scale));
   const batch = of("bfloat16", Math.max(4, Math.round(256 / scale)), 512, 512);
   add(
     "matmul",

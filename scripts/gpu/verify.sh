@@ -15,7 +15,8 @@
 # checks this script; then ROWMAJOR_GPU_SCALE makes the bench's arrays smaller by that factor, and
 # ROWMAJOR_GPU_FILTER is what the names of tests have to contain. ROWMAJOR_GPU_PARTS is the number of
 # processes that share each table of all ops, and so the compiling of kernels. ROWMAJOR_GPU_SECONDS
-# limits the seconds of each process (default 240), and ROWMAJOR_GPU_ROUNDS are those of the bench.
+# limits the seconds of each process (default 240). ROWMAJOR_GPU_ROUNDS are those of the bench, and
+# ROWMAJOR_GPU_ROWS is what the groups and names of its rows have to contain.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 stage=${1:-all}
@@ -149,7 +150,7 @@ bench() {
   resume=""
   for attempt in 1 2 3 4 5 6 7 8; do
     run bench/gpu.ts $resume "--out=$results" "--scale=${ROWMAJOR_GPU_SCALE:-1}" \
-      "--rounds=${ROWMAJOR_GPU_ROUNDS:-7}" && return $ok
+      "--rounds=${ROWMAJOR_GPU_ROUNDS:-7}" "--filter=${ROWMAJOR_GPU_ROWS:-}" && return $ok
     ok=1
     resume=--resume
     echo "-- a row failed: attempt $attempt ends"
@@ -190,7 +191,7 @@ case $stage in
     stage sanitize sanitize memcheck racecheck initcheck synccheck
     ;;
   *)
-    sed -n '2,17p' "$0" >&2
+    sed -n '2,18p' "$0" >&2
     exit 2
     ;;
 esac

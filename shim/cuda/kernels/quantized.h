@@ -77,6 +77,8 @@ struct rm_small_blocks {
   /* Cells of a block, the distance of their runs, and parts with scales of their own. */
   static constexpr int CELLS = 4, DISTANCE = 16, PARTS = 1;
   static constexpr bool HAS_BITS = FIFTH;
+  /* Whether products of four rows need more than 80 registers. */
+  static constexpr bool HEAVY = FIFTH;
   static inline int column(int cell) { return 4 * cell; }
   static inline int part(int, int) { return 0; }
   static inline rm_quant_words load(const uint8_t *block, int cell) {
@@ -143,6 +145,7 @@ struct rm_q8_0 : rm_small_blocks<34, 2, false, false>, rm_quant_bytes {
 };
 
 struct rm_iq4_nl : rm_small_blocks<18, 2, false, false>, rm_quant_bytes {
+  static constexpr bool HEAVY = true;
   /* Of four quants of 4 bits: their values, plus 128, in the order of the quants. */
   static inline uint32_t look_up(uint32_t quants) {
     const uint32_t index = quants & 0x7777u, upper = (quants & 0x8888u) >> 1 | 0x3210u;
@@ -162,6 +165,7 @@ template <int BYTES_OF_BLOCK, int QUANTS>
 struct rm_large_blocks {
   static constexpr int SIZE = 256, BYTES = BYTES_OF_BLOCK;
   static constexpr int CELLS = 32, DISTANCE = 32, PARTS = 8;
+  static constexpr bool HEAVY = false;
   static inline int column(int cell) { return 64 * (cell / 8) + 4 * (cell % 8); }
   static inline int part(int cell, int run) { return 2 * (cell / 8) + run; }
   static inline rm_quant_words load(const uint8_t *block, int cell) {
@@ -199,6 +203,7 @@ struct rm_q5_k : rm_large_blocks<176, 48>, rm_quant_upper<5, 0> {
 struct rm_q6_k : rm_quant_upper<6, 32> {
   static constexpr int SIZE = 256, BYTES = 210;
   static constexpr int CELLS = 32, DISTANCE = 64, PARTS = 16;
+  static constexpr bool HEAVY = false;
   static inline int column(int cell) {
     return 128 * (cell / 16) + 32 * (cell / 8 % 2) + 4 * (cell % 8);
   }
@@ -368,13 +373,6 @@ template <class F>
 static constexpr int rm_quant_ahead(int rows) {
   return rows > 2 || F::BYTES * (256 / F::SIZE) > 200 ? 1 : 2;
 }
-/* Blocks for whose registers a multiprocessor should have room. */
-template <class F>
-static constexpr int rm_quant_blocks(int rows) {
-  constexpr bool light = F::PARTS == 16 || (F::BYTES * (256 / F::SIZE) == 144 && F::zero < 2);
-  return rows == 1 ? (light ? 4 : 3) : rows == 2 ? (light ? 3 : 2) : 2;
-}
-
 /* R rows of x by RM_QUANT_COLUMNS columns per block. Warps take turns at steps of 32 cells each. */
 template <class F, class D, int R>
 static inline void rm_linear_quantized(typename D::stored *out, const typename D::stored *x,
@@ -480,8 +478,10 @@ static inline void rm_linear_quantized(typename D::stored *out, const typename D
   out[row * width + column] = D::put(total);
 }
 
+/* Blocks for whose registers a multiprocessor has room. */
+#define RM_QUANT_BLOCKS(F, R) (R == 1 ? 4 : R == 8 || (R == 4 && F::HEAVY) ? 2 : 3)
 #define RM_LINEAR_QUANTIZED(name, F, D, R) \
-  extern "C" __global__ void __launch_bounds__(32 * RM_QUANT_WARPS, rm_quant_blocks<F>(R)) \
+  extern "C" __global__ void __launch_bounds__(32 * RM_QUANT_WARPS, RM_QUANT_BLOCKS(F, R)) \
       name(D::stored *out, const D::stored *x, const uint8_t *weight, const D::stored *bias, \
            const D::stored *add, long long width, long long depth, long long rows) { \
     rm_linear_quantized<F, D, R>(out, x, weight, bias, add, width, depth, rows); \

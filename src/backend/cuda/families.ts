@@ -184,5 +184,11 @@ export function usualFamilies(): Family[] {
   const rows = TABLE.flatMap((row) =>
     row === MAP.copy ? DTYPES.map((dtype) => usualOf(row, [dtype])) : [usualOf(row)]
   );
-  return [...rows, ...rowsFamilies(), ...attentionFamilies(), ...ownFamilies()];
+  return [
+    ...rows,
+    ...rowsFamilies(),
+    ...attentionFamilies(),
+    ...quantizedFamilies(),
+    ...ownFamilies(),
+  ];
 }
