@@ -10,8 +10,9 @@
  * `folder`/bench.jsonl, written as soon as it is known.
  *
  * The run ends at the first row that fails, since no device works after a fatal error, with exit
- * status 3. `--filter` selects rows whose group and name contain a text. `--resume` skips rows that are in the file already, those that began but did not end
- * too: scripts/gpu/verify.sh goes on that way.
+ * status 3. `--filter` selects the rows whose group and name contain a text. `--resume` skips rows
+ * that are in the file already, those that began but did not end too: scripts/gpu/verify.sh goes on
+ * that way.
  *
  * @module
  */

@@ -36,7 +36,12 @@ const check = reason === undefined ? test : test.skip;
 
 /** A part of the tests: a file, and the prefix of the names of its tests. */
 interface Part {
-  readonly file: "table" | "kernels/kernels" | "kernels/long" | "kernels/attention";
+  readonly file:
+    | "table"
+    | "kernels/kernels"
+    | "kernels/long"
+    | "kernels/attention"
+    | "kernels/quantized";
   readonly tests: string;
 }
 
