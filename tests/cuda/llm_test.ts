@@ -1,0 +1,81 @@
+/**
+ * Text generation on a CUDA device, the emulator's or a real one: the same tokens as on the CPU.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { memory, quantize, tensor } from "../../mod.ts";
+import * as llm from "../../src/llm/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
+import { collect, distance, floatsOf, golden, modelFolder } from "../llm/models.ts";
+import { normal } from "../ops/attention_reference.ts";
+import { type Any, loose } from "../support.ts";
+import { openCudaForTests, whyNoCuda } from "./support/device.ts";
+
+const CUDA = loose("cuda");
+
+function attends(): void {
+  for (const m of [1, 3]) {
+    const operands = [[4, m, 32], [2, m, 32], [2, m, 32], [2, 2, 7, 32]].map((shape, i) =>
+      normal(i + 1, shape)
+    );
+    for (const dtype of ["float32", "float16", "q8_0"]) {
+      const stored = dtype === "q8_0" ? quantize(operands[3], dtype) : operands[3].astype(dtype);
+      const run = (at: (x: Any) => Any, length: number): Any => {
+        const [q, k, v] = operands.map(at) as [Any, Any, Any];
+        const data = at(stored);
+        const cached = { keys: data.slice(0), values: data.slice(1) };
+        const count = at(tensor(length, { dtype: "int32" }));
+        return nn.cachedAttention(q, k, v, { ...cached, length: count });
+      };
+      for (const length of [0, 5, 9]) {
+        const made = run((x) => x.to("cuda"), length);
+        assert(made.device.startsWith("cuda"), made.device);
+        const expected = run((x) => x, length);
+        assert(
+          made.cpu().allclose(expected, { rtol: 1e-4, atol: 1e-4 }),
+          `${dtype}, ${m}, ${length}`,
+        );
+      }
+    }
+  }
+}
+
+function turns(): void {
+  for (const interleaved of [false, true]) {
+    for (const dtype of ["float32", "float16"] as const) {
+      const x = normal(1, [2, 3, 8], dtype);
+      const run = (x: Any, device: Any): Any =>
+        nn.rope(x, { ...nn.ropeAngles([0, 1, 50], { dimensions: 6, device }), interleaved });
+      const made = run(x.to("cuda"), CUDA);
+      assert(made.device.startsWith("cuda"), made.device);
+      assert(made.cpu().allclose(run(x, "cpu"), { rtol: 2e-3, atol: 1e-3 }), dtype);
+    }
+  }
+}
+
+async function generates(): Promise<void> {
+  const { prompt, tokens, logits } = golden.models.llama!;
+  const run = async (): Promise<void> => {
+    using model = await llm.open(modelFolder("llama"), { cache: "float32", device: CUDA });
+    using session = model.session({ capacity: 16 });
+    const made = await session.logits(prompt, { all: true });
+    assert(distance(made, floatsOf(logits)) < 1e-3, `${distance(made, floatsOf(logits))}`);
+    const { all } = await collect(session.generate(prompt, { maxTokens: 6 }));
+    assertEquals(all, tokens.slice(0, 6));
+  };
+  await run();
+  const before = memory(CUDA).bytes;
+  await run();
+  assertEquals(memory(CUDA).bytes, before);
+}
+
+const reason = whyNoCuda();
+if (reason !== undefined) test(`generation on CUDA (${reason})`, { skip: true }, () => {});
+else {
+  openCudaForTests();
+  test("cached attention gives the results of the CPU", attends);
+  test("rotary positions give the results of the CPU", turns);
+  test("a model generates the tokens of the CPU, and leaves no memory", generates);
+}
