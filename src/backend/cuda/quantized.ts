@@ -116,8 +116,8 @@ export function dequantizeBlocks(device: CudaDevice, call: Call): boolean {
 export function isQuantizedLinear(call: Call): boolean {
   const { shape, dtype } = call.specs[0]!;
   const { layout } = call.operand(1);
-  return FLOATS.some((name) => name === dtype.name) && !shape.includes(0) && layout.contiguous &&
-    layout.size > 0 && layout.shape[1]! <= MOST_DEPTH;
+  return FLOATS.some((name) => name === dtype.name) && !shape.includes(0) &&
+    layout.rank === 2 && layout.size > 0 && layout.shape[1]! <= MOST_DEPTH;
 }
 
 /**

@@ -11,6 +11,7 @@ import {
   type DType,
   finfo,
   fromBuffer,
+  pack,
   random,
   scope,
   tensor,
@@ -220,7 +221,9 @@ function run(): void {
     );
     const x = normal(1, [3, depth]), there = x.to("cuda");
     assertProduct(there.linear(weight.there.slice("3:8")), x, rowsOf(3, 8), depth, "rows");
-    const odd = there.linear(weight.there.slice("::2"));
+    let odd: Any;
+    const names = kernelsOf(() => odd = there.linear(weight.there.slice("::2")));
+    assert(names.includes("linear_q5_0_f32_4"), names.join());
     assert(odd.allclose(there.linear(weight.there).slice(":, ::2"), { rtol: 1e-5, atol: 1e-3 }));
     const expected = there.linear(weight.there);
     const same = (made: Any, about: string): void => assert(made.equals(expected), about);
@@ -239,6 +242,8 @@ function run(): void {
     const mixed = half.linear(weight.there, bias);
     assertEquals(mixed.dtype, "float32");
     assert(mixed.equals(half.astype("float32").linear(weight.there, bias)));
+    using packed: Any = loose(pack)(weight.there);
+    same(there.linear(packed), "packed");
     assertEquals(there.slice("0:0").linear(weight.there).shape, [0, 12]);
     assertEquals(there.linear(weight.there.slice("0:0")).shape, [3, 0]);
   });
