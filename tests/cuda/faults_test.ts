@@ -111,7 +111,7 @@ const SORTS: Part = { file: "kernels/kernels", tests: "Sorting" };
 const NONZERO: Part = { file: "kernels/kernels", tests: "Nonzero" };
 const NORMS: Part = { file: "kernels/kernels", tests: "Softmax" };
 const MATMUL: Part = { file: "kernels/kernels", tests: "Products" };
-const QUANTIZED: Part = { file: "kernels/quantized", tests: "q5_0: products of few" };
+const QUANTIZED: Part = { file: "kernels/quantized", tests: "quantized q5_0: products of few" };
 const ATTENTION: Part = { file: "kernels/attention", tests: "attention: hidden keys" };
 
 const BARRIER = "__syncthreads();";
@@ -327,7 +327,10 @@ const PARTS: readonly Part[] = [
   { file: "table", tests: "(add|sum|cumulativeSum|casts): cuda" },
   { file: "kernels/long", tests: "along long axes on CUDA: (sum|cumulativeSum)" },
   { file: "kernels/attention", tests: "attention: (grouped|layouts|hidden)" },
-  { file: "kernels/quantized", tests: "(q4_0|q5_1|q8_0|q4_k|q6_k): (numbers|products of few)" },
+  {
+    file: "kernels/quantized",
+    tests: "quantized (q4_0|q5_1|q8_0|q4_k|q6_k): (numbers|products of few)",
+  },
   { file: "kernels/kernels", tests: "(Positions|Nonzero|Random|Softmax)" },
 ];
 

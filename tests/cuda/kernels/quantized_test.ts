@@ -139,7 +139,7 @@ function run(): void {
   for (const format of FORMATS) {
     const { size } = QUANT[format];
 
-    test(`${format}: numbers, of whole weights, of rows and of copies`, () => {
+    test(`quantized ${format}: numbers, of whole weights, of rows and of copies`, () => {
       for (const [rows, blocks, finite] of [[1, 1, true], [3, 5, true], [37, 33, false]] as const) {
         const depth = blocks * size;
         const { there, numbers } = weightOf(format, [rows, depth], rows, finite);
@@ -172,7 +172,7 @@ function run(): void {
       assertEquals(there.get(4, 7), here.get(4, 7));
     });
 
-    test(`${format}: products of few rows, by the blocks`, () => {
+    test(`quantized ${format}: products of few rows, by the blocks`, () => {
       const sizes = size === 32
         ? [[1, 32], [4, 96], [5, 288], [6, 1056], [9, 544]]
         : [[1, 256], [5, 768], [9, 2304], [4, 512]];
@@ -197,7 +197,7 @@ function run(): void {
       }
     });
 
-    test(`${format}: products of many rows, by cuBLAS`, () => {
+    test(`quantized ${format}: products of many rows, by cuBLAS`, () => {
       const depth = 3 * size, weight = weightOf(format, [7, depth]);
       const bias = normal(2, [7]), add = normal(3, [17, 7]);
       for (const dtype of FLOATS) {
@@ -214,7 +214,7 @@ function run(): void {
     });
   }
 
-  test("weights that are views, and operands of other layouts and dtypes", () => {
+  test("quantized weights that are views, and operands of other layouts and dtypes", () => {
     const depth = 320, weight = weightOf("q5_0", [12, depth]);
     const rowsOf = (from: number, to: number): Weight => (
       { ...weight, numbers: weight.numbers.slice(from * depth, to * depth) }
@@ -248,7 +248,7 @@ function run(): void {
     assertEquals(there.linear(weight.there.slice("0:0")).shape, [3, 0]);
   });
 
-  test("a bias, activations and residuals", () => {
+  test("quantized products with a bias, activations and residuals", () => {
     const depth = 512, weight = weightOf("q4_k", [10, depth]);
     for (const dtype of FLOATS) {
       const [x, bias, add] = [[3, depth], [10], [3, 10]]
@@ -271,7 +271,7 @@ function run(): void {
     }
   });
 
-  test("values that are not finite stay in their rows and columns", () => {
+  test("quantized products: values that are not finite stay in their rows and columns", () => {
     const depth = 544, weight = weightOf("q8_0", [9, depth]);
     for (const value of [NaN, Infinity]) {
       const x = normal(1, [4, depth]);
@@ -282,7 +282,7 @@ function run(): void {
     }
   });
 
-  test("programs and graphs", () => {
+  test("quantized weights in programs and graphs", () => {
     const weight = weightOf("q6_k", [8, 512]), table = weightOf("q8_0", [20, 512]);
     const ids = loose(tensor([5, 19], { dtype: "int32" })).to("cuda");
     const bias = normal(2, [8]).to("cuda");
