@@ -87,6 +87,7 @@ const kernels = [_][]const u8{
     "cpu/conv/conv_winograd.c",
     "cpu/quant/dequantize.c",
     "cpu/quant/linear_quantized.c",
+    "cpu/quant/linear_int8.c",
     "cpu/quant/quantize.c",
     "cpu/quant/quant_tiles.c",
     "cpu/random.c",

@@ -120,6 +120,7 @@ const JOINING: readonly string[] = [
   "linearPacked",
   "linearLayer",
   "linearQuantized",
+  "linearInt8",
   ...CONVOLUTIONS,
 ];
 

@@ -60,6 +60,28 @@ export interface QuantizedAttributes {
   readonly activation?: Activation | undefined;
 }
 
+/** The bytes of the scale, float32, before those of a row of int8. */
+export const INT8_SCALE_BYTES = 4;
+
+/** The words of four bytes of a row of int8. */
+export const int8Words = (depth: number): number => Math.ceil(depth / 4);
+
+/**
+ * The shape of the groups of a weight of int8: rows of a scale and bytes, with zeros up to a whole word,
+ * of which 16 are interleaved in pieces of four bytes.
+ */
+export function int8Shape(columns: number, depth: number): number[] {
+  return groupsShape(columns, INT8_SCALE_BYTES + 4 * int8Words(depth));
+}
+
+/** True if kernels can run a product with float32: x, bias and residual are rows of it. */
+export function hasFloatRows(call: Call): boolean {
+  const { inputs: [x, , bias, add], specs } = call;
+  const { dtype } = specs[0]!;
+  return dtype === DTYPE.float32 && isHost((x as Operand).storage.memory) && hasRows(x, dtype) &&
+    hasRows(bias, dtype) && hasRows(add, dtype);
+}
+
 /** Whether weights of a dtype can be packed. */
 export function canPack(info: DTypeInfo): boolean {
   return PACKED_DTYPES.includes(info) || isQuantized(info);

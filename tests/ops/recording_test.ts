@@ -142,6 +142,8 @@ const PARTS = [
   ...["gather", "scatter", "scatterAdd", "ravelIndex", "nonzeroIndices", "random", "narrow"],
   ...["norm1", "norm2", "normP", "normMax", "normMin", "logSumExp", "var", "std", "isclose"],
   ...["linear", "chain", "dequantizeBlocks", "packBlocks"],
+  // Weights of int8.
+  ...["quantizeInt8", "dequantizeInt8", "linearInt8"],
 ];
 
 test("every op is seen in some program, but those that others are made of", () => {

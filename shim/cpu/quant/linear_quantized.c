@@ -6,10 +6,7 @@
  * group. The order of every sum depends on the depth alone: a row has the same result among any number
  * of rows, and with a packed weight.
  */
-#include "map_context.h"
-#include "row_product.h"
-#include "quant_tiles.h"
-#include "quant_vectors.h"
+#include "group_output.h"
 
 enum {
   /* The parts that are multiplied at once, so that a group and some rows of x fit the L1 cache; whole
@@ -30,28 +27,23 @@ typedef struct {
   const quant_format *format;
   bool is_packed;
   ptrdiff_t rows, columns, depth, parts, row_bytes, groups;
+  /* The bytes of a part of a rounded row. */
+  ptrdiff_t part_bytes;
   const uint8_t *weight;
-  const float *x, *bias, *add;
-  float *out;
-  ptrdiff_t x_stride, out_stride, add_stride, row_blocks, groups_per_task;
+  const float *x;
+  ptrdiff_t x_stride, row_blocks, groups_per_task;
   /* The rounded rows, tile after tile. */
   uint8_t *rounded;
-  map_function activation;
+  group_output output;
 } quantized_context;
-
-/* The rows of the tile that begins at a row: a power of two. */
-static int tile_rows(const quantized_context *ctx, ptrdiff_t row) {
-  int rows = TILE_ROWS;
-  while (rows > ctx->rows - row) rows /= 2;
-  return rows;
-}
 
 /* ---- x --------------------------------------------------------------------------------------- */
 
 enum { PART_VECTORS = PART / LANES };
 
 /* Rounds a part of row `r` of a tile, of `rows` rows. */
-static RM_ALWAYS_INLINE void round_part(const float *from, int rows, int r, uint8_t *tile) {
+static RM_ALWAYS_INLINE void round_part(const float *from, int rows, int r, bool is_signed,
+                                        uint8_t *tile) {
   v_f32 x[PART_VECTORS];
   /* Sizes are ordered as the integers of their bits; those that are not numbers are the largest. */
   v_s32 most = (v_s32)0;
@@ -74,21 +66,26 @@ static RM_ALWAYS_INLINE void round_part(const float *from, int rows, int r, uint
     *(lane_s8 *)(rounded + i * LANES) = __builtin_convertvector(nearest, lane_s8);
     sums[i / (PART_VECTORS / 2)] += __builtin_reduce_add(nearest);
   }
-  UNROLL for (int t = 0; t < WORDS; t++) memcpy(tile + (t * rows + r) * 4, rounded + t * 4, 4);
-  float *scales = (float *)(tile + rows * PART);
+  UNROLL for (int t = 0; t < WORDS; t++) {
+    const int at = t * rows + r;
+    if (is_signed) store_signed_word(tile + at * SIGNED_WORD_BYTES, rounded + t * 4);
+    else memcpy(tile + at * 4, rounded + t * 4, 4);
+  }
+  float *scales = (float *)(tile + rows * rm_words_bytes(is_signed));
   scales[r] = d;
   scales[rows + r] = d * (float)sums[0];
   scales[2 * rows + r] = d * (float)sums[1];
 }
 
 static void round_rows(const quantized_context *ctx, ptrdiff_t first, ptrdiff_t last) {
+  const bool is_signed = rm_is_signed(ctx->format->number);
   while (first < last) {
-    const int rows = tile_rows(ctx, first);
-    uint8_t *tile = ctx->rounded + first * ctx->parts * ROW_PART_BYTES;
+    const int rows = rm_tile_rows(ctx->rows - first);
+    uint8_t *tile = ctx->rounded + first * ctx->parts * ctx->part_bytes;
     for (int r = 0; r < rows; r++) {
       const float *from = ctx->x + (first + r) * ctx->x_stride;
       ROLLED for (ptrdiff_t p = 0; p < ctx->parts; p++) {
-        round_part(from + p * PART, rows, r, tile + p * rows * ROW_PART_BYTES);
+        round_part(from + p * PART, rows, r, is_signed, tile + p * rows * ctx->part_bytes);
       }
     }
     first += rows;
@@ -101,39 +98,6 @@ static void round_task(void *context, ptrdiff_t index) {
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
-
-/* to = a + b for columns of a group; b may be null. */
-static RM_ALWAYS_INLINE void add_columns(float *to, const float *a, const float *b,
-                                         ptrdiff_t columns) {
-  if (columns == GROUP_ROWS) {
-    UNROLL for (int j = 0; j < GROUP_ROWS; j += LANES) {
-      const v_f32 x = *(const v_f32 *)(a + j);
-      *(v_f32 *)(to + j) = b == NULL ? x : x + *(const v_f32 *)(b + j);
-    }
-  } else {
-    RM_SCALAR for (ptrdiff_t j = 0; j < columns; j++) to[j] = b == NULL ? a[j] : a[j] + b[j];
-  }
-}
-
-/* Completes the sums of rows and a group, and writes them to out. */
-static void finish(const quantized_context *ctx, ptrdiff_t row, ptrdiff_t rows, ptrdiff_t group,
-                   float *sums) {
-  const ptrdiff_t column = group * GROUP_ROWS;
-  const ptrdiff_t columns = rm_min(GROUP_ROWS, ctx->columns - column);
-  if (ctx->bias != NULL) {
-    for (ptrdiff_t i = 0; i < rows; i++) {
-      float *to = sums + i * GROUP_ROWS;
-      add_columns(to, to, ctx->bias + column, columns);
-    }
-  }
-  if (ctx->activation != NULL) {
-    ctx->activation(rows * GROUP_ROWS, sums, sums, NULL, NULL, NULL);
-  }
-  for (ptrdiff_t i = row; i < row + rows; i++, sums += GROUP_ROWS) {
-    const float *add = ctx->add == NULL ? NULL : ctx->add + i * ctx->add_stride + column;
-    add_columns(ctx->out + i * ctx->out_stride + column, sums, add, columns);
-  }
-}
 
 /* Rows [first, last), at most STRIP_ROWS, times a group. */
 static void multiply_group(const quantized_context *ctx, ptrdiff_t first, ptrdiff_t last,
@@ -153,14 +117,14 @@ static void multiply_group(const quantized_context *ctx, ptrdiff_t first, ptrdif
       weight = interleaved;
     }
     for (ptrdiff_t row = first; row < last;) {
-      const int rows = tile_rows(ctx, row);
-      const uint8_t *x = ctx->rounded + (row * ctx->parts + p * rows) * ROW_PART_BYTES;
+      const int rows = rm_tile_rows(ctx->rows - row);
+      const uint8_t *x = ctx->rounded + (row * ctx->parts + p * rows) * ctx->part_bytes;
       RM_FOR_ISA(quant_tile)(format->number, rows)(parts, x, weight,
                                                    sums + (row - first) * GROUP_ROWS, p > 0);
       row += rows;
     }
   }
-  finish(ctx, first, last - first, group, sums);
+  finish_group(&ctx->output, first, last - first, group, sums);
 }
 
 static void multiply_task(void *context, ptrdiff_t index) {
@@ -177,33 +141,19 @@ static void multiply_task(void *context, ptrdiff_t index) {
 /* Reads the operands of a call; returns a status. */
 static int32_t read_call(const rm_call *call, quantized_context *ctx) {
   const double *numbers = call->numbers;
-  const int activation = (int)numbers[ACTIVATION];
   ctx->format = rm_quant_format((int)numbers[FORMAT]);
   if (ctx->format == NULL) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no block format %d", (int)numbers[FORMAT]);
   }
-  if (!has_activation(activation)) {
-    return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", activation);
-  }
-  for (int i = 0; i < 3; i++) {
-    if (call->buffers[i] == NULL) {
-      return rm_fail(RM_BAD_ARGUMENT, "a quantized product without operand %d", i);
-    }
-  }
-  if (!rm_optional_f32(call, numbers[BIAS_BUFFER], numbers[BIAS_OFFSET], &ctx->bias) ||
-      !rm_optional_f32(call, numbers[ADD_BUFFER], numbers[ADD_OFFSET], &ctx->add)) {
-    return rm_fail(RM_BAD_ARGUMENT, "a quantized product without its bias or residual");
-  }
-  if (activation != RM_ACTIVATION_NONE) {
-    ctx->activation = RM_FOR_ISA(map_kernel)(activation_op(activation), RM_FLOAT32);
-  }
+  const int32_t status = read_output(call, &ctx->output);
+  if (status != RM_OK) return status;
   ctx->is_packed = numbers[IS_PACKED] != 0;
   ctx->parts = ctx->depth / PART;
+  ctx->part_bytes = rm_part_bytes(rm_is_signed(ctx->format->number));
   ctx->groups = rm_ceil_div(ctx->columns, GROUP_ROWS);
   ctx->row_bytes = ctx->depth / ctx->format->size * ctx->format->bytes;
   ctx->weight = (const uint8_t *)call->buffers[2] + (ptrdiff_t)numbers[WEIGHT_OFFSET];
   ctx->x = (const float *)call->buffers[1] + (ptrdiff_t)numbers[X_OFFSET];
-  ctx->out = (float *)call->buffers[0] + (ptrdiff_t)numbers[OUT_OFFSET];
   return RM_OK;
 }
 
@@ -216,15 +166,13 @@ int32_t RM_FOR_ISA(linear_quantized)(const rm_call *call) {
   quantized_context ctx = {.rows = (ptrdiff_t)numbers[ROWS],
                            .columns = (ptrdiff_t)numbers[COLUMNS],
                            .depth = (ptrdiff_t)numbers[DEPTH],
-                           .x_stride = (ptrdiff_t)numbers[X_STRIDE],
-                           .out_stride = (ptrdiff_t)numbers[OUT_STRIDE],
-                           .add_stride = (ptrdiff_t)numbers[ADD_STRIDE]};
+                           .x_stride = (ptrdiff_t)numbers[X_STRIDE]};
   if (ctx.rows < 1 || ctx.columns < 1) return RM_OK;
   if (ctx.depth < 1) return RM_UNSUPPORTED;
   const int32_t status = read_call(call, &ctx);
   if (status != RM_OK) return status;
   gemm_workspace *workspace =
-      RM_FOR_ISA(workspace_alloc)((size_t)(ctx.rows * ctx.parts * ROW_PART_BYTES), 0);
+      RM_FOR_ISA(workspace_alloc)((size_t)(ctx.rows * ctx.parts * ctx.part_bytes), 0);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
   ctx.rounded = (uint8_t *)workspace->data;
   ctx.row_blocks = rm_ceil_div(ctx.rows, STRIP_ROWS);

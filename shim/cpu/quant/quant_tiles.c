@@ -7,7 +7,6 @@
  * factor * (sum of q * x) + shift * (sum of x), for the numbers q and x of 8 bits.
  */
 #include "quant_tiles.h"
-#include "quant_vectors.h"
 
 enum {
   GROUP_VECTORS = GROUP_ROWS * 4 / VECTOR_BYTES,
@@ -127,43 +126,52 @@ static RM_ALWAYS_INLINE int words_at_once(const int format) {
   }
 }
 
-/* The compiler would reorder the sums, and run out of registers. */
-#if defined(__x86_64__)
-#define IN_ORDER(x) __asm__("" : "+x"(x))
-#else
-#define IN_ORDER(x) __asm__("" : "+w"(x))
-#endif
-
 /* The sums of products of the words [word, end) of a part, for each row. */
 static RM_ALWAYS_INLINE void add_words(const int format, const int rows, const uint8_t *block,
-                                       int part, const int word, const int end,
-                                       const uint8_t *x, v_s32 (*to)[GROUP_VECTORS]) {
-  const bool is_signed = format == Q8_0 || format == IQ4_NL;
+                                       int part, const int word, const int end, const uint8_t *x,
+                                       v_s32 (*to)[GROUP_VECTORS]) {
   const int step = words_at_once(format);
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < GROUP_VECTORS; v++) to[r][v] = (v_s32)0;
+  }
   UNROLL for (int first = word; first < end; first += step) {
     byte_sums sums[TILE_ROWS][GROUP_VECTORS];
     UNROLL for (int r = 0; r < rows; r++) {
       UNROLL for (int v = 0; v < GROUP_VECTORS; v++) sums[r][v] = NO_SUMS;
     }
     UNROLL for (int t = first; t < first + step; t++) {
-      v_u8 w[GROUP_VECTORS], size[GROUP_VECTORS];
-      UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
-        w[v] = read_word(format, block, part, t, v);
-        size[v] = is_signed ? SIZE_OF(w[v]) : w[v];
-      }
+      v_u8 w[GROUP_VECTORS];
+      UNROLL for (int v = 0; v < GROUP_VECTORS; v++) w[v] = read_word(format, block, part, t, v);
       UNROLL for (int r = 0; r < rows; r++) {
         const v_u8 word_of_x = repeat_word(x + (t * rows + r) * 4);
         UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
-          sums[r][v] = ADD_PAIRS(sums[r][v], size[v],
-                                 is_signed ? with_sign(word_of_x, w[v]) : word_of_x);
+          sums[r][v] = ADD_PAIRS(sums[r][v], w[v], word_of_x);
           IN_ORDER(sums[r][v]);
         }
       }
     }
     UNROLL for (int r = 0; r < rows; r++) {
+      UNROLL for (int v = 0; v < GROUP_VECTORS; v++) to[r][v] += WIDEN(sums[r][v]);
+    }
+  }
+}
+
+/* The same for signed bytes, and all words. */
+static RM_ALWAYS_INLINE void add_signed_words(const int format, const int rows,
+                                              const uint8_t *block, const uint8_t *x,
+                                              v_s32 (*to)[GROUP_VECTORS]) {
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < GROUP_VECTORS; v++) to[r][v] = (v_s32)0;
+  }
+  UNROLL for (int t = 0; t < WORDS; t++) {
+    signed_word w[GROUP_VECTORS];
+    UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+      w[v] = signed_word_of(read_word(format, block, 0, t, v));
+    }
+    UNROLL for (int r = 0; r < rows; r++) {
       UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
-        if (first == word) to[r][v] = WIDEN(sums[r][v]);
-        else to[r][v] += WIDEN(sums[r][v]);
+        to[r][v] = add_signed(to[r][v], w[v], x + (t * rows + r) * SIGNED_WORD_BYTES);
+        IN_ORDER(to[r][v]);
       }
     }
   }
@@ -190,7 +198,7 @@ static RM_ALWAYS_INLINE int bytes_of(const int format) {
 static RM_ALWAYS_INLINE void multiply(const int format, const int rows, ptrdiff_t parts,
                                       const uint8_t *x, const uint8_t *weight, float *sums,
                                       bool add) {
-  const bool has_halves = format == Q6_K, has_shift = format != Q8_0 && format != IQ4_NL;
+  const bool has_halves = format == Q6_K, is_signed = rm_is_signed(format);
   const int block_parts = parts_of(format), block_bytes = bytes_of(format) * GROUP_ROWS;
   v_f32 all[TILE_ROWS][GROUP_VECTORS];
   UNROLL for (int r = 0; r < rows; r++) {
@@ -200,7 +208,7 @@ static RM_ALWAYS_INLINE void multiply(const int format, const int rows, ptrdiff_
   }
   ROLLED for (ptrdiff_t p = 0; p < parts; p++) {
     const int part = (int)p % block_parts;
-    const float *scales = (const float *)(x + rows * PART);
+    const float *scales = (const float *)(x + rows * rm_words_bytes(is_signed));
     const float *low = scales + rows, *high = low + rows;
     part_scales scale[GROUP_VECTORS];
     v_s32 made[TILE_ROWS][GROUP_VECTORS];
@@ -210,7 +218,8 @@ static RM_ALWAYS_INLINE void multiply(const int format, const int rows, ptrdiff_
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) scale[v] = read_scales(format, weight, part, v);
     UNROLL for (int half = 0; half < (has_halves ? 2 : 1); half++) {
       const int words = has_halves ? WORDS / 2 : WORDS;
-      add_words(format, rows, weight, part, half * words, (half + 1) * words, x, made);
+      if (is_signed) add_signed_words(format, rows, weight, x, made);
+      else add_words(format, rows, weight, part, half * words, (half + 1) * words, x, made);
       UNROLL for (int r = 0; r < rows; r++) {
         UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
           const v_f32 factor = scale[v].factor[half] * scales[r];
@@ -224,10 +233,10 @@ static RM_ALWAYS_INLINE void multiply(const int format, const int rows, ptrdiff_
         if (has_halves) {
           all[r][v] = FMA(v_f32, scale[v].shift[0], (v_f32)low[r], all[r][v]);
           all[r][v] = FMA(v_f32, scale[v].shift[1], (v_f32)high[r], all[r][v]);
-        } else if (has_shift) all[r][v] = FMA(v_f32, scale[v].shift[0], sum, all[r][v]);
+        } else if (!is_signed) all[r][v] = FMA(v_f32, scale[v].shift[0], sum, all[r][v]);
       }
     }
-    x += rows * ROW_PART_BYTES;
+    x += rows * rm_part_bytes(is_signed);
     if (part == block_parts - 1) weight += block_bytes;
   }
   UNROLL for (int r = 0; r < rows; r++) {

@@ -5,6 +5,7 @@
 #define ROWMAJOR_QUANT_TILES_H
 
 #include "quant_formats.h"
+#include "quant_vectors.h"
 
 /* The most rows of x of a tile; the numbers of rows are powers of two. */
 #if defined(__AVX512F__)
@@ -15,12 +16,30 @@ enum { TILE_ROWS = 4 };
 enum { TILE_ROWS = 2 };
 #endif
 
+/* The rows of the next tile, if that many are left: a power of two. */
+static inline int rm_tile_rows(ptrdiff_t left) {
+  int rows = TILE_ROWS;
+  while (rows > left) rows /= 2;
+  return rows;
+}
+
 /*
  * The rows of x of a tile are interleaved, in parts of PART elements: words of four elements of each
  * row, then the scale of each row, then its sum of the first and of the second half of the part, times
  * the scale.
  */
-enum { WORDS = PART / 4, ROW_PART_BYTES = PART + 3 * (int)sizeof(float) };
+enum { WORDS = PART / 4 };
+
+/* Whether the bytes of a format are signed. All others are at most 127. */
+static inline bool rm_is_signed(int format) { return format == Q8_0 || format == IQ4_NL; }
+
+/* The bytes of the words of a part of a row, and all bytes. */
+static inline ptrdiff_t rm_words_bytes(bool is_signed) {
+  return is_signed ? WORDS * SIGNED_WORD_BYTES : PART;
+}
+static inline ptrdiff_t rm_part_bytes(bool is_signed) {
+  return rm_words_bytes(is_signed) + 3 * (ptrdiff_t)sizeof(float);
+}
 
 /* Sums of rows of x and the rows of a group, of `parts` parts from a whole block on: [rows,
  * GROUP_ROWS]. `add` says to add to those that are there. */

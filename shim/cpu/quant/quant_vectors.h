@@ -44,11 +44,7 @@ typedef __m512i byte_sums;
 #define ADD_PAIRS(sums, w, x) \
   _mm512_add_epi16(sums, _mm512_maddubs_epi16((__m512i)(w), (__m512i)(x)))
 #define WIDEN(sums) (v_s32)_mm512_madd_epi16(sums, _mm512_set1_epi16(1))
-#define SIZE_OF(w) (v_u8)_mm512_abs_epi8((__m512i)(w))
-static RM_ALWAYS_INLINE v_u8 with_sign(v_u8 x, v_u8 w) {
-  const __mmask64 negative = _mm512_movepi8_mask((__m512i)w);
-  return (v_u8)_mm512_mask_sub_epi8((__m512i)x, negative, _mm512_setzero_si512(), (__m512i)x);
-}
+#define MULTIPLY_PAIRS(w, x) (v_s32)_mm512_madd_epi16((__m512i)(w), (__m512i)(x))
 #define LOOK_UP(table, index) \
   (v_u8)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(table))), \
                             (__m512i)(index))
@@ -58,10 +54,7 @@ typedef __m256i byte_sums;
 #define ADD_PAIRS(sums, w, x) \
   _mm256_add_epi16(sums, _mm256_maddubs_epi16((__m256i)(w), (__m256i)(x)))
 #define WIDEN(sums) (v_s32)_mm256_madd_epi16(sums, _mm256_set1_epi16(1))
-#define SIZE_OF(w) (v_u8)_mm256_abs_epi8((__m256i)(w))
-static RM_ALWAYS_INLINE v_u8 with_sign(v_u8 x, v_u8 w) {
-  return (v_u8)_mm256_sign_epi8((__m256i)x, (__m256i)w);
-}
+#define MULTIPLY_PAIRS(w, x) (v_s32)_mm256_madd_epi16((__m256i)(w), (__m256i)(x))
 #define LOOK_UP(table, index) \
   (v_u8)_mm256_shuffle_epi8( \
       _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(table))), (__m256i)(index))
@@ -70,19 +63,10 @@ typedef __m128i byte_sums;
 #define NO_SUMS _mm_setzero_si128()
 #define ADD_PAIRS(sums, w, x) _mm_add_epi16(sums, _mm_maddubs_epi16((__m128i)(w), (__m128i)(x)))
 #define WIDEN(sums) (v_s32)_mm_madd_epi16(sums, _mm_set1_epi16(1))
-#define SIZE_OF(w) (v_u8)_mm_abs_epi8((__m128i)(w))
-static RM_ALWAYS_INLINE v_u8 with_sign(v_u8 x, v_u8 w) {
-  return (v_u8)_mm_sign_epi8((__m128i)x, (__m128i)w);
-}
+#define MULTIPLY_PAIRS(w, x) (v_s32)_mm_madd_epi16((__m128i)(w), (__m128i)(x))
 #define LOOK_UP(table, index) \
   (v_u8)_mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(table)), (__m128i)(index))
 #else
-/* Instructions for signed bytes: no signs have to be moved. */
-#define SIZE_OF(w) (w)
-static RM_ALWAYS_INLINE v_u8 with_sign(v_u8 x, v_u8 w) {
-  (void)w;
-  return x;
-}
 #define LOOK_UP(table, index) \
   (v_u8)vqtbl1q_u8(vld1q_u8((const uint8_t *)(table)), (uint8x16_t)(index))
 #if defined(__ARM_FEATURE_DOTPROD)
@@ -100,6 +84,62 @@ static RM_ALWAYS_INLINE int16x8_t add_pairs(int16x8_t sums, int8x16_t w, int8x16
 #define ADD_PAIRS(sums, w, x) add_pairs(sums, (int8x16_t)(w), (int8x16_t)(x))
 #define WIDEN(sums) (v_s32) vpaddlq_s16(sums)
 #endif
+#endif
+
+/*
+ * Words of x that meet signed bytes of a weight. x86-64 multiplies unsigned by signed bytes only, so
+ * these words have 16 bits per element there, the even ones first, and bytes of the weight are widened.
+ */
+#if defined(__x86_64__)
+enum { SIGNED_WORD_BYTES = 8 };
+#else
+enum { SIGNED_WORD_BYTES = 4 };
+#endif
+
+static RM_ALWAYS_INLINE void store_signed_word(uint8_t *to, const int8_t *from) {
+#if defined(__x86_64__)
+  const int16_t wide[] = {from[0], from[2], from[1], from[3]};
+  memcpy(to, wide, sizeof wide);
+#else
+  memcpy(to, from, 4);
+#endif
+}
+
+/* A word of a weight of signed bytes. */
+typedef struct {
+#if defined(__x86_64__)
+  v_u8 even, odd;
+#else
+  v_u8 all;
+#endif
+} signed_word;
+
+static RM_ALWAYS_INLINE signed_word signed_word_of(v_u8 w) {
+#if defined(__x86_64__)
+  VECTOR(v_s16, int16_t, VECTOR_BYTES / 2);
+  return (signed_word){(v_u8)((v_s16)((v_i16)w << 8) >> 8), (v_u8)((v_s16)w >> 8)};
+#else
+  return (signed_word){w};
+#endif
+}
+
+/* The sum plus the products of a word. */
+static RM_ALWAYS_INLINE v_s32 add_signed(v_s32 sum, signed_word w, const uint8_t *x) {
+#if defined(__x86_64__)
+  sum += MULTIPLY_PAIRS(w.even, repeat_word(x));
+  return sum + MULTIPLY_PAIRS(w.odd, repeat_word(x + 4));
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return (v_s32)ADD_PAIRS((int32x4_t)sum, w.all, repeat_word(x));
+#else
+  return sum + WIDEN(ADD_PAIRS(NO_SUMS, w.all, repeat_word(x)));
+#endif
+}
+
+/* The compiler would reorder sums, and run out of registers. */
+#if defined(__x86_64__)
+#define IN_ORDER(x) __asm__("" : "+x"(x))
+#else
+#define IN_ORDER(x) __asm__("" : "+w"(x))
 #endif
 
 /* ---- scales ---------------------------------------------------------------------------------- */

@@ -5,7 +5,8 @@
  */
 import { hasIndexTensor } from "../../core/blocks.ts";
 import { isPlainGemm } from "../../core/gemm.ts";
-import { isPackedCall } from "../../core/packed_weight.ts";
+import { DTYPE } from "../../base/dtype.ts";
+import { hasFloatRows, isPackedCall } from "../../core/packed_weight.ts";
 import { sortsLastAxis } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
 import { chain, runsChain } from "./chain.ts";
@@ -18,6 +19,7 @@ import {
   scatterAdd,
   takeAlongAxis,
 } from "./gather.ts";
+import { dequantizeInt8, linearInt8, quantizeInt8 } from "./int8.ts";
 import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
 import { dequantizeBlocks, isQuantizeCall, packBlocks, quantize } from "./quantized.ts";
@@ -33,6 +35,7 @@ export interface Kernel {
 }
 
 const always = (): boolean => true;
+const isFloat32 = (call: Call): boolean => call.operand(0).storage.info === DTYPE.float32;
 
 /** The kernels by the names of their ops. */
 export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
@@ -52,6 +55,9 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     conv: { supports: runsConv, run: conv },
     dequantizeBlocks: { supports: always, run: dequantizeBlocks },
     quantize: { supports: isQuantizeCall, run: quantize },
+    quantizeInt8: { supports: isFloat32, run: quantizeInt8 },
+    dequantizeInt8: { supports: always, run: dequantizeInt8 },
+    linearInt8: { supports: hasFloatRows, run: linearInt8 },
     packBlocks: { supports: always, run: packBlocks },
   } satisfies Record<string, Kernel>,
 ));

@@ -11,6 +11,7 @@ import { copyInto } from "../../core/dispatch.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
 import {
   type Activation,
+  hasFloatRows,
   isPackedCall,
   type PackBlocksAttributes,
   type PackedAttributes,
@@ -355,13 +356,8 @@ const linearPacked: Kernel = {
 
 const linearQuantized: Kernel = {
   supports(call) {
-    const { inputs: [x, , ...others], specs } = call;
-    const { shape, dtype } = specs[0]!;
-    if (dtype !== DTYPE.float32 || shape.includes(0)) return false;
-    const fits = [x, ...others].every((one) =>
-      !isOperand(one) || one.storage.info === dtype && rowsOf(one.layout) !== null
-    );
-    return fits && call.operand(1).layout.size > 0;
+    const { shape } = call.specs[0]!;
+    return hasFloatRows(call) && !shape.includes(0) && call.operand(1).layout.size > 0;
   },
   prepare(call) {
     const { storage, layout } = call.operand(1);
@@ -373,6 +369,31 @@ const linearQuantized: Kernel = {
     const isPacked = columns === undefined ? 0 : 1;
     product.set([type, layout.offset / size * bytes, isPacked], FORMAT);
     return handedRows(call, storage.lanes, optional);
+  },
+};
+
+const linearInt8: Kernel = {
+  supports: (call) =>
+    hasFloatRows(call) && !call.specs[0]!.shape.includes(0) &&
+    (call.attributes as PackedAttributes).depth > 0,
+  prepare(call) {
+    const { columns, depth } = call.attributes as PackedAttributes;
+    const { storage, layout: { size } } = call.operand(1);
+    checkRun("linearInt8", 2, 0, size, storage);
+    return handedRows(call, storage, planRows(call, columns, depth));
+  },
+};
+
+const quantizeInt8: Kernel = {
+  supports: (call) => call.operand(0).storage.info === DTYPE.float32,
+  prepare(call) {
+    const [w, out] = [call.operand(0), call.outputs[0]!];
+    for (const [i, { storage, layout: { offset, size } }] of [out, w].entries()) {
+      checkRun("quantizeInt8", i, offset, size, storage);
+    }
+    const [rows, depth] = w.layout.shape as [number, number];
+    const numbers = Float64Array.of(rows, depth, out.layout.offset, w.layout.offset);
+    return { numbers, out: out.storage, a: w.storage };
   },
 };
 
@@ -467,6 +488,8 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   dequantizeBlocks,
   packBlocks,
   linearQuantized,
+  linearInt8,
+  quantizeInt8,
   quantize,
   winograd: convolution(planWinograd),
 }));

@@ -27,9 +27,11 @@ import { isOperand, type Operand } from "../../memory/operand.ts";
 import { DISPOSED, isHost } from "../../memory/storage.ts";
 import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
-import { MAP } from "../../ops/table.ts";
+import { MAP, REDUCE } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { isQuantized } from "../../quant/dtypes.ts";
+import { dequantizeInt8 } from "./int8.ts";
+import { reduce } from "../reduce.ts";
 import { doNotFit, MATMUL, productDType, productShape } from "./linalg.ts";
 import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
 import { DEQUANTIZE } from "./quantized.ts";
@@ -275,6 +277,63 @@ const LINEAR_QUANTIZED: Op = makeOp({
   },
 });
 
+// ---- weights of int8 ---------------------------------------------------------------------------
+
+/** x: [..., I], whose rows are rounded to int8, by a weight of int8, plus bias: [O] and residual. */
+const LINEAR_INT8: Op = makeOp({
+  kind: "kernel",
+  name: "linearInt8",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias, add], name, attributes } = call;
+    const { columns, depth } = attributes as PackedAttributes;
+    checkOperand(x, name);
+    const { storage } = weight as Operand;
+    if (storage === DISPOSED) {
+      throw new DisposedError(`Cannot ${name}: the packed weight was disposed`);
+    }
+    checkDevice(x.storage, storage, name);
+    const { info } = x.storage;
+    if (info.kind !== "f") {
+      throw new DTypeError(`Cannot ${name} ${info.name} by a weight of int8: it takes floats`);
+    }
+    const shape = linearShape(call, x.layout, Layout.contiguous([columns, depth]));
+    return call.result(shape, promoteWith(name, promoteWith(name, info, bias), add));
+  },
+  decompose(call: Call): Operand {
+    const { name, inputs, specs: [spec], attributes } = call;
+    const { columns, depth, activation } = attributes as PackedAttributes;
+    const { dtype, shape } = spec!;
+    const x = call.operand(0);
+    const regular = (input: Input): Input =>
+      isOperand(input) ? asRows(input, DTYPE.float32) : input;
+    const operands = [regular(x), inputs[1], regular(inputs[2]), regular(inputs[3])];
+    if (operands.some((operand, k) => operand !== inputs[k])) {
+      return cast(dispatch(LINEAR_INT8, operands, attributes, undefined, name), dtype.name);
+    }
+    const { memory } = x.storage;
+    const empty = (dtype: DTypeInfo, shape: readonly number[]): Operand =>
+      wrap(allocateIn(memory, dtype, 0, false), Layout.contiguous(shape));
+    if (shape.includes(0)) return empty(dtype, shape);
+    const rest = [inputs[2], inputs[3]];
+    if (depth === 0) {
+      const weight = empty(DTYPE.float32, [columns, 0]);
+      return dispatch(LINEAR, [x, weight, ...rest], { activation }, undefined, name);
+    }
+    // Devices without a kernel.
+    const weight = dequantizeInt8(call.operand(1), columns, depth);
+    return dispatch(LINEAR, [roundRows(x), weight, ...rest], { activation }, undefined, name);
+  },
+});
+
+/** Rows of x as multiples of 1/127 of their largest elements. */
+function roundRows(x: Operand): Operand {
+  const most = reduce(REDUCE.max, apply(MAP.abs, x), -1, { keepDims: true });
+  const scale = apply(MAP.div, most, 127);
+  // As kernels do, which multiply.
+  const inverse = apply(MAP.where, apply(MAP.equal, scale, 0), 0, apply(MAP.div, 1, scale));
+  return apply(MAP.mul, apply(MAP.round, apply(MAP.mul, x, inverse)), scale);
+}
+
 /**
  * x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O], then an activation and a residual;
  * all dtypes promote.
@@ -300,6 +359,10 @@ export function linear(
   if (isQuantized(DTYPE[weight.dtype])) {
     const inputs = [x, weight.panels, bias, add];
     return dispatch(LINEAR_QUANTIZED, inputs, { columns, activation }, out, "linear");
+  }
+  if (weight.dtype === "int8") {
+    const inputs = [x, weight.panels, bias, add];
+    return dispatch(LINEAR_INT8, inputs, { columns, depth, activation }, out, "linear");
   }
   const inputs = add === undefined ? [x, weight.panels, bias] : [x, weight.panels, bias, add];
   return dispatch(LINEAR_PACKED, inputs, { columns, depth, activation }, out, "linear");

@@ -1238,7 +1238,62 @@ static void run_quantize(const block_format *format, int steps, ptrdiff_t blocks
   drop(&x), drop(&made), drop(&plain);
 }
 
+/* A product with a weight of int8: exact sums of rounded numbers, times the scales. */
+static void run_int8(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t depth, int threads) {
+  const ptrdiff_t stride = depth + below(3), words = (depth + 3) / 4;
+  const ptrdiff_t group = 64 * (1 + words);
+  snprintf(about, sizeof about, "int8, %td rows of %td by %td", rows, depth, columns);
+  buffer w = make(RM_FLOAT32, columns * depth, SMALL);
+  buffer x = make(RM_FLOAT32, (rows - 1) * stride + depth, SMALL);
+  buffer packed = make(RM_INT8, (columns + 15) / 16 * group, ANY_BITS);
+  buffer out = make(RM_FLOAT32, rows * columns, ANY_BITS);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  double sizes[] = {(double)columns, (double)depth, 0, 0};
+  if (!is_served(rm_run(kernel("quantizeInt8"), pack(RM_INT8, RM_FLOAT32, RM_NONE, RM_NONE),
+                        RM_INT8, sizes, packed.data, w.data, NULL, NULL))) {
+    fail("it was not quantized");
+  }
+  memcpy(packed.before, packed.data, packed.bytes);
+  double numbers[] = {(double)rows, (double)columns, (double)depth, RM_ACTIVATION_NONE, 0,
+                      (double)columns, 0, (double)stride, -1, 0, -1, 0, 0};
+  if (!is_served(rm_run(kernel("linearInt8"), pack(RM_FLOAT32, RM_FLOAT32, RM_INT8, RM_NONE),
+                        RM_FLOAT32, numbers, out.data, x.data, packed.data, NULL))) {
+    fail("it was not served");
+  }
+  const float *left = (const float *)x.data, *right = (const float *)w.data;
+  for (ptrdiff_t at = 0; at < rows * columns; at++) {
+    const float *a = left + at / columns * stride, *b = right + at % columns * depth;
+    const unsigned char *own = packed.data + at % columns / 16 * group + at % columns % 16 * 4;
+    float scale;
+    memcpy(&scale, own, sizeof scale);
+    float most[2] = {0, 0};
+    for (ptrdiff_t i = 0; i < depth; i++) {
+      most[0] = fmaxf(most[0], fabsf(a[i])), most[1] = fmaxf(most[1], fabsf(b[i]));
+    }
+    if (scale != most[1] / 127) fail("a scale is wrong");
+    const float d = most[0] / 127, inverse = d == 0 ? 0 : 1 / d;
+    double sum = 0, all = 0;
+    for (ptrdiff_t i = 0; i < depth; i++) {
+      const int q = (signed char)own[64 + i / 4 * 64 + i % 4];
+      if (fabs((double)b[i] - (double)q * scale) > 0.501 * scale) fail("a byte is wrong");
+      sum += (double)rintf(a[i] * inverse) * q;
+      all += fabs((double)rintf(a[i] * inverse) * q);
+    }
+    const double by = (double)d * scale;
+    if (!(fabs(((const float *)out.data)[at] - sum * by) <= 1e-6 * (all + 1) * by)) {
+      fail("a result is wrong");
+    }
+    compared++;
+  }
+  check_unchanged(&w), check_unchanged(&x), check_unchanged(&packed);
+  drop(&w), drop(&x), drop(&packed), drop(&out);
+}
+
 static void try_quantized(ptrdiff_t most, int cases) {
+  for (int i = 0; i < 3 * cases; i++) {
+    run_int8(1 + below(i % 4 == 0 ? 70 : 9), 1 + below(most), 1 + below(i % 5 == 0 ? 1500 : 70),
+             1 + (int)below(3));
+  }
   for (int i = 0; i < cases; i++) {
     run_quantize(&block_formats[0], 8, 1 + below(20 * most), below(2), 1 + (int)below(3));
     run_quantize(&block_formats[4], 127, 1 + below(20 * most), below(2), 1 + (int)below(3));

@@ -1,0 +1,245 @@
+/*
+ * x times a weight of signed bytes with a scale for each of its rows, plus bias, through an activation,
+ * plus a residual; and the quantization of such weights.
+ *
+ * Each row of x is rounded to 8 bits with a scale of its own. Sums are integers, exact over a strip of
+ * the depth, and float32 beyond it.
+ *
+ * A row of the weight is its scale, float32, then its bytes, with zeros up to a word of four. 16 rows are
+ * interleaved in pieces of four bytes, as those of a quantized weight (quant_formats.h); rows that the
+ * last group lacks are zeros.
+ */
+#include <math.h>
+#include "group_output.h"
+
+enum {
+  /* The words of a strip of the depth, whose sums fit 32 bits, and with rows of x the L1 cache. */
+  STRIP_WORDS = 256,
+  /* The rows of x that a group meets at once. */
+  STRIP_ROWS = 64,
+  SCALE_BYTES = 4 * GROUP_ROWS,
+  WORD_BYTES = 4 * GROUP_ROWS,
+  GROUP_VECTORS = WORD_BYTES / VECTOR_BYTES,
+  AHEAD_BYTES = 4096
+};
+
+static const double TASK_NS = 8000, BYTES_PER_NS = 12, PRODUCTS_PER_NS = 60;
+
+typedef struct {
+  ptrdiff_t rows, depth, words, groups, group_bytes;
+  const uint8_t *weight;
+  const float *x;
+  ptrdiff_t x_stride, row_blocks, groups_per_task;
+  /* The words of the rounded rows, tile after tile, and their scales. */
+  uint8_t *rounded;
+  float *scales;
+  group_output output;
+} int8_context;
+
+/* ---- rounding -------------------------------------------------------------------------------- */
+
+/* The scale of numbers: their largest size, or NaN if there is one, over 127. */
+static float scale_of(const float *from, ptrdiff_t n) {
+  /* Sizes are ordered as the integers of their bits. */
+  int32_t most = 0;
+  RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
+    const int32_t size = ((const int32_t *)(const void *)from)[i] & 0x7fffffff;
+    most = size > most ? size : most;
+  }
+  float size;
+  memcpy(&size, &most, sizeof size);
+  return size / 127;
+}
+
+/* Rounds up to four numbers to multiples of a scale, 1 / inverse; 0 if it is not finite. */
+static RM_ALWAYS_INLINE void round_word(const float *from, ptrdiff_t n, float inverse, int8_t *to) {
+  for (int i = 0; i < 4; i++) {
+    float q = i < n ? from[i] * inverse : 0;
+    q = q >= -127.5f && q <= 127.5f ? q : 0;
+    to[i] = (int8_t)(int)rintf(q);
+  }
+}
+
+static float inverse_of(float scale) { return scale == 0 ? 0 : 1 / scale; }
+
+static void round_rows(const int8_context *ctx, ptrdiff_t first, ptrdiff_t last) {
+  while (first < last) {
+    const int rows = rm_tile_rows(ctx->rows - first);
+    uint8_t *tile = ctx->rounded + first * ctx->words * SIGNED_WORD_BYTES;
+    for (int r = 0; r < rows; r++) {
+      const float *from = ctx->x + (first + r) * ctx->x_stride;
+      const float scale = scale_of(from, ctx->depth), inverse = inverse_of(scale);
+      ctx->scales[first + r] = scale;
+      ROLLED for (ptrdiff_t t = 0; t < ctx->words; t++) {
+        int8_t word[4];
+        if (4 * t + 4 <= ctx->depth) round_word(from + 4 * t, 4, inverse, word);
+        else round_word(from + 4 * t, ctx->depth - 4 * t, inverse, word);
+        store_signed_word(tile + (t * rows + r) * SIGNED_WORD_BYTES, word);
+      }
+    }
+    first += rows;
+  }
+}
+
+static void round_task(void *context, ptrdiff_t index) {
+  const int8_context *ctx = context;
+  round_rows(ctx, index * STRIP_ROWS, rm_min(ctx->rows, (index + 1) * STRIP_ROWS));
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+static RM_ALWAYS_INLINE void multiply(const int rows, ptrdiff_t words, const uint8_t *x,
+                                      const uint8_t *weight, float *sums, bool add) {
+  v_s32 all[TILE_ROWS][GROUP_VECTORS];
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < GROUP_VECTORS; v++) all[r][v] = (v_s32)0;
+  }
+  ROLLED for (ptrdiff_t t = 0; t < words; t++) {
+    signed_word w[GROUP_VECTORS];
+    __builtin_prefetch(weight + AHEAD_BYTES);
+    UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+      w[v] = signed_word_of(load_bytes(weight + v * VECTOR_BYTES));
+    }
+    UNROLL for (int r = 0; r < rows; r++) {
+      UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+        all[r][v] = add_signed(all[r][v], w[v], x + r * SIGNED_WORD_BYTES);
+        IN_ORDER(all[r][v]);
+      }
+    }
+    x += rows * SIGNED_WORD_BYTES;
+    weight += WORD_BYTES;
+  }
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+      v_f32 *to = (v_f32 *)(sums + r * GROUP_ROWS + v * LANES);
+      *to = add ? *to + floats_of(all[r][v]) : floats_of(all[r][v]);
+    }
+  }
+}
+
+static void multiply_tile(int rows, ptrdiff_t words, const uint8_t *x, const uint8_t *weight,
+                          float *sums, bool add) {
+  if (rows == 1) multiply(1, words, x, weight, sums, add);
+  else if (rows == 2) multiply(2, words, x, weight, sums, add);
+#if defined(__AVX2__) || defined(__aarch64__)
+  else if (rows == 4) multiply(4, words, x, weight, sums, add);
+#endif
+#if defined(__AVX512F__)
+  else multiply(8, words, x, weight, sums, add);
+#endif
+}
+
+/* Rows [first, last), at most STRIP_ROWS, times a group. */
+static void multiply_group(const int8_context *ctx, ptrdiff_t first, ptrdiff_t last,
+                           ptrdiff_t group) {
+  float sums[STRIP_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
+  const uint8_t *weight = ctx->weight + group * ctx->group_bytes;
+  for (ptrdiff_t t = 0; t < ctx->words; t += STRIP_WORDS) {
+    const ptrdiff_t words = rm_min(STRIP_WORDS, ctx->words - t);
+    for (ptrdiff_t row = first; row < last;) {
+      const int rows = rm_tile_rows(ctx->rows - row);
+      const uint8_t *x = ctx->rounded + (row * ctx->words + t * rows) * SIGNED_WORD_BYTES;
+      multiply_tile(rows, words, x, weight + SCALE_BYTES + t * WORD_BYTES,
+                    sums + (row - first) * GROUP_ROWS, t > 0);
+      row += rows;
+    }
+  }
+  const float *scales = (const float *)(const void *)weight;
+  for (ptrdiff_t i = 0; i < last - first; i++) {
+    UNROLL for (int j = 0; j < GROUP_ROWS; j += LANES) {
+      v_f32 *to = (v_f32 *)(sums + i * GROUP_ROWS + j);
+      *to *= *(const v_f32 *)(scales + j) * ctx->scales[first + i];
+    }
+  }
+  finish_group(&ctx->output, first, last - first, group, sums);
+}
+
+static void multiply_task(void *context, ptrdiff_t index) {
+  const int8_context *ctx = context;
+  const ptrdiff_t first = index % ctx->row_blocks * STRIP_ROWS;
+  const ptrdiff_t last = rm_min(ctx->rows, first + STRIP_ROWS);
+  const ptrdiff_t group = index / ctx->row_blocks * ctx->groups_per_task;
+  const ptrdiff_t end = rm_min(ctx->groups, group + ctx->groups_per_task);
+  for (ptrdiff_t g = group; g < end; g++) multiply_group(ctx, first, last, g);
+}
+
+int32_t RM_FOR_ISA(linear_int8)(const rm_call *call) {
+  const double *numbers = call->numbers;
+  if (call->dtypes[0] != RM_FLOAT32 || call->dtypes[1] != RM_FLOAT32 ||
+      call->dtypes[2] != RM_INT8) {
+    return RM_UNSUPPORTED;
+  }
+  int8_context ctx = {.rows = (ptrdiff_t)numbers[ROWS],
+                      .depth = (ptrdiff_t)numbers[DEPTH],
+                      .x_stride = (ptrdiff_t)numbers[X_STRIDE]};
+  if (ctx.rows < 1 || numbers[COLUMNS] < 1) return RM_OK;
+  if (ctx.depth < 1) return RM_UNSUPPORTED;
+  const int32_t status = read_output(call, &ctx.output);
+  if (status != RM_OK) return status;
+  ctx.words = rm_ceil_div(ctx.depth, 4);
+  ctx.groups = rm_ceil_div(ctx.output.columns, GROUP_ROWS);
+  ctx.group_bytes = SCALE_BYTES + ctx.words * WORD_BYTES;
+  ctx.weight = call->buffers[2];
+  ctx.x = (const float *)call->buffers[1] + (ptrdiff_t)numbers[X_OFFSET];
+  const size_t words = (size_t)(ctx.rows * ctx.words) * SIGNED_WORD_BYTES;
+  gemm_workspace *workspace =
+      RM_FOR_ISA(workspace_alloc)(words + (size_t)ctx.rows * sizeof(float), 0);
+  if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
+  ctx.rounded = (uint8_t *)workspace->data;
+  ctx.scales = (float *)(workspace->data + words);
+  ctx.row_blocks = rm_ceil_div(ctx.rows, STRIP_ROWS);
+  rm_parallel(ctx.row_blocks, (double)ctx.rows * (double)ctx.depth, round_task, &ctx);
+  const double bytes_ns = (double)ctx.group_bytes / BYTES_PER_NS;
+  double group_ns = (double)ctx.rows * (double)ctx.depth * GROUP_ROWS / PRODUCTS_PER_NS;
+  if (group_ns < bytes_ns) group_ns = bytes_ns;
+  const double per_task = 1 + TASK_NS * (double)ctx.row_blocks / (group_ns + 1);
+  ctx.groups_per_task = rm_min(ctx.groups, (ptrdiff_t)per_task);
+  rm_parallel(ctx.row_blocks * rm_ceil_div(ctx.groups, ctx.groups_per_task),
+              group_ns * (double)ctx.groups, multiply_task, &ctx);
+  RM_FOR_ISA(workspace_free)(workspace);
+  return RM_OK;
+}
+
+/* ---- weights --------------------------------------------------------------------------------- */
+
+/* The numbers of a call that quantizes. */
+enum { QUANTIZED_ROWS, QUANTIZED_DEPTH, TO_OFFSET, FROM_OFFSET };
+
+typedef struct {
+  ptrdiff_t rows, depth, words;
+  const float *from;
+  uint8_t *to;
+} quantize_context;
+
+static void quantize_task(void *context, ptrdiff_t index) {
+  const quantize_context *ctx = context;
+  uint8_t *group = ctx->to + index * (SCALE_BYTES + ctx->words * WORD_BYTES);
+  const ptrdiff_t rows = rm_min(GROUP_ROWS, ctx->rows - index * GROUP_ROWS);
+  if (rows < GROUP_ROWS) memset(group, 0, (size_t)(SCALE_BYTES + ctx->words * WORD_BYTES));
+  for (ptrdiff_t r = 0; r < rows; r++) {
+    const float *from = ctx->from + (index * GROUP_ROWS + r) * ctx->depth;
+    const float scale = scale_of(from, ctx->depth), inverse = inverse_of(scale);
+    memcpy(group + 4 * r, &scale, sizeof scale);
+    for (ptrdiff_t t = 0; t < ctx->words; t++) {
+      round_word(from + 4 * t, ctx->depth - 4 * t, inverse,
+                 (int8_t *)group + SCALE_BYTES + t * WORD_BYTES + 4 * r);
+    }
+  }
+}
+
+int32_t RM_FOR_ISA(quantize_int8)(const rm_call *call) {
+  const double *numbers = call->numbers;
+  if (call->dtypes[0] != RM_INT8 || call->dtypes[1] != RM_FLOAT32) return RM_UNSUPPORTED;
+  quantize_context ctx = {.rows = (ptrdiff_t)numbers[QUANTIZED_ROWS],
+                          .depth = (ptrdiff_t)numbers[QUANTIZED_DEPTH]};
+  if (ctx.rows < 1) return RM_OK;
+  if (call->buffers[0] == NULL || (ctx.depth > 0 && call->buffers[1] == NULL)) {
+    return rm_fail(RM_BAD_ARGUMENT, "quantizeInt8 without an operand");
+  }
+  ctx.words = rm_ceil_div(ctx.depth, 4);
+  ctx.to = (uint8_t *)call->buffers[0] + (ptrdiff_t)numbers[TO_OFFSET];
+  ctx.from = (const float *)call->buffers[1] + (ptrdiff_t)numbers[FROM_OFFSET];
+  rm_parallel(rm_ceil_div(ctx.rows, GROUP_ROWS), (double)ctx.rows * (double)ctx.depth * 2,
+              quantize_task, &ctx);
+  return RM_OK;
+}

@@ -1,0 +1,155 @@
+/**
+ * Weights of int8 on every backend against a model: their numbers, and products, whose rows are rounded
+ * to 8 bits.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { test } from "node:test";
+import {
+  DisposedError,
+  DTypeError,
+  info,
+  ones,
+  random,
+  setThreads,
+  ShapeError,
+  tensor,
+} from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import { dequantizeInt8, quantizeInt8 } from "../../src/tensor/products/int8.ts";
+import { type Any, assertRefused, loose } from "../support.ts";
+import { BACKENDS, using } from "./table/backends.ts";
+
+/** Rows of x as multiples of 1/127 of their largest elements. */
+function rounded(x: Any): Any {
+  const columns = x.shape.at(-1);
+  const values: Float32Array = x.cpu().astype("float32").copy().toTypedArray();
+  for (let at = 0; at < values.length; at += columns) {
+    const row = values.subarray(at, at + columns);
+    const scale = Math.fround(row.reduce((most, one) => Math.max(most, Math.abs(one)), 0) / 127);
+    const inverse = scale === 0 ? 0 : Math.fround(1 / scale);
+    row.forEach((one, i) => row[i] = scale * Math.round(Math.fround(one * inverse)));
+  }
+  return loose(tensor(values)).reshape(x.shape).to(x.device);
+}
+
+const SIZES = [[1, 1], [3, 5], [16, 4], [17, 33], [40, 64], [33, 1100]] as const;
+
+for (const { name, on } of BACKENDS) {
+  test(`products by weights of int8 are those of rounded numbers: ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      const make = (key: number, shape: readonly number[]): Any =>
+        loose(random.normal(random.key(key), [...shape])).to(device);
+      for (const [columns, depth] of SIZES) {
+        const w = make(1, [columns, depth]);
+        if (columns > 2) w.set([2], 0);
+        const packed = quantizeInt8(w) as Any;
+        assertEquals([packed.dtype, packed.device], ["int8", device]);
+        assertEquals([...packed.shape], [columns, depth]);
+        const numbers = loose(dequantizeInt8(packed.panels, columns, depth));
+        assertEquals(numbers.device, device);
+        assert(numbers.allclose(rounded(w), { rtol: 1e-6 }), `${columns} × ${depth}`);
+        for (const view of [w.T.copy().T, w.astype("float64")]) {
+          const same = quantizeInt8(view) as Any;
+          assert(loose(dequantizeInt8(same.panels, columns, depth)).equals(numbers));
+        }
+        for (const rows of [1, 2, 3, 7, 70]) {
+          const [x, bias, add] = [
+            make(2, [rows, depth]),
+            make(3, [columns]),
+            make(4, [rows, columns]),
+          ];
+          for (const cast of rows === 3 ? ["float32", "float16", "float64"] : ["float32"]) {
+            const given = [x, bias, add].map((one) => one.astype(cast));
+            const options = { activation: "silu", add: given[2] };
+            const y = given[0].linear(packed, given[1], options);
+            const plain = rounded(given[0].astype("float32"));
+            const expected = plain.linear(numbers, given[1].astype("float32"), {
+              activation: "silu",
+              add: given[2].astype("float32"),
+            });
+            assertEquals([y.dtype, y.shape], [cast, [rows, columns]]);
+            const close = cast === "float16"
+              ? { rtol: 2e-3, atol: 2e-3 }
+              : { rtol: 1e-4, atol: 1e-4 };
+            assert(y.astype("float32").allclose(expected, close), `${columns} × ${depth}, ${rows}`);
+          }
+          const y = x.linear(packed);
+          assert(x.slice("0:1").linear(packed).equals(y.slice("0:1")), "a row depends on others");
+          assert(x.T.copy().T.linear(packed).equals(y));
+          const out = make(5, [rows, columns]);
+          assert(x.linear(packed, undefined, { out }).equals(y) && out.equals(y));
+        }
+        const batch = make(6, [2, 3, depth]);
+        assert(
+          batch.linear(packed).reshape([6, columns]).equals(
+            batch.reshape([6, depth]).linear(packed),
+          ),
+        );
+      }
+      const w = make(1, [4, 8]);
+      for (const value of [NaN, Infinity]) {
+        const [x, odd] = [make(2, [2, 8]), w.copy()];
+        x.set([0, 3], value);
+        odd.set([1, 3], value);
+        const y = x.linear(quantizeInt8(w));
+        assert(y.slice(1).isfinite().all().item() && !y.slice(0).isfinite().any().item());
+        const z = make(2, [2, 8]).linear(quantizeInt8(odd));
+        assert(z.slice(":, 1").isnan().all().item() && z.slice(":, 2:").isfinite().all().item());
+      }
+      const packed = quantizeInt8(w) as Any;
+      assertEquals(make(1, [0, 8]).linear(packed).shape, [0, 4]);
+      assertEquals(make(1, [2, 8]).linear(quantizeInt8(w.slice("0:0"))).shape, [2, 0]);
+      const none = quantizeInt8(w.slice(":, 0:0"));
+      assertEquals(
+        make(1, [2, 0]).linear(none, make(3, [4])).equals(
+          make(3, [4]).broadcastTo([2, 4]),
+        ),
+        true,
+      );
+      assertRefused(() => make(1, [2, 7]).linear(packed), ShapeError, "inner sizes 7 and 8 differ");
+      const ids = make(1, [2, 8]).astype("int32");
+      assertRefused(() => ids.linear(packed), DTypeError, ["int32", "floats"]);
+      assertRefused(() => quantizeInt8(w.slice(0)), ShapeError, "[O, I]");
+      assertRefused(() => quantizeInt8(ids), DTypeError, "floats");
+      packed.dispose();
+      assertRefused(() => make(1, [2, 8]).linear(packed), DisposedError, "disposed");
+    }));
+}
+
+test("products by weights of int8 are exact where numbers are small integers", () => {
+  const w = loose(random.integers(random.key(1), [50, 300], -127, 128))
+    .astype("float32");
+  const x = loose(random.integers(random.key(2), [9, 300], -127, 128))
+    .astype("float32");
+  // The scales are 1.
+  w.set([":", 0], 127);
+  x.set([":", 0], -127);
+  assert(x.linear(quantizeInt8(w)).equals(x.linear(w)));
+});
+
+test("products by weights of int8 do not depend on threads, and join what comes after", () => {
+  const before = info().threads;
+  const packed = quantizeInt8(loose(random.normal(random.key(1), [500, 96]))) as Any;
+  const bias = loose(random.normal(random.key(2), [500]));
+  for (const rows of [1, 130]) {
+    const x = loose(random.normal(random.key(3), [rows, 96]));
+    try {
+      const [one, two] = [1, 2].map((threads) => {
+        setThreads(threads);
+        return x.linear(packed);
+      });
+      assert(one.equals(two));
+    } finally {
+      setThreads(before);
+    }
+    const f = (x: Any): Any =>
+      x.linear(packed).add(bias).relu().add(ones([1, 500]).broadcastTo([rows, 500]));
+    using program = compile(f);
+    assert((program(x) as Any).equals(f(x)));
+    const text = String((program as Any).explain()[0]);
+    if (info().devices.cpu === "native") assertMatch(text, /1 kernel in 1 call/);
+  }
+});
