@@ -119,6 +119,35 @@ for (const { name, on } of BACKENDS) {
     }));
 }
 
+for (const { name, on } of BACKENDS) {
+  test(`int32 products of int8 matrices are exact: ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      for (const [m, k, n] of [[1, 1, 1], [3, 7, 5], [70, 33, 17], [5, 1100, 32], [2, 0, 3]]) {
+        const make = (key: number, shape: number[]): Any =>
+          loose(random.integers(random.key(key), shape, -128, 128)).astype("int8").to(device);
+        const [a, b] = [make(1, [m!, k!]), make(2, [k!, n!])];
+        if (k! > 1) a.set([0, ":2"], -128), b.set([":2", 0], -128);
+        const expected = a.astype("int32").matmul(b.astype("int32"));
+        const y = a.matmul(b, { dtype: "int32" });
+        assertEquals([y.dtype, y.shape, y.device], ["int32", [m, n], device]);
+        assert(y.equals(expected), `${m} × ${k} × ${n}`);
+        assert(a.T.copy().T.matmul(b.T.copy().T, { dtype: "int32" }).equals(expected));
+        const out = loose(ones([m!, n!], { dtype: "int32", device: device as "cpu" }));
+        assert(a.matmul(b, { dtype: "int32", out }).equals(expected) && out.equals(expected));
+        const wide = loose(ones([m!, 2 * n!], { dtype: "int32", device: device as "cpu" }));
+        a.matmul(b, { dtype: "int32", out: wide.slice(":, ::2") });
+        assert(
+          wide.slice(":, ::2").equals(expected) && wide.slice(":, 1::2").equal(1).all().item(),
+        );
+      }
+      const [a, b] = [[2, 3], [4, 5]].map((shape) =>
+        loose(ones(shape, { dtype: "int8", device: device as "cpu" }))
+      );
+      assertRefused(() => a.matmul(b, { dtype: "int32" }), ShapeError, "inner sizes 3 and 4");
+    }));
+}
+
 test("products by weights of int8 are exact where numbers are small integers", () => {
   const w = loose(random.integers(random.key(1), [50, 300], -127, 128))
     .astype("float32");

@@ -1,6 +1,6 @@
 /*
  * x times a weight of signed bytes with a scale for each of its rows, plus bias, through an activation,
- * plus a residual; and the quantization of such weights.
+ * plus a residual; the quantization of such weights; and the int32 products of int8 matrices.
  *
  * Each row of x is rounded to 8 bits with a scale of its own. Sums are integers, exact over a strip of
  * the depth, and float32 beyond it.
@@ -88,8 +88,11 @@ static void round_task(void *context, ptrdiff_t index) {
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-static RM_ALWAYS_INLINE void multiply(const int rows, ptrdiff_t words, const uint8_t *x,
-                                      const uint8_t *weight, float *sums, bool add) {
+/* Sums of rows of x and a group, as integers or as float32: [rows, GROUP_ROWS]. `add` says to add to
+ * those that are there. */
+static RM_ALWAYS_INLINE void multiply(const bool is_integer, const int rows, ptrdiff_t words,
+                                      const uint8_t *x, const uint8_t *weight, void *sums,
+                                      bool add) {
   v_s32 all[TILE_ROWS][GROUP_VECTORS];
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) all[r][v] = (v_s32)0;
@@ -111,21 +114,24 @@ static RM_ALWAYS_INLINE void multiply(const int rows, ptrdiff_t words, const uin
   }
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
-      v_f32 *to = (v_f32 *)(sums + r * GROUP_ROWS + v * LANES);
-      *to = add ? *to + floats_of(all[r][v]) : floats_of(all[r][v]);
+      char *to = (char *)sums + (r * GROUP_ROWS + v * LANES) * 4;
+      if (is_integer) *(v_s32 *)to = add ? *(v_s32 *)to + all[r][v] : all[r][v];
+      else if (add) *(v_f32 *)to += floats_of(all[r][v]);
+      else *(v_f32 *)to = floats_of(all[r][v]);
     }
   }
 }
 
-static void multiply_tile(int rows, ptrdiff_t words, const uint8_t *x, const uint8_t *weight,
-                          float *sums, bool add) {
-  if (rows == 1) multiply(1, words, x, weight, sums, add);
-  else if (rows == 2) multiply(2, words, x, weight, sums, add);
+static RM_ALWAYS_INLINE void multiply_tile(const bool is_integer, int rows, ptrdiff_t words,
+                                           const uint8_t *x, const uint8_t *weight, void *sums,
+                                           bool add) {
+  if (rows == 1) multiply(is_integer, 1, words, x, weight, sums, add);
+  else if (rows == 2) multiply(is_integer, 2, words, x, weight, sums, add);
 #if defined(__AVX2__) || defined(__aarch64__)
-  else if (rows == 4) multiply(4, words, x, weight, sums, add);
+  else if (rows == 4) multiply(is_integer, 4, words, x, weight, sums, add);
 #endif
 #if defined(__AVX512F__)
-  else multiply(8, words, x, weight, sums, add);
+  else multiply(is_integer, 8, words, x, weight, sums, add);
 #endif
 }
 
@@ -139,7 +145,7 @@ static void multiply_group(const int8_context *ctx, ptrdiff_t first, ptrdiff_t l
     for (ptrdiff_t row = first; row < last;) {
       const int rows = rm_tile_rows(ctx->rows - row);
       const uint8_t *x = ctx->rounded + (row * ctx->words + t * rows) * SIGNED_WORD_BYTES;
-      multiply_tile(rows, words, x, weight + SCALE_BYTES + t * WORD_BYTES,
+      multiply_tile(false, rows, words, x, weight + SCALE_BYTES + t * WORD_BYTES,
                     sums + (row - first) * GROUP_ROWS, t > 0);
       row += rows;
     }
@@ -241,5 +247,118 @@ int32_t RM_FOR_ISA(quantize_int8)(const rm_call *call) {
   ctx.from = (const float *)call->buffers[1] + (ptrdiff_t)numbers[FROM_OFFSET];
   rm_parallel(rm_ceil_div(ctx.rows, GROUP_ROWS), (double)ctx.rows * (double)ctx.depth * 2,
               quantize_task, &ctx);
+  return RM_OK;
+}
+
+/* ---- int32 products of int8 matrices --------------------------------------------------------- */
+
+/* The numbers of a call: the sizes of [M, K] times [K, N], and the offsets. */
+enum { PRODUCT_M, PRODUCT_N, PRODUCT_K, OUT_AT, A_AT, B_AT };
+
+typedef struct {
+  ptrdiff_t m, n, k, words, row_blocks, groups_per_task;
+  const int8_t *a, *b;
+  int32_t *out;
+  /* The words of the rows of a, tile after tile. */
+  uint8_t *rows;
+} product_context;
+
+static void copy_rows_task(void *context, ptrdiff_t index) {
+  const product_context *ctx = context;
+  const ptrdiff_t last = rm_min(ctx->m, (index + 1) * STRIP_ROWS);
+  for (ptrdiff_t first = index * STRIP_ROWS; first < last;) {
+    const int rows = rm_tile_rows(ctx->m - first);
+    uint8_t *tile = ctx->rows + first * ctx->words * SIGNED_WORD_BYTES;
+    for (int r = 0; r < rows; r++) {
+      const int8_t *from = ctx->a + (first + r) * ctx->k;
+      ROLLED for (ptrdiff_t t = 0; t < ctx->words; t++) {
+        int8_t word[4] = {0, 0, 0, 0};
+        if (4 * t + 4 <= ctx->k) memcpy(word, from + 4 * t, 4);
+        else memcpy(word, from + 4 * t, (size_t)(ctx->k - 4 * t));
+        store_signed_word(tile + (t * rows + r) * SIGNED_WORD_BYTES, word);
+      }
+    }
+    first += rows;
+  }
+}
+
+/* Words of b of rows [4 t, 4 (t + words)) and columns from `column` on, as a group. */
+static void copy_columns(const product_context *ctx, ptrdiff_t t, ptrdiff_t words,
+                         ptrdiff_t column, ptrdiff_t columns, uint8_t *to) {
+  for (ptrdiff_t i = 0; i < words; i++, to += WORD_BYTES) {
+    const ptrdiff_t row = 4 * (t + i);
+    const int8_t *from = ctx->b + row * ctx->n + column;
+    if (columns == GROUP_ROWS && row + 4 <= ctx->k) {
+      RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) {
+        for (int e = 0; e < 4; e++) to[4 * j + e] = (uint8_t)from[e * ctx->n + j];
+      }
+      continue;
+    }
+    memset(to, 0, WORD_BYTES);
+    for (ptrdiff_t e = 0; e < rm_min(4, ctx->k - row); e++) {
+      for (ptrdiff_t j = 0; j < columns; j++) to[4 * j + e] = (uint8_t)from[e * ctx->n + j];
+    }
+  }
+}
+
+static void product_task(void *context, ptrdiff_t index) {
+  const product_context *ctx = context;
+  int32_t sums[STRIP_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
+  uint8_t group[STRIP_WORDS * WORD_BYTES] __attribute__((aligned(64)));
+  const ptrdiff_t first = index % ctx->row_blocks * STRIP_ROWS;
+  const ptrdiff_t last = rm_min(ctx->m, first + STRIP_ROWS);
+  const ptrdiff_t begin = index / ctx->row_blocks * ctx->groups_per_task * GROUP_ROWS;
+  const ptrdiff_t end = rm_min(ctx->n, begin + ctx->groups_per_task * GROUP_ROWS);
+  for (ptrdiff_t column = begin; column < end; column += GROUP_ROWS) {
+    const ptrdiff_t columns = rm_min(GROUP_ROWS, end - column);
+    for (ptrdiff_t t = 0; t < ctx->words; t += STRIP_WORDS) {
+      const ptrdiff_t words = rm_min(STRIP_WORDS, ctx->words - t);
+      copy_columns(ctx, t, words, column, columns, group);
+      for (ptrdiff_t row = first; row < last;) {
+        const int rows = rm_tile_rows(ctx->m - row);
+        const uint8_t *x = ctx->rows + (row * ctx->words + t * rows) * SIGNED_WORD_BYTES;
+        multiply_tile(true, rows, words, x, group, sums + (row - first) * GROUP_ROWS, t > 0);
+        row += rows;
+      }
+    }
+    for (ptrdiff_t row = first; row < last; row++) {
+      memcpy(ctx->out + row * ctx->n + column, sums + (row - first) * GROUP_ROWS,
+             (size_t)columns * sizeof *sums);
+    }
+  }
+}
+
+int32_t RM_FOR_ISA(matmul_int8)(const rm_call *call) {
+  const double *numbers = call->numbers;
+  if (call->dtypes[0] != RM_INT32 || call->dtypes[1] != RM_INT8 || call->dtypes[2] != RM_INT8) {
+    return RM_UNSUPPORTED;
+  }
+  product_context ctx = {.m = (ptrdiff_t)numbers[PRODUCT_M],
+                         .n = (ptrdiff_t)numbers[PRODUCT_N],
+                         .k = (ptrdiff_t)numbers[PRODUCT_K]};
+  if (ctx.m < 1 || ctx.n < 1) return RM_OK;
+  if (ctx.k < 1) return RM_UNSUPPORTED;
+  for (int i = 0; i < 3; i++) {
+    if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "a product without operand %d", i);
+  }
+  ctx.out = (int32_t *)call->buffers[0] + (ptrdiff_t)numbers[OUT_AT];
+  ctx.a = (const int8_t *)call->buffers[1] + (ptrdiff_t)numbers[A_AT];
+  ctx.b = (const int8_t *)call->buffers[2] + (ptrdiff_t)numbers[B_AT];
+  ctx.words = rm_ceil_div(ctx.k, 4);
+  gemm_workspace *workspace =
+      RM_FOR_ISA(workspace_alloc)((size_t)(ctx.m * ctx.words) * SIGNED_WORD_BYTES, 0);
+  if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
+  ctx.rows = (uint8_t *)workspace->data;
+  ctx.row_blocks = rm_ceil_div(ctx.m, STRIP_ROWS);
+  rm_parallel(ctx.row_blocks, (double)ctx.m * (double)ctx.k, copy_rows_task, &ctx);
+  const ptrdiff_t groups = rm_ceil_div(ctx.n, GROUP_ROWS);
+  /* Columns are copied in the time of some rows. */
+  const double rows = (double)ctx.m + 16 * (double)ctx.row_blocks;
+  const double group_ns = rows * (double)ctx.k * GROUP_ROWS / PRODUCTS_PER_NS;
+  const double per_task = 1 + TASK_NS * (double)ctx.row_blocks / (group_ns + 1);
+  ctx.groups_per_task = rm_min(groups, (ptrdiff_t)per_task);
+  rm_parallel(ctx.row_blocks * rm_ceil_div(groups, ctx.groups_per_task),
+              group_ns * (double)groups, product_task, &ctx);
+  RM_FOR_ISA(workspace_free)(workspace);
   return RM_OK;
 }

@@ -384,6 +384,20 @@ const linearInt8: Kernel = {
   },
 };
 
+const matmulInt8: Kernel = {
+  supports: (call) => call.operand(0).layout.size > 0 && call.operand(1).layout.size > 0,
+  prepare(call) {
+    const [a, b, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+    for (const [i, { storage, layout: { offset, size } }] of [out, a, b].entries()) {
+      checkRun("matmulInt8", i, offset, size, storage);
+    }
+    const [m, k] = a.layout.shape as [number, number];
+    const offsets = [out, a, b].map(({ layout: { offset } }) => offset);
+    const numbers = Float64Array.of(m, b.layout.shape[1]!, k, ...offsets);
+    return { numbers, out: out.storage, a: a.storage, b: b.storage };
+  },
+};
+
 const quantizeInt8: Kernel = {
   supports: (call) => call.operand(0).storage.info === DTYPE.float32,
   prepare(call) {
@@ -490,6 +504,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   linearQuantized,
   linearInt8,
   quantizeInt8,
+  matmulInt8,
   quantize,
   winograd: convolution(planWinograd),
 }));

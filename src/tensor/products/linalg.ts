@@ -15,7 +15,7 @@ import { dispatch, fillWith } from "../../core/dispatch.ts";
 import { adopt } from "../../core/foreign.ts";
 import { wrap } from "../../core/handles.ts";
 import { gemmSizes } from "../../core/gemm.ts";
-import type { Operand } from "../../memory/operand.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
 import { allocateIn } from "../../memory/device.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
@@ -107,6 +107,28 @@ export const MATMUL: Op = makeOp({
   },
 });
 
+/** Matrices of int8, whose products and sums are int32. */
+const MATMUL_INT8: Op = makeOp({
+  kind: "kernel",
+  name: "matmulInt8",
+  contiguous: [0, 1],
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [a, b], name } = call;
+    const dtype = productDType(name, a, b, "int32");
+    return call.result(productShape(name, (a as Operand).layout, (b as Operand).layout), dtype);
+  },
+  decompose(call: Call): Operand {
+    const { name, inputs, outputs: [out] } = call;
+    return dispatch(MATMUL, inputs, { dtype: "int32" }, out, name);
+  },
+});
+
+/** Whether a product of `a` and `b` is one of two matrices of int8 as int32. */
+function isInt8Product(a: Operand, b: Operand, dtype: DType | undefined): boolean {
+  return dtype === "int32" && isOperand(b) &&
+    [a, b].every(({ storage, layout }) => storage.info === DTYPE.int8 && layout.shape.length === 2);
+}
+
 /** [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. */
 export function matmul(
   a: Operand,
@@ -117,6 +139,7 @@ export function matmul(
   if (options === undefined) return dispatch(MATMUL, [a, b], undefined, undefined, name);
   checkOptions(name, options, PRODUCT_OPTIONS);
   const { dtype, out } = options;
+  if (isInt8Product(a, b, dtype)) return dispatch(MATMUL_INT8, [a, b], undefined, out, name);
   return dispatch(MATMUL, [a, b], dtype === undefined ? undefined : { dtype }, out, name);
 }
 

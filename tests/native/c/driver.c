@@ -1289,7 +1289,34 @@ static void run_int8(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t depth, int thr
   drop(&w), drop(&x), drop(&packed), drop(&out);
 }
 
+/* The int32 product of int8 matrices. */
+static void run_matmul_int8(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) {
+  snprintf(about, sizeof about, "int8, [%td, %td] by [%td, %td]", m, k, k, n);
+  buffer a = make(RM_INT8, m * k, ANY_BITS), b = make(RM_INT8, k * n, ANY_BITS);
+  buffer out = make(RM_INT32, m * n, ANY_BITS);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  double numbers[] = {(double)m, (double)n, (double)k, 0, 0, 0};
+  if (!is_served(rm_run(kernel("matmulInt8"), pack(RM_INT32, RM_INT8, RM_INT8, RM_NONE), RM_INT32,
+                        numbers, out.data, a.data, b.data, NULL))) {
+    fail("it was not served");
+  }
+  for (ptrdiff_t at = 0; at < m * n; at++) {
+    int32_t sum = 0;
+    for (ptrdiff_t i = 0; i < k; i++) {
+      sum += (int)(signed char)a.data[at / n * k + i] * (signed char)b.data[i * n + at % n];
+    }
+    if (((const int32_t *)out.data)[at] != sum) fail("a result is wrong");
+    compared++;
+  }
+  check_unchanged(&a), check_unchanged(&b);
+  drop(&a), drop(&b), drop(&out);
+}
+
 static void try_quantized(ptrdiff_t most, int cases) {
+  for (int i = 0; i < 3 * cases; i++) {
+    run_matmul_int8(1 + below(i % 4 == 0 ? 70 : 9), 1 + below(most),
+                    1 + below(i % 5 == 0 ? 1500 : 70), 1 + (int)below(3));
+  }
   for (int i = 0; i < 3 * cases; i++) {
     run_int8(1 + below(i % 4 == 0 ? 70 : 9), 1 + below(most), 1 + below(i % 5 == 0 ? 1500 : 70),
              1 + (int)below(3));
