@@ -294,7 +294,8 @@ quant_tile_function *RM_FOR_ISA(quant_tile)(int format, int rows) {
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-VECTOR(word4, uint32_t, 4);
+/* Four words at any address. */
+typedef uint32_t word4 __attribute__((ext_vector_type(4), aligned(1), may_alias));
 
 /* Four words of each of four rows: the rows of each word. */
 static RM_ALWAYS_INLINE void transpose_words(const uint8_t *from, ptrdiff_t row_bytes, uint8_t *to) {
