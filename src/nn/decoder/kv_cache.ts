@@ -16,7 +16,6 @@ import { describe } from "../../base/text.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
-import { interpreting } from "../../core/interpreter.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOptions } from "../../ops/infer.ts";
 import { QUANT } from "../../quant/formats.ts";
@@ -181,7 +180,7 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
   append(rows: AnyTensor, count?: number): void {
     const own = ownOperand(rows, "append to a KVCache");
     const data = this.#operand();
-    if (interpreting()) {
+    if (own.storage.isTraced) {
       throw new TraceError(
         "Cannot append to a KVCache in a compiled function: return the rows, and append the result " +
           "of the call",
