@@ -31,7 +31,6 @@ import { MAP, REDUCE } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { isQuantized } from "../../quant/dtypes.ts";
 import { dequantizeInt8 } from "./int8.ts";
-import { reduce } from "../reduce.ts";
 import { doNotFit, MATMUL, productDType, productShape } from "./linalg.ts";
 import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
 import { DEQUANTIZE } from "./quantized.ts";
@@ -327,7 +326,9 @@ const LINEAR_INT8: Op = makeOp({
 
 /** Rows of x as multiples of 1/127 of their largest elements. */
 function roundRows(x: Operand): Operand {
-  const most = reduce(REDUCE.max, apply(MAP.abs, x), -1, { keepDims: true });
+  const axis = [x.layout.shape.length - 1];
+  const sizes = apply(MAP.abs, x);
+  const most = dispatch(REDUCE.max, [sizes], { axis, keepDims: true }, undefined, "linear");
   const scale = apply(MAP.div, most, 127);
   // As kernels do, which multiply.
   const inverse = apply(MAP.where, apply(MAP.equal, scale, 0), 0, apply(MAP.div, 1, scale));
