@@ -53,6 +53,13 @@ LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}
+#: Of sequences of more than 8 tokens, all positions have the long factors.
+LONGROPE = {
+    "rope_type": "longrope",
+    "original_max_position_embeddings": 8,
+    "short_factor": [1.0] * 8,
+    "long_factor": [1 + i / 2 for i in range(8)],
+}
 MODELS = {
     "llama": ("Llama", sizes(64, 2, 1)),
     "llama3": (
@@ -61,6 +68,7 @@ MODELS = {
     ),
     "llama with biases": ("Llama", sizes(32, 4, 4, attention_bias=True, mlp_bias=True)),
     "yarn": ("Llama", sizes(32, 2, 2, rope=YARN)),
+    "longrope": ("Llama", sizes(32, 2, 2, rope=LONGROPE)),
     "mistral": ("Mistral", sizes(48, 4, 2, 1e6, head_dim=16, sliding_window=None)),
     "qwen2": ("Qwen2", sizes(64, 4, 2, 1e6, tie_word_embeddings=True)),
     "qwen3": ("Qwen3", sizes(48, 4, 2, 1e6, head_dim=32)),

@@ -229,13 +229,17 @@ export class LanguageModel implements Disposable {
     if (this.#disposed) throw new DisposedError("Cannot generate: the model was disposed");
   }
 
-  /** Computes the tokens `ids`, which follow those of `cache`; pads them to `chunk`. @internal */
+  /**
+   * Computes the tokens `ids`, which follow those of `cache`, of a text of `length` tokens; pads them to
+   * `chunk`. @internal
+   */
   async step(
     ids: readonly number[],
     chunk: number,
     cache: nn.KVCache,
     wanted: "all" | "last" | "none",
     signal: AbortSignal | undefined,
+    length: number,
   ): Promise<Float32Array | undefined> {
     this.#checkAlive();
     const { rope } = this.config;
@@ -248,7 +252,7 @@ export class LanguageModel implements Disposable {
       note(tensor(values, { dtype: "int32", ...on }) as AnyTensor);
     try {
       const angles: Angles = nn.ropeAngles(padded.map((_, i) => start + i), {
-        ...{ dimensions: rope.dimensions, base: rope.base, scaling: rope.scaling },
+        ...{ dimensions: rope.dimensions, base: rope.base, scaling: rope.scaling, length },
         ...{ factors: this.#factors, ...on },
       });
       note(angles.cos), note(angles.sin);
@@ -414,7 +418,7 @@ export class Session implements Disposable {
       const part = ids.slice(at, at + chunk);
       const isLast = at + part.length === ids.length;
       const need = all !== undefined ? "all" : isLast ? "last" : "none";
-      logits = await this.model.step(part, chunk, this.#cache, need, signal);
+      logits = await this.model.step(part, chunk, this.#cache, need, signal, ids.length);
       all?.set(logits!, at * vocabulary);
       this.#tokens.push(...part);
       at += part.length;

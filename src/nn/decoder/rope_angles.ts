@@ -62,6 +62,11 @@ export interface RopeAngleOptions<V extends t.Device = "cpu"> {
   readonly base?: number | undefined;
   /** For sequences that are longer than those of training; none by default. */
   readonly scaling?: RopeScaling | undefined;
+  /**
+   * The length of the sequence, on which `dynamic` and `longrope` depend; up to the last position by
+   * default.
+   */
+  readonly length?: number | undefined;
   /** R / 2 divisors of the frequencies, such as `rope_freqs.weight` of GGUF files. */
   readonly factors?: readonly number[] | Float32Array | undefined;
   /** The device of the angles; the CPU by default. */
@@ -179,7 +184,7 @@ function divided(each: readonly number[], by: ArrayLike<number>, what: string): 
   return each.map((f, i) => f / by[i]!);
 }
 
-const OPTIONS = ["dimensions", "base", "scaling", "factors", "device"];
+const OPTIONS = ["dimensions", "base", "scaling", "length", "factors", "device"];
 
 /**
  * Cosines and sines for {@link rope}: [M, R / 2] of float32 for M positions. Computed in JavaScript, in
@@ -203,7 +208,7 @@ export function ropeAngles<V extends t.Device = "cpu">(
   sin: Tensor<"float32", [number, number], t.OnDevice<V>>;
 } {
   checkOptions("ropeAngles", options, OPTIONS);
-  const { dimensions, factors, device, base = 10000 } = options;
+  const { dimensions, factors, device, base = 10000, length: given } = options;
   if (!Number.isInteger(dimensions) || dimensions < 2 || dimensions % 2 !== 0) {
     throw new ArgumentError(
       `Cannot ropeAngles with ${
@@ -216,6 +221,11 @@ export function ropeAngles<V extends t.Device = "cpu">(
       `Cannot ropeAngles with base ${describe(base)}: it is a number greater than 0`,
     );
   }
+  if (given !== undefined && (!Number.isInteger(given) || given < 0)) {
+    throw new ArgumentError(
+      `Cannot ropeAngles with length ${describe(given)}: it is an integer of at least 0`,
+    );
+  }
   let last = -1;
   for (const position of positions) {
     if (!Number.isInteger(position) || position < 0) {
@@ -225,7 +235,7 @@ export function ropeAngles<V extends t.Device = "cpu">(
     }
     last = Math.max(last, position);
   }
-  const { each, length } = frequenciesOf(options, last + 1);
+  const { each, length } = frequenciesOf(options, given ?? last + 1);
   const all = factors === undefined ? each : divided(each, factors, "the file");
   const half = dimensions / 2;
   const cos = new Float32Array(positions.length * half), sin = new Float32Array(cos.length);

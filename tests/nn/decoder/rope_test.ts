@@ -80,6 +80,15 @@ test("factors divide frequencies, beside a scaling too", () => {
   assertEquals(numbers(again), numbers(made));
 });
 
+test("the length of a sequence may be more than its last position", () => {
+  const scaling = { type: "dynamic", factor: 2, originalLength: 8 } as const;
+  const all = (positions: number[], length?: number): number[] =>
+    numbers(nn.ropeAngles(positions, { dimensions: 8, scaling, length }).cos);
+  assertEquals(all([1, 2], 30), all([1, 2, 29]).slice(0, 8));
+  assertEquals(all([1, 2], 8), all([1, 2]));
+  assert(String(all([1, 2], 9)) !== String(all([1, 2])));
+});
+
 test("no positions have no angles", () => {
   assertEquals(nn.ropeAngles([], { dimensions: 4 }).cos.shape, [0, 2]);
 });
@@ -103,6 +112,8 @@ test("angles without sense are refused", () => {
     [[0], { dimensions, base: NaN }, ["base NaN"]],
     [[0], { dimensions, base: Infinity }, ["base Infinity"]],
     [[0], { dimensions, base: "10" }, ['base "10"']],
+    [[0], { dimensions, length: -1 }, ["length -1"]],
+    [[0], { dimensions, length: 1.5 }, ["length 1.5"]],
     [[0], { dimensions, factors: [1, 2] }, ["2 factors", "4 frequencies"]],
     [[0], { dimensions, scaling: { type: "other" } }, ['"other"', "llama3"]],
     [[0], { dimensions, scaling: { type: "linear", factor: 0 } }, ["factor 0"]],
