@@ -57,7 +57,10 @@ export class TextStream {
     this.#decode = decode;
     this.#stop = stop;
     this.#ids = before.slice(-CONTEXT);
-    this.#told = this.#ids.length;
+    // A character that those tokens begin is told as a whole.
+    let told = this.#ids.length;
+    while (told > 0 && decode(this.#ids.slice(0, told)).endsWith(REPLACEMENT)) told--;
+    this.#told = told === 0 ? this.#ids.length : told;
   }
 
   /** The text that a token adds. */

@@ -66,6 +66,18 @@ test("text that depends on the tokens before it is that of all tokens", () => {
   assertEquals([texts, rest], [["w1", " w2", " w3", " w4"], ""]);
 });
 
+test("the first token is decoded after those before the text", () => {
+  const decode = (ids: number[]): string => ids.map((id) => ` w${id}`).join("").slice(1);
+  const stream = new TextStream(decode, ["w5"], [1, 2, 3, 4, 5, 6]);
+  assertEquals([7, 8].map((id) => stream.push(id).text), [" w7", " w8"]);
+  assertEquals(stream.push(5), { text: " ", done: true });
+  // A text may begin in the middle of a character.
+  const [first, second, third] = bytesOf("€");
+  const middle = new TextStream(bytesToText, [], [97, first!, second!]);
+  const made = [third!, ...bytesOf("bé")].map((id) => middle.push(id).text).join("");
+  assertEquals(made + middle.flush(), "€bé");
+});
+
 test("only the last tokens are decoded", () => {
   let most = 0;
   const stream = new TextStream((ids) => {

@@ -15,10 +15,12 @@ import {
   quantize,
   scope,
   ShapeError,
+  tensor,
   TraceError,
 } from "../../../mod.ts";
 import { compile } from "../../../src/compile/mod.ts";
 import * as nn from "../../../src/nn/mod.ts";
+import { testOnBackends } from "../../compile/support.ts";
 import { MIRROR } from "../../device/mirror.ts";
 import { BACKENDS, using } from "../../ops/table/backends.ts";
 import { type Any, assertRefused, asView, loose } from "../../support.ts";
@@ -315,4 +317,24 @@ test("a program reads a cache that was appended to and that grew", () => {
     const made = f(cache.data, loose(ones([], { dtype: "int32" })).mul(i));
     assert(Math.abs(loose(made).item() - expected) < 1e-3 * Math.max(1, Math.abs(expected)));
   }
+});
+
+testOnBackends("a run off the event loop reads the cache as it was at the call", async () => {
+  using cache = cacheOf("float32", 8);
+  cache.append(rowsOf(1, 3));
+  using f = compile((q: Any, k: Any, data: Any, length: Any) => {
+    const cached = { keys: data.slice(0, 0), values: data.slice(0, 1), length };
+    return nn.cachedAttention(q, k, k, cached);
+  });
+  const [q, k] = [normal(5, [HEADS, 2, COLUMNS]), normal(6, [HEADS, 2, COLUMNS])];
+  const args = (): [Any, Any, Any, Any] => [q, k, cache.data, tensor(3, { dtype: "int32" })];
+  const expected = numbers(f(...args()));
+  // New rows in the same memory, then in other memory, whose old one is disposed.
+  const runs = [f.async(...args())];
+  cache.append(rowsOf(2, 4));
+  runs.push(f.async(...args()));
+  cache.append(rowsOf(3, 9));
+  assertEquals(cache.capacity, 16);
+  runs.push(f.async(...args()));
+  for (const made of await Promise.all(runs)) assertEquals(numbers(made), expected);
 });
