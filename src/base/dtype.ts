@@ -8,8 +8,8 @@
 import { DTypeError } from "./errors.ts";
 import { describe, describeAll } from "./text.ts";
 
-/** The name of an element type. */
-export type DType =
+/** The name of an element type that has one number per element. */
+export type PlainDType =
   | "bool"
   | "int8"
   | "int16"
@@ -23,6 +23,24 @@ export type DType =
   | "bfloat16"
   | "float32"
   | "float64";
+
+/** The name of a dtype of quantized weights, as GGUF files have them. */
+export type QuantDType =
+  | "q4_0"
+  | "q4_1"
+  | "q5_0"
+  | "q5_1"
+  | "q8_0"
+  | "q4_k"
+  | "q5_k"
+  | "q6_k"
+  | "iq4_nl";
+
+/** The name of an element type. */
+export type DType = PlainDType | QuantDType;
+
+/** `X` for each dtype of quantized weights. */
+export type OfQuantized<X> = { readonly [D in QuantDType]: X };
 
 /** A JavaScript value that stands for one element. */
 export type Scalar = number | bigint | boolean;
@@ -58,7 +76,7 @@ export type Float16Elements = typeof globalThis extends { Float16Array: { protot
   : Float16ArrayLike;
 
 /** The typed array that programs receive for each {@link DType}. bfloat16 gives its raw bits. */
-export interface TypedArrayOf {
+export interface TypedArrayOf extends OfQuantized<Uint8Array> {
   /** One byte, 0 or 1. */
   bool: Uint8Array;
   /** 8-bit two's complement. */
@@ -180,7 +198,7 @@ function info(
 const F32_MAX = 3.4028234663852886e38;
 const BF16_MAX = 3.3895313892515355e38;
 
-/** Every dtype by name. */
+/** Every dtype by name; quant/dtypes.ts adds the quantized ones. */
 export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
   bool: info(0, "bool", "b", Uint8Array, 0, 1),
   int8: info(1, "int8", "i", Int8Array, -128, 127),
@@ -203,7 +221,7 @@ export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
   bfloat16: info(10, "bfloat16", "f", Uint16Array, -BF16_MAX, BF16_MAX),
   float32: info(11, "float32", "f", Float32Array, -F32_MAX, F32_MAX),
   float64: info(12, "float64", "f", Float64Array, -Number.MAX_VALUE, Number.MAX_VALUE),
-};
+} satisfies { readonly [D in PlainDType]: DTypeInfo } as { readonly [D in DType]: DTypeInfo };
 
 /** The names of the dtypes that backends compute in, in the order of their ids. */
 export const DTYPES: readonly DType[] = Object.keys(DTYPE) as DType[];

@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../base/dtype.ts";
+import { DTYPE, type DType, type PlainDType } from "../base/dtype.ts";
 import { DTypeError, FormatError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
 import {
@@ -49,7 +49,7 @@ const MAX_HEADER = 100_000_000;
 const LENGTH_BYTES = 8;
 
 /** The format's names, in the order in which the reference implementation stores tensors. */
-const TYPE: { readonly [D in DType]: string } = {
+const TYPE: { readonly [D in PlainDType]: string } = {
   uint64: "U64",
   int64: "I64",
   float64: "F64",
@@ -349,7 +349,9 @@ export function encodeSafetensors(
     }
     const end = size + raw.data.length;
     parts.push(
-      `${json(name)}:{"dtype":"${TYPE[raw.dtype]}","shape":[${raw.shape.join(",")}],` +
+      `${json(name)}:{"dtype":"${TYPE[raw.dtype as PlainDType]}","shape":[${
+        raw.shape.join(",")
+      }],` +
         `"data_offsets":[${size},${end}]}`,
     );
     size = end;

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import type { QuantDType } from "../base/dtype.ts";
 import { f16Table } from "../base/half.ts";
 
 /** Writes the numbers of the block of `bytes` at `from` to `to`, from `at` on. */
@@ -26,16 +27,7 @@ export interface QuantFormat {
 }
 
 /** The names of the formats. */
-export type QuantName =
-  | "q4_0"
-  | "q4_1"
-  | "q5_0"
-  | "q5_1"
-  | "q8_0"
-  | "q4_k"
-  | "q5_k"
-  | "q6_k"
-  | "iq4_nl";
+export type QuantName = QuantDType;
 
 const round = Math.fround;
 

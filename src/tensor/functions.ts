@@ -3,7 +3,6 @@
  *
  * @module
  */
-import type { DType } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ShapeError } from "../base/errors.ts";
 import { broadcastAll, formatShape, listOf, type Shape } from "../base/shape.ts";
@@ -220,10 +219,10 @@ export function pack<W extends AnyTensor>(
  * w.dequantize().allclose(eye(32), { atol: 1e-3 }); // => true
  * ```
  */
-export function quantize<W extends AnyTensor>(
-  w: W,
-  format: "q8_0" | "q4_0",
+export function quantize<W extends AnyTensor, F extends "q8_0" | "q4_0">(
+  w: t.Guard<t.Quantizable<W["dtype"], F, t.ShapeOf<W>>, W>,
+  format: F,
   options?: UnaryOptions,
-): Tensor<DType, t.ShapeOf<W>, W["device"]> {
+): Tensor<F, t.ShapeOf<W>, W["device"]> {
   return quantized.quantize(ownOperand(w, "quantize"), format, options) as never;
 }

@@ -1617,20 +1617,23 @@ export class Tensor<
   >(
     this: X,
     weight: t.Guard<t.LinearOf<X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>, W>,
-    bias?: t.Guard<t.ListOf<"linear", [X, W, B], t.Bias<t.ShapeOf<W>, t.ShapeOf<B>>>, B>,
+    bias?: t.Guard<
+      t.ListOf<"linear", [X, t.Weighed<X, W>, B], t.Bias<t.ShapeOf<W>, t.ShapeOf<B>>>,
+      B
+    >,
     options?: LinearOptions<
       F,
       t.Guard<
         t.ListOf<
           "linear",
-          [X, W, B, R],
+          [X, t.Weighed<X, W>, B, R],
           t.Residual<t.ShapeOf<W>, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>, t.ShapeOf<R>>
         >,
         R
       >
     >,
   ): Tensor<
-    t.Activated<t.OkDType<t.PromoteAll<[X, W, B, R]>>, F>,
+    t.Activated<t.OkDType<t.PromoteAll<[X, t.Weighed<X, W>, B, R]>>, F>,
     t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
     X["device"]
   > {

@@ -7,9 +7,10 @@
  */
 import type { Shape } from "../base/shape.ts";
 import type { Guard, NewShape, Ok, Operand, Same, ShapeOf, Show, Typed } from "./core.ts";
-import type { DType, Scalar } from "../base/dtype.ts";
+import type { DType, QuantDType, Scalar } from "../base/dtype.ts";
 import type {
   AsFloat,
+  FloatDType,
   NumberDType,
   OkDType,
   PackedDType,
@@ -245,6 +246,10 @@ export type LinearOf<X extends Typed, W extends Typed, R> = W extends { readonly
       "dtype"
     ]}: the result would be float64; cast to float32 with astype(), or do not pack the weight`
   : ProductOf<"linear", X, W, R>
+  : [W["dtype"]] extends [QuantDType]
+    ? [Extract<X["dtype"], FloatDType>] extends [never]
+      ? `Cannot linear ${X["dtype"]} by a weight of ${W["dtype"]}: it takes floats`
+    : R
   : ProductOf<"linear", X, W, R>;
 
 /** True if shapes can be equal. */
@@ -269,6 +274,11 @@ export type Packable<D extends DType, S extends Shape> = [Extract<D, PackedDType
   : number extends S["length"] ? S
   : S extends readonly [number, number] ? S
   : `Cannot pack shape ${Show<S>}: it takes a weight of shape [O, I]`;
+
+/** The shape of what `quantize` takes, or why it does not take it. */
+export type Quantizable<D extends DType, F extends string, S extends Shape> = [
+  Extract<D, FloatDType>,
+] extends [never] ? `Cannot quantize ${D} to ${F}: it takes floats` : S;
 
 /** The shape of `broadcastTo(to)`, or why `S` does not broadcast to it. */
 export type BroadcastTo<S extends Shape, To extends Shape> = NewShape<"broadcast to", To> extends

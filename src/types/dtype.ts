@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { DType } from "../base/dtype.ts";
+import type { DType, OfQuantized, QuantDType } from "../base/dtype.ts";
 import type { Same, Typed } from "./core.ts";
 import type { OpTable } from "./table_ops.ts";
 
@@ -55,15 +55,15 @@ export interface KindNames {
 /** The dtypes that are not of the kinds. */
 export interface OtherKinds {
   /** Not a number. */
-  iuf: "bool";
+  iuf: "bool" | QuantDType;
   /** Without bits. */
-  biu: FloatDType;
+  biu: FloatDType | QuantDType;
   /** Not an integer. */
-  iu: FloatDType | "bool";
+  iu: FloatDType | "bool" | QuantDType;
   /** Not a float. */
-  f: IntDType | "bool";
+  f: IntDType | "bool" | QuantDType;
   /** None. */
-  biuf: never;
+  biuf: QuantDType;
 }
 
 /** The kinds of dtype that `Op` supports, for messages. */
@@ -74,7 +74,7 @@ export type Takes<Op extends string> = Op extends keyof OpTable ? KindNames[OpTa
 /** The dtypes that `Op` does not support. */
 export type Refused<Op extends string> = Op extends keyof OpTable ? OtherKinds[OpTable[Op][0]]
   : Op extends `${infer N}_` ? Refused<N>
-  : Op extends ProductOp ? "bool"
+  : Op extends ProductOp ? "bool" | QuantDType
   : never;
 
 /** The rule of the result's dtype of `Op`, which may be in place; `never` for other names. */
@@ -112,8 +112,20 @@ export type AsFloat<D extends DType> = { dtype: D } extends { dtype: infer F ext
  * `R`, a dtype or an error, or why `Op` does not support that dtype; unions pass if a part does.
  */
 export type Taken<Op extends string, R> = [R] extends [never] ? R
-  : [R] extends [Refused<Op>] ? `Cannot ${Op} ${R & DType}: it takes ${Takes<Op>} dtypes`
+  : [R] extends [Refused<Op>]
+    ? `Cannot ${Op} ${R & DType}: it takes ${Takes<Op>} dtypes${Advice<R>}`
   : R;
+
+/** What to do with a dtype that an op does not take, for messages. */
+export type Advice<R> = [R] extends [QuantDType]
+  ? "; dequantize() makes floats of quantized tensors"
+  : "";
+
+/**
+ * The operand that decides with `X` on the dtype of a product with the weight `W`: quantized weights
+ * give that of `X`.
+ */
+export type Weighed<X extends Typed, W extends Typed> = [W["dtype"]] extends [QuantDType] ? X : W;
 
 /**
  * The dtypes whose values may be written to a tensor of `D`: those of its kind, and of lower ones.
@@ -142,7 +154,7 @@ export type AskNumber<Op extends string, E extends DType> = [E] extends ["bool"]
   : E;
 
 /** For each dtype the other dtypes that promote to it. */
-export interface Absorbs {
+export interface Absorbs extends OfQuantized<never> {
   /** Every other dtype promotes bool. */
   bool: never;
   /** bool promotes to it. */
@@ -191,7 +203,9 @@ export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A 
   : [A | B] extends [Absorbs["int16"]] ? "int16"
   : [A | B] extends [Absorbs["int32"]] ? "int32"
   : [A | B] extends [Absorbs["int64"]] ? "int64"
-  : `Cannot ${Op} ${A} and ${B}: no integer dtype holds both; cast one with astype()`;
+  : [Extract<A | B, QuantDType>] extends [never]
+    ? `Cannot ${Op} ${A} and ${B}: no integer dtype holds both; cast one with astype()`
+  : `Cannot ${Op} ${A} and ${B}: they do not promote${Advice<Extract<A | B, QuantDType>>}`;
 
 /** The default dtype of a JavaScript value. */
 export type ScalarDType<X> = X extends boolean ? "bool" : X extends bigint ? "int64" : "float32";
@@ -268,7 +282,7 @@ export type PromoteAll<
  * The dtype of the float functions (`exp`, `mean`, …): floats keep their dtype, others give
  * float32.
  */
-export interface ToFloat {
+export interface ToFloat extends OfQuantized<never> {
   /** float32. */
   bool: "float32";
   /** float32. */
@@ -298,7 +312,7 @@ export interface ToFloat {
 }
 
 /** The dtype of `sum`: bool and integers give int64, uint64 and floats stay. */
-export interface ToSum {
+export interface ToSum extends OfQuantized<never> {
   /** int64: a count. */
   bool: "int64";
   /** int64. */
@@ -338,7 +352,7 @@ export interface ToProd extends Omit<ToSum, "uint8" | "uint16" | "uint32"> {
 }
 
 /** The JavaScript value of one element in `item()` and `toArray()`. */
-export interface Item {
+export interface Item extends OfQuantized<number> {
   /** `true` or `false`. */
   bool: boolean;
   /** A number. */

@@ -554,9 +554,8 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   [
     "dequantize",
     () => {
-      const options = { dtype: "q8_0" as never, shape: [1, 32] } as const;
-      const w = rm.fromBuffer(new Uint8Array(34), options) as rm.Tensor;
-      return [w.dequantize(), rm.ones([2, 32]).linear(w as never)];
+      const w = rm.fromBuffer(new Uint8Array(34), { dtype: "q8_0", shape: [1, 32] });
+      return [w.dequantize(), rm.ones([2, 32]).linear(w)];
     },
     'make a tensor from a buffer: fromBuffer() {buffer: Uint8Array, options: {dtype: "q8_0", shape: [1, 32]}}',
     "dequantize(tensor of [1,32])",

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { concat, type Tensor, where, zeros } from "./api.ts";
+import { concat, quantize, type Tensor, where, zeros } from "./api.ts";
 import { type Assert, type Equal, is } from "./assert.ts";
 import type { DType } from "../../src/base/dtype.ts";
 import type { Promote } from "../../src/types/mod.ts";
@@ -144,3 +144,32 @@ export type Items = [
   Assert<Equal<Promote<"uint16", "int64">, "int64">>,
   Assert<Equal<Promote<"float16" | "float32", "bfloat16">, "float32">>,
 ];
+
+export function quantized(): void {
+  const q = quantize(zeros([4, 64]), "q8_0");
+  is<"q8_0", [4, 64]>()(q);
+  is<"q4_0", [64]>()(quantize(zeros([64], { dtype: "float16" }), "q4_0"));
+  is<"q4_k", [2, 256]>()(zeros([2, 256], { dtype: "q4_k" }));
+  is<"float32", [4, 64]>()(q.dequantize());
+  is<"float32", [2, 4]>()(zeros([2, 64]).linear(q));
+  is<"float32", [2, 4]>()(
+    zeros([2, 64]).linear(q, zeros([4]), { activation: "gelu", add: zeros([2, 4]) }),
+  );
+  is<"float16", [2, 4]>()(zeros([2, 64], { dtype: "float16" }).linear(q));
+  is<"float64", [2, 4]>()(
+    zeros([2, 64], { dtype: "float16" }).linear(q, zeros([4], { dtype: "float64" })),
+  );
+  is<"q8_0", [8, 64]>()(concat([q, q]));
+  is<"q8_0", [4, 64]>()(q.copy());
+  is<"q8_0", [2, 64]>()(q.slice("1:3"));
+  is<"q8_0", [number, 64]>()(q.take([1, 2]));
+  const elements: Uint8Array = q.toTypedArray();
+  const rows: number[][] = q.toArray();
+  const any: Tensor<DType> = q;
+  void [elements, rows, any];
+}
+
+export function quantizedMistakes(): void {
+  // @ts-expect-error: no format that can be made
+  quantize(zeros([256]), "q4_k");
+}

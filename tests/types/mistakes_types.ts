@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { concat, ones, pack, stack, type Tensor, tensor, where, zeros } from "./api.ts";
+import { concat, ones, pack, quantize, stack, type Tensor, tensor, where, zeros } from "./api.ts";
 
 declare const n: number;
 declare const dynamic: Tensor;
@@ -286,4 +286,26 @@ export function ranks(): void {
   a.asShape([2, 4]);
   // @ts-expect-error: Cannot matmul shapes [?, 4] and [2, 3, 4]: inner sizes 4 and 3 differ
   dynamic.asRank(2).add(1).asShape([n, 4]).matmul(b);
+}
+
+export function quantized(): void {
+  const q = zeros([4, 64], { dtype: "q8_0" });
+  // @ts-expect-error: Cannot add q8_0: it takes signed, unsigned, float dtypes; dequantize() makes
+  q.add(q);
+  // @ts-expect-error: Cannot mul q8_0: it takes signed, unsigned, float dtypes; dequantize() makes
+  q.mul(2);
+  // @ts-expect-error: Cannot add float32 and q8_0: they do not promote; dequantize() makes floats
+  zeros([4, 64]).add(q);
+  // @ts-expect-error: Cannot matmul float32 and q8_0: they do not promote; dequantize() makes floats
+  zeros([2, 4]).matmul(q);
+  // @ts-expect-error: Cannot linear q8_0 and float32: they do not promote; dequantize() makes floats
+  q.linear(zeros([2, 64]));
+  // @ts-expect-error: Cannot linear int32 by a weight of q8_0: it takes floats
+  zeros([2, 64], { dtype: "int32" }).linear(q);
+  // @ts-expect-error: Cannot linear shapes [2, 32] and [4, 64]: inner sizes 32 and 64 differ
+  zeros([2, 32]).linear(q);
+  // @ts-expect-error: Cannot quantize int32 to q8_0: it takes floats
+  quantize(zeros([32], { dtype: "int32" }), "q8_0");
+  // @ts-expect-error: Cannot quantize q8_0 to q4_0: it takes floats
+  quantize(q, "q4_0");
 }

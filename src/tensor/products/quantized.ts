@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../../base/dtype.ts";
+import { DTYPE } from "../../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
@@ -97,7 +97,7 @@ const QUANTIZE: Op = makeOp({
           `the last axis must be a multiple of ${size} elements`,
       );
     }
-    return call.result(shape, DTYPE[format as DType]);
+    return call.result(shape, DTYPE[format]);
   },
   decompose(call: Call): Operand {
     const { name, attributes } = call;
