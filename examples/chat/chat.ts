@@ -89,6 +89,7 @@ export async function reply(
     await generated.return("stop");
   }
   add(stream.flush());
+  if (stream.done) reason = "stop";
   return {
     ...{ text, tokens, reason, promptTokens: prompt.length },
     firstSeconds: (first - begin) / 1000,

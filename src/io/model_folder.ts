@@ -124,17 +124,18 @@ export async function openSource(
 }
 
 /**
- * What a JSON file in a folder says; undefined if there is no such file. Throws a FormatError for a
- * file that is not JSON.
+ * What a JSON file in a folder says, which may be named by a file in it; undefined if there is no such
+ * file. Throws a FormatError for a file that is not JSON.
  */
 export async function readJson(folder: Path, name: string): Promise<unknown> {
   const { stat } = await import("node:fs/promises");
-  const { join } = await import("node:path");
+  const { dirname, join } = await import("node:path");
   const { fileURLToPath } = await import("node:url");
   const isUrl = folder instanceof URL || /^file:/i.test(folder);
-  const path = join(isUrl ? fileURLToPath(folder) : folder, name);
-  const entry = await stat(path).catch(() => undefined);
-  if (entry?.isFile() !== true) return undefined;
+  const given = isUrl ? fileURLToPath(folder) : folder;
+  const kindOf = async (path: string) => await stat(path).catch(() => undefined);
+  const path = join((await kindOf(given))?.isFile() ? dirname(given) : given, name);
+  if (!(await kindOf(path))?.isFile()) return undefined;
   const text = decodeUtf8(await readFile(path));
   try {
     return JSON.parse(text ?? "");

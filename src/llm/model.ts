@@ -515,7 +515,7 @@ export class Session implements Disposable {
         if (next.done === true) {
           const rest = stream.flush();
           if (rest !== "") yield rest;
-          return next.value;
+          return stream.done ? "stop" : next.value;
         }
         const { text, done } = stream.push(next.value);
         if (text !== "") yield text;

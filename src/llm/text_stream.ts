@@ -63,6 +63,11 @@ export class TextStream {
     this.#told = told === 0 ? this.#ids.length : told;
   }
 
+  /** Whether one of the stop texts has come. */
+  get done(): boolean {
+    return this.#done;
+  }
+
   /** The text that a token adds. */
   push(id: number): TextPiece {
     if (this.#done) return { text: "", done: true };

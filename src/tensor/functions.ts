@@ -16,6 +16,7 @@ import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import type * as t from "../types/mod.ts";
 import * as joins from "./join.ts";
+import { quantizeInt8 } from "./products/int8.ts";
 import { type PackedWeight, packWeight } from "./products/packed_weight.ts";
 import * as quantized from "./products/quantized.ts";
 import type { AnyTensor, Tensor, TensorOrScalar, UnaryOptions, Unshaped } from "./tensor.ts";
@@ -205,6 +206,9 @@ export function pack<W extends AnyTensor>(
  * bits of each element, `"q4_0"` 4 bits, and a block a scale of float16. It is a tensor of that dtype,
  * which `linear`, `embedding` and `dequantize` take.
  *
+ * `"int8"` makes a {@link PackedWeight} of a weight [O, I], whose rows have a scale each, for products
+ * with many rows: `x.linear` rounds each row of x to int8 as well, and adds integers.
+ *
  * A block with NaN or an infinity is NaN as a whole. Numbers are rounded to float32 first, and
  * overflow beyond 8 million (q8_0) or half a million (q4_0).
  *
@@ -217,12 +221,22 @@ export function pack<W extends AnyTensor>(
  * w.dtype; // => q8_0
  * w.nbytes; // => 1088
  * w.dequantize().allclose(eye(32), { atol: 1e-3 }); // => true
+ * ones([1, 2]).linear(quantize(tensor([[127, 64]]), "int8")).toArray(); // => [[191]]
  * ```
  */
 export function quantize<W extends AnyTensor, F extends "q8_0" | "q4_0">(
   w: t.Guard<t.Quantizable<W["dtype"], F, t.ShapeOf<W>>, W>,
   format: F,
   options?: UnaryOptions,
-): Tensor<F, t.ShapeOf<W>, W["device"]> {
-  return quantized.quantize(ownOperand(w, "quantize"), format, options) as never;
+): Tensor<F, t.ShapeOf<W>, W["device"]>;
+/** A weight [O, I] of int8 with a scale for each row: see the other signature. */
+export function quantize<W extends AnyTensor>(
+  w: W,
+  format: "int8",
+): PackedWeight<"int8", t.ShapeOf<W>, W["device"]>;
+export function quantize(w: AnyTensor, format: string, options?: UnaryOptions): unknown {
+  const own = ownOperand(w, "quantize");
+  if (format !== "int8") return quantized.quantize(own, format, options);
+  checkOptions("quantize to int8", options ?? {}, []);
+  return quantizeInt8(own);
 }

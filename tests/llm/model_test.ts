@@ -434,6 +434,8 @@ test("files that do not fit their sizes are refused", async () => {
   await refused({ num_key_value_heads: 2 }, "k_proj");
   await refused({ intermediate_size: 2 ** 40 }, "gate_proj");
   await refused({ model_type: "bert" }, "bert");
+  using byFile = await llm.open(join(LLAMA, "model.safetensors"));
+  assertEquals(byFile.config.hidden, 64);
   const bytes = io.encodeSafetensors({ x: ones([1]) });
   await assertRejects(() => llm.open(bytes), FormatError, "config.json");
   await assertRejects(() => llm.open(temporary("nothing")), Error, "nothing");

@@ -176,3 +176,10 @@ test("stop texts are one or more texts", () => {
     assertThrows(() => stopTexts(stop), ArgumentError, "stop");
   }
 });
+
+test("a stop text that the held tokens complete is found at the end", () => {
+  const stream = new TextStream(bytesToText, ["\ufffd"]);
+  assertEquals(stream.push(0x61), { text: "a", done: false });
+  assertEquals(stream.push(0xe2), { text: "", done: false });
+  assertEquals([stream.flush(), stream.done], ["", true]);
+});

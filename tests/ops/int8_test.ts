@@ -11,13 +11,14 @@ import {
   DTypeError,
   info,
   ones,
+  quantize,
   random,
   setThreads,
   ShapeError,
   tensor,
 } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
-import { dequantizeInt8, quantizeInt8 } from "../../src/tensor/products/int8.ts";
+import { dequantizeInt8 } from "../../src/tensor/products/int8.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 
@@ -45,14 +46,14 @@ for (const { name, on } of BACKENDS) {
       for (const [columns, depth] of SIZES) {
         const w = make(1, [columns, depth]);
         if (columns > 2) w.set([2], 0);
-        const packed = quantizeInt8(w) as Any;
+        const packed = quantize(w, "int8") as Any;
         assertEquals([packed.dtype, packed.device], ["int8", device]);
         assertEquals([...packed.shape], [columns, depth]);
         const numbers = loose(dequantizeInt8(packed.panels, columns, depth));
         assertEquals(numbers.device, device);
         assert(numbers.allclose(rounded(w), { rtol: 1e-6 }), `${columns} × ${depth}`);
         for (const view of [w.T.copy().T, w.astype("float64")]) {
-          const same = quantizeInt8(view) as Any;
+          const same = quantize(view, "int8") as Any;
           assert(loose(dequantizeInt8(same.panels, columns, depth)).equals(numbers));
         }
         for (const rows of [1, 2, 3, 7, 70]) {
@@ -94,15 +95,15 @@ for (const { name, on } of BACKENDS) {
         const [x, odd] = [make(2, [2, 8]), w.copy()];
         x.set([0, 3], value);
         odd.set([1, 3], value);
-        const y = x.linear(quantizeInt8(w));
+        const y = x.linear(quantize(w, "int8"));
         assert(y.slice(1).isfinite().all().item() && !y.slice(0).isfinite().any().item());
-        const z = make(2, [2, 8]).linear(quantizeInt8(odd));
+        const z = make(2, [2, 8]).linear(quantize(odd, "int8"));
         assert(z.slice(":, 1").isnan().all().item() && z.slice(":, 2:").isfinite().all().item());
       }
-      const packed = quantizeInt8(w) as Any;
+      const packed = quantize(w, "int8") as Any;
       assertEquals(make(1, [0, 8]).linear(packed).shape, [0, 4]);
-      assertEquals(make(1, [2, 8]).linear(quantizeInt8(w.slice("0:0"))).shape, [2, 0]);
-      const none = quantizeInt8(w.slice(":, 0:0"));
+      assertEquals(make(1, [2, 8]).linear(quantize(w.slice("0:0"), "int8")).shape, [2, 0]);
+      const none = quantize(w.slice(":, 0:0"), "int8");
       assertEquals(
         make(1, [2, 0]).linear(none, make(3, [4])).equals(
           make(3, [4]).broadcastTo([2, 4]),
@@ -112,8 +113,8 @@ for (const { name, on } of BACKENDS) {
       assertRefused(() => make(1, [2, 7]).linear(packed), ShapeError, "inner sizes 7 and 8 differ");
       const ids = make(1, [2, 8]).astype("int32");
       assertRefused(() => ids.linear(packed), DTypeError, ["int32", "floats"]);
-      assertRefused(() => quantizeInt8(w.slice(0)), ShapeError, "[O, I]");
-      assertRefused(() => quantizeInt8(ids), DTypeError, "floats");
+      assertRefused(() => quantize(w.slice(0), "int8"), ShapeError, "[O, I]");
+      assertRefused(() => quantize(ids, "int8"), DTypeError, "floats");
       packed.dispose();
       assertRefused(() => make(1, [2, 8]).linear(packed), DisposedError, "disposed");
     }));
@@ -156,12 +157,12 @@ test("products by weights of int8 are exact where numbers are small integers", (
   // The scales are 1.
   w.set([":", 0], 127);
   x.set([":", 0], -127);
-  assert(x.linear(quantizeInt8(w)).equals(x.linear(w)));
+  assert(x.linear(quantize(w, "int8")).equals(x.linear(w)));
 });
 
 test("products by weights of int8 do not depend on threads, and join what comes after", () => {
   const before = info().threads;
-  const packed = quantizeInt8(loose(random.normal(random.key(1), [500, 96]))) as Any;
+  const packed = quantize(loose(random.normal(random.key(1), [500, 96])), "int8") as Any;
   const bias = loose(random.normal(random.key(2), [500]));
   for (const rows of [1, 130]) {
     const x = loose(random.normal(random.key(3), [rows, 96]));

@@ -568,6 +568,12 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     'ones: full() {shape: [2, 32], value: 1, dtype: "float32"}',
     'quantize(tensor of [2,32]) {format: "q4_0"}',
   ],
+  [
+    "quantize [int8]",
+    ({ x, w }) => x.linear(rm.quantize(w, "int8")),
+    "quantize: quantizeInt8(w)",
+    "linear: linearInt8(x, tensor of [1,16,8], -, -) {columns: 4, depth: 3}",
+  ],
   ["var", ({ x }) => x.var(0), "var: variance(x) {axis: 0, correction: 0}"],
   [
     "std",

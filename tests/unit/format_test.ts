@@ -6,7 +6,7 @@
 import { describe, it } from "node:test";
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { Operand } from "../../src/memory/operand.ts";
-import { DTYPE, type DType, DTYPES, type Scalar } from "../../src/base/dtype.ts";
+import { DTYPE, type DType, DTYPES, type PlainDType, type Scalar } from "../../src/base/dtype.ts";
 import { writeElement } from "../../src/memory/element.ts";
 import { ArgumentError } from "../../src/base/errors.ts";
 import {
@@ -42,7 +42,7 @@ function shows(x: Operand, lines: string | string[], options?: FormatOptions): v
 }
 
 describe("display of each dtype", () => {
-  const golden: Record<DType, [Scalar[], string]> = {
+  const golden: Record<PlainDType, [Scalar[], string]> = {
     bool: [[true, false], "[true, false]"],
     int8: [[-128, 127], "[-128, 127]"],
     int16: [[-32768, 7], "[-32768, 7]"],
@@ -62,7 +62,7 @@ describe("display of each dtype", () => {
   };
   for (const dtype of DTYPES) {
     it(`shows ${dtype} with the digits that it has`, () => {
-      const [data, text] = golden[dtype];
+      const [data, text] = golden[dtype as PlainDType];
       shows(make(dtype, [data.length], data), `tensor(${text}, shape [${data.length}], ${dtype})`);
     });
   }

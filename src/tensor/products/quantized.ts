@@ -110,11 +110,11 @@ const QUANTIZE: Op = makeOp({
 });
 
 /** `x` in blocks of a format. */
-export function quantize(x: Operand, format: EncodedName, options: OpOptions = {}): Operand {
+export function quantize(x: Operand, format: string, options: OpOptions = {}): Operand {
   checkOptions("quantize", options, ["out"]);
-  if (!ENCODED.includes(format)) {
+  if (!ENCODED.includes(format as EncodedName)) {
     throw new ArgumentError(
-      `Cannot quantize to ${describe(format)}: it takes ${ENCODED.join(" and ")}`,
+      `Cannot quantize to ${describe(format)}: it takes ${ENCODED.join(", ")} and int8`,
     );
   }
   return dispatch(QUANTIZE, [x], { format }, options.out);
