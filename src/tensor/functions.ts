@@ -201,6 +201,12 @@ export function pack<W extends AnyTensor>(
   return packWeight(w) as never;
 }
 
+/** What {@link quantize} gives: a weight [O, I] with a scale for each row for int8, else a tensor. */
+export type Quantized<F, S extends Shape, V extends t.Device> = F extends "int8"
+  ? PackedWeight<"int8", S, V>
+  : F extends "q8_0" | "q4_0" ? Tensor<F, S, V>
+  : never;
+
 /**
  * A float tensor in blocks of 32 elements along the last axis, as ggml quantizes it: `"q8_0"` keeps 8
  * bits of each element, `"q4_0"` 4 bits, and a block a scale of float16. It is a tensor of that dtype,
@@ -224,19 +230,13 @@ export function pack<W extends AnyTensor>(
  * ones([1, 2]).linear(quantize(tensor([[127, 64]]), "int8")).toArray(); // => [[191]]
  * ```
  */
-export function quantize<W extends AnyTensor, F extends "q8_0" | "q4_0">(
+export function quantize<W extends AnyTensor, F extends "q8_0" | "q4_0" | "int8">(
   w: t.Guard<t.Quantizable<W["dtype"], F, t.ShapeOf<W>>, W>,
   format: F,
   options?: UnaryOptions,
-): Tensor<F, t.ShapeOf<W>, W["device"]>;
-/** A weight [O, I] of int8 with a scale for each row: see the other signature. */
-export function quantize<W extends AnyTensor>(
-  w: W,
-  format: "int8",
-): PackedWeight<"int8", t.ShapeOf<W>, W["device"]>;
-export function quantize(w: AnyTensor, format: string, options?: UnaryOptions): unknown {
+): Quantized<F, t.ShapeOf<W>, W["device"]> {
   const own = ownOperand(w, "quantize");
-  if (format !== "int8") return quantized.quantize(own, format, options);
+  if (format !== "int8") return quantized.quantize(own, format, options) as never;
   checkOptions("quantize to int8", options ?? {}, []);
-  return quantizeInt8(own);
+  return quantizeInt8(own) as never;
 }

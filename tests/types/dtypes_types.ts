@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { concat, quantize, type Tensor, where, zeros } from "./api.ts";
+import { concat, type PackedWeight, quantize, type Tensor, where, zeros } from "./api.ts";
 import { type Assert, type Equal, is } from "./assert.ts";
 import type { DType } from "../../src/base/dtype.ts";
 import type { Promote } from "../../src/types/mod.ts";
@@ -159,6 +159,8 @@ export function quantized(): void {
   is<"float64", [2, 4]>()(
     zeros([2, 64], { dtype: "float16" }).linear(q, zeros([4], { dtype: "float64" })),
   );
+  const weight: PackedWeight<"int8", [4, 64]> = quantize(zeros([4, 64]), "int8");
+  is<"float32", [2, 4]>()(zeros([2, 64]).linear(weight));
   is<"q8_0", [8, 64]>()(concat([q, q]));
   is<"q8_0", [4, 64]>()(q.copy());
   is<"q8_0", [2, 64]>()(q.slice("1:3"));
