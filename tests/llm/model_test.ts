@@ -5,6 +5,7 @@
  * @module
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { join } from "node:path";
 import { test } from "node:test";
 import { ArgumentError, DisposedError, FormatError, io, ones } from "../../mod.ts";
 import * as llm from "../../src/llm/mod.ts";
