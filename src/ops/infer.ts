@@ -160,9 +160,9 @@ export function checkKind({ name: dtype, kind }: DTypeInfo, kinds: string, name:
 
 /** The dtype of an op on a tensor of `dtype` and a scalar. */
 function promoteWeak(op: MapOp, dtype: DType, value: Scalar, place: number, name: string): DType {
-  const { kind } = DTYPE[dtype];
+  const { kind, lane } = DTYPE[dtype];
   // An integer op with a float result accepts fractions: int32 div 1.5 is computed in float32.
-  if (op.result === "float" && kind !== "f") return "float32";
+  if (op.result === "float" && kind !== "f" && lane === null) return "float32";
   // Integers compare with every number: dispatch substitutes one that is in range.
   const compares = op.compares && place === 1;
   if (compares && kind !== "f" && typeof value !== "boolean") return dtype;

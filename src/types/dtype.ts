@@ -211,8 +211,9 @@ export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A 
 export type ScalarDType<X> = X extends boolean ? "bool" : X extends bigint ? "int64" : "float32";
 
 /** The dtype of `D` with a weak scalar, or why it does not fit. */
-export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = "float" extends
-  Rule<Op> ? ToFloat[D]
+export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = [D] extends
+  [QuantDType] ? ScalarOfQuantized<D, X, Op>
+  : "float" extends Rule<Op> ? ToFloat[D]
   : "compares" extends Rule<Op> ? D
   : X extends boolean ? D
   : D extends "bool" ? ScalarDType<X>
@@ -223,6 +224,12 @@ export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = "
       : D
     : D
   : D;
+
+/** {@link PromoteScalar} of a quantized dtype: 0 is the same bits in every dtype. */
+export type ScalarOfQuantized<D extends DType, X, Op extends string> = [X] extends [0] ? D
+  : `Cannot ${Op} ${X & (number | bigint | boolean)} to ${D}: it takes no numbers but 0${Advice<
+    D
+  >}`;
 
 /** The dtype of an op between operands, either of which may be a scalar, or the error. */
 export type PromoteOperands<A, B, Op extends string = "promote"> = A extends

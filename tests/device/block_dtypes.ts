@@ -174,6 +174,7 @@ export const BLOCK_DTYPE_TESTS: Record<string, (device: string) => void> = {
     assertRefused(() => x.cumulativeSum(0), DTypeError, ["cumulativeSum", "pair"], x);
     assertRefused(() => x.astype("float64"), DTypeError, ["astype", "pair", "float64"], x);
     assertRefused(() => x.mul(2), DTypeError, ["mul", "pair"], x);
+    assertRefused(() => x.div(2), DTypeError, ["div", "pair"], x);
     assertRefused(() => q.slice(":, 1:33").copy(), DTypeError, ["copy", "blocks of 32"], q);
     assertRefused(() => q.slice(":, ::2").copy(), DTypeError, ["copy", "blocks of 32"], q);
     assertRefused(() => q.T.copy(), DTypeError, ["copy", "blocks of 32"], q);

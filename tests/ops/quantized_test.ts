@@ -219,7 +219,7 @@ for (const { name, on } of BACKENDS) {
 test("what cannot be quantized is refused, and changes nothing; scopes free what was", () => {
   const x = loose(ones)([2, 64]);
   const call = loose(quantize);
-  assertRefused(() => call(x, "q4_1"), ArgumentError, ['"q4_1"', "q4_0 and q8_0"], x);
+  assertRefused(() => call(x, "q4_1"), ArgumentError, ['"q4_1"', "q4_0, q8_0 and int8"], x);
   assertRefused(() => call(x), ArgumentError, "undefined", x);
   assertRefused(() => call(x, "toString"), ArgumentError, '"toString"', x);
   assertRefused(() => call([1], "q8_0"), DTypeError, "quantize", x);
@@ -397,7 +397,9 @@ test("all other ops refuse quantized tensors, and name dequantize", () => {
     named(() => numbers[op](q));
     named(() => q[op](q));
   }
-  named(() => q.add(1));
+  for (const op of ["add", "div", "atan2", "copysign", "hypot", "logaddexp", "equal", "pow"]) {
+    for (const value of [0, 2, 1n, true]) named(() => q[op](value));
+  }
   named(() => q.astype("float32"));
   named(() => q.cumulativeSum(0));
   named(() => q.sum(0, { dtype: "float64" }));

@@ -293,7 +293,11 @@ export function quantized(): void {
   // @ts-expect-error: Cannot add q8_0: it takes signed, unsigned, float dtypes; dequantize() makes
   q.add(q);
   // @ts-expect-error: Cannot mul q8_0: it takes signed, unsigned, float dtypes; dequantize() makes
-  q.mul(2);
+  q.mul(0);
+  // @ts-expect-error: Cannot div 2 to q8_0: it takes no numbers but 0; dequantize() makes floats of
+  q.div(2);
+  // @ts-expect-error: Cannot equal q8_0: it takes bool, signed, unsigned, float dtypes; dequantize()
+  q.equal(q);
   // @ts-expect-error: Cannot add float32 and q8_0: they do not promote; dequantize() makes floats
   zeros([4, 64]).add(q);
   // @ts-expect-error: Cannot matmul float32 and q8_0: they do not promote; dequantize() makes floats
