@@ -3,11 +3,13 @@
  * from the start of a process, prompts of 128 tokens, tokens after 64 and 512 cached ones, how late a
  * timer is meanwhile, and memory.
  *
- *     generate.ts [--models=FILE.gguf,…] [--peer=FOLDER] [--rounds=3] [--threads=1,2]
+ *     generate.ts [--models=FILE.gguf,…] [--peer=FOLDER] [--onnx=FOLDER] [--rounds=3] [--threads=1,2]
  *
  * The models are those of models/smollm2 (`deno task models smollm2`) by default. FOLDER is that of an
- * npm project with `node-llama-cpp`; without it only rowmajor is timed. Each figure is the median of
- * the rounds.
+ * npm project with `node-llama-cpp`; without it only rowmajor is timed. With --onnx, tokens of the first
+ * model in float32 are timed instead, beside ONNX Runtime: FOLDER is for its model, and
+ * ROWMAJOR_PYTHON names a Python that has what llama_onnx.py needs. Each figure is the median of the
+ * rounds.
  *
  * @module
  */
@@ -76,6 +78,26 @@ async function times(session: llm.Session, ids: number[], count: number): Promis
   return made;
 }
 
+/** The median milliseconds of a token in float32 after 64 cached ones. */
+async function inFloat32(path: string, threads: number): Promise<Figures> {
+  setThreads(threads);
+  using model = await llm.open(path, { dtype: "float32", cache: "float32" });
+  using session = model.session();
+  const [n] = CACHED;
+  await times(session, promptIds(n), 2);
+  return { [`token after ${n}`]: median((await times(session, promptIds(n), COUNT + 1)).slice(1)) };
+}
+
+/** The same by ONNX Runtime. */
+function byOnnxRuntime(model: string, folder: string, threads: number): Figures {
+  const script = join(root, "bench", "llama_onnx.py");
+  const args = [script, model, folder, `--threads=${threads}`, `--cached=${CACHED[0]}`];
+  const { median } = inProcess(process.env.ROWMAJOR_PYTHON || "python3", args) as {
+    readonly median?: number;
+  };
+  return { [`token after ${CACHED[0]}`]: median! };
+}
+
 async function ours(path: string, threads: number): Promise<Figures> {
   setThreads(threads);
   const before = resident();
@@ -131,13 +153,15 @@ const { values } = parseArgs({
   options: {
     models: { type: "string" },
     peer: { type: "string" },
+    onnx: { type: "string" },
     rounds: { type: "string", default: "3" },
     threads: { type: "string", default: "1,2" },
     own: { type: "string" },
   },
 });
 if (values.own !== undefined) {
-  console.log(JSON.stringify(await ours(values.models!, Number(values.own))));
+  const run = values.onnx === undefined ? ours : inFloat32;
+  console.log(JSON.stringify(await run(values.models!, Number(values.own))));
   process.exit(0);
 }
 const folder = join(root, "models", "smollm2");
@@ -150,15 +174,18 @@ if (models.length === 0) {
   process.exit(1);
 }
 const path = fileURLToPath(import.meta.url);
-for (const model of models) {
+const { peer, onnx } = values;
+for (const model of onnx === undefined ? models : models.slice(0, 1)) {
   for (const threads of values.threads.split(",").map(Number)) {
     const own = [path, `--own=${threads}`, `--models=${model}`];
+    if (onnx !== undefined) own.push(`--onnx=${onnx}`);
     const sides: [name: string, run: () => Figures][] = [
       ["Deno", () => inProcess(findTool("deno"), ["run", "-A", "--no-check", ...own])],
       ["Bun", () => inProcess(findTool("bun"), own)],
     ];
-    const { peer } = values;
-    if (peer !== undefined) {
+    if (onnx !== undefined) {
+      sides.unshift(["ONNX Runtime", () => byOnnxRuntime(model, onnx, threads)]);
+    } else if (peer !== undefined) {
       const request = { model, threads, cached: CACHED, count: COUNT };
       sides.unshift(["node-llama-cpp", () => ofPeer(runPeer(peer, request))]);
     }
@@ -170,6 +197,7 @@ for (const model of models) {
     console.log(`\n| ${title} | ${sides.map(([name]) => name).join(" | ")} |`);
     console.log(`| --- |${" ---: |".repeat(sides.length)}`);
     for (const [row, unit] of ROWS) {
+      if (figures.every((all) => all.every((one) => one[row] === undefined))) continue;
       const cells = figures.map((all) => {
         const known = all.map((one) => one[row]).filter((value) => value !== undefined);
         return known.length === 0 ? undefined : median(known);
@@ -177,7 +205,7 @@ for (const model of models) {
       const texts = cells.map((cell, i) => {
         if (cell === undefined) return "";
         const first = cells[0];
-        const ratio = i > 0 && peer !== undefined && first !== undefined
+        const ratio = i > 0 && (peer ?? onnx) !== undefined && first !== undefined
           ? `, ${(cell / first).toFixed(2)}×`
           : "";
         return `${cell.toPrecision(3)} ${unit}${ratio}`;
