@@ -97,16 +97,24 @@ function infer(call: Call): readonly OutputSpec[] {
   return call.result([...batch, h, m, dv], DTYPE[dtype]);
 }
 
+/** 0, 1, … as rows: [count, 1]. */
+function rowsOf(like: Operand["storage"], count: number): Operand {
+  return applyView(VIEWS.reshape, iota(like, count), "reshape", [count, 1]);
+}
+
+/** Lengths with axes of heads, rows and columns: [..., 1, 1, 1]. */
+function columnOf(lengths: Operand): Operand {
+  return applyView(VIEWS.reshape, lengths, "reshape", [...lengths.layout.shape, 1, 1, 1]);
+}
+
 /** True for each pair of a query and a key that it sees: [..., 1, M, C + M]. */
 function seen(lengths: Operand, capacity: number, m: number): Operand {
   const { storage, layout: { shape } } = lengths;
-  const view = (x: Operand, to: readonly number[]): Operand =>
-    applyView(VIEWS.reshape, x, "reshape", to);
-  const columns = iota(storage, capacity + m), rows = view(iota(storage, m), [m, 1]);
-  const cached = apply(MAP.less, columns, view(lengths, [...shape, 1, 1, 1]));
+  const columns = iota(storage, capacity + m);
+  const cached = apply(MAP.less, columns, columnOf(lengths));
   const own = apply(MAP.sub, columns, capacity);
   const isNew = apply(MAP.greaterEqual, columns, capacity);
-  const causal = apply(MAP.logicalAnd, isNew, apply(MAP.lessEqual, own, rows));
+  const causal = apply(MAP.logicalAnd, isNew, apply(MAP.lessEqual, own, rowsOf(storage, m)));
   return apply(MAP.logicalOr, apply(MAP.logicalAnd, cached, apply(MAP.logicalNot, isNew)), causal);
 }
 
@@ -124,12 +132,16 @@ function decompose(call: Call): Operand {
   const numbers = (x: Operand): Operand =>
     cast(isQuantized(x.storage.info) ? dequantize(x) : x, dtype.name);
   const { m } = call.memo as AttentionSizes;
-  const mask = seen(count, keys.layout.shape.at(-2)!, m);
+  const capacity = keys.layout.shape.at(-2)!;
+  const mask = seen(count, capacity, m);
+  // Weights of 0 do not hide NaN and infinities.
+  const rows = apply(MAP.less, rowsOf(count.storage, capacity), columnOf(count));
+  const cached = apply(MAP.where, rows, numbers(values), 0);
   const { scale } = attributes as AttentionAttributes;
   return attention(
     own[0],
     concat([numbers(keys), own[1]], -2),
-    concat([numbers(values), own[2]], -2),
+    concat([cached, own[2]], -2),
     { scale, mask, ...out && { out } },
   );
 }

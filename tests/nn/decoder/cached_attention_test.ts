@@ -213,7 +213,10 @@ for (const { name, on, exact, compiled } of BACKENDS) {
     using(on, () => {
       const device = typeof on === "string" ? on : "cpu";
       for (
-        const [dtype, garbage] of [["float32", 3e38], ["float16", 65504], ["q8_0", 1e6]] as const
+        const [dtype, garbage] of [
+          ...[["float32", 3e38], ["float32", NaN], ["float16", 65504], ["float16", -Infinity]],
+          ...[["q8_0", 1e6], ["q8_0", NaN]],
+        ] as const
       ) {
         for (const m of [1, 17]) {
           const [q, k, v, keys, values] = operandsOf({ ...ONE, m });
