@@ -109,7 +109,7 @@ function columnOf(lengths: Operand): Operand {
 
 /** True for each pair of a query and a key that it sees: [..., 1, M, C + M]. */
 function seen(lengths: Operand, capacity: number, m: number): Operand {
-  const { storage, layout: { shape } } = lengths;
+  const { storage } = lengths;
   const columns = iota(storage, capacity + m);
   const cached = apply(MAP.less, columns, columnOf(lengths));
   const own = apply(MAP.sub, columns, capacity);

@@ -246,6 +246,6 @@ export function ropeAngles<V extends t.Device = "cpu">(
       sin[row * half + i] = Math.sin(angle) * length;
     }
   });
-  const place = { shape: [positions.length, half], device };
+  const place = { shape: [positions.length, half], ...device !== undefined && { device } };
   return { cos: tensor(cos, place), sin: tensor(sin, place) } as never;
 }

@@ -71,7 +71,7 @@ fault({
     }
   }
   for (const { path, code } of blocks.filter(({ code }) => code.includes("import"))) {
-    assertMatch(code, /^import (\{ .* \}|\* as nn) from /m, path);
+    assertMatch(code, /^import (\{ .* \}|\* as (?:nn|llm)) from /m, path);
   }
 });
 
