@@ -55,46 +55,29 @@ export async function reply(
   { tokenizer }: ChatModel,
   session: llm.Session,
   prompt: readonly number[],
-  { onText, stop, stopTokens = tokenizer.eos, ...options }: ReplyOptions = {},
+  { onText, stopTokens = tokenizer.eos, ...options }: ReplyOptions = {},
 ): Promise<Reply> {
-  const stops = stop === undefined ? [] : typeof stop === "string" ? [stop] : stop;
-  const stream = new llm.TextStream((ids) => tokenizer.decode(ids), stops, prompt);
   const tokens: number[] = [];
-  let text = "", reason: llm.FinishReason | undefined;
-  const add = (piece: string): void => {
-    text += piece;
-    if (piece !== "") onText?.(piece);
-  };
+  let text = "";
   const begin = performance.now();
   let first = begin, last = begin;
-  const generated = session.generate(prompt, { ...options, stopTokens });
-  try {
-    for (;;) {
-      const next = await generated.next();
-      if (next.done === true) {
-        reason = next.value;
-        break;
-      }
-      last = performance.now();
-      if (tokens.length === 0) first = last;
-      tokens.push(next.value);
-      const piece = stream.push(next.value);
-      add(piece.text);
-      if (piece.done) {
-        reason = "stop";
-        break;
-      }
-    }
-  } finally {
-    await generated.return("stop");
-  }
-  add(stream.flush());
-  if (stream.done) reason = "stop";
-  return {
-    ...{ text, tokens, reason, promptTokens: prompt.length },
-    firstSeconds: (first - begin) / 1000,
-    seconds: (last - first) / 1000,
+  const onToken = (id: number): void => {
+    last = performance.now();
+    if (tokens.push(id) === 1) first = last;
   };
+  const pieces = session.generateText(tokenizer, prompt, { ...options, stopTokens, onToken });
+  for (;;) {
+    const next = await pieces.next();
+    if (next.done === true) {
+      return {
+        ...{ text, tokens, reason: next.value, promptTokens: prompt.length },
+        firstSeconds: (first - begin) / 1000,
+        seconds: (last - first) / 1000,
+      };
+    }
+    text += next.value;
+    onText?.(next.value);
+  }
 }
 
 /** The turns of a chat. */

@@ -94,7 +94,7 @@ export function attentionOf(call: Call): AttentionProblem {
 }
 
 /** The keys and values of a cache, which come before those of a call. */
-export interface CachedKeys {
+export interface CachedHeads {
   /** [..., Hk, C, D]; of quantized dtypes, as bytes. */
   readonly keys: HeadBatch;
   /** [..., Hk, C, Dv]. */
@@ -106,7 +106,7 @@ export interface CachedKeys {
 }
 
 /** The problems of a call of `cachedAttention`, whose operands have the same axes before the heads. */
-export function cachedAttentionOf(call: Call): AttentionProblem & CachedKeys {
+export function cachedAttentionOf(call: Call): AttentionProblem & CachedHeads {
   const problem = problemOf(call, undefined);
   const [keys, values, lengths] = [call.operand(3), call.operand(4), call.operand(5)];
   const { shape } = keys.layout;

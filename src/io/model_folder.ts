@@ -97,6 +97,12 @@ function chooseFiles(folder: string, names: readonly string[]): string | readonl
   );
 }
 
+/** The path of a file URL, or the path itself. */
+async function localPath(path: Path): Promise<string> {
+  const { fileURLToPath } = await import("node:url");
+  return path instanceof URL || /^file:/i.test(path) ? fileURLToPath(path) : path;
+}
+
 /**
  * The tensors of a safetensors or GGUF file, an npz archive, files that an index names, or a folder
  * with one of these or with .npy files.
@@ -107,19 +113,17 @@ export async function openSource(
 ): Promise<TensorSource> {
   const { stat, readdir } = await import("node:fs/promises");
   const { join } = await import("node:path");
-  const { fileURLToPath } = await import("node:url");
-  let target = path;
-  if (/^file:/i.test(String(path)) || path instanceof URL) target = fileURLToPath(path);
+  let target = await localPath(path);
   const entry = await stat(target).catch(() => undefined);
   // The reader of the file tells what is wrong with others.
   if (entry?.isDirectory()) {
     const names = (await readdir(target)).sort();
-    const chosen = chooseFiles(String(target), names);
-    if (typeof chosen !== "string") return await npyFolder(String(target), chosen, options);
-    target = join(String(target), chosen);
+    const chosen = chooseFiles(target, names);
+    if (typeof chosen !== "string") return await npyFolder(target, chosen, options);
+    target = join(target, chosen);
   }
-  return /\.json$/i.test(String(target))
-    ? await sourceOfIndex(String(target), options)
+  return /\.json$/i.test(target)
+    ? await sourceOfIndex(target, options)
     : await sourceOfFile(target, options);
 }
 
@@ -130,9 +134,7 @@ export async function openSource(
 export async function readJson(folder: Path, name: string): Promise<unknown> {
   const { stat } = await import("node:fs/promises");
   const { dirname, join } = await import("node:path");
-  const { fileURLToPath } = await import("node:url");
-  const isUrl = folder instanceof URL || /^file:/i.test(folder);
-  const given = isUrl ? fileURLToPath(folder) : folder;
+  const given = await localPath(folder);
   const kindOf = async (path: string) => await stat(path).catch(() => undefined);
   const path = join((await kindOf(given))?.isFile() ? dirname(given) : given, name);
   if (!(await kindOf(path))?.isFile()) return undefined;

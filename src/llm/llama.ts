@@ -9,7 +9,7 @@ import { quantize, stack } from "../tensor/functions.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type { LlamaConfig } from "./config.ts";
 
-/** Names of layers, with `N` for the number of a block. */
+/** The names of layers: of the model, and within a block. */
 interface Names {
   readonly embedding: string;
   readonly blocks: string;

@@ -65,6 +65,8 @@ export interface TextCodec {
 export interface GenerateTextOptions extends GenerateOptions {
   /** Texts that end the text, which they are no part of. */
   readonly stop?: string | readonly string[] | undefined;
+  /** Called with each token, before its text comes. */
+  readonly onToken?: ((id: number) => void) | undefined;
 }
 
 const GENERATE_OPTIONS = ["maxTokens", "stopTokens", "signal", ...SAMPLER_OPTIONS];
@@ -77,8 +79,6 @@ function chunkOf(left: number): number {
   for (const size of CHUNKS) if (left > size * 3 / 4) return size;
   return 1;
 }
-
-type RunStep = Compiled<Step>;
 
 /** The sizes of a model, from its file or from the files beside it. */
 async function configOf(source: Path | Uint8Array, weights: nn.Weights): Promise<LlamaConfig> {
@@ -95,7 +95,7 @@ async function configOf(source: Path | Uint8Array, weights: nn.Weights): Promise
       0,
     );
   }
-  const config = configOfJson(json, `${file}/config.json`);
+  const config = configOfJson(json, `config.json of ${file}`);
   const more = await readJson(source as Path, "generation_config.json") as
     | { eos_token_id?: unknown }
     | undefined;
@@ -135,7 +135,7 @@ export async function open<V extends t.Device = "cpu">(
     const step = llama(weights, sizes, cache);
     const factors = ropeFactors(weights);
     await weights.load({
-      ignore: ["rope_freqs.weight", "*.rotary_emb.inv_freq", "lm_head.weight", "output.weight"],
+      ignore: ["rope_freqs.weight", "*.rotary_emb.inv_freq"],
       onProgress,
       signal,
     });
@@ -164,7 +164,7 @@ export class LanguageModel implements Disposable {
   /** The sizes of the model. */
   readonly config: LlamaConfig;
   readonly #weights: nn.Weights;
-  readonly #step: RunStep;
+  readonly #step: Compiled<Step>;
   readonly #cache: nn.CacheDType;
   readonly #device: t.Device | undefined;
   readonly #factors: Float32Array | undefined;
@@ -505,8 +505,8 @@ export class Session implements Disposable {
     prompt: string | readonly number[],
     options: GenerateTextOptions = {},
   ): AsyncGenerator<string, FinishReason> {
-    checkOptions("generate", options, [...GENERATE_OPTIONS, "stop"]);
-    const { stop, ...rest } = options;
+    checkOptions("generate", options, [...GENERATE_OPTIONS, "stop", "onToken"]);
+    const { stop, onToken, ...rest } = options;
     const ids = typeof prompt === "string" ? codec.encode(prompt) : prompt;
     const stream = new TextStream((ids) => codec.decode(ids), stopTexts(stop), ids);
     const tokens = this.generate(ids, rest);
@@ -517,6 +517,7 @@ export class Session implements Disposable {
           if (rest !== "") yield rest;
           return stream.done ? "stop" : next.value;
         }
+        onToken?.(next.value);
         const { text, done } = stream.push(next.value);
         if (text !== "") yield text;
         if (done) return "stop";

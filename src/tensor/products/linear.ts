@@ -170,6 +170,12 @@ function asRows(x: Operand, dtype: DTypeInfo): Operand {
 
 // ---- packed weights ----------------------------------------------------------------------------
 
+/** Throws a DisposedError for a packed weight that was disposed. */
+function checkPacked({ storage }: Operand, name: string): void {
+  if (storage !== DISPOSED) return;
+  throw new DisposedError(`Cannot ${name}: the packed weight was disposed`);
+}
+
 /** x: [..., I] by the panels of a weight, plus bias: [O] and residual; see {@link PackedAttributes}. */
 const LINEAR_PACKED: Op = makeOp({
   kind: "kernel",
@@ -178,10 +184,8 @@ const LINEAR_PACKED: Op = makeOp({
     const { inputs: [x, weight, bias, add], name, attributes } = call;
     const { columns, depth } = attributes as PackedAttributes;
     checkOperand(x, name);
+    checkPacked(weight as Operand, name);
     const { storage } = weight as Operand;
-    if (storage === DISPOSED) {
-      throw new DisposedError(`Cannot ${name}: the packed weight was disposed`);
-    }
     let dtype = productDType(name, x, weight);
     const shape = linearShape(call, x.layout, Layout.contiguous([columns, depth]));
     dtype = promoteWith(name, promoteWith(name, dtype, bias), add);
@@ -219,12 +223,11 @@ const LINEAR_PACKED: Op = makeOp({
 // ---- quantized weights -------------------------------------------------------------------------
 
 /** The layout of a quantized weight: [O, I]. */
-function quantizedLayout({ storage, layout }: Operand, call: Call): Layout {
+function quantizedLayout(weight: Operand, call: Call): Layout {
+  const { layout } = weight;
   const { columns } = call.attributes as QuantizedAttributes;
   if (columns === undefined) return layout;
-  if (storage === DISPOSED) {
-    throw new DisposedError(`Cannot ${call.name}: the packed weight was disposed`);
-  }
+  checkPacked(weight, call.name);
   return Layout.contiguous([columns, layout.shape.at(-1)!]);
 }
 
@@ -286,10 +289,8 @@ const LINEAR_INT8: Op = makeOp({
     const { inputs: [x, weight, bias, add], name, attributes } = call;
     const { columns, depth } = attributes as PackedAttributes;
     checkOperand(x, name);
+    checkPacked(weight as Operand, name);
     const { storage } = weight as Operand;
-    if (storage === DISPOSED) {
-      throw new DisposedError(`Cannot ${name}: the packed weight was disposed`);
-    }
     checkDevice(x.storage, storage, name);
     const { info } = x.storage;
     if (info.kind !== "f") {
