@@ -334,7 +334,9 @@ function runOp(call: Call): void {
   if (specs !== "data-dependent" && backend.supports(call) && runKernel(call, specs, backend)) {
     return;
   }
-  if (op.decompose !== undefined) return decompose(call);
+  const isDefined = op.defined === true && like!.memory === null &&
+    definitionBackend().supports(call);
+  if (op.decompose !== undefined && !isDefined) return decompose(call);
   runKernel(call, specs as readonly OutputSpec[], definitionBackend());
 }
 

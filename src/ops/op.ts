@@ -64,6 +64,11 @@ export interface Op {
   readonly strided?: boolean | undefined;
   /** True if kernels read each element before they write one in its place, as elementwise ops do. */
   readonly inPlace?: boolean | undefined;
+  /**
+   * True if the definition in JavaScript comes before {@link Op.decompose} on the CPU: for an op that is
+   * made of itself, of cast operands or on another device.
+   */
+  readonly defined?: boolean | undefined;
   /** Throws the error that a kernel has found: an index out of range. */
   check?: ((call: Call) => void) | undefined;
   /** A finished call that dispatch reuses. */
@@ -210,6 +215,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     moves: given.moves,
     strided: given.strided,
     inPlace: given.inPlace,
+    defined: given.defined,
     check: given.check,
     decompose: given.decompose,
     layout: given.layout,

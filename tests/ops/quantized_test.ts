@@ -27,6 +27,8 @@ import {
   where,
   zeros,
 } from "../../mod.ts";
+import { findShim } from "../../src/backend/ffi/load.ts";
+import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
@@ -417,4 +419,18 @@ test("all other ops refuse quantized tensors, and name dequantize", () => {
   assertRefused(() => short.linear(q.slice(0)), ShapeError, "weight: [O, I]");
   const wrong = { dtype: "q8_0", shape: [31] };
   assertRefused(() => loose(fromBuffer)(new Uint8Array(34), wrong), ShapeError, "");
+});
+
+test("a library without the kernels leaves them to the definitions", () => {
+  const shim = findShim();
+  if ("reason" in shim) return;
+  const bare = new NativeBackend({ ...shim, rm_find_kernel: () => -1 });
+  const loops = BACKENDS.find(({ name }) => name === "generated loops")!.on;
+  const w = loose(random.normal(random.key(1), [3, 64]));
+  const run = (): Any[] => {
+    const blocks = loose(quantize(w, "q8_0")), x = loose(ones([2, 64]));
+    return [blocks.dequantize(), x.linear(blocks), x.linear(quantize(w, "int8")), w.matmul(w.T)];
+  };
+  const expected = using(loops, run);
+  using(bare, run).forEach((made, i) => assert(made.allclose(expected[i], { atol: 1e-5 }), `${i}`));
 });

@@ -21,6 +21,7 @@ const QUANTIZE_INT8: Op = makeOp({
   kind: "kernel",
   name: "quantizeInt8",
   contiguous: [0],
+  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [w], name } = call;
     checkOperand(w, name);

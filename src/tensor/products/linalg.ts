@@ -87,6 +87,7 @@ export const MATMUL: Op = makeOp({
   kind: "kernel",
   name: "matmul",
   strided: true,
+  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [a, b], name, attributes } = call;
     const dtype = productDType(name, a, b, attributes?.dtype);

@@ -34,6 +34,7 @@ const DEQUANTIZE_BLOCKS: Op = makeOp({
   kind: "kernel",
   name: "dequantizeBlocks",
   contiguous: [0],
+  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { size, bytes } = QUANT[(call.attributes as { readonly format: QuantName }).format];
     const { shape } = call.operand(0).layout;
@@ -82,6 +83,7 @@ const QUANTIZE: Op = makeOp({
   kind: "kernel",
   name: "quantize",
   contiguous: [0],
+  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x], name } = call;
     const { format } = call.attributes as { readonly format: EncodedName };
