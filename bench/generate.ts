@@ -14,7 +14,8 @@
  * @module
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
@@ -24,7 +25,7 @@ import { findTool, root } from "../scripts/tools.ts";
 import * as llm from "../src/llm/mod.ts";
 import * as nn from "../src/nn/mod.ts";
 import { type PeerLine, promptIds, runPeer } from "./llama_peer.ts";
-import { lateness, quantile } from "./programs/timer.ts";
+import { compileSpin, lateness, quantile, spin } from "./programs/timer.ts";
 import { median } from "./report.ts";
 
 const CACHED = [64, 512] as const;
@@ -42,6 +43,7 @@ const ROWS = [
   [`prompt of ${PROMPT}`, "ms"],
   ...CACHED.map((n) => [`token after ${n}`, "ms"] as const),
   ["timer, 99.9%", "ms"],
+  ["timer beside spinning threads, 99.9%", "ms"],
   ["timer when idle, 99.9%", "ms"],
   ["resident memory", "MiB"],
   ["read bandwidth, 1 thread", "GB/s"],
@@ -99,7 +101,8 @@ function byOnnxRuntime(model: string, folder: string, threads: number): Figures 
   return { [`token after ${CACHED[0]}`]: median! };
 }
 
-async function ours(path: string, threads: number): Promise<Figures> {
+/** `spinner` is the path of the compiled spin.c. */
+async function ours(path: string, threads: number, spinner: string): Promise<Figures> {
   setThreads(threads);
   const before = resident();
   const begin = performance.now();
@@ -127,6 +130,8 @@ async function ours(path: string, threads: number): Promise<Figures> {
     for (let i = 0; i < 4; i++) await times(session, promptIds(64), COUNT);
   });
   figures["timer, 99.9%"] = quantile(late, 0.999);
+  const spinning = await lateness(() => spin(spinner, threads, 10));
+  figures["timer beside spinning threads, 99.9%"] = quantile(spinning, 0.999);
   const idle = await lateness(() => new Promise((resolve) => setTimeout(resolve, 1000)));
   figures["timer when idle, 99.9%"] = quantile(idle, 0.999);
   figures["resident memory"] = resident();
@@ -161,11 +166,15 @@ const { values } = parseArgs({
     rounds: { type: "string", default: "3" },
     threads: { type: "string", default: "1,2" },
     own: { type: "string" },
+    spinner: { type: "string" },
   },
 });
 if (values.own !== undefined) {
-  const run = values.onnx === undefined ? ours : inFloat32;
-  console.log(JSON.stringify(await run(values.models!, Number(values.own))));
+  const threads = Number(values.own);
+  const figures = values.spinner === undefined
+    ? await inFloat32(values.models!, threads)
+    : await ours(values.models!, threads, values.spinner);
+  console.log(JSON.stringify(figures));
   process.exit(0);
 }
 const folder = join(root, "models", "smollm2");
@@ -179,10 +188,13 @@ if (models.length === 0) {
 }
 const path = fileURLToPath(import.meta.url);
 const { peer, onnx } = values;
+const temporary = mkdtempSync(join(tmpdir(), "rowmajor-generate-"));
+process.on("exit", () => rmSync(temporary, { recursive: true }));
+const spinner = onnx === undefined ? compileSpin(temporary) : undefined;
 for (const model of onnx === undefined ? models : models.slice(0, 1)) {
   for (const threads of values.threads.split(",").map(Number)) {
     const own = [path, `--own=${threads}`, `--models=${model}`];
-    if (onnx !== undefined) own.push(`--onnx=${onnx}`);
+    if (spinner !== undefined) own.push(`--spinner=${spinner}`);
     const sides: [name: string, run: () => Figures][] = [
       ["Deno", () => inProcess(findTool("deno"), ["run", "-A", "--no-check", ...own])],
       ["Bun", () => inProcess(findTool("bun"), own)],

@@ -12,7 +12,6 @@
  *
  * @module
  */
-import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,7 +34,7 @@ import {
   toMarkdown,
 } from "./programs/report.ts";
 import { keyOf, type PeerName, PEERS, type Row, ROWS } from "./programs/rows.ts";
-import { TIMER_WORK, type TimerFigures } from "./programs/timer.ts";
+import { compileSpin, TIMER_WORK, type TimerFigures } from "./programs/timer.ts";
 import type { Answer, Request, Way } from "./programs/worker.ts";
 
 /** The modules that each peer imports. */
@@ -273,13 +272,7 @@ const timer: TimerRow[] = [];
 const load: number[] = [];
 let versions: Record<string, string> = {};
 try {
-  const library = join(folder, "spin.so");
-  if (withTimer) {
-    const source = join(root, "bench", "programs", "spin.c");
-    const args = ["cc", "-O2", "-shared", "-fPIC", "-pthread", source, "-o", library];
-    const { status, stderr } = spawnSync(findTool("zig"), args, { encoding: "utf8" });
-    if (status !== 0) throw new Error(stderr);
-  }
+  const library = withTimer ? compileSpin(folder) : "";
   for (const threads of counts) {
     load.push(Number((loadavg()[0]! / availableParallelism()).toFixed(2)));
     const peers = await startPeers(threads, values["no-peers"] ? undefined : python.path);

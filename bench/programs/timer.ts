@@ -5,9 +5,12 @@
  *
  * @module
  */
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import * as rm from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
+import { findTool, root } from "../../scripts/tools.ts";
 import { openLibrary } from "../../tests/native/ffi.ts";
 import { type AnyTensor, uniform } from "./rows.ts";
 
@@ -73,7 +76,18 @@ interface Spin {
   spin_stop(): void;
 }
 
-async function spin(path: string, threads: number, nice: number): Promise<void> {
+/** Compiles spin.c into a library in `folder`; its path. */
+export function compileSpin(folder: string): string {
+  const library = join(folder, "spin.so");
+  const source = join(root, "bench", "programs", "spin.c");
+  const args = ["cc", "-O2", "-shared", "-fPIC", "-pthread", source, "-o", library];
+  const { status, stderr } = spawnSync(findTool("zig"), args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(stderr);
+  return library;
+}
+
+/** C threads spin for {@link DURATION}; `path` is the compiled spin.c. */
+export async function spin(path: string, threads: number, nice: number): Promise<void> {
   const library = openLibrary<Spin>(path, {
     spin_start: ["i32", "i32", "i32"],
     spin_stop: ["void"],
