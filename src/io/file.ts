@@ -7,6 +7,7 @@
  * @module
  */
 import type { FileHandle } from "node:fs/promises";
+import type { Identity } from "../backend/ffi/host.ts";
 import { DisposedError, FormatError } from "../base/errors.ts";
 import { allocate, type RawTensor } from "./bytes.ts";
 import {
@@ -50,14 +51,6 @@ type Source = Pick<FileHandle, "close"> & {
     position: number,
   ): Promise<{ bytesRead: number }>;
 };
-
-/** What shows that a file is still the same. */
-export interface Identity {
-  readonly size: number;
-  readonly dev?: number;
-  readonly ino?: number;
-  readonly mtimeMs?: number;
-}
 
 /** Whether a path leads to the file of before, whose bytes may be others. */
 export function isSameFile(now: Identity, before: Identity): boolean {

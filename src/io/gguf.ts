@@ -86,9 +86,9 @@ const SHORT = Symbol("short");
 /** Reads the parts of a header, never past the end. */
 class Reader {
   readonly cursor: Cursor;
-  readonly #bytes: Uint8Array;
+  #bytes: Uint8Array;
   readonly #file: string;
-  readonly #view: DataView;
+  #view: DataView;
   readonly #isWhole: boolean;
 
   constructor(bytes: Uint8Array, fileSize: number, file: string) {
@@ -97,6 +97,12 @@ class Reader {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#isWhole = bytes.length >= fileSize;
     this.cursor = new Cursor(bytes, file);
+  }
+
+  /** Keeps a copy of the bytes that were read: the others may change. */
+  copy(): void {
+    this.#bytes = this.#bytes.slice(0, this.cursor.at);
+    this.#view = new DataView(this.#bytes.buffer);
   }
 
   /** Throws unless there are `count` more bytes. */
@@ -130,14 +136,24 @@ class Reader {
     return at;
   }
 
-  /** {@link skipText} of a text that is probably short: vocabularies have a hundred thousand. */
-  #skipShort(what: string): void {
+  /** {@link skipText} of `count` texts: vocabularies have a hundred thousand, most of them short. */
+  #skipTexts(count: number, what: string): void {
     const { cursor } = this;
-    const { at, left } = cursor;
-    const length = left < 8 ? left : this.#view.getUint32(at, true);
-    if (left < 8 || length > left - 8 || this.#view.getUint32(at + 4, true) !== 0) {
-      this.skipText(what);
-    } else cursor.at = at + 8 + length;
+    const view = this.#view;
+    const end = cursor.at + cursor.left;
+    let { at } = cursor;
+    for (let i = 0; i < count; i++) {
+      const next = at + 8 <= end && view.getUint32(at + 4, true) === 0
+        ? at + 8 + view.getUint32(at, true)
+        : Infinity;
+      if (next > end) {
+        // Throws, unless the text is longer than 4 GiB.
+        cursor.at = at;
+        this.skipText(what);
+        at = cursor.at;
+      } else at = next;
+    }
+    cursor.at = at;
   }
 
   /** The text at `at`, which {@link skipText} has checked. */
@@ -244,7 +260,7 @@ class Reader {
       };
     }
     if (type === STRING) {
-      for (let i = 0; i < count; i++) this.#skipShort(what);
+      this.#skipTexts(count, what);
       const end = cursor.at;
       return () => this.#texts(start, end, count, what);
     }
@@ -365,7 +381,7 @@ function place(
 
 /**
  * Parses the header in the first bytes of a file of `fileSize` bytes; undefined if they do not hold
- * all of it. Values of metadata refer to the bytes.
+ * all of it. Values of metadata refer to a copy of them.
  *
  * Throws a FormatError for anything that is not as the format says, and unless every tensor is
  * within the file, at its alignment, and apart from all others.
@@ -392,6 +408,7 @@ export function parseGguf(
     for (let i = 0; i < tensorCount; i++) tensors.push(readTensor(reader));
     const alignment = alignmentOf(metadata, file);
     const start = Math.ceil(reader.cursor.at / alignment) * alignment;
+    reader.copy();
     return { metadata, tensors: place(tensors, start, alignment, fileSize, file) };
   } catch (error) {
     if (error === SHORT) return undefined;

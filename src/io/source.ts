@@ -8,13 +8,14 @@
  */
 import type { Unavailable } from "../backend/ffi/abi.ts";
 import type { MappedFile } from "../backend/ffi/files.ts";
+import type { Identity } from "../backend/ffi/host.ts";
+import { host } from "../backend/ffi/runtime.ts";
 import type { DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import type { Storage } from "../memory/storage.ts";
 import { allocate, asBytes, checkBools, NO_FILE, quote } from "./bytes.ts";
 import {
   checkUnchanged,
-  type Identity,
   isSameFile,
   type Path,
   RawSafetensorsFile,
@@ -119,8 +120,12 @@ export interface FileBytes {
 
 /** Opens a file. */
 export async function openBytes(path: Path, { mmap = true }: SourceOptions): Promise<FileBytes> {
+  const identity = host.identity(path);
+  const mapped = await tryToMap(path, mmap);
+  if (identity !== undefined && !("reason" in mapped)) return { path, identity, mapped };
+  // Times of Node's functions have more digits.
   const { stat } = await import("node:fs/promises");
-  return { path, identity: await stat(path), mapped: await tryToMap(path, mmap) };
+  return { path, identity: await stat(path), mapped };
 }
 
 /**
@@ -128,7 +133,7 @@ export async function openBytes(path: Path, { mmap = true }: SourceOptions): Pro
  * another one has replaced, or that was removed, has its bytes.
  */
 function checkMapped({ path, identity }: FileBytes, begin: number): void {
-  const now = files().statSync(path, { throwIfNoEntry: false });
+  const now = host.identity(path);
   if (now === undefined || !isSameFile(now, identity)) return;
   checkUnchanged(now, identity, String(path), begin);
 }
@@ -240,11 +245,12 @@ export async function ggufFile(path: Path, options: SourceOptions = {}): Promise
   if (EMBEDDED.test(file)) return ggufBytes(await readFile(path), file);
   const bytes = await openBytes(path, options);
   const read = readerOf(bytes);
-  const { size } = bytes.identity;
+  const { mapped, identity: { size } } = bytes;
   for (let count = FIRST_BYTES;; count *= 2) {
-    // A copy, as metadata is decoded later.
-    const start = allocate(Math.min(count, size));
-    read(0, start);
+    const length = Math.min(count, size);
+    const start = "reason" in mapped ? allocate(length) : bytesIn(mapped, 0, length, file);
+    if ("reason" in mapped) read(0, start);
+    else checkMapped(bytes, 0);
     const header = parseGguf(start, size, file);
     if (header !== undefined) return sourceOf(header, file, read, bytes);
   }

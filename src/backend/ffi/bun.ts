@@ -190,6 +190,10 @@ export const nodeHost: Host = {
   userId: () => process?.getuid?.(),
   folder: () => globalThis.process.cwd(),
   look,
+  identity: (path) => {
+    const found = fs().statSync(path, { throwIfNoEntry: false });
+    return found?.isFile() ? found : undefined;
+  },
   resolve: (path) => fs().realpathSync(path),
   read: (path) => fs().readFileSync(path),
   create: (path, bytes) => fs().writeFileSync(path, bytes, { flag: "wx", mode: 0o600 }),

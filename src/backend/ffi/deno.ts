@@ -7,7 +7,7 @@
  * @module
  */
 import { type ForeignSymbol, type Shim, SYMBOLS, type Unavailable } from "./abi.ts";
-import type { Buffers, Entry, Host, View } from "./host.ts";
+import type { Buffers, Entry, Host, Identity, View } from "./host.ts";
 import { openModule } from "./node_api.ts";
 
 interface DenoEntry {
@@ -17,6 +17,14 @@ interface DenoEntry {
   readonly size: number;
   readonly mode: number | null;
   readonly uid: number | null;
+}
+
+interface DenoStatus {
+  readonly isFile: boolean;
+  readonly size: number;
+  readonly dev: number;
+  readonly ino: number | null;
+  readonly mtime: Date | null;
 }
 
 interface DenoNamespace {
@@ -30,6 +38,7 @@ interface DenoNamespace {
   uid(): number | null;
   cwd(): string;
   lstatSync(path: string): DenoEntry;
+  statSync(path: string | URL): DenoStatus;
   realPathSync(path: string): string;
   readFileSync(path: string): Uint8Array<ArrayBuffer>;
   writeFileSync(path: string, bytes: Uint8Array, options: object): void;
@@ -82,6 +91,18 @@ function look(path: string): Entry | undefined {
   }
 }
 
+function identity(path: string | URL): Identity | undefined {
+  try {
+    const { isFile, size, dev, ino, mtime } = deno!.statSync(path);
+    return !isFile
+      ? undefined
+      : { size, dev, ...ino !== null && { ino }, ...mtime !== null && { mtimeMs: +mtime } };
+  } catch (error) {
+    if ((error as Error).name === "NotFound") return undefined;
+    throw error;
+  }
+}
+
 /** The origin of a module as permissions name it: the host with its port. */
 function hostOf({ protocol, hostname, port }: URL): string {
   return `${hostname}:${port || (protocol === "https:" ? "443" : "80")}`;
@@ -105,6 +126,7 @@ export const denoHost: Host | undefined = deno && {
   userId: () => granted({ name: "sys", kind: "uid" }) ? deno.uid() ?? undefined : undefined,
   folder: () => deno.cwd(),
   look,
+  identity,
   resolve: (path) => deno.realPathSync(path),
   read: (path) => deno.readFileSync(path),
   create: (path, bytes) => deno.writeFileSync(path, bytes, { createNew: true, mode: 0o600 }),

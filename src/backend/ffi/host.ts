@@ -15,6 +15,14 @@ export interface Entry {
   readonly owner: number;
 }
 
+/** What shows that a file is still the same. */
+export interface Identity {
+  readonly size: number;
+  readonly dev?: number;
+  readonly ino?: number;
+  readonly mtimeMs?: number;
+}
+
 /** Buffers in the memory of the shim, which reuses them after garbage collection. */
 export interface Buffers {
   /** Makes one, zeroed if `zeroed` is 1; undefined if there is no memory. */
@@ -50,6 +58,8 @@ export interface Host {
   folder(): string;
   /** The status of `path`; undefined if nothing exists there. Throws the errors of the system. */
   look(path: string): Entry | undefined;
+  /** The identity of the regular file that a path leads to; undefined if there is none. */
+  identity(path: string | URL): Identity | undefined;
   /** `path` without links; throws if nothing exists there. */
   resolve(path: string): string;
   /** The bytes of a file. */
