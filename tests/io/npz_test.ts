@@ -215,11 +215,12 @@ describe("npz: faults are FormatErrors with the offset", () => {
     const big: RawTensor = { dtype: "uint8", shape: [2e6], data: new Uint8Array(2e6) };
     const members = Array.from({ length: 600 }, (_, i): [string, RawTensor] => [`a${i}`, big]);
     const bytes = encodeNpz(members, { compress: true });
-    const begun = performance.now();
+    // The first member cannot be inflated, which nothing finds out.
+    bytes.fill(0xff, 60, 160);
+    assertFormatError(() => decodeNpz(bytes, { names: ["a0"] }), "a0");
     assertFormatError(
       () => decodeNpz(bytes, { names: members.map(([name]) => name) }),
       "1073741824",
     );
-    assert(performance.now() - begun < 20000);
   });
 });
