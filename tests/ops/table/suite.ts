@@ -24,11 +24,11 @@ import { generator, operand, read, sent } from "./operands.ts";
 export type Test = readonly [name: string, run: () => void];
 
 /**
- * All of the tests or, if `ROWMAJOR_TEST_PART` is `1/4`, share 1 of the shares 0 to 3, without the
- * last test, which checks the coverage of the others.
+ * All of the tests or, if `ROWMAJOR_TEST_PART`, or `usual` without it, is `1/4`, share 1 of the shares
+ * 0 to 3, without the last test, which checks the coverage of the others.
  */
-export function shareOf(tests: readonly Test[]): readonly Test[] {
-  const [part, parts] = (process.env.ROWMAJOR_TEST_PART ?? "0/1").split("/").map(Number);
+export function shareOf(tests: readonly Test[], usual = "0/1"): readonly Test[] {
+  const [part, parts] = (process.env.ROWMAJOR_TEST_PART ?? usual).split("/").map(Number);
   return parts === 1 ? tests : tests.slice(0, -1).filter((_, i) => i % parts! === part);
 }
 
