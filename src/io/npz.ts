@@ -69,10 +69,11 @@ export function decodeNpz(
   if (missing !== undefined) {
     throw new FormatError(`no array is named ${quote(missing)}`, file, 0);
   }
-  const out = new Map<string, RawTensor | FormatError>();
+  const wanted = names === undefined
+    ? [...members]
+    : [...members].filter(([name]) => names.includes(name));
   let inflated = 0;
-  for (const [name, member] of members) {
-    if (names !== undefined && !names.includes(name)) continue;
+  for (const [, member] of wanted) {
     if (member.method === DEFLATED) inflated += member.size;
     if (!(inflated <= maxBytes)) {
       throw new FormatError(
@@ -81,6 +82,9 @@ export function decodeNpz(
         member.local,
       );
     }
+  }
+  const out = new Map<string, RawTensor | FormatError>();
+  for (const [name, member] of wanted) {
     const data = readMember(bytes, member, file);
     try {
       out.set(name, decodeNpy(data, { ...options, file: `${file}/${member.name}` }));

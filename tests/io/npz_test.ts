@@ -217,7 +217,7 @@ describe("npz: faults are FormatErrors with the offset", () => {
     const bytes = encodeNpz(members, { compress: true });
     // The first member cannot be inflated, which nothing finds out.
     bytes.fill(0xff, 60, 160);
-    assertFormatError(() => decodeNpz(bytes, { names: ["a0"] }), "a0");
+    assertFormatError(() => decodeNpz(bytes, { names: ["a0"] }), "cannot inflate");
     assertFormatError(
       () => decodeNpz(bytes, { names: members.map(([name]) => name) }),
       "1073741824",
