@@ -86,9 +86,9 @@ const SHORT = Symbol("short");
 /** Reads the parts of a header, never past the end. */
 class Reader {
   readonly cursor: Cursor;
-  #bytes: Uint8Array;
+  readonly #bytes: Uint8Array;
   readonly #file: string;
-  #view: DataView;
+  readonly #view: DataView;
   readonly #isWhole: boolean;
 
   constructor(bytes: Uint8Array, fileSize: number, file: string) {
@@ -97,12 +97,6 @@ class Reader {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.#isWhole = bytes.length >= fileSize;
     this.cursor = new Cursor(bytes, file);
-  }
-
-  /** Keeps a copy of the bytes that were read: the others may change. */
-  copy(): void {
-    this.#bytes = this.#bytes.slice(0, this.cursor.at);
-    this.#view = new DataView(this.#bytes.buffer);
   }
 
   /** Throws unless there are `count` more bytes. */
@@ -381,7 +375,7 @@ function place(
 
 /**
  * Parses the header in the first bytes of a file of `fileSize` bytes; undefined if they do not hold
- * all of it. Values of metadata refer to a copy of them.
+ * all of it. Values of metadata refer to the bytes.
  *
  * Throws a FormatError for anything that is not as the format says, and unless every tensor is
  * within the file, at its alignment, and apart from all others.
@@ -408,7 +402,6 @@ export function parseGguf(
     for (let i = 0; i < tensorCount; i++) tensors.push(readTensor(reader));
     const alignment = alignmentOf(metadata, file);
     const start = Math.ceil(reader.cursor.at / alignment) * alignment;
-    reader.copy();
     return { metadata, tensors: place(tensors, start, alignment, fileSize, file) };
   } catch (error) {
     if (error === SHORT) return undefined;

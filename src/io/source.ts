@@ -245,12 +245,11 @@ export async function ggufFile(path: Path, options: SourceOptions = {}): Promise
   if (EMBEDDED.test(file)) return ggufBytes(await readFile(path), file);
   const bytes = await openBytes(path, options);
   const read = readerOf(bytes);
-  const { mapped, identity: { size } } = bytes;
+  const { size } = bytes.identity;
   for (let count = FIRST_BYTES;; count *= 2) {
-    const length = Math.min(count, size);
-    const start = "reason" in mapped ? allocate(length) : bytesIn(mapped, 0, length, file);
-    if ("reason" in mapped) read(0, start);
-    else checkMapped(bytes, 0);
+    // A copy, as metadata is decoded later.
+    const start = allocate(Math.min(count, size));
+    read(0, start);
     const header = parseGguf(start, size, file);
     if (header !== undefined) return sourceOf(header, file, read, bytes);
   }
