@@ -4,8 +4,9 @@
  *
  * Elements become unsigned keys of the same order. Short runs are sorted several at once, in the
  * columns of vectors, or each by the ranks of its keys: the number of comparisons is quadratic, but
- * vectors make many at a time. Long runs are sorted by radix sort, the lowest digit first. There is
- * only one stable order, so the split of the work does not affect results.
+ * vectors make many at a time. Long runs are sorted by radix sort, the lowest digit first. Values
+ * alone are sorted by quicksort where vectors are wide. There is only one stable order, so the split
+ * of the work does not affect results.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,22 +14,7 @@
 #include "sort_context.h"
 #include "sort_digits.h"
 #include "sort_keys.h"
-
-/* A workspace that grows on demand. Growing discards its contents. */
-typedef struct {
-  void *memory;
-  size_t size;
-  ptrdiff_t parts;
-} sort_workspace;
-
-static void *workspace_reserve(sort_workspace *workspace, size_t size) {
-  if (size > workspace->size) {
-    free(workspace->memory);
-    workspace->memory = malloc(size);
-    workspace->size = workspace->memory == NULL ? 0 : size;
-  }
-  return workspace->memory;
-}
+#include "sort_values.h"
 
 static void sort_by_ranks(const sort_context *ctx, char *values, int32_t *indices) {
   const ptrdiff_t n = ctx->size;
@@ -113,13 +99,13 @@ static bool sort_by_keys(const sort_context *ctx, char *values, sort_workspace *
   load_keys(ctx, values, n, keys);
   if (key == 8) {
     uint64_t *a = keys;
-    store_keys(ctx, sort_keys_64(a, a + n, n, workspace->parts, counts), values);
+    store_keys(ctx, sort_keys_64(a, a + n, n, workspace->parts, counts), n, values);
   } else {
     uint32_t *a = keys, min_key, max_key;
     bounds_uint32_t(a, n, &min_key, &max_key);
     a = radix_sort_uint32_t(a, a + n, n, min_key, 0, bit_length(max_key - min_key),
                             workspace->parts, counts);
-    store_keys(ctx, a, values);
+    store_keys(ctx, a, n, values);
   }
   return true;
 }
@@ -165,6 +151,7 @@ static bool sort_run(const sort_context *ctx, ptrdiff_t run, sort_workspace *wor
   const ptrdiff_t n = ctx->size;
   char *values = ctx->values + run * n * ctx->bytes;
   int32_t *indices = ctx->indices == NULL ? NULL : ctx->indices + run * n;
+  if (QUICKSORTS && indices == NULL) return sort_values(ctx, values, workspace);
   if (n <= (ctx->bytes == 8 ? RANK_MAX_64 : RANK_MAX)) {
     sort_by_ranks(ctx, values, indices);
     return true;
@@ -212,7 +199,10 @@ int32_t RM_FOR_ISA(sort)(const rm_call *call) {
   ctx.values = (char *)values + (ptrdiff_t)attributes[0] * bytes;
   ctx.indices = indices;
   if (attributes[3] != 0) ctx.flip = ~ctx.flip;
-  const ptrdiff_t parts = rm_min(ctx.size / PART_ELEMENTS, MAX_PARTS);
+  const bool quicksorts = QUICKSORTS && indices == NULL;
+  const ptrdiff_t part = quicksorts ? QUICKSORT_PART : PART_ELEMENTS;
+  const ptrdiff_t parts = rm_min(ctx.size / part, MAX_PARTS);
+  if (quicksorts) set_signed_keys(&ctx);
   if (parts > 1 && ctx.runs < parts && rm_threads() > 1) {
     sort_workspace workspace = {.parts = parts};
     for (ptrdiff_t run = 0; run < ctx.runs && !ctx.failed; run++) {
@@ -222,7 +212,7 @@ int32_t RM_FOR_ISA(sort)(const rm_call *call) {
   } else {
     ctx.runs_per_task = ctx.size >= TASK_ELEMENTS ? 1 : TASK_ELEMENTS / ctx.size;
     const ptrdiff_t longest = COLUMN_MAX / 4 * bytes;
-    ctx.by_columns = ctx.size > 1 && (bytes < 8 || indices == NULL) &&
+    ctx.by_columns = ctx.size > 1 && (indices == NULL ? !QUICKSORTS : bytes < 8) &&
                      ctx.size <=
                          (bytes == 8 || indices != NULL ? rm_min(longest, COLUMN_MAX_64) : longest);
     if (ctx.by_columns) ctx.runs_per_task = rm_round_up(ctx.runs_per_task, COLUMN_RUNS);

@@ -38,7 +38,7 @@ static void NAME(sort_by_columns)(const sort_context *ctx, char *values, void *c
   NAME(sort_columns)(columns, n);
   for (int run = 0; run < COLUMN_RUNS; run++) {
     RM_SCALAR for (ptrdiff_t i = 0; i < n; i++) keys[i] = column[i][run];
-    store_keys(ctx, keys, values + run * bytes);
+    store_keys(ctx, keys, n, values + run * bytes);
   }
 }
 

@@ -32,8 +32,9 @@ enum { COLUMN_MAX_64 = 128 };
 enum { DIGIT_BITS = 11, BUCKETS = 1 << DIGIT_BITS, SHORT_DIGIT_BITS = 8, LONG_RUN = 4096 };
 
 /* The minimum elements per part of one run, and the maximum number of parts. Each digit wakes
- * threads twice, which costs more than a second thread gains in shorter runs. */
-enum { PART_ELEMENTS = 128 * 1024, MAX_PARTS = 16 };
+ * threads twice, which costs more than a second thread gains in shorter runs; quicksort wakes them less
+ * often. */
+enum { PART_ELEMENTS = 128 * 1024, MAX_PARTS = 16, QUICKSORT_PART = 32 * 1024 };
 
 /* Elements per task that sorts several runs. */
 enum { TASK_ELEMENTS = 8 * 1024 };
@@ -47,6 +48,8 @@ typedef struct {
   int32_t *indices;
   /* A key is bits ^ flip, and ^ magnitude_mask if the sign is set: see NAME(load). */
   uint64_t flip, magnitude_mask, negative_zero, infinity;
+  /* What all keys are ^ with: the highest bit of a key makes them signed. */
+  uint64_t bias;
   bool is_float;
   /* Whether runs may be sorted in columns. */
   bool by_columns;
@@ -66,8 +69,17 @@ static inline void set_key_order(sort_context *ctx, int dtype) {
   ctx->infinity = infinities[dtype - RM_FLOAT16];
 }
 
+/* Makes keys signed, as quicksort wants them. */
+static inline void set_signed_keys(sort_context *ctx) {
+  ctx->bias = ctx->bytes == 8 ? (uint64_t)1 << 63 : (uint64_t)1 << 31;
+}
+
 /* Makes the keys of n elements, of 64 bits for elements of 8 bytes, else of 32 (sort.c). */
 #define load_keys RM_FOR_ISA(load_keys)
 void load_keys(const sort_context *ctx, const void *values, ptrdiff_t n, void *keys);
+
+/* Turns n keys of elements without NaN into elements; -0 has become 0. */
+#define store_keys RM_FOR_ISA(store_keys)
+void store_keys(const sort_context *ctx, const void *keys, ptrdiff_t n, void *values);
 
 #endif

@@ -4,6 +4,7 @@
 #ifndef ROWMAJOR_SORT_KEYS_H
 #define ROWMAJOR_SORT_KEYS_H
 
+#include <string.h>
 #include "sort_context.h"
 
 #define ELEMENT uint8_t
@@ -32,10 +33,10 @@ __attribute__((noinline)) void load_keys(const sort_context *ctx, const void *va
   else BY_BYTES(ctx->bytes, load, ctx, values, n, keys);
 }
 
-__attribute__((noinline)) static void store_keys(const sort_context *ctx, const void *keys,
-                                                 void *values) {
-  if (ctx->bytes == 8) store_uint64_t(ctx, keys, ctx->size, values);
-  else BY_BYTES(ctx->bytes, store, ctx, keys, ctx->size, values);
+__attribute__((noinline)) void store_keys(const sort_context *ctx, const void *keys, ptrdiff_t n,
+                                          void *values) {
+  if (ctx->bytes == 8) store_uint64_t(ctx, keys, n, values);
+  else BY_BYTES(ctx->bytes, store, ctx, keys, n, values);
 }
 
 /* Whether some of n elements are floats whose keys are not unique. */
