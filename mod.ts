@@ -11,6 +11,8 @@
  */
 export * from "./src/base/errors.ts";
 export {
+  type Complex,
+  type ComplexDType,
   type DType,
   type DTypeInfo,
   finfo,
@@ -44,6 +46,7 @@ export type { Operand } from "./src/memory/operand.ts";
 export * from "./src/tensor/tensor.ts";
 export * from "./src/tensor/create.ts";
 export { type AnyPackedWeight, PackedWeight } from "./src/tensor/products/packed_weight.ts";
+export * from "./src/tensor/complex.ts";
 export * from "./src/tensor/functions.ts";
 export * from "./src/tensor/define_op.ts";
 export * from "./src/device/devices.ts";

@@ -10,8 +10,9 @@ import { writeFileSync } from "node:fs";
 import * as abi from "../../src/backend/ffi/abi.ts";
 import { DTYPES, type Kind, NO_DTYPE } from "../../src/base/dtype.ts";
 import * as plan from "../../src/base/plan.ts";
+import { COMPLEX_NUMBER } from "../../src/ops/complex.ts";
 import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
-import type { MapOp, TableOp } from "../../src/ops/op.ts";
+import type { MapOp, ResultRule, TableOp } from "../../src/ops/op.ts";
 import { exprFor, TABLE } from "../../src/ops/table.ts";
 import { ignoresSign, isComputeBound, needsDouble } from "../../src/ops/c_rules.ts";
 
@@ -185,6 +186,7 @@ export function makeConstants(): string {
     enumOf("The attributes of chains.", "RM_CHAIN_AT_", abi.CHAIN_AT),
     enumOf("The numbers of a constant of a chain.", "RM_CHAIN_CONSTANT_", abi.CHAIN_CONSTANT),
     enumOf("The numbers of a step of a chain.", "RM_CHAIN_STEP_", abi.CHAIN_STEP),
+    enumOf("The ops of complexMap.", "RM_COMPLEX_", Object.fromEntries(COMPLEX_NUMBER)),
     enumOf("The activations of linearPacked.", "RM_ACTIVATION_", abi.ACTIVATION),
     enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
     enumOf("What rm_files does.", "RM_FILES_", abi.FILES),
@@ -196,6 +198,9 @@ export function makeConstants(): string {
     "#endif\n",
   ].join("\n");
 }
+
+/** The rules of ops whose results for complex numbers are floats. */
+const REAL_RULE: Partial<Record<ResultRule, string>> = { same: "real", float: "realFloat" };
 
 /** The text of src/types/table_ops.ts. */
 export function makeTableOps(): string {
@@ -213,7 +218,7 @@ export function makeTableOps(): string {
     ...TABLE.map((op) => {
       const compares = op.kind === "map" && op.compares;
       return `  /** \`${op.expr}\`. */\n  ${op.name}: ["${op.dtypes}", "${
-        compares ? "compares" : op.result
+        compares ? "compares" : op.realResult ? REAL_RULE[op.result] : op.result
       }"];`;
     }),
     "}",

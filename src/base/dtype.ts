@@ -36,14 +36,25 @@ export type QuantDType =
   | "q6_k"
   | "iq4_nl";
 
+/** The name of a dtype of complex numbers: two floats each, the real part first. */
+export type ComplexDType = "complex64" | "complex128";
+
 /** The name of an element type. */
-export type DType = PlainDType | QuantDType;
+export type DType = PlainDType | ComplexDType | QuantDType;
 
 /** `X` for each dtype of quantized weights. */
 export type OfQuantized<X> = { readonly [D in QuantDType]: X };
 
 /** A JavaScript value that stands for one element. */
 export type Scalar = number | bigint | boolean;
+
+/** A complex number as a JavaScript value. */
+export interface Complex {
+  /** The real part. */
+  readonly re: number;
+  /** The imaginary part. */
+  readonly im: number;
+}
 
 /**
  * The `Float16Array` of compilers whose libraries lack it: what it has in common with the others.
@@ -103,6 +114,10 @@ export interface TypedArrayOf extends OfQuantized<Uint8Array> {
   float32: Float32Array;
   /** IEEE binary64. */
   float64: Float64Array;
+  /** Pairs of float32: real and imaginary parts, interleaved. */
+  complex64: Float32Array;
+  /** Pairs of float64: real and imaginary parts, interleaved. */
+  complex128: Float64Array;
 }
 
 /** Any array that can store elements. */
@@ -119,8 +134,8 @@ export type TypedArray =
   | Float32Array
   | Float64Array;
 
-/** `b` for bool, `i` and `u` for signed and unsigned integers, `f` for floats. */
-export type Kind = "b" | "i" | "u" | "f";
+/** `b` for bool, `i` and `u` for signed and unsigned integers, `f` for floats, `c` for complex. */
+export type Kind = "b" | "i" | "u" | "f" | "c";
 
 /** Properties of one element type. */
 export interface DTypeInfo {
@@ -138,7 +153,7 @@ export interface DTypeInfo {
   readonly entries: number;
   /** The dtype of one lane, by which whole blocks are moved. Null if an element is one lane. */
   readonly lane: DTypeInfo | null;
-  /** Bool, signed, unsigned or float. */
+  /** Bool, signed, unsigned, float or complex. */
   readonly kind: Kind;
   /** True for the 64-bit integers: a JavaScript number cannot represent all their values. */
   readonly wide: boolean;
@@ -198,7 +213,7 @@ function info(
 const F32_MAX = 3.4028234663852886e38;
 const BF16_MAX = 3.3895313892515355e38;
 
-/** Every dtype by name; quant/dtypes.ts adds the quantized ones. */
+/** Every dtype by name; the complex ones are below, and quant/dtypes.ts adds the quantized ones. */
 export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
   bool: info(0, "bool", "b", Uint8Array, 0, 1),
   int8: info(1, "int8", "i", Int8Array, -128, 127),
@@ -225,6 +240,9 @@ export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
 
 /** The names of the dtypes that backends compute in, in the order of their ids. */
 export const DTYPES: readonly DType[] = Object.keys(DTYPE) as DType[];
+
+/** Stands for no dtype where ids are packed: ids have 8 bits. */
+export const NO_DTYPE = 255;
 
 /** A dtype whose elements are blocks of lanes: complex numbers, quantized floats. */
 export interface BlockDType {
@@ -282,8 +300,48 @@ export function addDType(
 /** What to do with a quantized tensor that an op does not take, for messages. */
 export const DEQUANTIZE_ADVICE = "dequantize() makes floats of quantized tensors";
 
-/** Stands for no dtype where ids are packed: ids have 8 bits. */
-export const NO_DTYPE = 255;
+/** What to do with a complex tensor that an op does not take, for messages. */
+export const COMPLEX_ADVICE = "real(), imag() and abs() make floats of complex tensors";
+
+// ---- complex numbers ---------------------------------------------------------------------------
+
+/** True for an object with a real and an imaginary part, which stands for a complex number. */
+export function isComplexScalar(value: unknown): value is Complex {
+  return typeof value === "object" && value !== null &&
+    typeof (value as Complex).re === "number" && typeof (value as Complex).im === "number";
+}
+
+function addComplex(name: ComplexDType, lane: "float32" | "float64"): void {
+  addDType({
+    name,
+    kind: "c",
+    lane,
+    lanes: 2,
+    read: (array, position): Complex => ({
+      re: (array as Float64Array)[2 * position]!,
+      im: (array as Float64Array)[2 * position + 1]!,
+    }),
+    write(array, position, value) {
+      const { re, im } = isComplexScalar(value) ? value : { re: Number(value), im: 0 };
+      array[2 * position] = re;
+      array[2 * position + 1] = im;
+    },
+  });
+}
+
+addComplex("complex64", "float32");
+addComplex("complex128", "float64");
+
+/** The float dtype of the parts of a complex one; any other dtype itself. */
+export function realOf(info: DTypeInfo): DTypeInfo {
+  return info.kind === "c" ? info.lane! : info;
+}
+
+/** The complex dtype whose parts represent the numbers of `info` as well as complex numbers may. */
+export function complexOf(info: DTypeInfo): DTypeInfo {
+  if (info.kind === "c") return info;
+  return info.name === "float64" ? DTYPE.complex128 : DTYPE.complex64;
+}
 
 /** True for the signed and unsigned integer dtypes (not bool). */
 export function isInt(dtype: DType): boolean {
@@ -304,6 +362,13 @@ export function checkDType(dtype: unknown, op: string): asserts dtype is DType {
 
 function promotePair(a: DTypeInfo, b: DTypeInfo): DType | undefined {
   if (a === b) return a.name;
+  if (a.kind === "c" || b.kind === "c") {
+    if ((a.kind !== "c" && a.lane !== null) || (b.kind !== "c" && b.lane !== null)) {
+      return undefined;
+    }
+    const wide = complexOf(a) === DTYPE.complex128 || complexOf(b) === DTYPE.complex128;
+    return wide ? "complex128" : "complex64";
+  }
   if (a.lane !== null || b.lane !== null) return undefined;
   if (a.kind === "b") return b.name;
   if (b.kind === "b") return a.name;
@@ -323,7 +388,8 @@ const PROMOTION: (DType | undefined)[][] = [];
 
 /**
  * The dtype that `a` and `b` promote to, as in the array API standard; a float with an integer
- * gives the float, bool gives way to everything, float16 with bfloat16 gives float32.
+ * gives the float, bool gives way to everything, float16 with bfloat16 gives float32, and complex
+ * numbers with others give complex ones.
  *
  * Throws a {@link DTypeError} for uint64 with a signed integer, which no integer dtype can hold, and
  * for names that are no dtypes.
@@ -345,8 +411,9 @@ export function promoteTypes(a: DType, b: DType, op = "promote"): DType {
   return result;
 }
 
-/** The default dtype of a JavaScript value: float32, int64 or bool. */
-export function scalarDType(value: Scalar): DType {
+/** The default dtype of a JavaScript value: float32, int64, bool or complex64. */
+export function scalarDType(value: Scalar | Complex): DType {
+  if (typeof value === "object") return "complex64";
   return typeof value === "number" ? "float32" : typeof value === "bigint" ? "int64" : "bool";
 }
 
@@ -359,7 +426,7 @@ export function scalarDType(value: Scalar): DType {
  */
 export function promoteScalar(dtype: DType, value: Scalar, op: string): DType {
   const kind = DTYPE[dtype].kind;
-  if (kind === "f") return dtype;
+  if (kind === "f" || kind === "c") return dtype;
   if (typeof value === "boolean") return dtype;
   if (kind === "b") {
     const made = scalarDType(value);
@@ -372,9 +439,15 @@ export function promoteScalar(dtype: DType, value: Scalar, op: string): DType {
 
 /**
  * Throws unless `value` is a number, bigint or boolean that an integer or bool `dtype` can
- * represent exactly; floats accept every number.
+ * represent exactly; floats accept every number, and complex dtypes complex ones as well.
  */
-export function checkScalar(dtype: DType, value: Scalar, op: string): void {
+export function checkScalar(dtype: DType, value: Scalar | Complex, op: string): void {
+  if (isComplexScalar(value)) {
+    if (DTYPE[dtype].kind === "c") return;
+    throw new DTypeError(
+      `Cannot ${op} ${describe(value)} to ${dtype}: it is a complex number; write its real part`,
+    );
+  }
   const type = typeof value;
   if (type !== "number" && type !== "bigint" && type !== "boolean") {
     throw new DTypeError(

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo, type Scalar } from "../base/dtype.ts";
+import { type Complex, DTYPE, type DTypeInfo, type Scalar } from "../base/dtype.ts";
 import { Layout } from "../base/layout.ts";
 import { ATTRIBUTES, type Plan } from "../base/plan.ts";
 import { writeElement } from "../memory/element.ts";
@@ -49,7 +49,7 @@ export const SCALAR_LAYOUT: Layout = Layout.contiguous([]);
 const scalars: Operand[][] = [[], [], []];
 
 /** An operand with the value `value`, valid until the next use of the same slot. */
-export function scalarOperand(value: Scalar, info: DTypeInfo, slot: number): Operand {
+export function scalarOperand(value: Scalar | Complex, info: DTypeInfo, slot: number): Operand {
   const operand = scalars[slot]![info.id] ??= {
     storage: new Storage(new info.array(info.lanes), info, true, false),
     layout: SCALAR_LAYOUT,

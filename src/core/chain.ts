@@ -125,7 +125,7 @@ export function chainForm({ inputs, attributes }: Call): ChainForm {
       const input = inputs[value];
       if (!isScalar(input)) return numbers[value]!;
       const dtype = isCondition(op, k) ? DTYPE.bool : step.compute;
-      let scalar: Scalar = input;
+      let scalar = input as Scalar;
       if (op.compares && k === 1 && dtype.kind !== "f") {
         const within = comparisonWithin(op, dtype, scalar);
         if (within !== undefined) [op, scalar] = within;

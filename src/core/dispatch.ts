@@ -10,10 +10,12 @@
  * @module
  */
 import {
+  type Complex,
   DEQUANTIZE_ADVICE,
   DTYPE,
   type DType,
   type DTypeInfo,
+  isComplexScalar,
   type Scalar,
 } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
@@ -38,6 +40,7 @@ import {
   type ReduceOp,
   type ScanOp,
 } from "../ops/op.ts";
+import { INDEX } from "../ops/kernels.ts";
 import { MAP } from "../ops/table.ts";
 import { viewLayout } from "../ops/views.ts";
 import type { Backend, Recording } from "./backend.ts";
@@ -46,7 +49,7 @@ import { comparisonWithin } from "./compare.ts";
 import { adopt } from "./foreign.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
 import { frame, interpretCall, partsFrame, withParts } from "./interpreter.ts";
-import { checkWholeBlocks, lanesOf } from "./lanes.ts";
+import { checkWholeBlocks, lanesOf, partOf } from "./lanes.ts";
 import { profiler } from "./profiler.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
 import { canWriteDirectly, disturbs, newOutput, overlaps, prepareOut } from "./write.ts";
@@ -133,7 +136,9 @@ export function infer(call: Call): Inferred {
   const { inputs } = call;
   for (let k = 0; k < inputs.length; k++) {
     const input = inputs[k];
-    if (typeof input === "object" && !isOperand(input)) inputs[k] = adopt(input, call.name);
+    if (typeof input === "object" && !isOperand(input) && !isComplexScalar(input)) {
+      inputs[k] = adopt(input, call.name);
+    }
   }
   const specs = call.op.infer(call);
   if (specs !== "data-dependent" && specs !== call.specs) call.specs = specs;
@@ -153,7 +158,7 @@ function execute(call: Call, like: Storage): void {
 export function runMap(call: Call): void {
   const op = call.op as MapOp;
   infer(call);
-  if (call.compute.lane !== null) return runLanes(call);
+  if (call.compute.lane !== null) return runComplex(call);
   const { inputs, like } = call;
   const { shape, dtype } = call.specs[0]!;
   const { arity } = op;
@@ -172,10 +177,34 @@ export function runMap(call: Call): void {
     c = inputs[2]!;
     if (typeof c !== "object") c = scalarOperand(c, call.compute, 2);
   }
-  finishMap(call, call.compute, dtype, shape, like, a, b ?? null, c ?? null, call.outputs[0]);
+  finishMap(
+    call,
+    call.compute,
+    dtype,
+    shape,
+    like,
+    a as Operand,
+    (b as Operand | undefined) ?? null,
+    (c as Operand | undefined) ?? null,
+    call.outputs[0],
+  );
 }
 
-/** Copies elements that consist of lanes: no other map supports them. */
+/** Runs calls on complex numbers. */
+let runComplexCall: (call: Call) => void;
+
+/** Registers what runs ops of the table on complex numbers. Called once, by complex.ts. */
+export function registerComplex(run: (call: Call) => void): void {
+  runComplexCall = run;
+}
+
+/** Runs a call of the table on elements that consist of lanes: on complex numbers, or a copy. */
+function runComplex(call: Call): void {
+  if (call.op === MAP.copy) runLanes(call);
+  else runComplexCall(call);
+}
+
+/** Copies elements that consist of lanes. */
 function runLanes(call: Call): void {
   const { inputs: [x], outputs, name } = call;
   const [spec] = call.specs;
@@ -183,7 +212,7 @@ function runLanes(call: Call): void {
   const given = outputs[0];
   if (given !== undefined) prepareOut(given, spec!, like, name);
   const out = outputs[0] = given ?? newOutput(spec!, like!);
-  if (!isOperand(x)) return fillWith(out, x as Scalar);
+  if (!isOperand(x)) return fillWith(out, x as Scalar | Complex);
   const source = copyIfDisturbed(x, out);
   copyInto(out, source);
   if (source !== x) recycle(source.storage);
@@ -287,6 +316,9 @@ function runReduce(call: Call): void {
   const op = call.op as ReduceOp | ArgReduceOp;
   const [spec] = infer(call) as readonly OutputSpec[];
   const given = call.outputs[0];
+  if (spec!.dtype.lane !== null || call.operand(0).storage.info.lane !== null) {
+    return runComplexCall(call);
+  }
   const reduction = call.memo as Reduction;
   const cast = castFirst(call);
   const x = call.operand(0);
@@ -307,6 +339,7 @@ function runScan(call: Call): void {
   const op = call.op as ScanOp;
   const [spec] = infer(call) as readonly OutputSpec[];
   const given = call.outputs[0];
+  if (spec!.dtype.lane !== null) return runComplexCall(call);
   const axis = scanAxis(call);
   const cast = castFirst(call);
   const x = call.operand(0);
@@ -367,8 +400,9 @@ function prepareGiven({ like, name, outputs }: Call, specs: readonly OutputSpec[
 /** Runs an op on elements that consist of lanes, which backends do not know. */
 function runOnLanes(call: Call, specs: Inferred): void {
   const { op, name } = call;
-  if (op.moves) moveLanes(call, specs as readonly OutputSpec[]);
-  else if (op.decompose !== undefined) decompose(call);
+  if (op.moves || (op === INDEX.scatterAdd && call.like!.info.kind === "c")) {
+    moveLanes(call, specs as readonly OutputSpec[]);
+  } else if (op.decompose !== undefined) decompose(call);
   else throw new DTypeError(`Cannot ${name} ${call.like!.info.name}: it takes numbers`);
 }
 
@@ -491,8 +525,8 @@ function handOver(made: Operand, given: Operand): Operand {
 
 /** Casts `source` element by element into `target`, which is ready and overlaps no input. */
 export function copyInto(target: Operand, source: Operand): void {
-  if (source.storage.info.lane !== null) {
-    copyInto(lanesOf(target, "copy"), lanesOf(source, "copy"));
+  if (target.storage.info.lane !== null) {
+    copyLanes(target, source);
     target.storage.version++;
     return;
   }
@@ -506,6 +540,16 @@ export function copyInto(target: Operand, source: Operand): void {
   giveCall(call);
 }
 
+/** Copies elements into those of lanes: of the same kind, or floats as real parts. */
+function copyLanes(target: Operand, source: Operand): void {
+  if (source.storage.info.lane !== null) {
+    copyInto(lanesOf(target, "copy"), lanesOf(source, "copy"));
+  } else {
+    copyInto(partOf(target, 0), source);
+    fillWith(partOf(target, 1), 0);
+  }
+}
+
 /** A contiguous copy in the dtype `info`, in a new storage: not a handle. */
 export function copyOf(source: Operand, info: DTypeInfo = source.storage.info): Operand {
   // Before anything is allocated.
@@ -517,7 +561,7 @@ export function copyOf(source: Operand, info: DTypeInfo = source.storage.info): 
   return target;
 }
 
-function fillLanes(target: Operand, value: Scalar): void {
+function fillLanes(target: Operand, value: Scalar | Complex): void {
   const { info, memory } = target.storage;
   const lanes = lanesOf(target, "copy");
   if (value === 0 || value === false) fillWith(lanes, 0);
@@ -531,14 +575,14 @@ function fillLanes(target: Operand, value: Scalar): void {
 }
 
 /** Writes `value` to every element of `target`, which is ready. */
-export function fillWith(target: Operand, value: Scalar): void {
+export function fillWith(target: Operand, value: Scalar | Complex): void {
   const { info } = target.storage;
   if (info.lane !== null) {
     fillLanes(target, value);
     return;
   }
   const call = takeCall(MAP.copy, "copy", 1, undefined);
-  call.inputs[0] = scalarOperand(value, info, 0);
+  call.inputs[0] = scalarOperand(value as Scalar, info, 0);
   call.outputs[0] = target;
   call.compute = info;
   call.plan = planMap(target.layout, SCALAR_LAYOUT, null, null);

@@ -7,8 +7,10 @@
 import type { DTypeInfo } from "../base/dtype.ts";
 import { DTypeError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
+import { type Plan, planMap } from "../base/plan.ts";
 import { formatShape } from "../base/shape.ts";
 import type { Operand } from "../memory/operand.ts";
+import type { Call } from "../ops/op.ts";
 
 /** Throws unless the last axis of `shape` has whole blocks of `info`. */
 export function checkWholeBlocks(
@@ -61,4 +63,19 @@ export function lanesOf({ storage, layout, flags }: Operand, name: string): Oper
     inLanes(offset),
   );
   return { storage: storage.lanes, layout: expanded, flags };
+}
+
+/** The real parts (`k` = 0) or the imaginary ones (`k` = 1) of a complex operand, as floats. */
+export function partOf({ storage, layout, flags }: Operand, k: 0 | 1): Operand {
+  const { shape, strides, offset, size } = layout;
+  const doubled: number[] = [];
+  for (let i = 0; i < strides.length; i++) doubled.push(2 * strides[i]!);
+  const part = new Layout(shape, doubled, 2 * offset + k, size);
+  return { storage: storage.lanes, layout: part, flags };
+}
+
+/** The plan of a call of `complexMap`: its positions are those of real parts. */
+export function planComplex({ inputs }: Call): Plan {
+  const [out, x, y] = inputs as Operand[];
+  return planMap(out!.layout, x!.layout, y === undefined ? null : y.layout, null);
 }

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { DTypeInfo } from "../base/dtype.ts";
+import { COMPLEX_ADVICE, type DTypeInfo } from "../base/dtype.ts";
 import { DeviceError, DTypeError, ReadOnlyError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { broadcastShapes, formatShape, sameShape } from "../base/shape.ts";
@@ -19,11 +19,12 @@ import { wrap } from "./handles.ts";
 /** Throws unless results of `from` may be written to a tensor of `to`. */
 export function checkStore(from: DTypeInfo, to: DTypeInfo, name: string): void {
   if (from === to) return;
-  const rank = ({ kind }: DTypeInfo): number => "buif".indexOf(kind);
-  const lanes = from.lane !== null || to.lane !== null;
+  const rank = ({ kind }: DTypeInfo): number => "buifc".indexOf(kind);
+  const lanes = (from.lane !== null && from.kind !== "c") || (to.lane !== null && to.kind !== "c");
   if (lanes || rank(from) > rank(to)) {
+    const advice = from.kind === "c" ? COMPLEX_ADVICE : "cast with astype()";
     throw new DTypeError(
-      `Cannot ${name} into ${to.name}: the result is ${from.name}; cast with astype()`,
+      `Cannot ${name} into ${to.name}: the result is ${from.name}; ${advice}`,
     );
   }
 }

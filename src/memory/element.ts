@@ -8,6 +8,7 @@
  */
 import {
   checkScalar,
+  type Complex,
   DTYPE,
   type DType,
   type DTypeInfo,
@@ -43,7 +44,7 @@ function readBlock(
 }
 
 /** Writes `value`, converted by {@link castScalar}, to element `position`. */
-export function writeElement(storage: Storage, position: number, value: Scalar): void {
+export function writeElement(storage: Storage, position: number, value: Scalar | Complex): void {
   const { write } = storage.info;
   if (write !== undefined) {
     if (storage.memory === null) return write(storage.array, position, value);
@@ -52,7 +53,7 @@ export function writeElement(storage: Storage, position: number, value: Scalar):
     return upload(storage, position, lanes);
   }
   if (storage.info.lane !== null) checkScalar(storage.info.name, value, "write");
-  const cast = castScalar(value, storage.info.name);
+  const cast = castScalar(value as Scalar, storage.info.name);
   const { name } = storage.info;
   const raw = name === "float16"
     ? toF16(cast as number)

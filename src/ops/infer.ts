@@ -8,13 +8,18 @@
  */
 import {
   checkDType,
+  type Complex,
+  COMPLEX_ADVICE,
+  complexOf,
   DEQUANTIZE_ADVICE,
   DTYPE,
   type DType,
   type DTypeInfo,
+  isComplexScalar,
   type Kind,
   promoteScalar,
   promoteTypes,
+  realOf,
   type Scalar,
   scalarDType,
 } from "../base/dtype.ts";
@@ -46,9 +51,10 @@ import type {
 
 // ---- arguments ---------------------------------------------------------------------------------
 
-/** True for a number, a bigint or a boolean. */
-export function isScalar(value: unknown): value is Scalar {
-  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean";
+/** True for a number, a bigint, a boolean, or a complex number as an object. */
+export function isScalar(value: unknown): value is Scalar | Complex {
+  return typeof value === "number" || typeof value === "bigint" || typeof value === "boolean" ||
+    isComplexScalar(value);
 }
 
 /** Throws unless `value` is a tensor with live memory. */
@@ -66,7 +72,7 @@ export function checkOperand(value: unknown, name: string): asserts value is Ope
 }
 
 /** Throws unless `value` is a tensor with live memory, or a scalar. */
-function checkInput(value: unknown, name: string): asserts value is Operand | Scalar {
+function checkInput(value: unknown, name: string): asserts value is Operand | Scalar | Complex {
   if (isScalar(value)) return;
   if (!isOperand(value)) {
     throw new DTypeError(
@@ -115,13 +121,15 @@ export function takes(op: TableOp, dtype: DType): boolean {
 
 /** The dtype that `op` computes in for elements of `dtype`. */
 export function computeOf(op: ElementOp, dtype: DType): DType {
-  return op.result === "float" && DTYPE[dtype].kind !== "f" ? "float32" : dtype;
+  const { kind } = DTYPE[dtype];
+  return op.result === "float" && kind !== "f" && kind !== "c" ? "float32" : dtype;
 }
 
 /** The dtype of the result of `op` for elements of `dtype`. */
 export function resultOf(op: ElementOp, dtype: DType): DType {
   if (op.result === "bool" || op.result === "int32") return op.result;
   const { kind } = DTYPE[dtype];
+  if (kind === "c") return op.realResult ? realOf(DTYPE[dtype]).name : dtype;
   if (!accumulates(op) || kind === "f") return computeOf(op, dtype);
   // Sums of short unsigned integers fit int64; their products may need all bits.
   return dtype === "uint64" || (op.result === "prod" && kind === "u") ? "uint64" : "int64";
@@ -132,10 +140,20 @@ export function accumulates(op: ElementOp): boolean {
   return op.result === "sum" || op.result === "prod";
 }
 
-const KINDS: Record<Kind, string> = { b: "bool", i: "signed", u: "unsigned", f: "float" };
+const KINDS: Record<Kind, string> = {
+  b: "bool",
+  i: "signed",
+  u: "unsigned",
+  f: "float",
+  c: "complex",
+};
+
+/** The rules for complex dtypes, by ids of ops and dtypes: not where the shortest path looks. */
+const COMPLEX_RULES: (DTypeRule | undefined)[][] = [];
 
 /** The rule of `op` for elements of `info`. Throws a DTypeError if it does not support them. */
 export function ruleFor(op: ElementOp, info: DTypeInfo, name: string): DTypeRule {
+  if (info.kind === "c") return (COMPLEX_RULES[op.id] ??= [])[info.id] ??= makeRule(op, info, name);
   return op.rules[info.id] ??= makeRule(op, info, name);
 }
 
@@ -147,6 +165,7 @@ function makeRule(op: ElementOp, info: DTypeInfo, name: string): DTypeRule {
 /** What to do with operands of a kind. */
 const ADVICE: Readonly<Record<string, string>> = {
   b: "; cast with astype()",
+  c: `; ${COMPLEX_ADVICE}`,
   q: `; ${DEQUANTIZE_ADVICE}`,
 };
 
@@ -159,8 +178,19 @@ export function checkKind({ name: dtype, kind }: DTypeInfo, kinds: string, name:
 }
 
 /** The dtype of an op on a tensor of `dtype` and a scalar. */
-function promoteWeak(op: MapOp, dtype: DType, value: Scalar, place: number, name: string): DType {
+function promoteWeak(
+  op: MapOp,
+  dtype: DType,
+  value: Scalar | Complex,
+  place: number,
+  name: string,
+): DType {
   const { kind, lane } = DTYPE[dtype];
+  if (typeof value === "object") {
+    // Quantized dtypes promote with nothing.
+    if (lane !== null && kind !== "c") return promoteTypes(dtype, "complex64", name);
+    return complexOf(DTYPE[dtype]).name;
+  }
   // An integer op with a float result accepts fractions: int32 div 1.5 is computed in float32.
   if (op.result === "float" && kind !== "f" && lane === null) return "float32";
   // Integers compare with every number: dispatch substitutes one that is in range.
@@ -169,7 +199,7 @@ function promoteWeak(op: MapOp, dtype: DType, value: Scalar, place: number, name
   return promoteScalar(dtype, value, name);
 }
 
-function scalarsDType(values: readonly Scalar[], name: string): DType {
+function scalarsDType(values: readonly (Scalar | Complex)[], name: string): DType {
   let dtype = scalarDType(values[0]!);
   for (const value of values) dtype = promoteTypes(dtype, scalarDType(value), name);
   return dtype;
@@ -224,9 +254,15 @@ export function inferCopy(call: Call): readonly OutputSpec[] {
     const { info } = x.storage;
     call.compute = info;
     if (asked !== undefined && asked !== info && (asked.lane ?? info.lane) !== null) {
-      throw new DTypeError(
-        `Cannot ${name} ${info.name} to ${asked.name}: there is no cast${ADVICE[info.kind] ?? ""}`,
-      );
+      const complex = asked.kind === "c" && (info.lane === null || info.kind === "c");
+      if (!complex) {
+        throw new DTypeError(
+          `Cannot ${name} ${info.name} to ${asked.name}: there is no cast${
+            ADVICE[info.kind] ?? ""
+          }`,
+        );
+      }
+      call.compute = asked;
     }
     return call.result(x.layout.shape, asked ?? info);
   }
@@ -253,8 +289,9 @@ function inferAnyMap(call: Call, op: MapOp): readonly OutputSpec[] {
     const own = input.storage.info.name;
     dtype = dtype === undefined ? own : promoteTypes(dtype, own, name);
   }
-  if (dtype === undefined) dtype = scalarsDType(inputs.slice(first, arity) as Scalar[], name);
-  else {
+  if (dtype === undefined) {
+    dtype = scalarsDType(inputs.slice(first, arity) as (Scalar | Complex)[], name);
+  } else {
     for (let k = first; k < arity; k++) {
       const input = inputs[k]!;
       if (isScalar(input)) dtype = promoteWeak(op, dtype, input, k, name);

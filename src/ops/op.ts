@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo, type Scalar } from "../base/dtype.ts";
+import { type Complex, DTYPE, type DTypeInfo, type Scalar } from "../base/dtype.ts";
 import type { Layout } from "../base/layout.ts";
 import type { Plan } from "../base/plan.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
@@ -20,7 +20,7 @@ import type { Storage } from "../memory/storage.ts";
 export type OpKind = "map" | "reduce" | "argReduce" | "scan" | "view" | "create" | "kernel";
 
 /** An input of an op: a tensor, a JavaScript scalar, which is weak, or undefined if optional. */
-export type Input = Operand | Scalar | undefined;
+export type Input = Operand | Scalar | Complex | undefined;
 
 /** The properties of a result before it is computed. */
 export interface OutputSpec {
@@ -117,6 +117,8 @@ export interface ElementOp<N extends string = string> extends Op {
   readonly dtypes: string;
   /** The output's dtype. With `"float"`, integers are computed in float32 and give float32. */
   readonly result: ResultRule;
+  /** True if the result for complex numbers is a float: their distance from 0, a part. */
+  readonly realResult?: boolean;
   /** The expression of one element, for every kind of dtype without its own. */
   readonly expr: string;
   /** The expression for signed and unsigned integers, if it differs. */
@@ -223,6 +225,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     arity: given.arity,
     dtypes: given.dtypes,
     result: given.result,
+    realResult: given.realResult ?? false,
     expr: given.expr,
     int: given.int,
     bool: given.bool,

@@ -25,7 +25,15 @@ import {
 type MapExtra = Partial<
   Pick<
     MapOp,
-    "infer" | "int" | "bool" | "ulp" | "domain" | "parameters" | "condition" | "compares"
+    | "infer"
+    | "int"
+    | "bool"
+    | "ulp"
+    | "domain"
+    | "parameters"
+    | "condition"
+    | "compares"
+    | "realResult"
   >
 >;
 
@@ -70,6 +78,7 @@ type ReduceExtra = Partial<
     | "parameters"
     | "bool"
     | "ulp"
+    | "realResult"
   >
 >;
 
@@ -111,45 +120,64 @@ const unary = <N extends string>(
   numpy: string,
   extra: MapExtra = {},
 ): MapOp<N> => map(name, 1, "iuf", "float", expr, numpy, { ulp: 1, ...extra });
+/** A {@link unary} that is defined for complex numbers too. */
+const holomorphic = <N extends string>(
+  name: N,
+  expr: string,
+  numpy: string,
+  extra: MapExtra = {},
+): MapOp<N> => map(name, 1, "iufc", "float", expr, numpy, { ulp: 1, ...extra });
 const rounding = <N extends string>(name: N, expr: string, numpy: string): MapOp<N> =>
   map(name, 1, "iuf", "same", expr, numpy, { int: "x" });
 const compare = <N extends string>(name: N, op: string, numpy: string): MapOp<N> =>
-  map(name, 2, "biuf", "bool", `x ${op} y`, numpy, { compares: true });
+  map(name, 2, op === "==" || op === "!=" ? "biufc" : "biuf", "bool", `x ${op} y`, numpy, {
+    compares: true,
+  });
 const logical = <N extends string>(name: N, expr: string, numpy: string): MapOp<N> =>
-  map(name, 2, "biuf", "bool", expr, numpy);
+  map(name, 2, "biufc", "bool", expr, numpy);
 
 /** The elementwise ops. */
 export const MAP = {
-  copy: map("copy", 1, "biuf", "same", "x", "x", { infer: inferCopy }),
-  positive: map("positive", 1, "iuf", "same", "x", "np.positive(x)"),
-  neg: map("neg", 1, "iuf", "same", "-x", "np.negative(x)"),
-  abs: map("abs", 1, "iuf", "same", "fabs(x)", "np.abs(x)", { int: "x < 0 ? -x : x" }),
-  sign: map("sign", 1, "iuf", "same", "sign(x)", "np.sign(x)", {
+  copy: map("copy", 1, "biufc", "same", "x", "x", { infer: inferCopy }),
+  positive: map("positive", 1, "iufc", "same", "x", "np.positive(x)"),
+  neg: map("neg", 1, "iufc", "same", "-x", "np.negative(x)"),
+  abs: map("abs", 1, "iufc", "same", "fabs(x)", "np.abs(x)", {
+    int: "x < 0 ? -x : x",
+    realResult: true,
+  }),
+  real: map("real", 1, "iufc", "same", "x", "np.real(x)", { realResult: true }),
+  imag: map("imag", 1, "iufc", "same", "0", "np.imag(x)", { realResult: true }),
+  conj: map("conj", 1, "iufc", "same", "x", "np.conj(x)"),
+  angle: map("angle", 1, "iufc", "float", "atan2(0, x)", "np.arctan2(0 * x + 0.0, x)", {
+    ulp: 1,
+    realResult: true,
+  }),
+  sign: map("sign", 1, "iufc", "same", "sign(x)", "np.sign(x)", {
     int: "x > 0 ? 1 : x < 0 ? -1 : 0",
   }),
-  square: map("square", 1, "iuf", "same", "x * x", "np.square(x)"),
-  reciprocal: unary("reciprocal", "1 / x", "np.reciprocal(x)", { ulp: 0 }),
-  sqrt: unary("sqrt", "sqrt(x)", "np.sqrt(x)", { ulp: 0, domain: [0, 64] }),
-  rsqrt: unary("rsqrt", "1 / sqrt(x)", "1 / np.sqrt(x)", { domain: [0, 64] }),
-  exp: unary("exp", "exp(x)", "np.exp(x)"),
-  expm1: unary("expm1", "expm1(x)", "np.expm1(x)"),
-  exp2: unary("exp2", "exp2(x)", "np.exp2(x)"),
-  log: unary("log", "log(x)", "np.log(x)", { domain: [0, 64] }),
-  log1p: unary("log1p", "log1p(x)", "np.log1p(x)", { domain: [-1, 64] }),
-  log2: unary("log2", "log2(x)", "np.log2(x)", { domain: [0, 64] }),
-  log10: unary("log10", "log10(x)", "np.log10(x)", { domain: [0, 64] }),
-  sin: unary("sin", "sin(x)", "np.sin(x)"),
-  cos: unary("cos", "cos(x)", "np.cos(x)"),
-  tan: unary("tan", "tan(x)", "np.tan(x)"),
-  asin: unary("asin", "asin(x)", "np.arcsin(x)", { domain: [-1, 1] }),
-  acos: unary("acos", "acos(x)", "np.arccos(x)", { domain: [-1, 1] }),
-  atan: unary("atan", "atan(x)", "np.arctan(x)"),
-  sinh: unary("sinh", "sinh(x)", "np.sinh(x)"),
-  cosh: unary("cosh", "cosh(x)", "np.cosh(x)"),
-  tanh: unary("tanh", "tanh(x)", "np.tanh(x)"),
-  asinh: unary("asinh", "asinh(x)", "np.arcsinh(x)"),
-  acosh: unary("acosh", "acosh(x)", "np.arccosh(x)", { domain: [1, 64] }),
-  atanh: unary("atanh", "atanh(x)", "np.arctanh(x)", { domain: [-1, 1] }),
+  square: map("square", 1, "iufc", "same", "x * x", "np.square(x)"),
+  reciprocal: holomorphic("reciprocal", "1 / x", "np.reciprocal(x)", { ulp: 0 }),
+  sqrt: holomorphic("sqrt", "sqrt(x)", "np.sqrt(x)", { ulp: 0, domain: [0, 64] }),
+  rsqrt: holomorphic("rsqrt", "1 / sqrt(x)", "1 / np.sqrt(x)", { domain: [0, 64] }),
+  exp: holomorphic("exp", "exp(x)", "np.exp(x)"),
+  expm1: holomorphic("expm1", "expm1(x)", "np.expm1(x)"),
+  exp2: holomorphic("exp2", "exp2(x)", "np.exp2(x)"),
+  log: holomorphic("log", "log(x)", "np.log(x)", { domain: [0, 64] }),
+  log1p: holomorphic("log1p", "log1p(x)", "np.log1p(x)", { domain: [-1, 64] }),
+  log2: holomorphic("log2", "log2(x)", "np.log2(x)", { domain: [0, 64] }),
+  log10: holomorphic("log10", "log10(x)", "np.log10(x)", { domain: [0, 64] }),
+  sin: holomorphic("sin", "sin(x)", "np.sin(x)"),
+  cos: holomorphic("cos", "cos(x)", "np.cos(x)"),
+  tan: holomorphic("tan", "tan(x)", "np.tan(x)"),
+  asin: holomorphic("asin", "asin(x)", "np.arcsin(x)", { domain: [-1, 1] }),
+  acos: holomorphic("acos", "acos(x)", "np.arccos(x)", { domain: [-1, 1] }),
+  atan: holomorphic("atan", "atan(x)", "np.arctan(x)"),
+  sinh: holomorphic("sinh", "sinh(x)", "np.sinh(x)"),
+  cosh: holomorphic("cosh", "cosh(x)", "np.cosh(x)"),
+  tanh: holomorphic("tanh", "tanh(x)", "np.tanh(x)"),
+  asinh: holomorphic("asinh", "asinh(x)", "np.arcsinh(x)"),
+  acosh: holomorphic("acosh", "acosh(x)", "np.arccosh(x)", { domain: [1, 64] }),
+  atanh: holomorphic("atanh", "atanh(x)", "np.arctanh(x)", { domain: [-1, 1] }),
   erf: unary("erf", "erf(x)", "erf(x)"),
   sigmoid: unary("sigmoid", "sigmoid(x)", "1 / (1 + np.exp(-x))"),
   relu: map("relu", 1, "iuf", "same", "x < 0 ? 0 : x", "np.maximum(x, 0)"),
@@ -159,25 +187,25 @@ export const MAP = {
   ceil: rounding("ceil", "ceil(x)", "np.ceil(x)"),
   trunc: rounding("trunc", "trunc(x)", "np.trunc(x)"),
   round: rounding("round", "rint(x)", "np.round(x)"),
-  isnan: map("isnan", 1, "iuf", "bool", "isnan(x)", "np.isnan(x)", { int: "0" }),
-  isinf: map("isinf", 1, "iuf", "bool", "isinf(x)", "np.isinf(x)", { int: "0" }),
-  isfinite: map("isfinite", 1, "iuf", "bool", "isfinite(x)", "np.isfinite(x)", { int: "1" }),
+  isnan: map("isnan", 1, "iufc", "bool", "isnan(x)", "np.isnan(x)", { int: "0" }),
+  isinf: map("isinf", 1, "iufc", "bool", "isinf(x)", "np.isinf(x)", { int: "0" }),
+  isfinite: map("isfinite", 1, "iufc", "bool", "isfinite(x)", "np.isfinite(x)", { int: "1" }),
   signbit: map("signbit", 1, "iuf", "bool", "signbit(x)", "np.signbit(x)", { int: "x < 0" }),
-  logicalNot: map("logicalNot", 1, "biuf", "bool", "x == 0", "np.logical_not(x)"),
+  logicalNot: map("logicalNot", 1, "biufc", "bool", "x == 0", "np.logical_not(x)"),
   bitwiseInvert: map("bitwiseInvert", 1, "biu", "same", "~x", "np.bitwise_invert(x)", {
     bool: "x == 0",
   }),
-  add: map("add", 2, "iuf", "same", "x + y", "x + y"),
-  sub: map("sub", 2, "iuf", "same", "x - y", "x - y"),
-  mul: map("mul", 2, "iuf", "same", "x * y", "x * y"),
-  div: map("div", 2, "iuf", "float", "x / y", "x / y"),
+  add: map("add", 2, "iufc", "same", "x + y", "x + y"),
+  sub: map("sub", 2, "iufc", "same", "x - y", "x - y"),
+  mul: map("mul", 2, "iufc", "same", "x * y", "x * y"),
+  div: map("div", 2, "iufc", "float", "x / y", "x / y"),
   floorDivide: map("floorDivide", 2, "iuf", "same", "ffloordiv(x, y)", "np.floor_divide(x, y)", {
     int: "ifloordiv(x, y)",
   }),
   remainder: map("remainder", 2, "iuf", "same", "fmod(x, y)", "np.remainder(x, y)", {
     int: "imod(x, y)",
   }),
-  pow: map("pow", 2, "iuf", "same", "pow(x, y)", "np.power(x, y)", { int: "ipow(x, y)", ulp: 1 }),
+  pow: map("pow", 2, "iufc", "same", "pow(x, y)", "np.power(x, y)", { int: "ipow(x, y)", ulp: 1 }),
   atan2: map("atan2", 2, "iuf", "float", "atan2(x, y)", "np.arctan2(x, y)", { ulp: 1 }),
   copysign: map("copysign", 2, "iuf", "float", "copysign(x, y)", "np.copysign(x, y)"),
   hypot: map("hypot", 2, "iuf", "float", "hypot(x, y)", "np.hypot(x, y)", { ulp: 1 }),
@@ -215,7 +243,7 @@ export const MAP = {
     "np.isclose(x, y)",
     { parameters: ["rtol", "atol", "equalNan"] },
   ),
-  where: map("where", 3, "biuf", "same", "x != 0 ? y : z", "np.where(x, y, z)", {
+  where: map("where", 3, "biufc", "same", "x != 0 ? y : z", "np.where(x, y, z)", {
     condition: true,
   }),
   clip: map("clip", 3, "iuf", "same", "minimum(maximum(x, y), z)", "np.clip(x, y, z)", {
@@ -228,59 +256,64 @@ const smaller = "a < x || a != a ? a : x";
 
 /** The reductions. */
 export const REDUCE = {
-  sum: reduce("sum", "biuf", "sum", "a + x", 0, "np.sum(x, axis=axis)", { compensated: true }),
-  prod: reduce("prod", "biuf", "prod", "a * x", 1, "np.prod(x, axis=axis)"),
+  sum: reduce("sum", "biufc", "sum", "a + x", 0, "np.sum(x, axis=axis)", { compensated: true }),
+  prod: reduce("prod", "biufc", "prod", "a * x", 1, "np.prod(x, axis=axis)"),
   max: reduce("max", "biuf", "same", larger, "lowest", "np.max(x, axis=axis)", { nonEmpty: true }),
   min: reduce("min", "biuf", "same", smaller, "highest", "np.min(x, axis=axis)", {
     nonEmpty: true,
   }),
-  any: reduce("any", "biuf", "bool", "a != 0 || x != 0 ? 1 : 0", 0, "np.any(x, axis=axis)"),
-  all: reduce("all", "biuf", "bool", "a != 0 && x != 0 ? 1 : 0", 1, "np.all(x, axis=axis)"),
+  any: reduce("any", "biufc", "bool", "a != 0 || x != 0 ? 1 : 0", 0, "np.any(x, axis=axis)"),
+  all: reduce("all", "biufc", "bool", "a != 0 && x != 0 ? 1 : 0", 1, "np.all(x, axis=axis)"),
   countNonzero: reduce(
     "countNonzero",
-    "biuf",
+    "biufc",
     "int32",
     "a + x",
     0,
     "np.count_nonzero(x, axis=axis)",
     { map: "x != 0 ? 1 : 0" },
   ),
-  mean: reduce("mean", "biuf", "float", "a + x", 0, "np.mean(x, axis=axis)", {
+  mean: reduce("mean", "biufc", "float", "a + x", 0, "np.mean(x, axis=axis)", {
     finish: "a / count",
     parameters: ["count"],
     compensated: true,
   }),
-  var: reduce("var", "iuf", "float", "a + x", 0, "np.mean((x - y) ** 2, axis=axis)", {
+  var: reduce("var", "iufc", "float", "a + x", 0, "np.mean((x - y) ** 2, axis=axis)", {
     arity: 2,
+    realResult: true,
     map: "(x - y) * (x - y)",
     finish: "a / count",
     parameters: ["count"],
     compensated: true,
   }),
-  std: reduce("std", "iuf", "float", "a + x", 0, "np.sqrt(np.mean((x - y) ** 2, axis=axis))", {
+  std: reduce("std", "iufc", "float", "a + x", 0, "np.sqrt(np.mean((x - y) ** 2, axis=axis))", {
     arity: 2,
+    realResult: true,
     map: "(x - y) * (x - y)",
     finish: "sqrt(a / count)",
     parameters: ["count"],
     compensated: true,
   }),
-  norm1: reduce("norm1", "iuf", "float", "a + x", 0, "np.sum(np.abs(x), axis=axis)", {
+  norm1: reduce("norm1", "iufc", "float", "a + x", 0, "np.sum(np.abs(x), axis=axis)", {
+    realResult: true,
     map: "fabs(x)",
     compensated: true,
   }),
-  norm2: reduce("norm2", "iuf", "float", "a + x", 0, "np.sqrt(np.sum(x * x, axis=axis))", {
+  norm2: reduce("norm2", "iufc", "float", "a + x", 0, "np.sqrt(np.sum(x * x, axis=axis))", {
+    realResult: true,
     map: "x * x",
     finish: "sqrt(a)",
     compensated: true,
   }),
   normP: reduce(
     "normP",
-    "iuf",
+    "iufc",
     "float",
     "a + x",
     0,
     "np.sum(np.abs(x) ** 3, axis=axis) ** (1 / 3)",
     {
+      realResult: true,
       map: "pow(fabs(x), ord)",
       finish: "pow(a, 1 / ord)",
       parameters: ["ord"],
@@ -288,10 +321,12 @@ export const REDUCE = {
       ulp: 2,
     },
   ),
-  normMax: reduce("normMax", "iuf", "float", larger, 0, "np.max(np.abs(x), axis=axis)", {
+  normMax: reduce("normMax", "iufc", "float", larger, 0, "np.max(np.abs(x), axis=axis)", {
+    realResult: true,
     map: "fabs(x)",
   }),
-  normMin: reduce("normMin", "iuf", "float", smaller, "highest", "np.min(np.abs(x), axis=axis)", {
+  normMin: reduce("normMin", "iufc", "float", smaller, "highest", "np.min(np.abs(x), axis=axis)", {
+    realResult: true,
     map: "fabs(x)",
     nonEmpty: true,
   }),
@@ -348,7 +383,7 @@ function scan<N extends string>(
     name,
     infer: inferScan,
     arity: 1,
-    dtypes: "biuf",
+    dtypes: "biufc",
     result,
     expr,
     int: undefined,

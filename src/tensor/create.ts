@@ -6,6 +6,7 @@
 import {
   checkDType,
   checkScalar,
+  type Complex,
   DTYPE,
   type DType,
   type Scalar,
@@ -50,7 +51,7 @@ const CREATE_OPTIONS = ["dtype", "device"];
 interface FullAttributes {
   /** Checked, and owned by the call. */
   readonly shape: number[];
-  readonly value: Scalar;
+  readonly value: Scalar | Complex;
   readonly dtype: DType;
   readonly device?: string | undefined;
 }
@@ -88,7 +89,7 @@ const FULL: CreateOp = makeOp({
 function makeFull(
   name: string,
   shape: unknown,
-  value: Scalar,
+  value: Scalar | Complex,
   dtype: DType,
   device: t.Device | undefined,
 ): never {
@@ -98,7 +99,7 @@ function makeFull(
 function filled(
   name: string,
   shape: unknown,
-  value: Scalar,
+  value: Scalar | Complex,
   dtype: DType,
   options: CreateOptions<DType, t.Device>,
 ): never {
@@ -154,12 +155,12 @@ export function empty<
 }
 
 /**
- * A tensor of one value; a number gives float32, a bigint int64, a boolean bool, unless `dtype` is
- * given.
+ * A tensor of one value; a number gives float32, a bigint int64, a boolean bool, `{ re, im }`
+ * complex64, unless `dtype` is given.
  */
 export function full<
   const N extends Shape,
-  const X extends Scalar,
+  const X extends Scalar | Complex,
   E extends DType = t.DataDType<X>,
   V extends t.Device = "cpu",
 >(
@@ -203,6 +204,9 @@ function extreme(
   checkOptions(name, options, CREATE_OPTIONS);
   const { dtype = "float32", device } = options;
   checkDType(dtype, name);
+  if (DTYPE[dtype].kind === "c") {
+    throw new DTypeError(`Cannot ${name} ${dtype}: complex numbers have no order`);
+  }
   return makeFull(name, shape, DTYPE[dtype][end], dtype, device);
 }
 
@@ -244,13 +248,18 @@ export const emptyLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {})
   filledLike("emptyLike", x, 0, options);
 
 /** One value in the shape of another tensor; dtype and device are also the same by default. */
-export const fullLike: MakeLike<[value: Scalar]> = (
+export const fullLike: MakeLike<[value: Scalar | Complex]> = (
   x: AnyTensor,
-  value: Scalar,
+  value: Scalar | Complex,
   options: LikeOptions = {},
 ): never => filledLike("fullLike", x, value, options);
 
-function filledLike(name: string, x: AnyTensor, value: Scalar, options: LikeOptions): never {
+function filledLike(
+  name: string,
+  x: AnyTensor,
+  value: Scalar | Complex,
+  options: LikeOptions,
+): never {
   const { layout, storage } = ownOperand(x, name);
   checkOptions(name, options, CREATE_OPTIONS);
   const { dtype = storage.info.name, device = storage.device as t.Device } = options;
@@ -260,7 +269,7 @@ function filledLike(name: string, x: AnyTensor, value: Scalar, options: LikeOpti
 
 /** A tensor of rank 0. */
 export function scalar<
-  const X extends Scalar,
+  const X extends Scalar | Complex,
   E extends DType = t.DataDType<X>,
   V extends t.Device = "cpu",
 >(
@@ -274,9 +283,10 @@ export function scalar<
  * A tensor of a value, nested arrays, a typed array or another tensor, whose elements are copied.
  * It is on the CPU, or on the device of the other tensor, unless `device` is given.
  *
- * Numbers give float32, bigints int64, booleans bool, typed arrays their own dtype. With `dtype`,
- * values must fit (a number that an integer dtype cannot represent is a DTypeError), and typed
- * arrays and tensors are cast, as by `astype`. `shape` arranges the elements.
+ * Numbers give float32, bigints int64, booleans bool, `{ re, im }` complex64, typed arrays their own
+ * dtype. With `dtype`, values must fit (a number that an integer dtype cannot represent is a
+ * DTypeError), and typed arrays and tensors are cast, as by `astype`; a float array with a complex
+ * dtype of its precision has real and imaginary parts in turn. `shape` arranges the elements.
  *
  * Throws a ShapeError for ragged arrays and for a shape of another size.
  *

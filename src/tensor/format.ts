@@ -12,7 +12,7 @@ import { tidy } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
-import type { DType, DTypeInfo } from "../base/dtype.ts";
+import { type Complex, type DType, type DTypeInfo, isComplexScalar } from "../base/dtype.ts";
 import { describe as describeValue } from "../base/text.ts";
 import { readElement } from "../memory/element.ts";
 import { ArgumentError } from "../base/errors.ts";
@@ -314,6 +314,8 @@ function writeCells(
     ? values.map((value) => value ? "true" : "false")
     : info.kind === "f"
     ? writeFloats(values as readonly number[], ROUND[info.name]!, precision, scientific)
+    : info.kind === "c" && values.every(isComplexScalar)
+    ? writeComplex(values as readonly unknown[] as readonly Complex[], info, precision, scientific)
     : values.map(String);
   // From the point to the end; NaN and Infinity align at the right end.
   const decimals = texts.map((text) => /\.\d*$/.exec(text)?.[0].length ?? 0);
@@ -327,6 +329,20 @@ function writeCells(
     })),
     width,
   };
+}
+
+/** Complex numbers as `1.5-2i`: the parts, aligned each, with the sign between them. */
+function writeComplex(
+  values: readonly Complex[],
+  { lane }: DTypeInfo,
+  precision: number | undefined,
+  scientific: boolean | undefined,
+): string[] {
+  const write = (parts: readonly number[]): string[] =>
+    writeFloats(parts, ROUND[lane!.name], precision, scientific);
+  const re = write(values.map((value) => value.re));
+  const im = write(values.map((value) => value.im));
+  return re.map((text, i) => `${text}${/^[-]/.test(im[i]!) ? "" : "+"}${im[i]}i`);
 }
 
 function writeFloats(

@@ -5,6 +5,7 @@
  */
 import {
   checkScalar,
+  type Complex,
   DTYPE,
   type DType,
   type Scalar,
@@ -110,13 +111,14 @@ function numbersOf(row: readonly unknown[], length: number): number {
 /** The dtype of values; without `dtype`, they must be all numbers, all bigints or all booleans. */
 function nestDType({ shape, rows, length }: Nest, dtype: DType | undefined): DType {
   if (rows.every((row) => numbersOf(row, length) === length)) return dtype ?? "float32";
-  let first: Scalar | undefined;
+  let first: Scalar | Complex | undefined;
   for (const row of rows) {
     for (let i = 0; i < length; i++) {
       const one = row[i];
       if (typeof one === typeof first && first !== undefined) continue;
       checkLeaf(one, shape.length);
       if (first === undefined) first = one;
+      else if (isComplexPair(first, one)) first = { re: 0, im: 0 };
       else if (dtype === undefined) {
         throw new DTypeError(
           `Cannot make a tensor of a ${typeof first} and a ${typeof one}: ` +
@@ -128,7 +130,13 @@ function nestDType({ shape, rows, length }: Nest, dtype: DType | undefined): DTy
   return dtype ?? (first === undefined ? "float32" : scalarDType(first));
 }
 
-function checkLeaf(leaf: unknown, axis: number): asserts leaf is Scalar {
+/** Whether one is a complex number and the other one too, or a number. */
+function isComplexPair(a: Scalar | Complex, b: Scalar | Complex): boolean {
+  const complex = typeof a === "object" || typeof b === "object";
+  return complex && [a, b].every((one) => typeof one === "object" || typeof one === "number");
+}
+
+function checkLeaf(leaf: unknown, axis: number): asserts leaf is Scalar | Complex {
   if (isScalar(leaf)) return;
   if (Array.isArray(leaf)) throw ragged(axis);
   if (isOperandArgument(leaf) || ArrayBuffer.isView(leaf)) {
@@ -142,7 +150,7 @@ function checkLeaf(leaf: unknown, axis: number): asserts leaf is Scalar {
   describe(leaf);
   throw new DTypeError(
     `Cannot make a tensor of ${leaf === null ? "null" : typeof leaf}: ` +
-      "expected numbers, bigints or booleans",
+      "expected numbers, bigints, booleans or complex numbers",
   );
 }
 
@@ -203,8 +211,33 @@ function isTypedArray(data: unknown): data is TypedArray {
   return ArrayBuffer.isView(data) && typedArrayName(data) !== undefined;
 }
 
+/** Whether `array` has the parts of complex numbers of `dtype` in turn. */
+function isInterleaved(array: TypedArray, dtype: DType | undefined): dtype is DType {
+  if (dtype === undefined) return false;
+  const { kind, lane } = DTYPE[dtype];
+  return kind === "c" && lane!.name === arrayDType(array, WHAT);
+}
+
+/** The number of elements of a tensor of `array`. */
+function lengthOf(array: TypedArray, dtype: DType | undefined): number {
+  if (!isInterleaved(array, dtype)) return array.length;
+  if (array.length % 2 !== 0) {
+    throw new ShapeError(
+      `Cannot ${WHAT} of ${array.length} numbers in ${dtype}: an element has two, in turn`,
+    );
+  }
+  return array.length / 2;
+}
+
 function fromTypedArray(array: TypedArray, { shape, dtype }: DataOptions): [Storage, Layout] {
   const from = arrayDType(array, WHAT);
+  if (isInterleaved(array, dtype)) {
+    const length = lengthOf(array, dtype);
+    const layout = Layout.contiguous(shapeFor(shape ?? [length], length, "arrange"));
+    const storage = allocate(dtype, length, false);
+    (storage.array as Float64Array).set(array as Float64Array);
+    return [storage, layout];
+  }
   const layout = Layout.contiguous(shapeFor(shape ?? [array.length], array.length, "arrange"));
   const bits = DTYPE[from].array === DTYPE[from].userArray
     ? array
@@ -237,7 +270,7 @@ const FROM_DATA: CreateOp = makeOp({
   infer({ attributes }: Call): readonly OutputSpec[] {
     const { data, dtype, shape } = attributes as DataAttributes;
     if (isTypedArray(data)) {
-      const length = [data.length];
+      const length = [lengthOf(data, dtype)];
       return [{ shape: shape ?? length, dtype: DTYPE[dtype ?? arrayDType(data, WHAT)] }];
     }
     const nest = unnest(data);

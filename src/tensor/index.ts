@@ -4,12 +4,14 @@
  * @module
  */
 import { broadcastAll, normalizeAxis, pickedShape } from "../base/shape.ts";
+import { apply } from "../core/apply.ts";
 import { dispatch, dispatchAll, performCall } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
 import { INDEX } from "../ops/kernels.ts";
 import { Call, type Inferred, makeOp, type Op } from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
 import {
   alongAxis,
   asAttribute,
@@ -45,7 +47,12 @@ const NONZERO: Op = makeOp({
     checkNonzero(x, call.name);
     return "data-dependent";
   },
-  decompose: (call) => nonzeroAxes(call.operand(0), call.name),
+  decompose(call) {
+    const x = call.operand(0);
+    const complex = x.storage.info.kind === "c";
+    const one = complex ? apply(MAP.notEqual, x, 0, undefined, undefined, call.name) : x;
+    return nonzeroAxes(one, call.name);
+  },
 });
 
 /** The indices of the nonzero elements, one int32 vector for each axis. */

@@ -3,7 +3,14 @@
  *
  * @module
  */
-import { checkDType, checkScalar, DTYPE, type DType, type Scalar } from "../base/dtype.ts";
+import {
+  checkDType,
+  checkScalar,
+  type Complex,
+  DTYPE,
+  type DType,
+  type Scalar,
+} from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { DTypeError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
@@ -57,7 +64,11 @@ export interface SetOptions {
 const SET_OPTIONS = ["accumulate"];
 
 /** Throws unless `value` may be written to elements of `x`. */
-function checkValue(name: string, x: Operand, value: unknown): asserts value is Operand | Scalar {
+function checkValue(
+  name: string,
+  x: Operand,
+  value: unknown,
+): asserts value is Operand | Scalar | Complex {
   const { info } = x.storage;
   if (isOperandArgument(value)) {
     checkOperand(value, name);
@@ -87,14 +98,14 @@ const SET: Op = makeOp({
     const args = argumentsOf(call, 2);
     if (args.every(isBasic)) {
       const part = operand(x.storage, sliceBasic(x.layout, args, name));
-      if (accumulate) addTo(name, part, value as Operand | Scalar);
-      else writeTo(name, part, value as Operand | Scalar);
+      if (accumulate) addTo(name, part, value as Operand | Scalar | Complex);
+      else writeTo(name, part, value as Operand | Scalar | Complex);
     } else {
       withIndices(
         name,
         x,
         args,
-        (what) => scatter(name, x, value as Operand | Scalar, what, accumulate),
+        (what) => scatter(name, x, value as Operand | Scalar | Complex, what, accumulate),
       );
     }
     return x;
@@ -102,7 +113,7 @@ const SET: Op = makeOp({
 });
 
 /** Writes `value`, broadcast, to all of `target`. */
-function writeTo(name: string, target: Operand, value: Operand | Scalar): void {
+function writeTo(name: string, target: Operand, value: Operand | Scalar | Complex): void {
   if (!isOperandArgument(value)) return fillWith(target, value);
   const source = broadcastValue(name, value, target.layout.shape);
   if (!disturbs(target, source)) return copyInto(target, source);
@@ -112,8 +123,8 @@ function writeTo(name: string, target: Operand, value: Operand | Scalar): void {
 }
 
 /** Adds `value`, in the dtype of `target`, to all of it. */
-function addTo(name: string, target: Operand, value: Operand | Scalar): void {
-  const add = (one: Operand | Scalar): unknown =>
+function addTo(name: string, target: Operand, value: Operand | Scalar | Complex): void {
+  const add = (one: Operand | Scalar | Complex): unknown =>
     applyInto(MAP.add, "accumulate", target, one, undefined, target);
   if (!isOperandArgument(value)) return void add(value);
   const { info } = target.storage;
@@ -126,14 +137,14 @@ function addTo(name: string, target: Operand, value: Operand | Scalar): void {
 function scatter(
   name: string,
   x: Operand,
-  value: Operand | Scalar,
+  value: Operand | Scalar | Complex,
   what: Selection,
   accumulate: boolean,
 ): void {
   const { info } = x.storage;
   const given = isOperandArgument(value) ? broadcastValue(name, value, what.shape) : undefined;
   const source = given === undefined
-    ? broadcastScalar(value as Scalar, x.storage, what.shape)
+    ? broadcastScalar(value as Scalar | Complex, x.storage, what.shape)
     : given.storage.info === info && given.layout.contiguous && !overlaps(x, given)
     ? given
     : copyOf(given, info);
@@ -146,7 +157,11 @@ function scatter(
 }
 
 /** `value`, broadcast to `shape`, in the dtype and on the device of `like`. */
-function broadcastScalar(value: Scalar, like: Storage, shape: readonly number[]): Operand {
+function broadcastScalar(
+  value: Scalar | Complex,
+  like: Storage,
+  shape: readonly number[],
+): Operand {
   checkWholeBlocks(like.info, [], "write a number to");
   const layout = Layout.contiguous([]);
   const one = operand(allocateIn(like.memory, like.info, 1, false), layout);
@@ -171,7 +186,7 @@ function broadcastValue(name: string, value: Operand, shape: readonly number[]):
 export function setAt(
   x: Operand,
   given: readonly IndexArgument[] | string,
-  value: Operand | Scalar,
+  value: Operand | Scalar | Complex,
   options?: SetOptions,
 ): void {
   const name = "set";
@@ -211,7 +226,7 @@ const PUT_ALONG: Op = makeOp({
       name,
       x,
       alongAxis(x, axis, indices),
-      (what) => scatter(name, x, value as Operand | Scalar, what, attributes.accumulate),
+      (what) => scatter(name, x, value as Operand | Scalar | Complex, what, attributes.accumulate),
     );
     return x;
   },
@@ -221,7 +236,7 @@ const PUT_ALONG: Op = makeOp({
 export function putAlongAxis(
   x: Operand,
   indices: Indices,
-  values: Operand | Scalar,
+  values: Operand | Scalar | Complex,
   axis: number,
   options?: SetOptions,
 ): void {

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { DType, Scalar } from "../base/dtype.ts";
+import type { Complex, DType, Scalar } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
@@ -31,6 +31,7 @@ import {
   type Call,
   type Input,
   makeOp,
+  type MapOp,
   type Op,
   type ReduceOp,
   type ScanOp,
@@ -134,7 +135,11 @@ function varianceOp(pass: ReduceOp): Op {
       // A mean rounded to 16 bits would spoil the differences, and a mean of large integers in
       // float32 as well.
       const { kind, bytes } = x.storage.info;
-      const wide = kind === "f" && bytes === 2 ? "float32" : kind === "f" ? undefined : "float64";
+      const wide = kind === "f" && bytes === 2
+        ? "float32"
+        : kind === "f" || kind === "c"
+        ? undefined
+        : "float64";
       const center = reduce(REDUCE.mean, x, axis, { keepDims: true, dtype: wide }, name);
       return dispatch(pass, [x, center], { axis, keepDims, correction }, out, name);
     },
@@ -271,6 +276,41 @@ function asFloat(value: Input): Input {
   return contiguousCopy(value, "float64");
 }
 
+/** {@link isclose} of complex numbers, by the distance between them. */
+function complexClose(
+  x: Input,
+  y: Input,
+  name: string,
+  { rtol, atol, equalNan }: Tolerances,
+): Operand {
+  const on = (op: MapOp, a: Input, b?: Input): Operand =>
+    apply(op, a, b, undefined, undefined, name);
+  const size = isOperand(y) ? on(MAP.abs, y) : modulusOf(y as Scalar | Complex);
+  const bound = typeof size === "number"
+    ? size * rtol + atol
+    : on(MAP.add, on(MAP.mul, size, rtol), atol);
+  const near = on(MAP.lessEqual, on(MAP.abs, on(MAP.sub, x, y)), bound);
+  const finite = typeof size === "number" ? Number.isFinite(size) : on(MAP.isfinite, size);
+  const same = on(MAP.equal, x, y);
+  const close = on(MAP.logicalOr, same, on(MAP.logicalAnd, near, finite));
+  if (!equalNan) return close;
+  const nan = isOperand(y) ? on(MAP.isnan, y) : Number.isNaN(size);
+  const first = isOperand(x) ? on(MAP.isnan, x) : false;
+  return on(MAP.logicalOr, close, on(MAP.logicalAnd, first, nan));
+}
+
+/** The distance of a scalar from 0. */
+function modulusOf(value: Scalar | Complex): number {
+  return typeof value === "object" ? Math.hypot(value.re, value.im) : Math.abs(Number(value));
+}
+
+/** The attributes of {@link isclose}. */
+interface Tolerances {
+  readonly rtol: number;
+  readonly atol: number;
+  readonly equalNan: boolean;
+}
+
 const IS_CLOSE: Op = makeOp({
   kind: "kernel",
   name: "closeness",
@@ -290,7 +330,8 @@ const IS_CLOSE: Op = makeOp({
     call.inputs = [x, y];
     return specs;
   },
-  decompose({ inputs: [x, y], name, attributes }: Call) {
+  decompose({ inputs: [x, y], name, attributes, compute }: Call) {
+    if (compute.kind === "c") return complexClose(x, y, name, attributes);
     return apply(MAP.isclose, asFloat(x), asFloat(y), undefined, undefined, name, attributes);
   },
 });
@@ -302,7 +343,7 @@ const IS_CLOSE: Op = makeOp({
  */
 export function isclose(
   x: Operand,
-  y: Operand | Scalar,
+  y: Operand | Scalar | Complex,
   options: CloseOptions = {},
   name = "isclose",
 ): Operand {
@@ -312,7 +353,11 @@ export function isclose(
 }
 
 /** Whether {@link isclose} holds everywhere. */
-export function allclose(x: Operand, y: Operand | Scalar, options?: CloseOptions): boolean {
+export function allclose(
+  x: Operand,
+  y: Operand | Scalar | Complex,
+  options?: CloseOptions,
+): boolean {
   return tidy(() => {
     const all = reduce(REDUCE.all, isclose(x, y, options, "allclose"), undefined);
     hostRead(all, "allclose");
@@ -337,7 +382,7 @@ export function equals(x: Operand, y: Operand, options: EqualsOptions = {}): boo
   if (info !== other.storage.info || !sameShape(x.layout.shape, other.layout.shape)) return false;
   return tidy(() => {
     let same = apply(MAP.equal, x, other, undefined, undefined, name);
-    if (options.equalNan === true && info.kind === "f") {
+    if (options.equalNan === true && (info.kind === "f" || info.kind === "c")) {
       const [a, b] = [x, other].map((one) =>
         apply(MAP.isnan, one, undefined, undefined, undefined, name)
       );

@@ -13,6 +13,7 @@ import "../backend/cuda.ts";
 import {
   checkDType,
   checkScalar,
+  type Complex,
   type DType,
   type Scalar,
   type TypedArray,
@@ -35,6 +36,7 @@ import type { Range, Slice } from "../base/slice.ts";
 import { contiguousCopy, onCpu, toArrayCopy, toDevice, withContiguous } from "../core/copy.ts";
 import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
 import { copyInto, copyOf } from "../core/dispatch.ts";
+import "../core/complex.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { registerHandles } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
@@ -114,7 +116,7 @@ export type ReadonlyTensor<D extends DType = "float32", S extends Shape = Shape>
 >;
 
 /** The second operand of an elementwise op. */
-export type TensorOrScalar = AnyTensor | Scalar;
+export type TensorOrScalar = AnyTensor | Scalar | Complex;
 
 /** The type of `x.T`. */
 export type TransposeOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
@@ -951,7 +953,7 @@ export class Tensor<
   }
 
   /** Writes `value` to every element. */
-  fill_<X extends AnyTensor>(this: t.Writable<"fill_", X>, value: Scalar): X {
+  fill_<X extends AnyTensor>(this: t.Writable<"fill_", X>, value: Scalar | Complex): X {
     const x = this as X;
     checkAlive(x.storage, "fill_");
     checkScalar(x.dtype, value, "fill_");
@@ -1714,12 +1716,42 @@ export class Tensor<
     return unary(MAP.positive, this, undefined, undefined, options);
   }
 
-  /** The absolute value; the smallest signed integer is unchanged. */
-  abs(options?: UnaryOptions): Tensor<D, S, V> {
+  /**
+   * The absolute value: of complex numbers, the distance from 0, as floats. The smallest signed
+   * integer is unchanged.
+   */
+  abs(options?: UnaryOptions): Tensor<t.ToReal[D], S, V> {
     return unary(MAP.abs, this, undefined, undefined, options);
   }
 
-  /** -1, 0 or 1 by the sign of x; NaN stays NaN. */
+  /** The real parts of complex numbers, as floats; a copy of other tensors. */
+  real(options?: UnaryOptions): Tensor<t.ToReal[D], S, V> {
+    return unary(MAP.real, this, undefined, undefined, options);
+  }
+
+  /**
+   * The imaginary parts of complex numbers, as floats; zeros for other tensors.
+   *
+   * @example
+   * ```ts
+   * tensor([{ re: 1, im: 2 }, { re: 3, im: -4 }]).imag().toArray(); // => [2, -4]
+   * ```
+   */
+  imag(options?: UnaryOptions): Tensor<t.ToReal[D], S, V> {
+    return unary(MAP.imag, this, undefined, undefined, options);
+  }
+
+  /** The complex conjugate; a copy of other tensors. */
+  conj(options?: UnaryOptions): Tensor<D, S, V> {
+    return unary(MAP.conj, this, undefined, undefined, options);
+  }
+
+  /** The angle of complex numbers from the positive real axis, from -π to π, as floats. */
+  angle(options?: UnaryOptions): Tensor<t.ToReal[t.ToFloat[D]], S, V> {
+    return unary(MAP.angle, this, undefined, undefined, options);
+  }
+
+  /** -1, 0 or 1 by the sign of x; NaN stays NaN. Complex numbers become x / |x|, and 0 stays. */
   sign(options?: UnaryOptions): Tensor<D, S, V> {
     return unary(MAP.sign, this, undefined, undefined, options);
   }
@@ -2647,7 +2679,7 @@ function toValue(
   bigint: boolean,
   op: string,
   index?: readonly number[],
-): Scalar {
+): Scalar | Complex {
   const value = readElement(storage, position);
   const { kind, read } = storage.info;
   if (read !== undefined) return value;

@@ -7,7 +7,7 @@
  */
 import type { Shape } from "../base/shape.ts";
 import type { Guard, NewShape, Ok, Operand, Same, ShapeOf, Show, Typed } from "./core.ts";
-import type { DType, QuantDType, Scalar } from "../base/dtype.ts";
+import type { Complex, DType, QuantDType, Scalar } from "../base/dtype.ts";
 import type {
   AsFloat,
   FloatDType,
@@ -87,7 +87,7 @@ export type Binary<Op extends string, A extends Operand, B extends Operand> = [
   : Fit<Op, ShapeOf<A>, ShapeOf<B>>;
 
 /** The second operand `U` of the elementwise op `Op` on `X`, or why it does not fit. */
-export type OperandOf<Op extends string, X extends Typed, U> = U extends Scalar
+export type OperandOf<Op extends string, X extends Typed, U> = U extends Scalar | Complex
   ? ScalarOperand<Op, U>[X["dtype"]]
   : X extends { readonly dtype: infer D extends DType }
     ? U extends { readonly dtype: infer E extends DType }
@@ -114,7 +114,8 @@ export type BinaryDType<Op extends keyof OpTable, A, B> = { dtype: OperandDType<
   : DType;
 
 /** The shape of an elementwise op on two operands. */
-export type BinaryShape<A, B> = B extends Scalar ? ShapeOf<A> : FitShape<ShapeOf<A>, ShapeOf<B>>;
+export type BinaryShape<A, B> = B extends Scalar | Complex ? ShapeOf<A>
+  : FitShape<ShapeOf<A>, ShapeOf<B>>;
 
 /** The shape of `where(condition, a, b)`, or why its shapes or dtypes do not fit. */
 export type Where<C extends Operand, A extends Operand, B extends Operand> = [

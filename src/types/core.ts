@@ -8,7 +8,7 @@
  *
  * @module
  */
-import type { DType, Scalar } from "../base/dtype.ts";
+import type { Complex, DType, Scalar } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 
 /**
@@ -69,7 +69,7 @@ export type Same<A, B, Yes = true, No = false> = ((x: A) => A) extends ((x: B) =
 export type ShapeOf<T> = T extends { readonly [SHAPE]: infer S extends Shape } ? S : [];
 
 /** The second operand of an elementwise op. */
-export type Operand = Typed | Scalar;
+export type Operand = Typed | Scalar | Complex;
 
 /** A size in a message: `?` if it is unknown. */
 export type ShowSize<N extends number> = number extends N ? "?" : `${N}`;

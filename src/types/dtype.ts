@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { DType, OfQuantized, QuantDType } from "../base/dtype.ts";
+import type { Complex, ComplexDType, DType, OfQuantized, QuantDType } from "../base/dtype.ts";
 import type { Same, Typed } from "./core.ts";
 import type { OpTable } from "./table_ops.ts";
 
@@ -48,22 +48,30 @@ export interface KindNames {
   iu: "signed, unsigned";
   /** Floats. */
   f: "float";
-  /** All. */
+  /** What has an order. */
   biuf: "bool, signed, unsigned, float";
+  /** Numbers, also complex ones. */
+  iufc: "signed, unsigned, float, complex";
+  /** All. */
+  biufc: "bool, signed, unsigned, float, complex";
 }
 
 /** The dtypes that are not of the kinds. */
 export interface OtherKinds {
-  /** Not a number. */
-  iuf: "bool" | QuantDType;
+  /** Not a number with an order. */
+  iuf: "bool" | ComplexDType | QuantDType;
   /** Without bits. */
-  biu: FloatDType | QuantDType;
+  biu: FloatDType | ComplexDType | QuantDType;
   /** Not an integer. */
-  iu: FloatDType | "bool" | QuantDType;
+  iu: FloatDType | "bool" | ComplexDType | QuantDType;
   /** Not a float. */
-  f: IntDType | "bool" | QuantDType;
+  f: IntDType | "bool" | ComplexDType | QuantDType;
+  /** Without an order. */
+  biuf: ComplexDType | QuantDType;
+  /** Not a number. */
+  iufc: "bool" | QuantDType;
   /** None. */
-  biuf: QuantDType;
+  biufc: QuantDType;
 }
 
 /** The kinds of dtype that `Op` supports, for messages. */
@@ -94,6 +102,10 @@ export interface Results<D extends DType> {
   int32: "int32";
   /** A float. */
   float: ToFloat[D];
+  /** That of the operands, or of the parts of complex ones. */
+  real: ToReal[D];
+  /** A float, also of complex operands. */
+  realFloat: ToReal[ToFloat[D]];
   /** A sum. */
   sum: ToSum[D];
   /** A product. */
@@ -104,8 +116,8 @@ export interface Results<D extends DType> {
 export type ResultDType<Op extends keyof OpTable, D extends DType> = Results<D>[OpTable[Op][1]];
 
 /** `D` if it is a float, also as a type parameter; else float32. */
-export type AsFloat<D extends DType> = { dtype: D } extends { dtype: infer F extends FloatDType }
-  ? F
+export type AsFloat<D extends DType> = { dtype: D } extends
+  { dtype: infer F extends FloatDType | ComplexDType } ? F
   : ToFloat[D];
 
 /**
@@ -119,6 +131,7 @@ export type Taken<Op extends string, R> = [R] extends [never] ? R
 /** What to do with a dtype that an op does not take, for messages. */
 export type Advice<R> = [R] extends [QuantDType]
   ? "; dequantize() makes floats of quantized tensors"
+  : [R] extends [ComplexDType] ? "; real(), imag() and abs() make floats of complex tensors"
   : "";
 
 /**
@@ -133,6 +146,7 @@ export type Weighed<X extends Typed, W extends Typed> = [W["dtype"]] extends [Qu
 export type StoredIn<D extends DType> = D extends "bool" ? "bool"
   : D extends `uint${string}` ? "bool" | Extract<DType, `uint${string}`>
   : D extends IntDType ? "bool" | IntDType
+  : D extends FloatDType ? Exclude<DType, ComplexDType>
   : DType;
 
 /** `Yes` if results of `R` may be written to a tensor of `D`, else the error. */
@@ -179,8 +193,12 @@ export interface Absorbs extends OfQuantized<never> {
   bfloat16: "bool" | IntDType;
   /** The 16-bit floats promote to it too. */
   float32: "bool" | IntDType | "float16" | "bfloat16";
-  /** Every dtype promotes to it. */
+  /** Every dtype but the complex ones promotes to it. */
   float64: "bool" | IntDType | "float16" | "bfloat16" | "float32";
+  /** All dtypes whose numbers float32 takes promote to it. */
+  complex64: "bool" | IntDType | "float16" | "bfloat16" | "float32";
+  /** Every dtype promotes to it. */
+  complex128: "bool" | IntDType | FloatDType | "complex64";
 }
 
 /** The dtype that `A` and `B` promote to, or why they do not. */
@@ -200,6 +218,7 @@ export type PromotePair<A extends DType, B extends DType, Op extends string> = A
 /** The smallest common dtype of two dtypes if neither promotes to the other. */
 export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A | B] extends
   ["float16" | "bfloat16"] ? "float32"
+  : [A | B] extends ["float64" | "complex64"] ? "complex128"
   : [A | B] extends [Absorbs["int16"]] ? "int16"
   : [A | B] extends [Absorbs["int32"]] ? "int32"
   : [A | B] extends [Absorbs["int64"]] ? "int64"
@@ -208,11 +227,15 @@ export type PromoteUp<A extends DType, B extends DType, Op extends string> = [A 
   : `Cannot ${Op} ${A} and ${B}: they do not promote${Advice<Extract<A | B, QuantDType>>}`;
 
 /** The default dtype of a JavaScript value. */
-export type ScalarDType<X> = X extends boolean ? "bool" : X extends bigint ? "int64" : "float32";
+export type ScalarDType<X> = X extends boolean ? "bool"
+  : X extends bigint ? "int64"
+  : X extends Complex ? "complex64"
+  : "float32";
 
 /** The dtype of `D` with a weak scalar, or why it does not fit. */
 export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = [D] extends
   [QuantDType] ? ScalarOfQuantized<D, X, Op>
+  : X extends Complex ? ToComplex[D]
   : "float" extends Rule<Op> ? ToFloat[D]
   : "compares" extends Rule<Op> ? D
   : X extends boolean ? D
@@ -316,6 +339,78 @@ export interface ToFloat extends OfQuantized<never> {
   float32: "float32";
   /** Kept. */
   float64: "float64";
+  /** Kept. */
+  complex64: "complex64";
+  /** Kept. */
+  complex128: "complex128";
+}
+
+/** The dtype of the parts of complex numbers; all other dtypes stay. */
+export interface ToReal extends OfQuantized<never> {
+  /** Kept. */
+  bool: "bool";
+  /** Kept. */
+  int8: "int8";
+  /** Kept. */
+  int16: "int16";
+  /** Kept. */
+  int32: "int32";
+  /** Kept. */
+  int64: "int64";
+  /** Kept. */
+  uint8: "uint8";
+  /** Kept. */
+  uint16: "uint16";
+  /** Kept. */
+  uint32: "uint32";
+  /** Kept. */
+  uint64: "uint64";
+  /** Kept. */
+  float16: "float16";
+  /** Kept. */
+  bfloat16: "bfloat16";
+  /** Kept. */
+  float32: "float32";
+  /** Kept. */
+  float64: "float64";
+  /** float32. */
+  complex64: "float32";
+  /** float64. */
+  complex128: "float64";
+}
+
+/** The dtype of complex numbers beside numbers of a dtype. */
+export interface ToComplex extends OfQuantized<never> {
+  /** complex64. */
+  bool: "complex64";
+  /** complex64. */
+  int8: "complex64";
+  /** complex64. */
+  int16: "complex64";
+  /** complex64. */
+  int32: "complex64";
+  /** complex64. */
+  int64: "complex64";
+  /** complex64. */
+  uint8: "complex64";
+  /** complex64. */
+  uint16: "complex64";
+  /** complex64. */
+  uint32: "complex64";
+  /** complex64. */
+  uint64: "complex64";
+  /** complex64. */
+  float16: "complex64";
+  /** complex64. */
+  bfloat16: "complex64";
+  /** complex64. */
+  float32: "complex64";
+  /** complex128. */
+  float64: "complex128";
+  /** Kept. */
+  complex64: "complex64";
+  /** Kept. */
+  complex128: "complex128";
 }
 
 /** The dtype of `sum`: bool and integers give int64, uint64 and floats stay. */
@@ -346,6 +441,10 @@ export interface ToSum extends OfQuantized<never> {
   float32: "float32";
   /** Kept. */
   float64: "float64";
+  /** Kept. */
+  complex64: "complex64";
+  /** Kept. */
+  complex128: "complex128";
 }
 
 /** The dtype of `prod`: that of `sum`, but all unsigned integers give uint64. */
@@ -386,6 +485,10 @@ export interface Item extends OfQuantized<number> {
   float32: number;
   /** A number. */
   float64: number;
+  /** Its parts. */
+  complex64: Complex;
+  /** Its parts. */
+  complex128: Complex;
 }
 
 /** {@link Item} under the option `{ bigint: true }`. */

@@ -4,12 +4,12 @@
  *
  * @module
  */
-import type { DType, Float16Elements, Scalar, TypedArray } from "../base/dtype.ts";
+import type { Complex, DType, Float16Elements, Scalar, TypedArray } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 import type { Device, ShapeOf, Typed } from "./core.ts";
 
 /** Scalars in arrays of any depth. */
-export type Nested<E = Scalar> = E | readonly Nested<E>[];
+export type Nested<E = Scalar | Complex> = E | readonly Nested<E>[];
 
 /** Any typed array. */
 export type DataArray = TypedArray | Uint8ClampedArray;
@@ -26,7 +26,7 @@ export type DataArg<X> = unknown extends X ? X : X extends Typed ? X : TensorDat
 /** The shape of nested arrays, of a typed array or a tensor, or the error for ragged arrays. */
 export type DataShape<X, Out extends number[] = []> = unknown extends X ? Shape
   : [X] extends [Typed] ? ShapeOf<X>
-  : [X] extends [Scalar] ? Out
+  : [X] extends [Scalar | Complex] ? Out
   : [X] extends [DataArray] ? [...Out, number]
   : [X] extends [readonly unknown[]] ? Out["length"] extends 16 ? Shape
     : X["length"] extends infer N
@@ -59,6 +59,7 @@ export type LeafDType<E> = [E] extends [never] ? "float32"
   : [E] extends [number] ? "float32"
   : [E] extends [bigint] ? "int64"
   : [E] extends [boolean] ? "bool"
+  : [E] extends [Complex] ? "complex64"
   : DType;
 
 /** The dtype of a typed array. */

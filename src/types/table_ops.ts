@@ -9,61 +9,69 @@
 /** The kinds of dtype that each op takes, and the rule of its result. */
 export interface OpTable {
   /** `x`. */
-  copy: ["biuf", "same"];
+  copy: ["biufc", "same"];
   /** `x`. */
-  positive: ["iuf", "same"];
+  positive: ["iufc", "same"];
   /** `-x`. */
-  neg: ["iuf", "same"];
+  neg: ["iufc", "same"];
   /** `fabs(x)`. */
-  abs: ["iuf", "same"];
+  abs: ["iufc", "real"];
+  /** `x`. */
+  real: ["iufc", "real"];
+  /** `0`. */
+  imag: ["iufc", "real"];
+  /** `x`. */
+  conj: ["iufc", "same"];
+  /** `atan2(0, x)`. */
+  angle: ["iufc", "realFloat"];
   /** `sign(x)`. */
-  sign: ["iuf", "same"];
+  sign: ["iufc", "same"];
   /** `x * x`. */
-  square: ["iuf", "same"];
+  square: ["iufc", "same"];
   /** `1 / x`. */
-  reciprocal: ["iuf", "float"];
+  reciprocal: ["iufc", "float"];
   /** `sqrt(x)`. */
-  sqrt: ["iuf", "float"];
+  sqrt: ["iufc", "float"];
   /** `1 / sqrt(x)`. */
-  rsqrt: ["iuf", "float"];
+  rsqrt: ["iufc", "float"];
   /** `exp(x)`. */
-  exp: ["iuf", "float"];
+  exp: ["iufc", "float"];
   /** `expm1(x)`. */
-  expm1: ["iuf", "float"];
+  expm1: ["iufc", "float"];
   /** `exp2(x)`. */
-  exp2: ["iuf", "float"];
+  exp2: ["iufc", "float"];
   /** `log(x)`. */
-  log: ["iuf", "float"];
+  log: ["iufc", "float"];
   /** `log1p(x)`. */
-  log1p: ["iuf", "float"];
+  log1p: ["iufc", "float"];
   /** `log2(x)`. */
-  log2: ["iuf", "float"];
+  log2: ["iufc", "float"];
   /** `log10(x)`. */
-  log10: ["iuf", "float"];
+  log10: ["iufc", "float"];
   /** `sin(x)`. */
-  sin: ["iuf", "float"];
+  sin: ["iufc", "float"];
   /** `cos(x)`. */
-  cos: ["iuf", "float"];
+  cos: ["iufc", "float"];
   /** `tan(x)`. */
-  tan: ["iuf", "float"];
+  tan: ["iufc", "float"];
   /** `asin(x)`. */
-  asin: ["iuf", "float"];
+  asin: ["iufc", "float"];
   /** `acos(x)`. */
-  acos: ["iuf", "float"];
+  acos: ["iufc", "float"];
   /** `atan(x)`. */
-  atan: ["iuf", "float"];
+  atan: ["iufc", "float"];
   /** `sinh(x)`. */
-  sinh: ["iuf", "float"];
+  sinh: ["iufc", "float"];
   /** `cosh(x)`. */
-  cosh: ["iuf", "float"];
+  cosh: ["iufc", "float"];
   /** `tanh(x)`. */
-  tanh: ["iuf", "float"];
+  tanh: ["iufc", "float"];
   /** `asinh(x)`. */
-  asinh: ["iuf", "float"];
+  asinh: ["iufc", "float"];
   /** `acosh(x)`. */
-  acosh: ["iuf", "float"];
+  acosh: ["iufc", "float"];
   /** `atanh(x)`. */
-  atanh: ["iuf", "float"];
+  atanh: ["iufc", "float"];
   /** `erf(x)`. */
   erf: ["iuf", "float"];
   /** `sigmoid(x)`. */
@@ -83,31 +91,31 @@ export interface OpTable {
   /** `rint(x)`. */
   round: ["iuf", "same"];
   /** `isnan(x)`. */
-  isnan: ["iuf", "bool"];
+  isnan: ["iufc", "bool"];
   /** `isinf(x)`. */
-  isinf: ["iuf", "bool"];
+  isinf: ["iufc", "bool"];
   /** `isfinite(x)`. */
-  isfinite: ["iuf", "bool"];
+  isfinite: ["iufc", "bool"];
   /** `signbit(x)`. */
   signbit: ["iuf", "bool"];
   /** `x == 0`. */
-  logicalNot: ["biuf", "bool"];
+  logicalNot: ["biufc", "bool"];
   /** `~x`. */
   bitwiseInvert: ["biu", "same"];
   /** `x + y`. */
-  add: ["iuf", "same"];
+  add: ["iufc", "same"];
   /** `x - y`. */
-  sub: ["iuf", "same"];
+  sub: ["iufc", "same"];
   /** `x * y`. */
-  mul: ["iuf", "same"];
+  mul: ["iufc", "same"];
   /** `x / y`. */
-  div: ["iuf", "float"];
+  div: ["iufc", "float"];
   /** `ffloordiv(x, y)`. */
   floorDivide: ["iuf", "same"];
   /** `fmod(x, y)`. */
   remainder: ["iuf", "same"];
   /** `pow(x, y)`. */
-  pow: ["iuf", "same"];
+  pow: ["iufc", "same"];
   /** `atan2(x, y)`. */
   atan2: ["iuf", "float"];
   /** `copysign(x, y)`. */
@@ -123,9 +131,9 @@ export interface OpTable {
   /** `nextafter(x, y)`. */
   nextafter: ["f", "same"];
   /** `x == y`. */
-  equal: ["biuf", "compares"];
+  equal: ["biufc", "compares"];
   /** `x != y`. */
-  notEqual: ["biuf", "compares"];
+  notEqual: ["biufc", "compares"];
   /** `x < y`. */
   less: ["biuf", "compares"];
   /** `x <= y`. */
@@ -135,11 +143,11 @@ export interface OpTable {
   /** `x >= y`. */
   greaterEqual: ["biuf", "compares"];
   /** `x != 0 && y != 0`. */
-  logicalAnd: ["biuf", "bool"];
+  logicalAnd: ["biufc", "bool"];
   /** `x != 0 || y != 0`. */
-  logicalOr: ["biuf", "bool"];
+  logicalOr: ["biufc", "bool"];
   /** `(x != 0) != (y != 0)`. */
-  logicalXor: ["biuf", "bool"];
+  logicalXor: ["biufc", "bool"];
   /** `x & y`. */
   bitwiseAnd: ["biu", "same"];
   /** `x | y`. */
@@ -153,39 +161,39 @@ export interface OpTable {
   /** `x == y || (isfinite(y) != 0 && fabs(x - y) <= atol + rtol * fabs(y)) || (equalNan != 0 && x != x && y != y)`. */
   isclose: ["f", "bool"];
   /** `x != 0 ? y : z`. */
-  where: ["biuf", "same"];
+  where: ["biufc", "same"];
   /** `minimum(maximum(x, y), z)`. */
   clip: ["iuf", "same"];
   /** `a + x`. */
-  sum: ["biuf", "sum"];
+  sum: ["biufc", "sum"];
   /** `a * x`. */
-  prod: ["biuf", "prod"];
+  prod: ["biufc", "prod"];
   /** `a > x || a != a ? a : x`. */
   max: ["biuf", "same"];
   /** `a < x || a != a ? a : x`. */
   min: ["biuf", "same"];
   /** `a != 0 || x != 0 ? 1 : 0`. */
-  any: ["biuf", "bool"];
+  any: ["biufc", "bool"];
   /** `a != 0 && x != 0 ? 1 : 0`. */
-  all: ["biuf", "bool"];
+  all: ["biufc", "bool"];
   /** `a + x`. */
-  countNonzero: ["biuf", "int32"];
+  countNonzero: ["biufc", "int32"];
   /** `a + x`. */
-  mean: ["biuf", "float"];
+  mean: ["biufc", "float"];
   /** `a + x`. */
-  var: ["iuf", "float"];
+  var: ["iufc", "realFloat"];
   /** `a + x`. */
-  std: ["iuf", "float"];
+  std: ["iufc", "realFloat"];
   /** `a + x`. */
-  norm1: ["iuf", "float"];
+  norm1: ["iufc", "realFloat"];
   /** `a + x`. */
-  norm2: ["iuf", "float"];
+  norm2: ["iufc", "realFloat"];
   /** `a + x`. */
-  normP: ["iuf", "float"];
+  normP: ["iufc", "realFloat"];
   /** `a > x || a != a ? a : x`. */
-  normMax: ["iuf", "float"];
+  normMax: ["iufc", "realFloat"];
   /** `a < x || a != a ? a : x`. */
-  normMin: ["iuf", "float"];
+  normMin: ["iufc", "realFloat"];
   /** `a + x`. */
   logSumExp: ["iuf", "float"];
   /** `x > a || (x != x && a == a)`. */
@@ -193,7 +201,7 @@ export interface OpTable {
   /** `x < a || (x != x && a == a)`. */
   argmin: ["biuf", "int32"];
   /** `a + x`. */
-  cumulativeSum: ["biuf", "sum"];
+  cumulativeSum: ["biufc", "sum"];
   /** `a * x`. */
-  cumulativeProd: ["biuf", "prod"];
+  cumulativeProd: ["biufc", "prod"];
 }

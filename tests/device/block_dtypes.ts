@@ -24,7 +24,7 @@ import { assertRefused, loose } from "../support.ts";
 const pair = loose(
   addDType({
     name: "pair",
-    kind: "c",
+    kind: "p",
     lane: "float64",
     lanes: 2,
     read: (array: TypedArray, at: number) => `${array[2 * at]}+${array[2 * at + 1]}i`,
@@ -189,7 +189,7 @@ export const BLOCK_DTYPE_TESTS: Record<string, (device: string) => void> = {
     );
     assertThrows(() => loose(zeros)([], { dtype: blocks, device }), ShapeError, "blocks of 32");
     assertThrows(() =>
-      addDType({ name: "pair", kind: "c", lane: "int8", lanes: 2, read: () => 0 })
+      addDType({ name: "pair", kind: "p", lane: "int8", lanes: 2, read: () => 0 })
     );
   },
 };

@@ -144,7 +144,7 @@ test("ops: scalars alone give a result without axes", () => {
 test("ops: a copy has no cast between numbers and other elements", () => {
   const info = addDType({
     name: "of two",
-    kind: "c",
+    kind: "p",
     lane: "float64",
     lanes: 2,
     read: (array, at) => array[2 * at],

@@ -220,7 +220,7 @@ test("devices: memory is asked for once, zeroed where it is to be, and given bac
 
 test("devices: lanes show the memory of their storage, and do not own it", () => {
   const fake = new FakeMemory("fake");
-  const info = addDType({ name: "two", kind: "c", lane: "int16", lanes: 2, read: () => 0 });
+  const info = addDType({ name: "two", kind: "p", lane: "int16", lanes: 2, read: () => 0 });
   const storage = allocateIn(fake, info, 3, true);
   const { lanes } = storage;
   assertEquals([lanes.length, lanes.address, lanes.info.name], [6, 64, "int16"]);

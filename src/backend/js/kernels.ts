@@ -10,6 +10,7 @@ import { hasFloatRows, isPackedCall } from "../../core/packed_weight.ts";
 import { sortsLastAxis } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
 import { chain, runsChain } from "./chain.ts";
+import { complexMap } from "./complex.ts";
 import { conv, runsConv } from "./conv.ts";
 import {
   gather,
@@ -50,6 +51,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     argsort: { supports: sortsLastAxis, run: argsort },
     matmul: { supports: isPlainGemm, run: matmul },
     random: { supports: always, run: random },
+    complexMap: { supports: always, run: complexMap },
     chain: { supports: runsChain, run: chain },
     linearPacked: { supports: isPackedCall, run: linearPacked },
     conv: { supports: runsConv, run: conv },

@@ -5,7 +5,14 @@
  *
  * @module
  */
-import { checkDType, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
+import {
+  checkDType,
+  DTYPE,
+  type DType,
+  type DTypeInfo,
+  promoteTypes,
+  realOf,
+} from "../../base/dtype.ts";
 import { ShapeError } from "../../base/errors.ts";
 import { Layout } from "../../base/layout.ts";
 import { broadcastShapes, formatShape, sizeOf } from "../../base/shape.ts";
@@ -21,6 +28,7 @@ import { checkDevice, checkKind, checkOperand, checkOptions } from "../../ops/in
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
 import { MAP } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
+import { complexProduct } from "./complex.ts";
 
 const PRODUCT_OPTIONS = ["out", "dtype"];
 
@@ -45,7 +53,7 @@ export function productDType(name: string, a: Input, b: Input, asked?: DType): D
     : x === y
     ? x
     : DTYPE[promoteTypes(x.name, y.name, name)];
-  checkKind(info, "iuf", name);
+  checkKind(info, "iufc", name);
   return info;
 }
 
@@ -104,9 +112,17 @@ export const MATMUL: Op = makeOp({
       fillWith(zeros, 0);
       return zeros;
     }
+    if (dtype.kind === "c") return complexMatmul(call, a, b);
     return dispatch(MATMUL, [cast(a, dtype.name), cast(b, dtype.name)], undefined, out, name);
   },
 });
+
+/** The product of tensors that promote to complex numbers. */
+function complexMatmul({ name, specs }: Call, a: Operand, b: Operand): Operand {
+  const { dtype } = specs[0]!;
+  const left = a.storage.info.kind === "c" ? dtype : realOf(dtype);
+  return complexProduct(MATMUL, cast(a, left.name), cast(b, dtype.name), specs[0]!, name);
+}
 
 /** Matrices of int8, whose products and sums are int32. */
 const MATMUL_INT8: Op = makeOp({
