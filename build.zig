@@ -91,6 +91,7 @@ const kernels = [_][]const u8{
     "cpu/quant/quantize.c",
     "cpu/quant/quant_tiles.c",
     "cpu/random.c",
+    "cpu/deviates.c",
 };
 
 /// Compiled once per instruction set: many short loops, most of them over contiguous elements.

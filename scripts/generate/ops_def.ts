@@ -182,6 +182,7 @@ export function makeConstants(): string {
     ),
     enumOf("The limits of programs.", "RM_PROGRAM_", abi.PROGRAM_LIMITS),
     enumOf("The kinds of random numbers.", "RM_RANDOM_", abi.RANDOM),
+    enumOf("The kinds of deviates.", "RM_DEVIATE_", abi.DEVIATE),
     enumOf("The limits of chains.", "RM_CHAIN_", abi.CHAIN_LIMITS),
     enumOf("The attributes of chains.", "RM_CHAIN_AT_", abi.CHAIN_AT),
     enumOf("The numbers of a constant of a chain.", "RM_CHAIN_CONSTANT_", abi.CHAIN_CONSTANT),

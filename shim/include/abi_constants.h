@@ -85,6 +85,15 @@ enum {
   RM_RANDOM_INTEGERS = 3
 };
 
+/* The kinds of deviates. */
+enum {
+  RM_DEVIATE_GAMMA = 0,
+  RM_DEVIATE_BETA = 1,
+  RM_DEVIATE_POISSON = 2,
+  RM_DEVIATE_BINOMIAL = 3,
+  RM_DEVIATE_TRUNCATED_NORMAL = 4
+};
+
 /* The limits of chains. */
 enum {
   RM_CHAIN_STEPS = 32,

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { DTYPE } from "../base/dtype.ts";
+import { DTYPE, type DType } from "../base/dtype.ts";
 import { pickedShape } from "../base/shape.ts";
 import { type Call, type Inferred, makeOp, type Op } from "./op.ts";
 
@@ -78,6 +78,29 @@ export interface RandomAttributes {
 
 /** Fills the contiguous input with the random numbers of the key. */
 export const RANDOM: Op = kernel("random", () => [], { writes: [0] });
+
+/** A distribution whose numbers take a varying number of random words. */
+export type DeviateDistribution = "gamma" | "beta" | "poisson" | "binomial" | "truncatedNormal";
+
+/** Attributes of the op `deviates`. */
+export interface DeviateAttributes {
+  /** The distribution of the numbers. */
+  readonly distribution: DeviateDistribution;
+  /** The shape of the result. */
+  readonly shape: readonly number[];
+  /** Its dtype: float32, float64, int32 or int64. */
+  readonly dtype: DType;
+}
+
+/** Attributes of the op `categorical`. */
+export interface CategoricalAttributes {
+  /** Whether the weights are logarithms. */
+  readonly logits: boolean;
+  /** The shape of the draws from each row. */
+  readonly shape: readonly number[];
+  /** The number of draws from each row. */
+  readonly draws: number;
+}
 
 /** Attributes of `sort` and `argsort`. */
 export interface SortAttributes {

@@ -202,6 +202,35 @@ const functions: Record<string, [given: Make[], call: (...given: any[]) => unkno
   normal: [[], () => rm.random.normal(rm.random.key(1), [9], { mean: 1, std: 2, device })],
   integers: [[], () => rm.random.integers(rm.random.key(1), [9], 0, 5, { device })],
   permutation: [[], () => rm.random.permutation(rm.random.key(1), 9, { device })],
+  laplace: [[], () => rm.random.laplace(rm.random.key(1), [9], { loc: 1, scale: 2, device })],
+  gamma: [[], () => rm.random.gamma(rm.random.key(1), [9], 2, { scale: 2, device })],
+  "gamma of a tensor": [[receivers.matrix!], (x) => {
+    using shape = x.abs();
+    return rm.random.gamma(rm.random.key(1), [2, 3], shape);
+  }],
+  binomial: [[], () => rm.random.binomial(rm.random.key(1), [9], 5, 0.5, { device })],
+  truncatedNormal: [
+    [],
+    () => rm.random.truncatedNormal(rm.random.key(1), [9], { mean: 3, std: 2, device }),
+  ],
+  categorical: [[receivers.matrix!], (x) => rm.random.categorical(rm.random.key(1), x)],
+  choice: [[receivers.matrix!], (x) => rm.random.choice(rm.random.key(1), x, [5])],
+  "choice by weights": [
+    [],
+    () => {
+      using p = rm.tensor([1, 2, 3]);
+      return rm.random.choice(rm.random.key(1), 3, [2], { p, replace: false, device });
+    },
+  ],
+  shuffle: [[receivers.transposed!], (x) => rm.random.shuffle(rm.random.key(1), x)],
+  multivariateNormal: [
+    [],
+    () => {
+      using mean = rm.zeros([2]);
+      using covariance = rm.eye(2);
+      return rm.random.multivariateNormal(rm.random.key(1), [9], mean, covariance, { device });
+    },
+  ],
   arange: [[], () => rm.arange(20_000, { device })],
   linspace: [[], () => rm.linspace(0, 1, 9, { device })],
   image: [[receivers.transposed!], (x) => rm.image(x)],

@@ -54,6 +54,94 @@ const MAPPED = await (async () => {
 })();
 const FROM_FILE = 'fromFile() {dtype: "float32", shape: [2, 3], data: Uint8Array}';
 
+type Row = [name: string, program: Program, ...record: string[]];
+
+const WORDS = (name: string): string =>
+  `${name}: randomTensor() {shape: [2], dtype: "uint32", device: "cpu", distribution: "bits", ` +
+  "key: [1, 0]}";
+
+/** The record of a random function with two parameters that are numbers. */
+function deviates(name: string, dtype: string, one: number, two: number): string[] {
+  return [
+    WORDS(name),
+    ...[one, two].map((value) => `full() {shape: [], value: ${value}, dtype: "float64"}`),
+    `${name}: deviates(tensor of [2], tensor of [], tensor of []) {distribution: "${name}", ` +
+    `shape: [2], dtype: "${dtype}"}`,
+  ];
+}
+
+/** Programs of the further distributions of `random`. */
+const RANDOM_PROGRAMS: Row[] = [
+  ...(["exponential", "laplace", "gumbel"] as const).map((name): Row => [
+    `random.${name}`,
+    () => rm.random[name](rm.random.key(1), [2], { scale: 3 }),
+    `${name}: randomTensor() {shape: [2], dtype: "float32", distribution: "${name}", mean: 0, ` +
+    "std: 3, key: [1, 0]}",
+  ]),
+  [
+    "random.gamma",
+    () => rm.random.gamma(rm.random.key(1), [2], 3),
+    ...deviates("gamma", "float32", 3, 0),
+  ],
+  [
+    "random.beta",
+    () => rm.random.beta(rm.random.key(1), [2], 3, 2),
+    ...deviates("beta", "float32", 3, 2),
+  ],
+  [
+    "random.poisson",
+    () => rm.random.poisson(rm.random.key(1), [2], 3),
+    ...deviates("poisson", "int32", 3, 0),
+  ],
+  [
+    "random.binomial",
+    () => rm.random.binomial(rm.random.key(1), [2], 9, 0.5),
+    ...deviates("binomial", "int32", 9, 0.5),
+  ],
+  [
+    "random.truncatedNormal",
+    () => rm.random.truncatedNormal(rm.random.key(1), [2], { low: -Infinity, high: Infinity }),
+    ...deviates("truncatedNormal", "float32", 0, 1),
+  ],
+  [
+    "random.categorical",
+    ({ v }) => rm.random.categorical(rm.random.key(1), v),
+    "categorical: moveAxis(v) {source: 0, destination: -1}",
+    WORDS("categorical"),
+    'astype: copy(tensor of [3]) {dtype: "float64"}',
+    "categorical(tensor of [2], tensor of [3]) {logits: true, shape: [], draws: 1}",
+  ],
+  [
+    "random.choice",
+    ({ v }) => rm.random.choice(rm.random.key(1), v, [2]),
+    'choice: randomTensor() {shape: [2], dtype: "int32", device: "cpu", ' +
+    'distribution: "integers", low: 0n, high: 3n, key: [1, 0]}',
+    "take(v, tensor of [2]) {axis: 0}",
+  ],
+  [
+    "random.shuffle",
+    ({ x }) => rm.random.shuffle(rm.random.key(1), x),
+    'shuffle: randomTensor() {shape: [2], dtype: "int32", device: "cpu", ' +
+    'distribution: "permutation", key: [1, 0]}',
+    "take(x, tensor of [2]) {axis: 0}",
+  ],
+  [
+    "random.multivariateNormal",
+    ({ v }) => rm.random.multivariateNormal(rm.random.key(1), [2], v, rm.eye(3)),
+    'eye() {shape: [3, 3], k: 0, dtype: "float32"}',
+    'astype: copy(tensor of [3,3]) {dtype: "float64"}',
+    "multivariateNormal: covarianceFactor(tensor of [3,3])",
+    'multivariateNormal: randomTensor() {shape: [2, 3], dtype: "float64", device: "cpu", ' +
+    'distribution: "normal", mean: 0, std: 1, key: [1, 0]}',
+    "transpose(tensor of [3,3])",
+    "matmul(tensor of [2,3], tensor of [3,3])",
+    'astype: copy(v) {dtype: "float64"}',
+    "add(tensor of [2,3], tensor of [3]) into tensor of [2,3]",
+    "reshape(tensor of [2,3]) {shape: [2, 3]}",
+    'copy(tensor of [2,3]) {dtype: "float32"}',
+  ],
+];
+
 /** The records of methods and functions, by name. */
 export const PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   // ---- no ops: what a tensor is, who holds it ----------------------------------------------------
@@ -311,6 +399,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     'permutation: randomTensor() {shape: [4], dtype: "int32", distribution: "permutation", ' +
     "key: [1, 0]}",
   ],
+  ...RANDOM_PROGRAMS,
   ["io.decodeNpy", () => rm.io.decodeNpy(FILES.npy), FROM_FILE],
   ["io.decodeNpz", ({ later }) => later(rm.io.decodeNpz(FILES.npz)), FROM_FILE],
   [

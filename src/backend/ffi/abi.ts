@@ -9,7 +9,7 @@
  *
  * @module
  */
-import type { Distribution } from "../../ops/kernels.ts";
+import type { DeviateDistribution, Distribution } from "../../ops/kernels.ts";
 import type { Activation } from "../../core/packed_weight.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
 import { MAX_CHAIN_OPERANDS, MAX_CHAIN_OUTPUTS, MAX_CHAIN_STEPS } from "../../ops/chain.ts";
@@ -211,6 +211,15 @@ export const RANDOM: Readonly<Record<Distribution, number>> = {
   uniform: 1,
   normal: 2,
   integers: 3,
+};
+
+/** The kinds of deviates. */
+export const DEVIATE: Readonly<Record<DeviateDistribution, number>> = {
+  gamma: 0,
+  beta: 1,
+  poisson: 2,
+  binomial: 3,
+  truncatedNormal: 4,
 };
 
 /** The limits of programs: the most tiles of a loop that run at once. */

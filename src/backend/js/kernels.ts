@@ -12,6 +12,7 @@ import type { Call } from "../../ops/op.ts";
 import { chain, runsChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
 import { conv, runsConv } from "./conv.ts";
+import { categorical, covarianceFactor, deviates } from "./deviates.ts";
 import {
   gather,
   nonzeroIndices,
@@ -52,6 +53,9 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     matmul: { supports: isPlainGemm, run: matmul },
     random: { supports: always, run: random },
     complexMap: { supports: always, run: complexMap },
+    deviates: { supports: always, run: deviates },
+    categorical: { supports: always, run: categorical },
+    covarianceFactor: { supports: always, run: covarianceFactor },
     chain: { supports: runsChain, run: chain },
     linearPacked: { supports: isPackedCall, run: linearPacked },
     conv: { supports: runsConv, run: conv },

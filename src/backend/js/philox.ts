@@ -7,7 +7,8 @@
  *
  * - word w of a key is lane w % 4 of the block with counter (floor(w / 4), in c0 and c1; 0; 0);
  * - element e of a 32-bit filler uses word e; of a 64-bit filler words 2e (low) and 2e + 1 (high);
- * - c3 = 1 is reserved for keys derived from keys: {@link splitKey}, {@link foldIn}.
+ * - c3 = 1 is reserved for keys derived from keys: {@link splitKey}, {@link foldIn};
+ * - c3 = 2 and 3 for deviates (deviates.ts), where c2 counts the blocks of an element.
  *
  * Bits, integers and uniforms are the same on every backend. Fillers write `out[0 … count)` with the
  * elements from `start` on. Knows nothing of tensors, dtypes or seeds.
@@ -30,9 +31,11 @@ function mulHigh(x: number, y: number): number {
   return (((x >>> 0) * (y >>> 0) - (Math.imul(x, y) >>> 0)) * TWO_NEG_32 + 0.5) >>> 0;
 }
 
-// Fills `out` with `blocks` blocks, rounded up to an even number. Two at a time keep the processor
-// busy, as each round of a block waits for the previous round.
-function generate(
+/**
+ * Fills `out` with `blocks` blocks, rounded up to an even number, from a counter on. Two at a time
+ * keep the processor busy, as each round of a block waits for the previous round.
+ */
+export function generate(
   out: Uint32Array,
   blocks: number,
   key0: number,
@@ -188,6 +191,12 @@ function normalPair(u: number, v: number): void {
   const x = swap ? sin : cos, y = swap ? cos : sin;
   PAIR[0] = ((quarter + 1) & 2) !== 0 ? -x : x;
   PAIR[1] = (quarter & 2) !== 0 ? -y : y;
+}
+
+/** The first number of the pair that Box-Muller makes of u in (0, 1] and v in [0, 1). */
+export function normalOf(u: number, v: number): number {
+  normalPair(u, v);
+  return PAIR[0]!;
 }
 
 /**

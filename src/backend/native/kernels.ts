@@ -21,12 +21,18 @@ import {
 import { isRowCall, rowsOf as rowsOfCall } from "../../core/row_kernels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
+import {
+  type CategoricalAttributes,
+  type DeviateAttributes,
+  type RandomAttributes,
+  type SortAttributes,
+  sortsLastAxis,
+} from "../../ops/kernels.ts";
 import type { ChainAttributes } from "../../ops/chain.ts";
 import type { Call, Op } from "../../ops/op.ts";
 import { quantFormatOf } from "../../quant/dtypes.ts";
 import { QUANT, type QuantName } from "../../quant/formats.ts";
-import { ACTIVATION, RANDOM } from "../ffi/abi.ts";
+import { ACTIVATION, DEVIATE, RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
@@ -202,6 +208,45 @@ const random: Kernel = {
     setAttributes(own, RANDOM[distribution], ...keys, ...words, storage.length);
     return { numbers: own, out: storage };
   },
+};
+
+/** Checks a contiguous operand, and returns its offset. */
+function offsetOf(call: Call, k: number): number {
+  const { storage, layout: { offset, size } } = call.operand(k);
+  checkRun(call.op.name, k + 1, offset, size, storage);
+  return offset;
+}
+
+const deviates: Kernel = {
+  supports: always,
+  prepare(call) {
+    const { distribution } = call.attributes as DeviateAttributes;
+    const [key, a, b] = [call.operand(0), call.operand(1), call.operand(2)];
+    const { storage, layout: { size } } = call.outputs[0]!;
+    if (size === 0) return null;
+    checkRun("deviates", 0, 0, size, storage);
+    const [many, pairs] = [Number(a.layout.size > 1), Number(b.layout.size > 1)];
+    const offsets = [offsetOf(call, 0), offsetOf(call, 1), offsetOf(call, 2)];
+    setAttributes(own, DEVIATE[distribution], size, many, pairs, ...offsets);
+    return { numbers: own, out: storage, a: key.storage, b: a.storage, c: b.storage };
+  },
+  finish: takeBadIndex,
+};
+
+const categorical: Kernel = {
+  supports: always,
+  prepare(call) {
+    const { logits, draws } = call.attributes as CategoricalAttributes;
+    const [key, weights] = [call.operand(0), call.operand(1)];
+    const { storage, layout: { size } } = call.outputs[0]!;
+    if (size === 0) return null;
+    const length = weights.layout.shape.at(-1)!;
+    checkRun("categorical", 0, 0, size, storage);
+    const offsets = [offsetOf(call, 0), offsetOf(call, 1)];
+    setAttributes(own, draws, size / draws, length, Number(logits), ...offsets);
+    return { numbers: own, out: storage, a: key.storage, b: weights.storage };
+  },
+  finish: takeBadIndex,
 };
 
 const matmul: Kernel = {
@@ -488,6 +533,8 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   argsort,
   topk,
   random,
+  deviates,
+  categorical,
   matmul,
   softmax: rows,
   logSoftmax: rows,
