@@ -34,6 +34,7 @@ const compact = [_][]const u8{
     "program/queue.c",
     "cpu/matmul.c",
     "cpu/blas.c",
+    "cpu/fft/fft_plan.c",
     "cuda/api.c",
     "cuda/error.c",
     "cuda/device.c",
@@ -92,6 +93,7 @@ const kernels = [_][]const u8{
     "cpu/quant/quant_tiles.c",
     "cpu/random.c",
     "cpu/deviates.c",
+    "cpu/fft/fft.c",
 };
 
 /// Compiled once per instruction set: many short loops, most of them over contiguous elements.
@@ -124,6 +126,7 @@ const include_folders = [_][]const u8{
     "shim/cpu/index",
     "shim/cpu/softmax_norm",
     "shim/cpu/sort",
+    "shim/cpu/fft",
     "shim/cuda",
     "shim/cuda/memory",
     "shim/cuda/libraries",

@@ -21,6 +21,7 @@ import {
   scatterAdd,
   takeAlongAxis,
 } from "./gather.ts";
+import { fft, runsFft } from "./fft.ts";
 import { dequantizeInt8, linearInt8, quantizeInt8 } from "./int8.ts";
 import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
@@ -64,6 +65,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     quantizeInt8: { supports: isFloat32, run: quantizeInt8 },
     dequantizeInt8: { supports: always, run: dequantizeInt8 },
     linearInt8: { supports: hasFloatRows, run: linearInt8 },
+    fft: { supports: runsFft, run: fft },
     packBlocks: { supports: always, run: packBlocks },
   } satisfies Record<string, Kernel>,
 ));

@@ -37,6 +37,7 @@ import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
 import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
+import { planFft, runsFft } from "./fft.ts";
 import {
   isPlainAttention,
   isPlainCachedAttention,
@@ -554,4 +555,5 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   matmulInt8,
   quantize,
   winograd: convolution(planWinograd),
+  fft: { supports: runsFft, prepare: planFft },
 }));

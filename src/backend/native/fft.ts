@@ -1,0 +1,34 @@
+/**
+ * The numbers of Fourier transforms for the shim.
+ *
+ * @module
+ */
+import { type FftKind, fftOf, partsOf } from "../../core/fft.ts";
+import type { Call } from "../../ops/op.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { checkRun } from "../ffi/checks.ts";
+
+/** The numbers of the kinds in C. */
+const KINDS: Readonly<Record<FftKind, number>> = { complex: 0, fromReal: 1, toReal: 2 };
+
+const numbers = new Float64Array(10);
+
+/** The arguments of a call. */
+export function planFft(call: Call): { numbers: Float64Array; out: Storage; a: Storage } {
+  const { kind, n, inverse, scale, outer, inner, inLength, outLength } = fftOf(call);
+  const [x, out] = [call.operand(0), call.outputs[0]!];
+  checkRun("fft", 0, 0, outer * outLength * inner, out.storage);
+  checkRun("fft", 1, x.layout.offset, x.layout.size, x.storage);
+  const a = partsOf(x.storage), to = partsOf(out.storage);
+  numbers[0] = KINDS[kind];
+  numbers[1] = inverse ? 1 : 0;
+  numbers[2] = scale;
+  numbers[3] = outer;
+  numbers[4] = n;
+  numbers[5] = inner;
+  numbers[6] = inLength;
+  numbers[7] = outLength;
+  numbers[8] = x.layout.offset;
+  numbers[9] = a.info.bytes;
+  return { numbers, out: to, a };
+}
