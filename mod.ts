@@ -53,5 +53,6 @@ export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
 export * from "./src/device/info.ts";
 export * as random from "./src/random/mod.ts";
+export * as fft from "./src/fft/mod.ts";
 export * as io from "./src/io/mod.ts";
 export type * as types from "./src/types/mod.ts";

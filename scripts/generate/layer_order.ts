@@ -38,8 +38,9 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["nn/weights"], what: "which tensors of a file were asked for, and are loaded" },
       { folders: ["compile/report"], what: "reports on programs: text and diagrams" },
       {
-        folders: ["io", "random", "device", "profile", "lint"],
-        what: "files; random numbers; devices and backends in use; profiles; a lint plugin",
+        folders: ["io", "random", "fft", "device", "profile", "lint"],
+        what:
+          "files; random numbers; transforms; devices and backends in use; profiles; a lint plugin",
       },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
       { folders: ["tensor/products"], what: "products, linear layers, packed weights" },

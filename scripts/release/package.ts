@@ -63,6 +63,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   "./hub": "src/hub/mod.ts",
   "./profile": "src/profile/mod.ts",
   "./io": "src/io/mod.ts",
+  "./fft": "src/fft/mod.ts",
   "./random": "src/random/mod.ts",
   "./lint": "src/lint/mod.ts",
   "./types": "src/types/mod.ts",

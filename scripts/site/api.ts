@@ -37,6 +37,7 @@ interface EntryPoint {
 export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "mod.ts": { from: PACKAGE, values: library },
   "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
+  "src/fft/mod.ts": { from: PACKAGE, namespace: "fft" },
   "src/hub/mod.ts": { from: `${PACKAGE}/hub`, values: hub },
   "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
   "src/llm/mod.ts": { from: `${PACKAGE}/llm`, namespace: "llm" },

@@ -170,6 +170,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["profile"],
   },
   {
+    id: "fft",
+    title: "Fourier transforms",
+    about: "Discrete Fourier transforms of any length, along one axis or several.",
+    guides: { "Fourier transforms": "fft.md" },
+    files: ["fft"],
+  },
+  {
     id: "random",
     title: "Random numbers",
     about: "Random tensors with explicit keys: the same key gives the same numbers.",

@@ -362,7 +362,9 @@ function runScan(call: Call): void {
 function runOp(call: Call): void {
   const specs = infer(call);
   const { op, like } = call;
-  if (like !== undefined && like.info.lane !== null) return runOnLanes(call, specs);
+  if (like !== undefined && like.info.lane !== null) {
+    if (op.complex !== true || like.info.kind !== "c") return runOnLanes(call, specs);
+  }
   const backend = like === undefined ? cpuBackend() : backendFor(like);
   if (specs !== "data-dependent" && backend.supports(call) && runKernel(call, specs, backend)) {
     return;

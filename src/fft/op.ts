@@ -43,6 +43,7 @@ export const FFT: Op = makeOp<Op>({
   kind: "kernel",
   name: "fft",
   contiguous: [0],
+  complex: true,
   defined: true,
   infer(call) {
     const { inputs: [x], name } = call;

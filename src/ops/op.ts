@@ -60,6 +60,8 @@ export interface Op {
   readonly contiguous?: readonly number[] | undefined;
   /** True for a kernel that moves whole elements of any dtype. */
   readonly moves?: boolean | undefined;
+  /** True if kernels take complex numbers themselves; else dispatch makes lanes of them. */
+  readonly complex?: boolean | undefined;
   /** True if kernels write outputs in any layout; else they get contiguous ones. */
   readonly strided?: boolean | undefined;
   /** True if kernels read each element before they write one in its place, as elementwise ops do. */
@@ -215,6 +217,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     aliases: given.aliases,
     contiguous: given.contiguous,
     moves: given.moves,
+    complex: given.complex,
     strided: given.strided,
     inPlace: given.inPlace,
     defined: given.defined,

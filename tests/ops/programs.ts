@@ -15,6 +15,7 @@ import { profile } from "../../src/profile/mod.ts";
 import { MAP } from "../../src/ops/table.ts";
 import { loose } from "../support.ts";
 import { NN_PROGRAMS } from "./nn_programs.ts";
+import { FFT_PROGRAMS } from "./programs/fft.ts";
 
 // The programs try every method, with arguments of every kind.
 // deno-lint-ignore no-explicit-any
@@ -676,7 +677,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["rmsNorm", ({ x }) => x.rmsNorm(), "rmsNorm(x, -, -) {axis: -1}"],
 ];
 
-PROGRAMS.push(...NN_PROGRAMS);
+PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS);
 
 /** Methods that are one op of their own name, without elementwise ones, by their arguments. */
 const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [

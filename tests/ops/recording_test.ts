@@ -82,6 +82,7 @@ function publicNames(): string[] {
     ...Object.getOwnPropertySymbols(prototype).map(String),
     ...functions,
     ...Object.keys(rm.random).map((name) => `random.${name}`),
+    ...Object.keys(rm.fft).map((name) => `fft.${name}`),
     ...Object.keys(rm.io).map((name) => `io.${name}`),
     ...Object.keys(nn).map((name) => `nn.${name}`),
   ];

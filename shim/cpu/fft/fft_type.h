@@ -4,6 +4,8 @@
 typedef T NAME(vec) __attribute__((vector_size(LANES * sizeof(T))));
 typedef T NAME(loose) __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
 #define V NAME(vec)
+/* Added to negated numbers, makes 0 of -0. */
+#define ZERO ((V){0})
 
 /* An element of LANES transforms. */
 typedef struct {
@@ -350,11 +352,11 @@ static void NAME(rows)(void *context, ptrdiff_t block) {
   const T scale = ctx->scale, sign = ctx->sign * scale;
   if (count == LANES) {
     FFT_ROLLED for (ptrdiff_t i = 0; i < others; i++) {
-      NAME(store)(to + 2 * i * length, (PAIR){x[i].re * scale, x[i].im * sign});
+      NAME(store)(to + 2 * i * length, (PAIR){x[i].re * scale, x[i].im * sign + ZERO});
     }
   } else {
     FFT_ROLLED for (ptrdiff_t i = 0; i < others; i++) {
-      NAME(store_some)(to + 2 * i * length, (PAIR){x[i].re * scale, x[i].im * sign}, count);
+      NAME(store_some)(to + 2 * i * length, (PAIR){x[i].re * scale, x[i].im * sign + ZERO}, count);
     }
   }
   rm_fft_give_workspace(workspace);
@@ -372,7 +374,7 @@ static void NAME(multiply)(const T *a, const T *b, T *to, ptrdiff_t n) {
 static void NAME(finish)(T *x, ptrdiff_t n, T scale, T sign) {
   FFT_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
     x[2 * i] *= scale;
-    x[2 * i + 1] *= scale * sign;
+    x[2 * i + 1] = x[2 * i + 1] * (scale * sign) + 0;
   }
 }
 
@@ -402,7 +404,7 @@ static bool NAME(one)(const fft_plan *plan, const T *in, ptrdiff_t given, T *out
       const PAIR *y = NAME(transform)(&plan->columns, x, x + n);
       FFT_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
         out[2 * i] = y[i].re[0] * scale;
-        out[2 * i + 1] = y[i].im[0] * scale * sign;
+        out[2 * i + 1] = y[i].im[0] * (scale * sign) + 0;
       }
     }
     rm_fft_give_workspace(workspace);
@@ -616,7 +618,7 @@ static void NAME(across)(void *context, ptrdiff_t index) {
   for (ptrdiff_t i = ctx->given; i < n; i++) x[i] = (PAIR){(V){0}, (V){0}};
   const PAIR *y = NAME(transform)(side_by_side(ctx->plan), x, x + n);
   FFT_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
-    NAME(store_some)(out + 2 * i * inner, (PAIR){y[i].re * scale, y[i].im * (sign * scale)}, count);
+    NAME(store_some)(out + 2 * i * inner, (PAIR){y[i].re * scale, y[i].im * (sign * scale) + ZERO}, count);
   }
   rm_fft_give_workspace(x);
 }
@@ -653,7 +655,7 @@ static void NAME(stacked)(void *context, ptrdiff_t index) {
       const ptrdiff_t left = rm_min(LANES, n - i);
       for (ptrdiff_t k = 0; k < LANES; k++) {
         re[k] = k < left ? y[i + k].re * scale : (V){0};
-        im[k] = k < left ? y[i + k].im * (sign * scale) : (V){0};
+        im[k] = k < left ? y[i + k].im * (sign * scale) + ZERO : (V){0};
       }
       NAME(transpose)(re);
       NAME(transpose)(im);
@@ -734,6 +736,7 @@ static void NAME(many)(fft_call *ctx) {
 }
 
 #undef V
+#undef ZERO
 #undef PAIR
 #undef EVEN
 #undef ODD

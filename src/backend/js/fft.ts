@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { type FftSizes, fftOf } from "../../core/fft.ts";
+import { fftOf, type FftSizes } from "../../core/fft.ts";
 
 export { runsFft } from "../../core/fft.ts";
 import type { Call } from "../../ops/op.ts";
@@ -249,7 +249,8 @@ export function fft(call: Call): void {
       if (kind === "toReal") y[at] = line.re[k]! * scale;
       else {
         y[2 * at] = line.re[k]! * scale;
-        y[2 * at + 1] = line.im[k]! * scale * sign;
+        // Makes 0 of -0.
+        y[2 * at + 1] = line.im[k]! * scale * sign + 0;
       }
     }
   }

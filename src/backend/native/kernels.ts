@@ -8,6 +8,7 @@ import { DTYPE } from "../../base/dtype.ts";
 import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
 import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../core/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
+import { runsFft } from "../../core/fft.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
 import {
   type Activation,
@@ -37,7 +38,7 @@ import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
 import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
-import { planFft, runsFft } from "./fft.ts";
+import { planFft } from "./fft.ts";
 import {
   isPlainAttention,
   isPlainCachedAttention,
