@@ -43,7 +43,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
           "files; random numbers; transforms; devices and backends in use; profiles; a lint plugin",
       },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
-      { folders: ["tensor/products"], what: "products, linear layers, packed weights" },
+      {
+        folders: ["tensor/products", "tensor/statistics"],
+        what: "products, linear layers, packed weights; reductions without NaN or under masks",
+      },
     ],
   },
   {

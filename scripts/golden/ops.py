@@ -87,7 +87,7 @@ DIFFERENCES = [
     },
 ]
 # Rows whose zeros may have either sign, see DIFFERENCES.
-EITHER_ZERO = {"minimum", "maximum", "clip", "relu"}
+EITHER_ZERO = {"minimum", "maximum", "clip", "relu", "fmax", "fmin"}
 # Rows whose error is in units of the larger operand, where that is larger: their results cancel.
 CANCELS = {"logaddexp"}
 # Rows that have to be computed in the dtype itself.
@@ -218,6 +218,11 @@ def nextafter(x, y):
     return np.where(x == y, y, np.nextafter(x, y)).astype(x.dtype)
 
 
+def ldexp(x, y):
+    whole = np.clip(np.nan_to_num(np.trunc(y.astype(np.float64))), -4000, 4000).astype(np.int32)
+    return np.where(np.isnan(y), y, np.ldexp(x, whole))
+
+
 def shift(x, y, f):
     bits = 8 * x.dtype.itemsize
     valid = (y >= 0) & (y < bits)
@@ -246,7 +251,7 @@ def evaluate(row, operands, axis=None):
         return INSTEAD[name](*operands)
     if name == "pow" and operands[0].dtype.kind in "iu":
         return int_power(*operands)
-    scope = {"np": np, "erf": erf, "axis": axis, **ATTRIBUTES, **dict(zip("xyz", operands))}
+    scope = {"np": np, "erf": erf, "ldexp": ldexp, "axis": axis, **ATTRIBUTES, **dict(zip("xyz", operands))}
     return eval(row["numpy"], scope)
 
 

@@ -124,9 +124,14 @@ BINARY = {
     "hypot": (mp.hypot, np.hypot, ANY, ANY),
     "logaddexp": (logaddexp, np.logaddexp, [uniform(-40, 40)], [uniform(-40, 40)]),
 }
+def ldexp(x, y):
+    return y if np.isnan(y) else np.ldexp(x, int(np.clip(np.trunc(y), -4000, 4000)))
+
+
 EXACT_BINARY = {
     "copysign": np.copysign, "maximum": np.maximum, "minimum": np.minimum,
-    "ffloordiv": np.floor_divide, "fmod": np.remainder, "nextafter64": np.nextafter,
+    "ffloordiv": np.floor_divide, "fmod": np.remainder, "frem": np.fmod, "ldexp": ldexp,
+    "nextafter64": np.nextafter,
 }
 HALVES = {"nextafter32": np.float32, "nextafter16": np.float16}
 

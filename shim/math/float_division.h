@@ -42,6 +42,32 @@ static inline double rm_remainder_f64(double x, double y) {
   return rm_libm_fmod(x, y);
 }
 
+/* C's fmod. */
+static inline double rm_frem_f64(double x, double y) {
+  const double m = rm_remainder_f64(x, y);
+  return m == 0 ? rm_copysign_f64(0, x) : m;
+}
+static inline float rm_frem_f32(float x, float y) { return (float)rm_frem_f64(x, y); }
+
+/* x 2^n for n that is truncated to an integer. The factors are at most 2^1023, and two factors for
+ * small results, the first of which leaves a normal number, so that the result is rounded once. */
+static inline double rm_power_of_2(double n) {
+  return rm_from_bits_f64(rm_bits_f64(n + (0x1.8p52 + 1023)) << 52);
+}
+static inline double rm_ldexp_f64(double x, double n) {
+  double left = __builtin_trunc(n), value = x;
+  left = left < -4000 ? -4000 : left;
+  left = left > 4000 ? 4000 : left;
+  for (int i = 0; i < 3; i++) {
+    const double step = left > 1023 ? 1023 : left < -1022 ? -969 : 0;
+    value *= rm_power_of_2(step);
+    left -= step;
+  }
+  left = left < -1022 ? -1022 : left > 1023 ? 1023 : left;
+  return n != n ? n : value * rm_power_of_2(left);
+}
+static inline float rm_ldexp_f32(float x, float n) { return (float)rm_ldexp_f64(x, n); }
+
 static inline double rm_fmod_f64(double x, double y) {
   const double m = rm_remainder_f64(x, y);
   if (m == 0) return rm_copysign_f64(0, y);

@@ -51,6 +51,13 @@ RM_DIVIDE_NARROW(u16, uint16_t, float, __builtin_floorf, rm_low_bits_f32)
 RM_DIVIDE_NARROW(i32, int32_t, double, __builtin_floor, rm_low_bits)
 RM_DIVIDE_NARROW(u32, uint32_t, double, __builtin_floor, rm_low_bits)
 
+/* The remainder with the sign of x. */
+#define RM_REMAINDER(T, type, wide) \
+  static inline type rm_irem_##T(type x, type y) { \
+    const wide m = (wide)rm_imod_##T(x, y); \
+    return (type)(((m != 0) & ((m < 0) != (x < 0))) ? m - (wide)y : m); \
+  }
+
 static inline uint64_t rm_ifloordiv_u64(uint64_t x, uint64_t y) { return y == 0 ? 0 : x / y; }
 static inline uint64_t rm_imod_u64(uint64_t x, uint64_t y) { return y == 0 ? 0 : x % y; }
 
@@ -66,6 +73,15 @@ static inline int64_t rm_imod_i64(int64_t x, int64_t y) {
   const int64_t rest = x % y;
   return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
+
+RM_REMAINDER(i8, int8_t, int32_t)
+RM_REMAINDER(u8, uint8_t, int32_t)
+RM_REMAINDER(i16, int16_t, int32_t)
+RM_REMAINDER(u16, uint16_t, int32_t)
+RM_REMAINDER(i32, int32_t, int64_t)
+RM_REMAINDER(u32, uint32_t, int64_t)
+RM_REMAINDER(i64, int64_t, int64_t)
+static inline uint64_t rm_irem_u64(uint64_t x, uint64_t y) { return rm_imod_u64(x, y); }
 
 #define SUFFIX i8
 #define TYPE int8_t

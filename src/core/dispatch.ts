@@ -335,6 +335,14 @@ function runReduce(call: Call): void {
   finalizeOutput(call, given, made);
 }
 
+/** The start value of a scan whose results have the dtype `info`. */
+function startOf({ identity }: ScanOp, { kind, min, max }: DTypeInfo): Scalar {
+  if (typeof identity === "number") return identity;
+  const lowest = identity === "lowest";
+  if (kind === "f") return lowest ? -Infinity : Infinity;
+  return kind === "b" ? !lowest : lowest ? min : max;
+}
+
 function runScan(call: Call): void {
   const op = call.op as ScanOp;
   const [spec] = infer(call) as readonly OutputSpec[];
@@ -347,7 +355,7 @@ function runScan(call: Call): void {
   let target = made.layout;
   if (call.attributes.includeInitial) {
     const first = target.sliceAxis(axis, 0, 1, 1);
-    fillWith({ storage: made.storage, layout: first, flags: 0 }, op.identity);
+    fillWith({ storage: made.storage, layout: first, flags: 0 }, startOf(op, made.storage.info));
     target = target.sliceAxis(axis, 1, x.layout.shape[axis]!, 1);
   }
   call.plan = planReduce(target, x.layout, null, spec!.shape.map((_, i) => i === axis), true);

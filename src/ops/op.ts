@@ -179,7 +179,8 @@ export interface ArgReduceOp<N extends string = string> extends ElementOp<N> {
 export interface ScanOp<N extends string = string> extends ElementOp<N> {
   readonly kind: "scan";
   readonly arity: 1;
-  readonly identity: number;
+  /** The start value, as for reductions. */
+  readonly identity: number | "lowest" | "highest";
 }
 
 /** An op along axes. */

@@ -249,10 +249,26 @@ export const MAP = {
   clip: map("clip", 3, "iuf", "same", "minimum(maximum(x, y), z)", "np.clip(x, y, z)", {
     int: "(x < y ? y : x) > z ? z : (x < y ? y : x)",
   }),
+  fmax: map("fmax", 2, "iuf", "same", "x >= y || y != y ? x : y", "np.fmax(x, y)", {
+    int: "x > y ? x : y",
+  }),
+  fmin: map("fmin", 2, "iuf", "same", "x <= y || y != y ? x : y", "np.fmin(x, y)", {
+    int: "x < y ? x : y",
+  }),
+  fmod: map("fmod", 2, "iuf", "same", "frem(x, y)", "np.fmod(x, y)", { int: "irem(x, y)" }),
+  gcd: map("gcd", 2, "iu", "same", "igcd(x, y)", "np.gcd(x, y)"),
+  lcm: map("lcm", 2, "iu", "same", "ilcm(x, y)", "np.lcm(x, y)"),
+  ldexp: map("ldexp", 2, "f", "same", "ldexp(x, y)", "ldexp(x, y)"),
+  lerp: map("lerp", 3, "f", "same", "x + z * (y - x)", "x + z * (y - x)"),
+  addcmul: map("addcmul", 3, "iuf", "same", "x + y * z", "x + y * z"),
+  addcdiv: map("addcdiv", 3, "f", "same", "x + y / z", "x + y / z"),
 } as const satisfies Record<string, MapOp>;
 
 const larger = "a > x || a != a ? a : x";
 const smaller = "a < x || a != a ? a : x";
+// They begin with NaN, which every number replaces.
+const largerNumber = "a > x || x != x ? a : x";
+const smallerNumber = "a < x || x != x ? a : x";
 
 /** The reductions. */
 export const REDUCE = {
@@ -345,6 +361,27 @@ export const REDUCE = {
       compensated: true,
     },
   ),
+  nansum: reduce("nansum", "f", "sum", "a + x", 0, "np.nansum(x, axis=axis)", {
+    map: "x != x ? 0 : x",
+    compensated: true,
+  }),
+  nanprod: reduce("nanprod", "f", "prod", "a * x", 1, "np.nanprod(x, axis=axis)", {
+    map: "x != x ? 1 : x",
+  }),
+  nanmax: reduce("nanmax", "f", "same", largerNumber, NaN, "np.nanmax(x, axis=axis)", {
+    nonEmpty: true,
+  }),
+  nanmin: reduce("nanmin", "f", "same", smallerNumber, NaN, "np.nanmin(x, axis=axis)", {
+    nonEmpty: true,
+  }),
+  countNumbers: reduce("countNumbers", "f", "int32", "a + x", 0, "np.sum(x == x, axis=axis)", {
+    map: "x == x ? 1 : 0",
+  }),
+  nanSquares: reduce("nanSquares", "f", "float", "a + x", 0, "np.nansum((x - y) ** 2, axis=axis)", {
+    arity: 2,
+    map: "x != x ? 0 : (x - y) * (x - y)",
+    compensated: true,
+  }),
 } as const satisfies Record<string, ReduceOp>;
 
 function argReduce<N extends string>(name: N, expr: string, numpy: string): ArgReduceOp<N> {
@@ -373,9 +410,9 @@ export const ARG_REDUCE = {
 
 function scan<N extends string>(
   name: N,
-  result: "sum" | "prod",
+  result: "sum" | "prod" | "same",
   expr: string,
-  identity: number,
+  identity: ScanOp["identity"],
   numpy: string,
 ): ScanOp<N> {
   return makeOp({
@@ -400,6 +437,20 @@ function scan<N extends string>(
 export const SCAN = {
   cumulativeSum: scan("cumulativeSum", "sum", "a + x", 0, "np.cumsum(x, axis=axis)"),
   cumulativeProd: scan("cumulativeProd", "prod", "a * x", 1, "np.cumprod(x, axis=axis)"),
+  cumulativeMax: scan(
+    "cumulativeMax",
+    "same",
+    larger,
+    "lowest",
+    "np.maximum.accumulate(x, axis=axis)",
+  ),
+  cumulativeMin: scan(
+    "cumulativeMin",
+    "same",
+    smaller,
+    "highest",
+    "np.minimum.accumulate(x, axis=axis)",
+  ),
 } as const satisfies Record<string, ScanOp>;
 
 /** Every entry. */

@@ -37,6 +37,7 @@ import {
   type ScanOp,
 } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
+import { maskedReduce, type MaskOptions, maskOptionsOf } from "./statistics/masked.ts";
 
 /** The axes of a reduction. */
 export type Axes = number | readonly number[] | null | undefined;
@@ -54,20 +55,35 @@ export interface ReduceOptions {
 const REDUCE_OPTIONS = ["keepDims", "dtype", "out"];
 const KEEP_OPTIONS = ["keepDims", "out"];
 const SCAN_OPTIONS = ["dtype", "includeInitial", "out"];
+const OUT_OPTIONS = ["out"];
 
 /** A reduction over `axis`, all axes for undefined or null. */
 export function reduce(
   op: ReduceOp,
   x: Operand,
   axis: Axes,
-  options?: ReduceOptions,
+  options?: ReduceOptions & MaskOptions,
   name: string = op.name,
 ): Operand {
   const along = ownAxes(axis, name);
   if (options === undefined) return dispatch(op, [x], { axis: along }, undefined, name);
-  checkOptions(name, options, REDUCE_OPTIONS);
+  checkOptions(name, options, reduceOptionsOf(name));
+  if (options.where !== undefined || options.initial !== undefined) {
+    return maskedReduce(name as "sum", x, along, options);
+  }
   const { keepDims, dtype, out } = options;
   return dispatch(op, [x], { axis: along, keepDims, dtype }, out, name);
+}
+
+const optionsOf = new Map<string, readonly string[]>();
+
+/** The options of a reduction. */
+function reduceOptionsOf(name: string): readonly string[] {
+  let known = optionsOf.get(name);
+  if (known === undefined) {
+    optionsOf.set(name, known = [...REDUCE_OPTIONS, ...maskOptionsOf(name)]);
+  }
+  return known;
 }
 
 /** argmax or argmin along `axis`, or over all elements in row-major order. */
@@ -89,7 +105,7 @@ export function scan(
   axis: number | undefined,
   options: { dtype?: DType; includeInitial?: boolean; out?: Operand } = {},
 ): Operand {
-  checkOptions(op.name, options, SCAN_OPTIONS);
+  checkOptions(op.name, options, op.result === "same" ? OUT_OPTIONS : SCAN_OPTIONS);
   const { dtype, includeInitial, out } = options;
   return dispatch(op, [x], { axis, dtype, includeInitial }, out);
 }
@@ -97,14 +113,14 @@ export function scan(
 // ---- variances ---------------------------------------------------------------------------------
 
 /** Options of `var` and `std`. */
-export interface VarianceOptions extends ReduceOptions {
+export interface VarianceOptions extends ReduceOptions, Pick<MaskOptions, "where"> {
   /**
    * The number subtracted from the count before the division: 0 for a population, 1 for a sample.
    */
   readonly correction?: number;
 }
 
-const VARIANCE_OPTIONS = ["correction", ...REDUCE_OPTIONS];
+const VARIANCE_OPTIONS = ["correction", "where", ...REDUCE_OPTIONS];
 
 interface VarianceAttributes extends ReduceAttributes {
   readonly correction: number;
@@ -160,6 +176,7 @@ export function variance(
   checkOptions(name, options, VARIANCE_OPTIONS);
   const { correction = 0, keepDims, dtype, out } = options;
   if (dtype !== undefined) checkFloat(dtype, name);
+  if (options.where !== undefined) return maskedReduce(name, x, ownAxes(axis, name), options);
   const op = name === "var" ? VAR : STD;
   const attributes = { axis: ownAxes(axis, name), keepDims, dtype, correction };
   return dispatch(op, [x], attributes, out, name);

@@ -90,6 +90,7 @@ import { type AnyPackedWeight, PackedWeight } from "./products/packed_weight.ts"
 import { reachable } from "./reachable.ts";
 import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
+import { nanArgReduce, nanMean, nanReduce, nanScan, nanVariance } from "./statistics/nan.ts";
 
 export type {
   Activation,
@@ -169,6 +170,18 @@ export interface ReductionOptions<K extends boolean, E extends DType, R = E>
   extends KeepOptions<K> {
   /** Cast the input to this dtype first. */
   readonly dtype?: t.Guard<R, E>;
+}
+
+/** The elements that a reduction takes. */
+export interface WhereOptions {
+  /** A bool tensor that broadcasts to the shape of the input: other elements do not count. */
+  readonly where?: Tensor<"bool", Shape, t.Device, t.Access>;
+}
+
+/** The elements that a reduction takes, and one more value. */
+export interface InitialOptions extends WhereOptions {
+  /** A value that counts as one more element of each reduction; `max` and `min` with `where` need it. */
+  readonly initial?: Scalar;
 }
 
 /** Options of running sums and products. */
@@ -2239,6 +2252,105 @@ export class Tensor<
     );
   }
 
+  /** The larger of x and y, element by element; a number beside NaN. */
+  fmax<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.OperandOf<"fmax", X, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<"fmax", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"fmax", X, U>(MAP.fmax, this, other, undefined, options);
+  }
+
+  /** The smaller of x and y, element by element; a number beside NaN. */
+  fmin<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.OperandOf<"fmin", X, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<"fmin", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"fmin", X, U>(MAP.fmin, this, other, undefined, options);
+  }
+
+  /** The remainder of x / y with the sign of x, as in C; {@link remainder} has the sign of y. Integers
+   * divided by 0 give 0. */
+  fmod<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.OperandOf<"fmod", X, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<"fmod", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"fmod", X, U>(MAP.fmod, this, other, undefined, options);
+  }
+
+  /** The greatest common divisor of integers; 0 for two zeros. */
+  gcd<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.OperandOf<"gcd", X, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<"gcd", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"gcd", X, U>(MAP.gcd, this, other, undefined, options);
+  }
+
+  /** The least common multiple of integers, wrapping; 0 beside 0. */
+  lcm<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.OperandOf<"lcm", X, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<"lcm", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"lcm", X, U>(MAP.lcm, this, other, undefined, options);
+  }
+
+  /** x * 2^n, rounded once; n is truncated to an integer and has the dtype of floats. */
+  ldexp<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.OperandOf<"ldexp", X, U>,
+    options?: BinaryOptions,
+  ): Tensor<t.BinaryDType<"ldexp", X, U>, t.BinaryShape<X, U>, X["device"]> {
+    return binary<"ldexp", X, U>(MAP.ldexp, this, other, undefined, options);
+  }
+
+  /**
+   * x + weight * (end - x), computed in double precision for floats of up to 32 bits. All three
+   * operands broadcast.
+   *
+   * Throws a DTypeError for integers.
+   *
+   * @example
+   * ```ts
+   * tensor([0, 10]).lerp(tensor([10, 20]), 0.5).toArray(); // => [5, 15]
+   * ```
+   */
+  lerp<X extends AnyTensor, const P extends TensorOrScalar, const Q extends TensorOrScalar>(
+    this: X,
+    end: P,
+    weight: Q,
+    options?: UnaryOptions,
+  ): Clipped<Clipped<X, P>, Q> {
+    return typed(apply(MAP.lerp, this, end, weight, options));
+  }
+
+  /** x + y * z; all three broadcast. Integers wrap; floats of up to 32 bits are rounded once. */
+  addcmul<X extends AnyTensor, const P extends TensorOrScalar, const Q extends TensorOrScalar>(
+    this: X,
+    y: P,
+    z: Q,
+    options?: UnaryOptions,
+  ): Clipped<Clipped<X, P>, Q> {
+    return typed(apply(MAP.addcmul, this, y, z, options));
+  }
+
+  /**
+   * x + y / z; all three broadcast. Floats of up to 32 bits are rounded once.
+   *
+   * Throws a DTypeError for integers.
+   */
+  addcdiv<X extends AnyTensor, const P extends TensorOrScalar, const Q extends TensorOrScalar>(
+    this: X,
+    y: P,
+    z: Q,
+    options?: UnaryOptions,
+  ): Clipped<Clipped<X, P>, Q> {
+    return typed(apply(MAP.addcdiv, this, y, z, options));
+  }
+
   // ---- reductions ------------------------------------------------------------------------------
 
   /**
@@ -2259,7 +2371,7 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"sum", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E, t.AskNumber<"sum", E>>,
+    options?: ReductionOptions<K, E, t.AskNumber<"sum", E>> & InitialOptions,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"sum", t.ShapeOf<X>, B, K>>, X["device"]> {
     return reduction<"sum", X, B, K, E>(REDUCE.sum, this, axis, options);
   }
@@ -2276,7 +2388,7 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"prod", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E, t.AskNumber<"prod", E>>,
+    options?: ReductionOptions<K, E, t.AskNumber<"prod", E>> & InitialOptions,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"prod", t.ShapeOf<X>, B, K>>, X["device"]> {
     return reduction<"prod", X, B, K, E>(REDUCE.prod, this, axis, options);
   }
@@ -2290,7 +2402,7 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"mean", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E, t.AskFloat<"mean", E>>,
+    options?: ReductionOptions<K, E, t.AskFloat<"mean", E>> & WhereOptions,
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"mean", t.ShapeOf<X>, B, K>>, X["device"]> {
     return reduction<"mean", X, B, K, E>(REDUCE.mean, this, axis, options);
   }
@@ -2299,7 +2411,7 @@ export class Tensor<
   max<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
     this: X,
     axis?: t.Guard<t.Reduce<"max", t.ShapeOf<X>, B, K>, B>,
-    options?: KeepOptions<K>,
+    options?: KeepOptions<K> & InitialOptions,
   ): Tensor<X["dtype"], t.Ok<t.Reduce<"max", t.ShapeOf<X>, B, K>>, X["device"]> {
     return reduction<"max", X, B, K>(REDUCE.max, this, axis, options);
   }
@@ -2308,7 +2420,7 @@ export class Tensor<
   min<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
     this: X,
     axis?: t.Guard<t.Reduce<"min", t.ShapeOf<X>, B, K>, B>,
-    options?: KeepOptions<K>,
+    options?: KeepOptions<K> & InitialOptions,
   ): Tensor<X["dtype"], t.Ok<t.Reduce<"min", t.ShapeOf<X>, B, K>>, X["device"]> {
     return reduction<"min", X, B, K>(REDUCE.min, this, axis, options);
   }
@@ -2317,7 +2429,7 @@ export class Tensor<
   any<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
     this: X,
     axis?: t.Guard<t.Reduce<"any", t.ShapeOf<X>, B, K>, B>,
-    options?: KeepOptions<K>,
+    options?: KeepOptions<K> & WhereOptions,
   ): Tensor<"bool", t.Ok<t.Reduce<"any", t.ShapeOf<X>, B, K>>, X["device"]> {
     return reduction<"any", X, B, K>(REDUCE.any, this, axis, options);
   }
@@ -2326,7 +2438,7 @@ export class Tensor<
   all<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
     this: X,
     axis?: t.Guard<t.Reduce<"all", t.ShapeOf<X>, B, K>, B>,
-    options?: KeepOptions<K>,
+    options?: KeepOptions<K> & WhereOptions,
   ): Tensor<"bool", t.Ok<t.Reduce<"all", t.ShapeOf<X>, B, K>>, X["device"]> {
     return reduction<"all", X, B, K>(REDUCE.all, this, axis, options);
   }
@@ -2372,7 +2484,9 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"var", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & { readonly correction?: number },
+    options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & WhereOptions & {
+      readonly correction?: number;
+    },
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"var", t.ShapeOf<X>, B, K>>, X["device"]> {
     return typed(variance("var", this, axis as Axes, options as object));
   }
@@ -2389,7 +2503,9 @@ export class Tensor<
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"std", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & { readonly correction?: number },
+    options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & WhereOptions & {
+      readonly correction?: number;
+    },
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"std", t.ShapeOf<X>, B, K>>, X["device"]> {
     return typed(variance("std", this, axis as Axes, options as object));
   }
@@ -2483,6 +2599,181 @@ export class Tensor<
     X["device"]
   > {
     return typed(scan(SCAN.cumulativeProd, this as X, axis as number, options as object));
+  }
+
+  // ---- reductions without NaN -------------------------------------------------------------------
+
+  /** {@link sum} with NaN as 0. */
+  nansum<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ResultDType<"sum", X["dtype"]>,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nansum", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskNumber<"sum", E>>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nansum", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanReduce("nansum", this, axis as Axes, options as object));
+  }
+
+  /** {@link prod} with NaN as 1. */
+  nanprod<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ResultDType<"prod", X["dtype"]>,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanprod", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskNumber<"prod", E>>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nanprod", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanReduce("nanprod", this, axis as Axes, options as object));
+  }
+
+  /** The mean of the numbers over `axis`: {@link mean} without NaN. NaN if there are none. */
+  nanmean<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ResultDType<"mean", X["dtype"]>,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanmean", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskFloat<"mean", E>>,
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nanmean", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanMean(this, axis as Axes, options as object));
+  }
+
+  /** The largest number over `axis`; NaN if there is none. A ShapeError for no elements. */
+  nanmax<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanmax", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<X["dtype"], t.Ok<t.Reduce<"nanmax", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanReduce("nanmax", this, axis as Axes, options as object));
+  }
+
+  /** The smallest number over `axis`; NaN if there is none. A ShapeError for no elements. */
+  nanmin<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanmin", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<X["dtype"], t.Ok<t.Reduce<"nanmin", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanReduce("nanmin", this, axis as Axes, options as object));
+  }
+
+  /** The variance of the numbers over `axis`: {@link var} without NaN. NaN if there are no more numbers
+   * than the correction. */
+  nanvar<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanvar", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & WhereOptions & {
+      readonly correction?: number;
+    },
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nanvar", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanVariance("nanvar", this, axis as Axes, options as object));
+  }
+
+  /** The square root of {@link nanvar}. */
+  nanstd<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+    E extends DType = t.ToFloat[X["dtype"]],
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanstd", t.ShapeOf<X>, B, K>, B>,
+    options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & WhereOptions & {
+      readonly correction?: number;
+    },
+  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nanstd", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanVariance("nanstd", this, axis as Axes, options as object));
+  }
+
+  /** The index of the largest number along `axis`, or among all elements; 0 if there is none. */
+  nanargmax<
+    X extends AnyTensor,
+    const B extends number | null | undefined = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanargmax", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"int32", t.Ok<t.Reduce<"nanargmax", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanArgReduce("nanargmax", this, axis as number, options as object));
+  }
+
+  /** The index of the smallest number along `axis`, or among all elements; 0 if there is none. */
+  nanargmin<
+    X extends AnyTensor,
+    const B extends number | null | undefined = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanargmin", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<"int32", t.Ok<t.Reduce<"nanargmin", t.ShapeOf<X>, B, K>>, X["device"]> {
+    return typed(nanArgReduce("nanargmin", this, axis as number, options as object));
+  }
+
+  /** {@link cumulativeSum} with NaN as 0. */
+  nancumsum<
+    X extends AnyTensor,
+    const B extends number | undefined = undefined,
+    const I extends boolean = false,
+    E extends DType = t.ToSum[X["dtype"]],
+  >(
+    this: t.Guard<t.AxisNeeded<"nancumsum", t.ShapeOf<X>, B>, X>,
+    axis?: t.Guard<t.AlongAxes<"nancumsum", t.ShapeOf<X>, B>, B>,
+    options?: ScanOptions<I, E, t.AskNumber<"cumulativeSum", E>>,
+  ): Tensor<NoInfer<E>, I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>, X["device"]> {
+    return typed(nanScan("nancumsum", this as X, axis as number, options as object));
+  }
+
+  /** {@link cumulativeProd} with NaN as 1. */
+  nancumprod<
+    X extends AnyTensor,
+    const B extends number | undefined = undefined,
+    const I extends boolean = false,
+    E extends DType = t.ToProd[X["dtype"]],
+  >(
+    this: t.Guard<t.AxisNeeded<"nancumprod", t.ShapeOf<X>, B>, X>,
+    axis?: t.Guard<t.AlongAxes<"nancumprod", t.ShapeOf<X>, B>, B>,
+    options?: ScanOptions<I, E, t.AskNumber<"cumulativeProd", E>>,
+  ): Tensor<NoInfer<E>, I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>, X["device"]> {
+    return typed(nanScan("nancumprod", this as X, axis as number, options as object));
+  }
+
+  /** The largest element so far along `axis`, which is optional for a vector only; NaN from the first NaN on. */
+  cumulativeMax<X extends AnyTensor, const B extends number | undefined = undefined>(
+    this: t.Guard<t.AxisNeeded<"cumulativeMax", t.ShapeOf<X>, B>, X>,
+    axis?: t.Guard<t.AlongAxes<"cumulativeMax", t.ShapeOf<X>, B>, B>,
+    options?: UnaryOptions,
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+    return typed(scan(SCAN.cumulativeMax, this as X, axis as number, options as object));
+  }
+
+  /** The smallest element so far along `axis`, which is optional for a vector only; NaN from the first NaN on. */
+  cumulativeMin<X extends AnyTensor, const B extends number | undefined = undefined>(
+    this: t.Guard<t.AxisNeeded<"cumulativeMin", t.ShapeOf<X>, B>, X>,
+    axis?: t.Guard<t.AlongAxes<"cumulativeMin", t.ShapeOf<X>, B>, B>,
+    options?: UnaryOptions,
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+    return typed(scan(SCAN.cumulativeMin, this as X, axis as number, options as object));
   }
 
   /** exp(x) over its sum along `axis` (the last one); integers give float32. */

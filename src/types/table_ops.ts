@@ -164,6 +164,24 @@ export interface OpTable {
   where: ["biufc", "same"];
   /** `minimum(maximum(x, y), z)`. */
   clip: ["iuf", "same"];
+  /** `x >= y || y != y ? x : y`. */
+  fmax: ["iuf", "same"];
+  /** `x <= y || y != y ? x : y`. */
+  fmin: ["iuf", "same"];
+  /** `frem(x, y)`. */
+  fmod: ["iuf", "same"];
+  /** `igcd(x, y)`. */
+  gcd: ["iu", "same"];
+  /** `ilcm(x, y)`. */
+  lcm: ["iu", "same"];
+  /** `ldexp(x, y)`. */
+  ldexp: ["f", "same"];
+  /** `x + z * (y - x)`. */
+  lerp: ["f", "same"];
+  /** `x + y * z`. */
+  addcmul: ["iuf", "same"];
+  /** `x + y / z`. */
+  addcdiv: ["f", "same"];
   /** `a + x`. */
   sum: ["biufc", "sum"];
   /** `a * x`. */
@@ -196,6 +214,18 @@ export interface OpTable {
   normMin: ["iufc", "realFloat"];
   /** `a + x`. */
   logSumExp: ["iuf", "float"];
+  /** `a + x`. */
+  nansum: ["f", "sum"];
+  /** `a * x`. */
+  nanprod: ["f", "prod"];
+  /** `a > x || x != x ? a : x`. */
+  nanmax: ["f", "same"];
+  /** `a < x || x != x ? a : x`. */
+  nanmin: ["f", "same"];
+  /** `a + x`. */
+  countNumbers: ["f", "int32"];
+  /** `a + x`. */
+  nanSquares: ["f", "float"];
   /** `x > a || (x != x && a == a)`. */
   argmax: ["biuf", "int32"];
   /** `x < a || (x != x && a == a)`. */
@@ -204,4 +234,8 @@ export interface OpTable {
   cumulativeSum: ["biufc", "sum"];
   /** `a * x`. */
   cumulativeProd: ["biufc", "prod"];
+  /** `a > x || a != a ? a : x`. */
+  cumulativeMax: ["biufc", "same"];
+  /** `a < x || a != a ? a : x`. */
+  cumulativeMin: ["biufc", "same"];
 }

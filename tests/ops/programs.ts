@@ -16,6 +16,7 @@ import { MAP } from "../../src/ops/table.ts";
 import { loose } from "../support.ts";
 import { NN_PROGRAMS } from "./nn_programs.ts";
 import { FFT_PROGRAMS } from "./programs/fft.ts";
+import { STATISTICS_PROGRAMS } from "./programs/statistics.ts";
 
 // The programs try every method, with arguments of every kind.
 // deno-lint-ignore no-explicit-any
@@ -678,6 +679,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
 ];
 
 PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS);
+PROGRAMS.push(...STATISTICS_PROGRAMS);
 
 /** Methods that are one op of their own name, without elementwise ones, by their arguments. */
 const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [

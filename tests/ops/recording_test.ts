@@ -145,6 +145,8 @@ const PARTS = [
   ...["linear", "chain", "dequantizeBlocks", "packBlocks"],
   // Weights of int8.
   ...["dequantizeInt8", "matmulInt8"],
+  // Means and variances without NaN.
+  ...["countNumbers", "nanSquares"],
 ];
 
 test("every op is seen in some program, but those that others are made of", () => {

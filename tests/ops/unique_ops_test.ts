@@ -15,6 +15,8 @@ const ELSEWHERE: Record<string, string> = {
   normMax: "norm",
   normMin: "norm",
   logSumExp: "logsumexp",
+  countNumbers: "nanmean",
+  nanSquares: "nanvar",
 };
 
 test("every row of the op table is a method, or is known to run under another name", () => {

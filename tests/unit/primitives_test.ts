@@ -166,6 +166,12 @@ describe("float primitives", () => {
 const EXACT: Record<string, (x: bigint, y: bigint, bits: bigint) => bigint> = {
   ifloordiv: (x, y) => y === 0n ? 0n : (x - EXACT.imod!(x, y, 0n)) / y,
   imod: (x, y) => y === 0n ? 0n : ((x % y) + y) % y,
+  irem: (x, y) => y === 0n ? 0n : x % y,
+  igcd: (x, y) => y === 0n ? (x < 0n ? -x : x) : EXACT.igcd!(y, x % y, 0n),
+  ilcm: (x, y) => {
+    const product = x * y;
+    return product === 0n ? 0n : (product < 0n ? -product : product) / EXACT.igcd!(x, y, 0n);
+  },
   ipow: (x, y) => {
     if (y >= 0n) return powMod64(x, y);
     return x === 1n || x === -1n ? x ** (-y % 2n) : 0n;

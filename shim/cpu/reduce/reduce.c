@@ -394,7 +394,7 @@ static bool choose_kernels(reduce_context *ctx, int a, int second, bool varies) 
       if (floats) return RM_FOR_ISA(choose_float_sum)(ctx, a, IDENTITY, false);
       return ctx->out != RM_BOOL && RM_FOR_ISA(choose_int_sum)(ctx, a);
     case RM_OP_prod:
-      if (floats) return RM_FOR_ISA(choose_float_product)(ctx, a);
+      if (floats) return RM_FOR_ISA(choose_float_product)(ctx, a, IDENTITY);
       return ctx->out != RM_BOOL && RM_FOR_ISA(choose_int_product)(ctx, a);
     case RM_OP_max: return ctx->out == a && RM_FOR_ISA(choose_minmax)(ctx, a, false, false, false);
     case RM_OP_min: return ctx->out == a && RM_FOR_ISA(choose_minmax)(ctx, a, true, false, false);
@@ -425,6 +425,16 @@ static bool choose_kernels(reduce_context *ctx, int a, int second, bool varies) 
       const bool narrow = rm_is_float(a) && a != RM_FLOAT64 && second == a;
       return floats && RM_FOR_ISA(choose_float_sum)(ctx, a, narrow ? EXP_F32 : EXP, true);
     }
+    case RM_OP_nansum: return floats && RM_FOR_ISA(choose_float_sum)(ctx, a, NAN_TO_ZERO, across);
+    case RM_OP_nanprod: return floats && RM_FOR_ISA(choose_float_product)(ctx, a, NAN_TO_ONE);
+    case RM_OP_nanmax: return RM_FOR_ISA(choose_nan_minmax)(ctx, a, false);
+    case RM_OP_nanmin: return RM_FOR_ISA(choose_nan_minmax)(ctx, a, true);
+    case RM_OP_countNumbers:
+      return ctx->out == RM_INT32 && rm_is_float(a) &&
+             RM_FOR_ISA(choose_float_sum)(ctx, a, IS_NUMBER, across);
+    case RM_OP_nanSquares:
+      return floats && RM_FOR_ISA(choose_float_sum)(ctx, a, NAN_SQUARED_DIFFERENCE,
+                                                    across || varies);
     default: return false;
   }
 }
@@ -451,7 +461,8 @@ static bool reduces_across(const rm_iterator *it, int outer_axes, ptrdiff_t few)
 int32_t RM_FOR_ISA(reduce)(const rm_call *call) {
   const int opcode = call->op, outer_axes = (int)call->numbers[RM_PLAN_KEPT];
   const int to = call->dtypes[0], from = call->dtypes[1], second = call->dtypes[2];
-  const bool has_second = opcode == RM_OP_var || opcode == RM_OP_std || opcode == RM_OP_logSumExp;
+  const bool has_second = opcode == RM_OP_var || opcode == RM_OP_std ||
+                          opcode == RM_OP_logSumExp || opcode == RM_OP_nanSquares;
   if (to >= RM_DTYPE_COUNT || from >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;
   if (has_second ? second >= RM_DTYPE_COUNT : second != RM_NONE) return RM_UNSUPPORTED;
   /* Not initialized as a whole: the room for all axes takes longer to clear than a short row. */
@@ -465,7 +476,8 @@ int32_t RM_FOR_ISA(reduce)(const rm_call *call) {
   }
   /* The caller defines what an empty reduction yields. */
   if (iterator.empty) return RM_UNSUPPORTED;
-  if (opcode == RM_OP_cumulativeSum || opcode == RM_OP_cumulativeProd) {
+  if (opcode == RM_OP_cumulativeSum || opcode == RM_OP_cumulativeProd ||
+      opcode == RM_OP_cumulativeMax || opcode == RM_OP_cumulativeMin) {
     return RM_FOR_ISA(scan)(opcode, &iterator, outer_axes, to, from);
   }
   const bool sums = opcode == RM_OP_sum || opcode == RM_OP_mean || opcode == RM_OP_norm2;

@@ -48,6 +48,11 @@ typedef enum {
   ABS,
   SQUARE,
   SQUARED_DIFFERENCE,
+  /* NaN as 0 or 1, numbers as 1, and squared differences where they are numbers. */
+  NAN_TO_ZERO,
+  NAN_TO_ONE,
+  IS_NUMBER,
+  NAN_SQUARED_DIFFERENCE,
   POW,
   EXP,
   /* In float32, as both operands are loaded. */
@@ -142,7 +147,7 @@ void RM_FOR_ISA(store_elements)(int dtype, ptrdiff_t n, const void *from, void *
 
 /* Each selects the kernels for elements of dtype a and returns false if there are none. */
 bool RM_FOR_ISA(choose_float_sum)(reduce_context *ctx, int a, element_map map, bool mapped);
-bool RM_FOR_ISA(choose_float_product)(reduce_context *ctx, int a);
+bool RM_FOR_ISA(choose_float_product)(reduce_context *ctx, int a, element_map map);
 bool RM_FOR_ISA(choose_int_sum)(reduce_context *ctx, int a);
 bool RM_FOR_ISA(choose_int_mean)(reduce_context *ctx, int a);
 bool RM_FOR_ISA(choose_int_product)(reduce_context *ctx, int a);
@@ -150,6 +155,9 @@ bool RM_FOR_ISA(choose_count)(reduce_context *ctx, int a);
 /* The largest or smallest elements or absolute values, or their indices. */
 bool RM_FOR_ISA(choose_minmax)(reduce_context *ctx, int a, bool smallest, bool magnitudes,
                                bool arg);
+
+/* The largest or smallest numbers, without NaN. */
+bool RM_FOR_ISA(choose_nan_minmax)(reduce_context *ctx, int a, bool smallest);
 
 /* ---- scans (scan.c) -------------------------------------------------------------------------- */
 

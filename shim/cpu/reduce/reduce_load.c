@@ -116,6 +116,21 @@ void RM_FOR_ISA(map_elements)(const reduce_context *ctx, element_map map, ptrdif
     case SQUARED_DIFFERENCE:
       RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] *= x[i];
       break;
+    case NAN_TO_ZERO:
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = x[i] == x[i] ? x[i] : 0;
+      break;
+    case NAN_TO_ONE:
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = x[i] == x[i] ? x[i] : 1;
+      break;
+    case IS_NUMBER:
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = x[i] == x[i] ? 1 : 0;
+      break;
+    case NAN_SQUARED_DIFFERENCE:
+      RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
+        const double difference = x[i] - y[step == 0 ? 0 : i];
+        x[i] = x[i] == x[i] ? difference * difference : 0;
+      }
+      break;
     case POW: RM_FOR_ISA(pow_block)(ctx->attribute, n, x); break;
     case EXP:
       RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) x[i] = rm_exp_f64(x[i]);

@@ -93,6 +93,21 @@
 #define KIND FLOAT
 #include "reduce_minmax_type.h"
 
+#define SUFFIX f32
+#define ELEMENT float
+#define INTEGER int32_t
+#define VECTOR_OF f32x16
+#define INTEGERS i32x16
+#define COUNT 16
+#include "reduce_nan_type.h"
+#define SUFFIX f64
+#define ELEMENT double
+#define INTEGER int64_t
+#define VECTOR_OF f64x8
+#define INTEGERS i64x8
+#define COUNT 8
+#include "reduce_nan_type.h"
+
 static void store_minmax(const reduce_context *ctx, ptrdiff_t n, char *out, ptrdiff_t stride,
                          const accumulators *c) {
   union {
@@ -168,5 +183,18 @@ bool RM_FOR_ISA(choose_minmax)(reduce_context *ctx, int a, bool smallest, bool m
   else if (bytes == 4) CASE(i32);
   else CASE(i64);
 #undef CASE
+  return true;
+}
+
+bool RM_FOR_ISA(choose_nan_minmax)(reduce_context *ctx, int a, bool smallest) {
+  if (ctx->out != a || !rm_is_float(a)) return false;
+  const bool wide = RM_FOR_ISA(choose_float_loader)(ctx, a);
+  ctx->flip = !smallest ? 0 : wide ? (uint64_t)1 << 63 : 0x80000000u;
+  ctx->identity = wide ? (uint64_t)0x7ff8 << 48 : repeated(0x7fc00000u, 4);
+  ctx->accumulator_bytes = wide ? 8 : 4;
+  ctx->run = wide ? max_number_f64 : max_number_f32;
+  ctx->columns = wide ? columns_max_number_f64 : columns_max_number_f32;
+  ctx->combine = wide ? combine_max_number_f64 : combine_max_number_f32;
+  ctx->store = wide ? store_max_number_f64 : store_max_number_f32;
   return true;
 }

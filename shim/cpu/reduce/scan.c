@@ -1,10 +1,13 @@
 /*
  * Cumulative sums and products along an axis.
  */
+#include <math.h>
 #include "reduce_context.h"
 
 #define ADD(a, x) ((a) + (x))
 #define MULTIPLY(a, x) ((a) * (x))
+#define LARGER(a, x) ((a) > (x) || (a) != (a) ? (a) : (x))
+#define SMALLER(a, x) ((a) < (x) || (a) != (a) ? (a) : (x))
 
 /* The estimated time per element. */
 static const double NANOSECONDS = 0.5;
@@ -16,10 +19,12 @@ enum {
   SCAN_BLOCK = 256
 };
 
+typedef enum { SUM, PRODUCT, MAX, MIN } scan_kind;
+
 typedef struct {
   const rm_iterator *iterator;
   int outer_axes;
-  bool product;
+  scan_kind kind;
   bool floats;
   /* Cumulative sums of 64-bit integers need no buffer. */
   bool in_place;
@@ -47,6 +52,22 @@ typedef struct {
 #define TYPE int64_t
 #define SUFFIX i64_product
 #define ACCUMULATE MULTIPLY
+#include "scan_type.h"
+#define TYPE double
+#define SUFFIX f64_max
+#define ACCUMULATE LARGER
+#include "scan_type.h"
+#define TYPE double
+#define SUFFIX f64_min
+#define ACCUMULATE SMALLER
+#include "scan_type.h"
+#define TYPE int64_t
+#define SUFFIX i64_max
+#define ACCUMULATE LARGER
+#include "scan_type.h"
+#define TYPE int64_t
+#define SUFFIX i64_min
+#define ACCUMULATE SMALLER
 #include "scan_type.h"
 
 /* Scans one run of narrow floats, four at a time, because each addition to the carry waits for the
@@ -80,12 +101,25 @@ typedef union {
 } carries;
 
 static void init_carries(const scan_context *ctx, carries *c, ptrdiff_t n) {
+  static const double floats[] = {0, 1, -INFINITY, INFINITY};
+  static const int64_t integers[] = {0, 1, INT64_MIN, INT64_MAX};
   if (ctx->floats) {
-    for (ptrdiff_t i = 0; i < n; i++) c->f[i] = ctx->product;
+    for (ptrdiff_t i = 0; i < n; i++) c->f[i] = floats[ctx->kind];
   } else {
-    for (ptrdiff_t i = 0; i < n; i++) c->i[i] = ctx->product;
+    for (ptrdiff_t i = 0; i < n; i++) c->i[i] = integers[ctx->kind];
   }
 }
+
+/* Calls the function of the kind of scan. */
+#define RUN_KINDS(name, ...) \
+  do { \
+    switch (ctx->kind) { \
+      case SUM: name##_sum(__VA_ARGS__); break; \
+      case PRODUCT: name##_product(__VA_ARGS__); break; \
+      case MAX: name##_max(__VA_ARGS__); break; \
+      case MIN: name##_min(__VA_ARGS__); break; \
+    } \
+  } while (0)
 
 /* Scans `count` runs at once, SCAN_RUNS or 1, that begin at the given pointers. */
 static void scan_group(const scan_context *ctx, int count, char *(*at)[2]) {
@@ -108,16 +142,14 @@ static void scan_group(const scan_context *ctx, int count, char *(*at)[2]) {
     const ptrdiff_t m = rm_min(n - i, SCAN_BLOCK);
     for (int l = 0; l < count; l++) ctx->load(m, at[l][1] + i * from * ctx->bytes, from, x.f[l]);
     if (ctx->floats) {
-      if (ctx->product) {
-        if (count == 1) scan_run_f64_product(m, x.f[0], c.f);
-        else scan_runs_f64_product(m, x.f, c.f);
-      } else if (count > 1) scan_runs_f64_sum(m, x.f, c.f);
-      else if (ctx->bytes < 8) scan_run_narrow_sum(m, x.f[0], c.f);
-      else scan_run_f64_sum(m, x.f[0], c.f);
-    } else if (ctx->product) {
-      if (count == 1) scan_run_i64_product(m, x.i[0], c.i);
-      else scan_runs_i64_product(m, x.i, c.i);
-    } else scan_run_i64_sum(m, x.i[0], c.i);
+      if (ctx->kind == SUM && count == 1 && ctx->bytes < 8) scan_run_narrow_sum(m, x.f[0], c.f);
+      else if (count == 1) RUN_KINDS(scan_run_f64, m, x.f[0], c.f);
+      else RUN_KINDS(scan_runs_f64, m, x.f, c.f);
+    } else if (count == 1) {
+      RUN_KINDS(scan_run_i64, m, x.i[0], c.i);
+    } else {
+      RUN_KINDS(scan_runs_i64, m, x.i, c.i);
+    }
     for (int l = 0; l < count; l++) {
       RM_FOR_ISA(store_elements)(ctx->out, m, x.f[l], at[l][0] + i * to * ctx->out_bytes, to);
     }
@@ -145,7 +177,7 @@ static void scan_along(void *context, ptrdiff_t group) {
   const scan_context *ctx = context;
   const ptrdiff_t last = rm_min((group + 1) * ctx->units_per_task, ctx->units);
   for (ptrdiff_t unit = group * ctx->units_per_task; unit < last;) {
-    const bool is_latency_bound = ctx->floats || ctx->product;
+    const bool is_latency_bound = ctx->floats || ctx->kind != SUM;
     const int count = is_latency_bound && last - unit >= SCAN_RUNS ? SCAN_RUNS : 1;
     char *at[SCAN_RUNS][2];
     for (int l = 0; l < count; l++) seek_unit(ctx, unit + l, 1, at[l]);
@@ -169,10 +201,10 @@ static void scan_across(void *context, ptrdiff_t block) {
   for (ptrdiff_t r = 0; r < rows; r++) {
     ctx->load(n, at[1] + (single_element ? 0 : r * it->strides[it->rank - 1][1]), from, &x);
     if (ctx->floats) {
-      if (ctx->product) scan_columns_f64_product(n, x.f, c.f);
-      else scan_columns_f64_sum(n, x.f, c.f);
-    } else if (ctx->product) scan_columns_i64_product(n, x.i, c.i);
-    else scan_columns_i64_sum(n, x.i, c.i);
+      RUN_KINDS(scan_columns_f64, n, x.f, c.f);
+    } else {
+      RUN_KINDS(scan_columns_i64, n, x.i, c.i);
+    }
     RM_FOR_ISA(store_elements)(ctx->out, n, &c,
                                at[0] + (single_element ? 0 : r * it->strides[it->rank - 1][0]), to);
   }
@@ -203,7 +235,7 @@ static void scan_narrow(void *context, ptrdiff_t plane) {
 static bool is_narrow_scan(const scan_context *ctx) {
   const rm_iterator *it = ctx->iterator;
   const int outer_axes = ctx->outer_axes;
-  if (ctx->product || outer_axes == 0 || outer_axes == it->rank) return false;
+  if (ctx->kind != SUM || outer_axes == 0 || outer_axes == it->rank) return false;
   const ptrdiff_t n = it->shape[outer_axes - 1];
   return n > 1 && n <= NARROW_MAX && it->strides[outer_axes - 1][0] == ctx->out_bytes &&
          it->strides[outer_axes - 1][1] == ctx->bytes &&
@@ -213,9 +245,14 @@ static bool is_narrow_scan(const scan_context *ctx) {
 
 int32_t RM_FOR_ISA(scan)(int32_t opcode, const rm_iterator *it, int outer_axes, int out, int a) {
   scan_context ctx = {
-      .iterator = it, .outer_axes = outer_axes, .product = opcode == RM_OP_cumulativeProd};
+      .iterator = it, .outer_axes = outer_axes, .kind = opcode == RM_OP_cumulativeProd  ? PRODUCT
+                                                : opcode == RM_OP_cumulativeMax ? MAX
+                                                : opcode == RM_OP_cumulativeMin ? MIN
+                                                                                : SUM};
   ctx.floats = rm_is_float(out);
   if (rm_is_float(a) != ctx.floats || out == RM_BOOL) return RM_UNSUPPORTED;
+  /* Integers are compared as int64. */
+  if (ctx.kind >= MAX && (out != a || out == RM_UINT64)) return RM_UNSUPPORTED;
   if (it->rank > outer_axes + 1) {
     return rm_fail(RM_BAD_ARGUMENT, "a scan runs along 1 axis, not %d", it->rank - outer_axes);
   }
@@ -223,7 +260,7 @@ int32_t RM_FOR_ISA(scan)(int32_t opcode, const rm_iterator *it, int outer_axes, 
   ctx.bytes = rm_itemsize(a);
   ctx.out = out;
   ctx.out_bytes = rm_itemsize(out);
-  ctx.in_place = !ctx.floats && !ctx.product && ctx.bytes == 8 && ctx.out_bytes == 8;
+  ctx.in_place = !ctx.floats && ctx.kind == SUM && ctx.bytes == 8 && ctx.out_bytes == 8;
   ptrdiff_t outer = 1;
   for (int axis = 0; axis < outer_axes; axis++) outer *= it->shape[axis];
   const ptrdiff_t n = outer_axes == it->rank ? 1 : it->shape[it->rank - 1];

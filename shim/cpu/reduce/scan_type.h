@@ -1,5 +1,5 @@
 /*
- * Cumulative sums or products in one type.
+ * Cumulative sums, products, maxima or minima in one type.
  *
  * Included by scan.c once per type and operation, with TYPE, SUFFIX and ACCUMULATE(a, x). It has no
  * include guard.
@@ -9,7 +9,7 @@
 
 /* Scans SCAN_RUNS blocks side by side, in place; carries connect consecutive blocks. Integer sums
  * do not need it: their latency is short. */
-static inline void NAME(scan_runs)(ptrdiff_t n, TYPE (*restrict x)[SCAN_BLOCK], TYPE *carry) {
+static inline __attribute__((unused)) void NAME(scan_runs)(ptrdiff_t n, TYPE (*restrict x)[SCAN_BLOCK], TYPE *carry) {
   TYPE a[SCAN_RUNS];
   for (int l = 0; l < SCAN_RUNS; l++) a[l] = carry[l];
   for (ptrdiff_t i = 0; i < n; i++) {
@@ -43,7 +43,7 @@ static RM_ALWAYS_INLINE void NAME(scan_few)(int n, ptrdiff_t rows, TYPE *restric
   for (int i = 0; i < n; i++) carry[i] = a[i];
 }
 
-static inline void NAME(scan_rows)(ptrdiff_t n, ptrdiff_t rows, TYPE *restrict x,
+static inline __attribute__((unused)) void NAME(scan_rows)(ptrdiff_t n, ptrdiff_t rows, TYPE *restrict x,
                                    TYPE *restrict carry) {
   if (n == 2) return NAME(scan_few)(2, rows, x, carry);
   if (n == 3) return NAME(scan_few)(3, rows, x, carry);

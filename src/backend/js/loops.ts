@@ -11,6 +11,7 @@ import { DTYPE, type DType } from "../../base/dtype.ts";
 import { resultOf } from "../../ops/infer.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { ArgReduceOp, AxisOp, Call, MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
+import { needsDouble } from "../../ops/c_rules.ts";
 import { exprFor } from "../../ops/table.ts";
 import { ATTRIBUTES, OFFSETS, type Plan } from "../../base/plan.ts";
 import { Emitter, hasCall, number, type Value } from "./emit.ts";
@@ -97,7 +98,7 @@ function mapBody(
     : emit.compute(expr, names, compute, true);
   const result = resultOf(row, compute);
   // Only single operations round exactly through float32.
-  const exact = compute === out && row.ulp === 0;
+  const exact = compute === out && row.ulp === 0 && !needsDouble(row);
   emit.store(out, "o", index(0), stored(emit, row, value, result, out), exact);
   return { hoisted, body: emit.take(), slow };
 }

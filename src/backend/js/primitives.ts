@@ -233,6 +233,16 @@ function fmod(x: number, y: number): number {
   return (y < 0) !== (m < 0) ? m + y : m;
 }
 
+// x * 2^n; n is truncated. The steps, as in C, round once even if the result is subnormal.
+function ldexp(x: number, n: number): number {
+  if (n !== n) return NaN;
+  let left = Math.min(Math.max(Math.trunc(n), -4000), 4000);
+  let value = x;
+  for (; left > 1023; left -= 1023) value *= 2 ** 1023;
+  for (; left < -1022; left += 969) value *= 2 ** -969;
+  return value * 2 ** left;
+}
+
 function nextafter64(x: number, y: number): number {
   if (x !== x || y !== y) return NaN;
   if (x === y) return y;
@@ -282,6 +292,7 @@ function nextafter16(x: number, y: number): number {
  *
  * - `erf`, `gelu` (the exact form) and `sigmoid` keep their relative accuracy in the tails;
  *   `silu(-inf)` and `gelu(-inf)` are NaN.
+ * - `ldexp` is x * 2^trunc(y); `frem` is C's `fmod`, with the sign of x.
  * - `ffloordiv`, `fmod` are Python's `//` and `%`, with NumPy's answers for ±0, ±inf and NaN.
  * - `maximum`, `minimum` propagate NaN and give `y` for two zeros.
  * - `sign` gives 0 for ±0; `rint` rounds half to even.
@@ -326,6 +337,8 @@ export const FLOAT: Record<string, NumberPrimitive> = {
   logaddexp,
   ffloordiv,
   fmod,
+  frem: (x: number, y: number): number => x % y,
+  ldexp,
   maximum(x: number, y: number): number {
     choice[0] = y;
     choice[1] = x;
@@ -372,6 +385,18 @@ function imod(x: number, y: number): number {
   return m === 0 ? 0 : (m < 0) !== (y < 0) ? m + y : m;
 }
 
+// The remainder with the sign of x; 0 for y = 0. `+ 0` turns -0 into 0.
+function irem(x: number, y: number): number {
+  return y === 0 ? 0 : x % y + 0;
+}
+
+// The greatest common divisor of safe integers, at least 0.
+function igcd(x: number, y: number): number {
+  let [a, b] = [Math.abs(x), Math.abs(y)];
+  while (b !== 0) [a, b] = [b, a % b];
+  return a;
+}
+
 // x ** y for y < 0: the exact value, truncated; 0 ** y counts as 0.
 function inversePower(x: number, y: number): number {
   return x === 1 ? 1 : x === -1 ? (y % 2 === 0 ? 1 : -1) : 0;
@@ -379,13 +404,17 @@ function inversePower(x: number, y: number): number {
 
 /**
  * The primitives of integer dtypes of at most 32 bits. Results are correct modulo 2^32 and may be
- * outside the dtype's range: the store wraps them. Division by zero, and shifts by a negative count
+ * outside the dtype's range: the store wraps them. `irem` has the sign of x. Division by zero, and shifts by a negative count
  * or by at least `bits`, give 0; `ifloordiv`, `imod` have Python's signs; a negative exponent
  * truncates the exact value.
  */
 export const INT: Record<string, NumberPrimitive> = {
   ifloordiv: DIVIDES_INTEGERS ? wrappingFloordiv : floorOfQuotient,
   imod,
+  irem,
+  igcd,
+  ilcm: (x: number, y: number): number =>
+    x === 0 || y === 0 ? 0 : Math.imul(Math.abs(x) / igcd(x, y), Math.abs(y)),
   ipow(x: number, y: number): number {
     if (y < 0) return inversePower(x, y);
     let r = 1;
@@ -410,6 +439,10 @@ export const WIDE: Record<string, NumberPrimitive> = {
     ? (x, y) => isInt32(x) && isInt32(y) ? wrappingFloordiv(x, y) : floorOfQuotient(x, y)
     : floorOfQuotient,
   imod,
+  irem,
+  igcd,
+  ilcm: (x: number, y: number): number =>
+    x === 0 || y === 0 ? 0 : (Math.abs(x) / igcd(x, y)) * Math.abs(y),
   ipow(x: number, y: number): number {
     if (y < 0) return inversePower(x, y);
     if (x === 1 || x === 0) return y === 0 ? 1 : x;
@@ -427,6 +460,12 @@ export const WIDE: Record<string, NumberPrimitive> = {
     n < 0 || n >= bits ? 0 : Math.floor(x / 2 ** n),
 };
 
+function bigGcd(x: bigint, y: bigint): bigint {
+  let [a, b] = [x < 0n ? -x : x, y < 0n ? -y : y];
+  while (b !== 0n) [a, b] = [b, a % b];
+  return a;
+}
+
 /**
  * The primitives of 64-bit integers as bigints: results are correct modulo 2^64, and the caller
  * wraps them. Otherwise as {@link INT}.
@@ -441,6 +480,13 @@ export const BIG: Record<string, BigIntPrimitive> = {
     if (y === 0n) return 0n;
     const m = x % y;
     return m !== 0n && (m < 0n) !== (y < 0n) ? m + y : m;
+  },
+  irem: (x: bigint, y: bigint): bigint => (y === 0n ? 0n : x % y),
+  igcd: bigGcd,
+  ilcm(x: bigint, y: bigint): bigint {
+    if (x === 0n || y === 0n) return 0n;
+    const product = (x / bigGcd(x, y)) * y;
+    return product < 0n ? -product : product;
   },
   ipow(x: bigint, y: bigint): bigint {
     if (y < 0n) return x === 1n ? 1n : x === -1n ? (y % 2n === 0n ? 1n : -1n) : 0n;

@@ -86,7 +86,7 @@ function reduceSourceOf(parts: FoldParts): ReduceSource {
 
 /** The identity of a reduction of `dtype`, in C. */
 function identityOf(identity: ReduceOp["identity"], dtype: DType): string {
-  if (typeof identity === "number") return String(identity);
+  if (typeof identity === "number") return Number.isNaN(identity) ? "NAN" : String(identity);
   const { kind, bytes } = DTYPE[dtype];
   const lowest = identity === "lowest";
   if (kind === "f") return lowest ? "-INFINITY" : "INFINITY";
@@ -242,13 +242,16 @@ export function scanSource(row: ScanOp, from: DType, to: DType): ScanSource {
 
 function makeScan(row: ScanOp, from: DType, to: DType): ScanSource {
   const name = `${row.name}_${suffixOf(from)}_${suffixOf(to)}`;
-  const sum: DType = DTYPE[to].kind === "f" ? "float64" : "uint64";
+  // Integers of any sign add and multiply alike, but do not compare alike.
+  const signed = row.result === "same" && DTYPE[to].kind === "i";
+  const sum: DType = DTYPE[to].kind === "f" ? "float64" : signed ? "int64" : "uint64";
   const acc = valueType(sum);
   const expr = printC(row.expr, sum, acc);
+  const start = identityOf(row.identity, sum);
   const pack = Math.min(16 / DTYPE[from].bytes, 8);
   const dtypes = [from, to, sum].map((dtype) => `rm_${suffixOf(dtype)}`).join(", ");
   const text = `struct ${name} : rm_scan_op<${dtypes}, ${pack}> {\n` +
-    `  static inline acc identity() { return ${row.identity}; }\n` +
+    `  static inline acc identity() { return ${start}; }\n` +
     `  static inline acc combine(acc a, acc x) { return ${expr}; }\n};\n`;
   return {
     ...sourceOf(name, "scan.h", SCAN_KERNELS, text),
@@ -262,7 +265,7 @@ function makeScan(row: ScanOp, from: DType, to: DType): ScanSource {
       work: acc,
       acc,
       accumulator: 8,
-      start: String(row.identity),
+      start,
       map: "    return x;\n",
       fold: expr,
       join: expr,

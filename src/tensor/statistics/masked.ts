@@ -1,0 +1,207 @@
+/**
+ * Reductions of the elements that a mask selects, and of an initial value.
+ *
+ * @module
+ */
+import { checkScalar, DTYPE, type DType, type Scalar } from "../../base/dtype.ts";
+import { describe } from "../../base/text.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
+import { broadcastShapes, formatShape, ownAxes, sameShape } from "../../base/shape.ts";
+import { apply, applyView } from "../../core/apply.ts";
+import { cast } from "../../core/copy.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { ownOperand } from "../../core/foreign.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import {
+  checkDevice,
+  checkFloat,
+  checkOperand,
+  inferReduce,
+  reductionOf,
+  ruleFor,
+} from "../../ops/infer.ts";
+import { type Call, makeOp, type Op, type ReduceOp } from "../../ops/op.ts";
+import { MAP, REDUCE } from "../../ops/table.ts";
+import { VIEWS } from "../../ops/views.ts";
+import { inferAs } from "./nan.ts";
+
+/** Options of reductions with a mask. */
+export interface MaskOptions {
+  /** A bool tensor that broadcasts to the shape of the input: other elements do not count. */
+  readonly where?: Operand | undefined;
+  /** A value that counts as one more element of each reduction. */
+  readonly initial?: Scalar | undefined;
+}
+
+interface Attributes {
+  readonly row: "sum" | "prod" | "max" | "min" | "any" | "all" | "mean" | "var" | "std";
+  readonly axis: number | readonly number[] | null | undefined;
+  readonly keepDims: boolean | undefined;
+  readonly dtype: DType | undefined;
+  readonly initial: Scalar | undefined;
+  readonly correction: number;
+}
+
+/** The rows with an `initial` value, and the op that adds it. */
+const INITIAL = {
+  sum: MAP.add,
+  prod: MAP.mul,
+  max: MAP.maximum,
+  min: MAP.minimum,
+} as const;
+
+/** Whether a row takes `where`, and `initial`. */
+export function maskOptionsOf(row: string): readonly string[] {
+  if (row in INITIAL) return ["where", "initial"];
+  return ["any", "all", "mean", "var", "std"].includes(row) ? ["where"] : [];
+}
+
+/** The value that does not change the result of `row`. */
+function neutralOf(row: Attributes["row"], dtype: DType): Scalar {
+  const { kind, min, max } = DTYPE[dtype];
+  switch (row) {
+    case "prod":
+      return 1;
+    case "all":
+      return kind === "b" ? true : 1;
+    case "max":
+      return kind === "f" ? -Infinity : kind === "b" ? false : min;
+    case "min":
+      return kind === "f" ? Infinity : kind === "b" ? true : max;
+    default:
+      return kind === "b" ? false : 0;
+  }
+}
+
+function checkMask(x: Operand, mask: Operand, name: string): void {
+  checkOperand(mask, name);
+  const { info } = mask.storage;
+  if (info.kind !== "b") {
+    throw new DTypeError(`Cannot ${name} where ${info.name}: the mask must be bool`);
+  }
+  checkDevice(x.storage, mask.storage, name);
+  const [own, other] = [x.layout.shape, mask.layout.shape];
+  if (!sameShape(broadcastShapes(name, own, other), own)) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(own)} where shape ${formatShape(other)}: the mask ` +
+        "must broadcast to the shape of the input",
+    );
+  }
+}
+
+/** The mean of the selected elements: that of all, with zeros for the others, rescaled. */
+function meanOf(x: Operand, mask: Operand, attributes: object, name: string): Operand {
+  const { info } = x.storage;
+  const zeros = apply(MAP.where, mask, x, info.kind === "b" ? false : 0);
+  // 16-bit floats are widened, integers have a mean in float32.
+  const wide = info.kind === "f" && info.bytes === 2 ? { dtype: "float32" } : {};
+  const mean = dispatch(REDUCE.mean, [zeros], { ...attributes, ...wide }, undefined, name);
+  const all = x.layout.size / Math.max(1, mean.layout.size);
+  const count = countOf(x, mask, attributes, name);
+  return apply(MAP.mul, mean, apply(MAP.div, all, cast(count, mean.storage.info.name)));
+}
+
+function countOf(x: Operand, mask: Operand, attributes: object, name: string): Operand {
+  const whole = applyView(VIEWS.broadcastTo, mask, "broadcastTo", x.layout.shape);
+  return dispatch(REDUCE.countNonzero, [whole], attributes, undefined, name);
+}
+
+function varianceOf(call: Call, x: Operand, mask: Operand): Operand {
+  const { name, attributes } = call;
+  const { row, axis, keepDims, correction } = attributes as Attributes;
+  const center = meanOf(x, mask, { axis, keepDims: true }, name);
+  const difference = apply(MAP.where, mask, apply(MAP.sub, x, center), 0);
+  const along = { axis, keepDims };
+  const squares = dispatch(
+    REDUCE.sum,
+    [apply(MAP.square, difference)],
+    along,
+    undefined,
+    name,
+  );
+  const dtype = squares.storage.info.name;
+  const count = cast(countOf(x, mask, along, name), dtype);
+  const degrees = apply(MAP.maximum, apply(MAP.sub, count, correction), 0);
+  const variance = apply(MAP.div, squares, degrees);
+  return row === "var" ? variance : apply(MAP.sqrt, variance);
+}
+
+const MASKED: Op = makeOp({
+  kind: "kernel",
+  name: "maskedReduce",
+  infer(call: Call) {
+    const { name, inputs: [x, mask] } = call;
+    const { row, axis, keepDims, dtype, initial, correction } = call.attributes as Attributes;
+    checkOperand(x, name);
+    if (isOperand(mask)) checkMask(x, mask, name);
+    if ((row === "max" || row === "min") && initial === undefined) {
+      throw new ArgumentError(`${name}() needs an initial value beside a mask`);
+    }
+    if (typeof correction !== "number" || Number.isNaN(correction)) {
+      throw new ArgumentError(
+        `${name}() needs a number as correction, got ${describe(correction)}`,
+      );
+    }
+    if (row === "max" || row === "min") {
+      const { info } = x.storage;
+      ruleFor(REDUCE[row], info, name);
+      checkScalar(info.name, initial!, name);
+      const { shape } = reductionOf(name, x.layout, axis, keepDims === true);
+      return [{ shape, dtype: info }];
+    }
+    const as = row === "var" || row === "std" ? REDUCE.mean : REDUCE[row];
+    if (row === "var" || row === "std") ruleFor(REDUCE.var, x.storage.info, name);
+    if (dtype !== undefined && as === REDUCE.mean) checkFloat(dtype, name);
+    const specs = inferAs(as, call, inferReduce);
+    if (initial !== undefined) checkScalar(specs[0]!.dtype.name, initial, name);
+    return specs;
+  },
+  decompose(call: Call) {
+    const { name, inputs, specs } = call;
+    const { row, axis, keepDims, dtype, initial } = call.attributes as Attributes;
+    const given = call.operand(0);
+    let x = dtype === undefined ? given : cast(given, dtype);
+    const mask = inputs[1] as Operand | undefined;
+    const result = specs[0]!.dtype.name;
+    const along = { axis, keepDims };
+    if (row === "mean") return cast(meanOf(x, mask!, along, name), result);
+    if (row === "var" || row === "std") return cast(varianceOf(call, x, mask!), result);
+    if (mask !== undefined) {
+      x = apply(MAP.where, mask, x, neutralOf(row, x.storage.info.name));
+    }
+    let made: Operand;
+    const op: ReduceOp = REDUCE[row];
+    if (op.nonEmpty && reductionOf(name, x.layout, axis, false).count === 0) {
+      // There is no largest of no elements: the initial value is.
+      const zeros = cast(dispatch(REDUCE.any, [x], along, undefined, name), result);
+      return apply(MAP.where, apply(MAP.equal, zeros, zeros), initial!, zeros);
+    }
+    made = dispatch(op, [x], { ...along, dtype }, undefined, name);
+    if (initial !== undefined) {
+      if (result === "bool") {
+        const bool = initial === true || initial === 1;
+        made = apply(row === "max" ? MAP.logicalOr : MAP.logicalAnd, made, bool);
+      } else made = apply(INITIAL[row as keyof typeof INITIAL], made, initial);
+    }
+    return made;
+  },
+});
+
+/** A reduction of the elements that `where` selects and of `initial`. */
+export function maskedReduce(
+  row: Attributes["row"],
+  x: Operand,
+  axis: Attributes["axis"],
+  options: MaskOptions & {
+    readonly keepDims?: boolean;
+    readonly dtype?: DType | undefined;
+    readonly out?: Operand | undefined;
+    readonly correction?: number;
+  },
+): Operand {
+  checkOperand(x, row);
+  const { where, initial, keepDims, dtype, out, correction = 0 } = options;
+  const mask = where === undefined ? undefined : ownOperand(where, row);
+  const attributes = { row, axis: ownAxes(axis, row), keepDims, dtype, initial, correction };
+  return dispatch(MASKED, mask === undefined ? [x] : [x, mask], attributes, out, row);
+}
