@@ -52,6 +52,7 @@ export * from "./src/tensor/define_op.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
 export * from "./src/device/info.ts";
+export * as linalg from "./src/linalg/mod.ts";
 export * as random from "./src/random/mod.ts";
 export * as fft from "./src/fft/mod.ts";
 export * as io from "./src/io/mod.ts";

@@ -48,6 +48,7 @@ const steps: Step[] = [
       "src/profile/mod.ts",
       "src/io/mod.ts",
       "src/fft/mod.ts",
+      "src/linalg/mod.ts",
       "src/random/mod.ts",
       "src/lint/mod.ts",
     ],

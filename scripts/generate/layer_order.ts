@@ -38,9 +38,9 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["nn/weights"], what: "which tensors of a file were asked for, and are loaded" },
       { folders: ["compile/report"], what: "reports on programs: text and diagrams" },
       {
-        folders: ["io", "random", "fft", "device", "profile", "lint"],
+        folders: ["io", "random", "fft", "linalg", "device", "profile", "lint"],
         what:
-          "files; random numbers; transforms; devices and backends in use; profiles; a lint plugin",
+          "files; random numbers; transforms; linear algebra; devices in use; profiles; a lint plugin",
       },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
       {
@@ -54,6 +54,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     layers: [
       { folders: ["backend"], what: "registers the backends of the CPU and of CUDA devices" },
       { folders: ["backend/js", "backend/native", "backend/cuda"], what: "loops; C; GPU kernels" },
+      { folders: ["backend/js/linalg"], what: "linear algebra in JavaScript" },
       { folders: ["backend/cuda/source"], what: "the ops of the table as CUDA C" },
       { folders: ["backend/ffi"], what: "the C library's symbols, and how it is opened" },
     ],

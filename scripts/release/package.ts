@@ -64,6 +64,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   "./profile": "src/profile/mod.ts",
   "./io": "src/io/mod.ts",
   "./fft": "src/fft/mod.ts",
+  "./linalg": "src/linalg/mod.ts",
   "./random": "src/random/mod.ts",
   "./lint": "src/lint/mod.ts",
   "./types": "src/types/mod.ts",

@@ -43,6 +43,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/llm/mod.ts": { from: `${PACKAGE}/llm`, namespace: "llm" },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
+  "src/linalg/mod.ts": { from: PACKAGE, namespace: "linalg" },
   "src/random/mod.ts": { from: PACKAGE, namespace: "random" },
   "src/types/mod.ts": { from: PACKAGE, namespace: "types" },
 };

@@ -177,6 +177,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["fft"],
   },
   {
+    id: "linalg",
+    title: "Linear algebra",
+    about: "Factors, systems of equations, eigenvalues, singular values and norms.",
+    guides: { "Linear algebra": "linalg.md" },
+    files: ["linalg"],
+  },
+  {
     id: "random",
     title: "Random numbers",
     about: "Random tensors with explicit keys: the same key gives the same numbers.",

@@ -214,6 +214,36 @@ export class SharedError extends Error {
   }
 }
 
+/**
+ * A matrix for which a result of linear algebra does not exist: a singular one to be solved, one that
+ * is not positive definite for `cholesky`, one whose eigenvalues were not found.
+ */
+export class LinAlgError extends Error {
+  static {
+    nameError(this, "LinAlgError");
+  }
+
+  /** The class name. */
+  declare readonly name: "LinAlgError";
+  /** Survives `structuredClone`, unlike the class. */
+  readonly code = "RM_LINALG";
+  /** The op. */
+  readonly op: string;
+  /** The index of the matrix in its batch, in row-major order. */
+  readonly matrix: number;
+  /** The index of the pivot at fault; −1 if the op did not converge. */
+  readonly pivot: number;
+
+  /** Builds the error from its message. */
+  constructor(message: string, op: string, matrix: number, pivot: number) {
+    super(message);
+    this.op = op;
+    this.matrix = matrix;
+    this.pivot = pivot;
+    locate(this);
+  }
+}
+
 /** Too many jobs that wait for the queue thread. */
 export class QueueFullError extends Error {
   static {

@@ -1,8 +1,10 @@
 /**
- * Matrix products as batches of matrices, for the kernels of `matmul` and `linear`.
+ * Matrix products and linear algebra as batches of matrices, for their kernels.
  *
  * @module
  */
+import { DTYPE, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
+import { DTypeError } from "../base/errors.ts";
 import type { Layout } from "../base/layout.ts";
 import type { Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
@@ -125,4 +127,85 @@ export function isPlainGemm(call: Call): boolean {
   const { info } = a.storage;
   return b.storage.info === info && call.specs[0]!.dtype === info && a.layout.size > 0 &&
     b.layout.size > 0;
+}
+
+// ---- linear algebra ----------------------------------------------------------------------------
+
+/** True for a dtype of complex numbers. */
+export function isComplexInfo({ kind }: DTypeInfo): boolean {
+  return (kind as string) === "c";
+}
+
+/** The dtype in which linear algebra computes for operands of these dtypes. */
+export function linalgDType(name: string, infos: readonly DTypeInfo[]): DTypeInfo {
+  let info = infos[0]!;
+  for (const other of infos) {
+    if (other !== info) info = DTYPE[promoteTypes(info.name, other.name, name)];
+  }
+  const { kind, bytes, lane } = info;
+  if (isComplexInfo(info)) return info;
+  if (kind === "f" && bytes >= 4 && lane === null) return info;
+  if (kind === "i" || kind === "u") return DTYPE.float32;
+  throw new DTypeError(
+    `Cannot ${name} ${info.name}: it takes integer, float32, float64 and complex dtypes; ` +
+      "cast with astype()",
+  );
+}
+
+/** The dtype of the real and imaginary parts. */
+export function realInfo(info: DTypeInfo): DTypeInfo {
+  return isComplexInfo(info) ? info.bytes === 16 ? DTYPE.float64 : DTYPE.float32 : info;
+}
+
+/** The complex dtype of the same precision. */
+export function complexInfo(name: string, info: DTypeInfo): DTypeInfo {
+  if (isComplexInfo(info)) return info;
+  const found = (DTYPE as Record<string, DTypeInfo | undefined>)[
+    info.bytes === 8 ? "complex128" : "complex64"
+  ];
+  if (found === undefined) throw new DTypeError(`Cannot ${name} ${info.name}: no complex dtypes`);
+  return found;
+}
+
+/** Whether all operands of a call have the dtype of its arithmetic. */
+export function hasLinalgDType({ name, inputs }: Call): boolean {
+  const operands = inputs as Operand[];
+  const info = linalgDType(name, operands.map(({ storage }) => storage.info));
+  return operands.every(({ storage }) => storage.info === info);
+}
+
+/** The layout of `x` with a vector as a matrix of one column. */
+export function asMatrices({ layout }: Operand, isVector: boolean): Layout {
+  return isVector ? layout.expandDims(layout.shape.length) : layout;
+}
+
+/** Whether operand `b` of `solve` is a vector. */
+export function isVectorCall(call: Call): boolean {
+  return call.inputs.length > 1 && call.operand(1).layout.shape.length === 1;
+}
+
+/** The matrices of the inputs of a call, broadcast to its batch. */
+export function inputMatrices(call: Call): MatrixBatch[] {
+  const isVector = isVectorCall(call);
+  const batch = batchShape(call);
+  return (call.inputs as Operand[]).map((x, k) => {
+    const layout = asMatrices(x, k === 1 && isVector);
+    const whole = call.inputs.length === 1
+      ? layout
+      : layout.broadcastTo([...batch, ...layout.shape.slice(-2)]);
+    return matrixBatch(x.storage, whole);
+  });
+}
+
+/** The shape of the batch of a call. */
+export function batchShape(call: Call): readonly number[] {
+  const { shape } = call.operand(0).layout;
+  if (call.inputs.length === 1) return shape.slice(0, -2);
+  const out = call.specs[0]!.shape;
+  return isVectorCall(call) ? out.slice(0, -1) : out.slice(0, -2);
+}
+
+/** The place of a failure as one number: the matrix, and a pivot, or the size for no convergence. */
+export function failure(matrix: number, size: number, pivot: number): number {
+  return matrix * (size + 1) + pivot;
 }

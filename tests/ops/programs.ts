@@ -14,6 +14,7 @@ import * as nn from "../../src/nn/mod.ts";
 import { profile } from "../../src/profile/mod.ts";
 import { MAP } from "../../src/ops/table.ts";
 import { loose } from "../support.ts";
+import { LINALG_PROGRAMS } from "./programs/linalg.ts";
 import { NN_PROGRAMS } from "./nn_programs.ts";
 import { FFT_PROGRAMS } from "./programs/fft.ts";
 import { STATISTICS_PROGRAMS } from "./programs/statistics.ts";
@@ -680,6 +681,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
 
 PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS);
 PROGRAMS.push(...STATISTICS_PROGRAMS);
+PROGRAMS.push(...LINALG_PROGRAMS);
 
 /** Methods that are one op of their own name, without elementwise ones, by their arguments. */
 const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [

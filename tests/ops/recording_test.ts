@@ -83,6 +83,7 @@ function publicNames(): string[] {
     ...functions,
     ...Object.keys(rm.random).map((name) => `random.${name}`),
     ...Object.keys(rm.fft).map((name) => `fft.${name}`),
+    ...Object.keys(rm.linalg).map((name) => `linalg.${name}`),
     ...Object.keys(rm.io).map((name) => `io.${name}`),
     ...Object.keys(nn).map((name) => `nn.${name}`),
   ];

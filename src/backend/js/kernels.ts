@@ -22,6 +22,7 @@ import {
   takeAlongAxis,
 } from "./gather.ts";
 import { fft, runsFft } from "./fft.ts";
+import { LINALG_KERNELS } from "./linalg/kernels.ts";
 import { dequantizeInt8, linearInt8, quantizeInt8 } from "./int8.ts";
 import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
@@ -67,5 +68,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     linearInt8: { supports: hasFloatRows, run: linearInt8 },
     fft: { supports: runsFft, run: fft },
     packBlocks: { supports: always, run: packBlocks },
+    ...LINALG_KERNELS,
   } satisfies Record<string, Kernel>,
 ));

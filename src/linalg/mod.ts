@@ -1,0 +1,14 @@
+/**
+ * Linear algebra: factors, systems of equations, eigenvalues, singular values, norms.
+ *
+ * Functions work on the last two axes; those before them are a batch. Integers are computed in
+ * float32; float16 and bfloat16 are a DTypeError. A NaN in a matrix gives NaN in its results; a
+ * matrix without a result is a {@link LinAlgError}. Tensors on a device are computed on the CPU.
+ *
+ * @module
+ */
+export * from "./factors.ts";
+export * from "./spectral.ts";
+export * from "./systems.ts";
+export * from "./norms.ts";
+export * from "./products.ts";

@@ -1,0 +1,311 @@
+/**
+ * Systems of equations, inverses, determinants, functions of matrices.
+ *
+ * @module
+ */
+import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
+import { formatShape, type Shape } from "../base/shape.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { cast } from "../core/copy.ts";
+import { dispatch, dispatchAll } from "../core/dispatch.ts";
+import { tidy } from "../core/handles.ts";
+import { linalgDType, realInfo } from "../core/gemm.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkOperand, checkOptions } from "../ops/infer.ts";
+import { MAP, REDUCE } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import { epsilonOf, identityLike } from "./parts.ts";
+import { matmul } from "../tensor/products/linalg.ts";
+import { reduce } from "../tensor/reduce.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import type { FloatTensor } from "./factors.ts";
+import { LINALG } from "./ops.ts";
+import type { RealOf } from "./spectral.ts";
+
+/** A solution of a system with the right side `B`. */
+export type Solution<A extends AnyTensor, B extends AnyTensor> = Tensor<
+  t.ToFloat[A["dtype"] | B["dtype"]],
+  Shape,
+  A["device"]
+>;
+
+/**
+ * The solution x of a x = b for matrices a [..., N, N] and b [..., N, K]; batches broadcast. A
+ * vector b [N] gives [..., N].
+ *
+ * Throws a LinAlgError for a singular matrix.
+ *
+ * @example
+ * ```ts
+ * linalg.solve(tensor([[2, 0], [0, 4]]), tensor([2, 2])).toArray(); // => [1, 0.5]
+ * ```
+ */
+export function solve<A extends AnyTensor, B extends AnyTensor>(a: A, b: B): Solution<A, B> {
+  return dispatch(LINALG.solve, [a, b]) as never;
+}
+
+/** Options of {@link solveTriangular}. */
+export interface SolveTriangularOptions {
+  /** Whether a is upper triangular; the default is lower. The other triangle is not read. */
+  readonly upper?: boolean;
+  /** Whether to take the diagonal of a as ones. */
+  readonly unitDiagonal?: boolean;
+}
+
+/** The solution x of a x = b for a triangular a; shapes as for {@link solve}. */
+export function solveTriangular<A extends AnyTensor, B extends AnyTensor>(
+  a: A,
+  b: B,
+  options: SolveTriangularOptions = {},
+): Solution<A, B> {
+  checkOptions("solveTriangular", options, ["upper", "unitDiagonal"]);
+  const { upper = false, unitDiagonal = false } = options;
+  return dispatch(LINALG.solveTriangular, [a, b], { upper, unitDiagonal }) as never;
+}
+
+/**
+ * The inverses of matrices [..., N, N].
+ *
+ * Throws a LinAlgError for a singular matrix.
+ *
+ * @example
+ * ```ts
+ * linalg.inv(tensor([[2, 0], [0, 4]])).toArray(); // => [[0.5, 0], [0, 0.25]]
+ * ```
+ */
+export function inv<X extends AnyTensor>(a: X): FloatTensor<X, t.ShapeOf<X>> {
+  return dispatch(LINALG.inv, [a]) as never;
+}
+
+/** The determinants of matrices [..., N, N]: [...]. */
+export function det<X extends AnyTensor>(a: X): FloatTensor<X> {
+  return dispatch(LINALG.det, [a]) as never;
+}
+
+/** The results of {@link slogdet}. */
+export interface SLogDet<X extends AnyTensor> {
+  /** The sign of the determinant; complex of magnitude 1 for complex matrices; 0 for singular ones. */
+  readonly sign: FloatTensor<X>;
+  /** The logarithm of its magnitude. */
+  readonly logabsdet: RealOf<X>;
+}
+
+/** Sign and logarithm of the determinants of matrices [..., N, N], which do not overflow. */
+export function slogdet<X extends AnyTensor>(a: X): SLogDet<X> {
+  const [sign, logabsdet] = dispatchAll(LINALG.slogdet, [a]);
+  return { sign, logabsdet } as never;
+}
+
+/**
+ * The exponentials of matrices [..., N, N]: the sum of Aᵏ / k!.
+ *
+ * @example
+ * ```ts
+ * linalg.expm(tensor([[0, 1], [0, 0]])).toArray(); // => [[1, 1], [0, 1]]
+ * ```
+ */
+export function expm<X extends AnyTensor>(a: X): FloatTensor<X, t.ShapeOf<X>> {
+  return dispatch(LINALG.expm, [a]) as never;
+}
+
+/**
+ * Matrices [..., N, N] to an integer power; a negative one inverts them first.
+ *
+ * Throws a LinAlgError for a negative power of a singular matrix.
+ */
+export function matrixPower<X extends AnyTensor>(
+  a: X,
+  n: number,
+): Tensor<X["dtype"] | t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+  checkOperand(a, "matrixPower");
+  const { layout: { shape }, storage } = a as Operand;
+  if (shape.length < 2 || shape.at(-1) !== shape.at(-2)) {
+    throw new ShapeError(
+      `Cannot matrixPower shape ${formatShape(shape)}: it takes square matrices`,
+    );
+  }
+  if (!Number.isSafeInteger(n)) {
+    throw new ArgumentError(`matrixPower() needs an integer, got ${describe(n)}`);
+  }
+  return tidy(() => {
+    let square = (n < 0 ? inv(a) : a) as Operand;
+    let made: Operand | undefined;
+    for (let left = Math.abs(n); left > 0; left = Math.floor(left / 2)) {
+      if (left % 2 === 1) made = made === undefined ? square : matmul(made, square);
+      if (left > 1) square = matmul(square, square);
+    }
+    if (made === undefined) {
+      const one = identityLike(shape.at(-1)!, storage);
+      return apply(MAP.copy, applyView(VIEWS.broadcastTo, one, "broadcastTo", shape));
+    }
+    return made === (a as Operand) ? apply(MAP.copy, made) : made;
+  }) as never;
+}
+
+/** Options of functions that take singular values for zero. */
+export interface RankOptions {
+  /**
+   * Singular values up to this part of the largest one are taken for zero; the default is
+   * max(M, N) times the dtype's epsilon.
+   */
+  readonly rtol?: number;
+}
+
+/** U, s, Vᴴ, and which singular values are not zero. */
+function significant(
+  name: string,
+  a: Operand,
+  s: Operand,
+  options: RankOptions,
+): Operand {
+  const { rtol = Math.max(...a.layout.shape.slice(-2)) * epsilonOf(s.storage.info.name) } = options;
+  if (typeof rtol !== "number" || !(rtol >= 0)) {
+    throw new ArgumentError(
+      `${name}() needs a number of at least 0 as rtol, got ${describe(rtol)}`,
+    );
+  }
+  const { rank, shape } = s.layout;
+  const first = applyView(VIEWS.narrow, s, "narrow", rank - 1, 0, Math.min(1, shape.at(-1)!));
+  // NaN counts as no rank, as in NumPy.
+  return first.layout.size === 0
+    ? apply(MAP.greater, s, 0)
+    : apply(MAP.greater, s, apply(MAP.mul, first, rtol));
+}
+
+/** The number of singular values of matrices [..., M, N] that are not zero: int64 [...]. */
+export function matrixRank<X extends AnyTensor>(
+  a: X,
+  options: RankOptions = {},
+): Tensor<"int64", Shape, X["device"]> {
+  checkOptions("matrixRank", options, ["rtol"]);
+  return tidy(() => {
+    const s = dispatch(LINALG.svdvals, [a], undefined, undefined, "matrixRank");
+    const isNonzero = significant("matrixRank", a as Operand, s, options);
+    return reduce(REDUCE.sum, isNonzero, -1, { dtype: "int64" });
+  }) as never;
+}
+
+/** `x` with its last two axes exchanged, and conjugated. */
+function adjoint(x: Operand): Operand {
+  return conjugate(applyView(VIEWS.mT, x, "mT"));
+}
+
+function conjugate(x: Operand): Operand {
+  const { conj } = MAP as unknown as Record<string, typeof MAP.copy>;
+  return (x.storage.info.kind as string) === "c" && conj !== undefined ? apply(conj, x) : x;
+}
+
+/**
+ * 1 / s where `isNonzero`, as a column or row beside matrices; 0 elsewhere.
+ */
+function inverseOf(s: Operand, isNonzero: Operand): Operand {
+  const safe = apply(MAP.where, isNonzero, s, 1);
+  const isNaN = apply(MAP.notEqual, s, s);
+  const kept = apply(MAP.where, isNonzero, apply(MAP.div, 1, safe), 0);
+  return apply(MAP.where, isNaN, NaN, kept);
+}
+
+/** Options of {@link pinv}. */
+export interface PinvOptions extends RankOptions {
+  /** Whether the matrices are Hermitian, which takes less time. */
+  readonly hermitian?: boolean;
+}
+
+/**
+ * The Moore-Penrose pseudoinverses of matrices [..., M, N]: [..., N, M].
+ *
+ * @example
+ * ```ts
+ * linalg.pinv(tensor([[2, 0], [0, 0]])).toArray(); // => [[0.5, 0], [0, 0]]
+ * ```
+ */
+export function pinv<X extends AnyTensor>(a: X, options: PinvOptions = {}): FloatTensor<X> {
+  checkOptions("pinv", options, ["rtol", "hermitian"]);
+  return tidy(() => {
+    if (options.hermitian === true) return hermitianPinv(a as Operand, options);
+    const attributes = { fullMatrices: false };
+    const [u, s, vh] = dispatchAll(LINALG.svd, [a], attributes, "pinv") as [
+      Operand,
+      Operand,
+      Operand,
+    ];
+    const factors = inverseOf(s, significant("pinv", a as Operand, s, options));
+    const row = applyView(VIEWS.expandDims, factors, "expandDims", -2);
+    return matmul(apply(MAP.mul, adjoint(vh), row), adjoint(u));
+  }) as never;
+}
+
+function hermitianPinv(a: Operand, options: RankOptions): Operand {
+  const [w, v] = dispatchAll(LINALG.eigh, [a], { upper: false }, "pinv") as [Operand, Operand];
+  const sizes = apply(MAP.abs, w);
+  const largest = w.layout.size === 0 ? sizes : reduce(REDUCE.max, sizes, -1, { keepDims: true });
+  const { rtol = a.layout.shape.at(-1)! * epsilonOf(w.storage.info.name) } = options;
+  const isNonzero = apply(MAP.greater, sizes, apply(MAP.mul, largest, rtol));
+  const row = applyView(VIEWS.expandDims, inverseOf(w, isNonzero), "expandDims", -2);
+  return matmul(apply(MAP.mul, v, row), adjoint(v));
+}
+
+/** The results of {@link lstsq}. */
+export interface LstSq<A extends AnyTensor, B extends AnyTensor> {
+  /** The solution of least length: [..., N, K], or [..., N] for a vector b. */
+  readonly x: Solution<A, B>;
+  /** The sums of |b − a x|² over the rows: [..., K], or [...] for a vector b. */
+  readonly residuals: Solution<A, B>;
+  /** The rank of a: int64 [...]. */
+  readonly rank: Tensor<"int64", Shape, A["device"]>;
+  /** The singular values of a: [..., min(M, N)]. */
+  readonly s: RealOf<A>;
+}
+
+/**
+ * The least-squares solution of a x = b for matrices a [..., M, N] and b [..., M, K] or a vector
+ * [M]: the shortest x with the smallest |b − a x|. Unlike NumPy, it always gives `residuals`.
+ *
+ * @example
+ * ```ts
+ * const { x } = linalg.lstsq(tensor([[1, 0], [1, 1], [1, 2]]), tensor([1, 3, 5]));
+ * x.allclose(tensor([1, 2]), { atol: 1e-5 }); // => true
+ * ```
+ */
+export function lstsq<A extends AnyTensor, B extends AnyTensor>(
+  a: A,
+  b: B,
+  options: RankOptions = {},
+): LstSq<A, B> {
+  checkOptions("lstsq", options, ["rtol"]);
+  checkOperand(a, "lstsq");
+  checkOperand(b, "lstsq");
+  const made = tidy(() => {
+    const [left, right] = [a as Operand, b as Operand];
+    const { name: dtype } = linalgDType("lstsq", [left.storage.info, right.storage.info]);
+    const isVector = right.layout.shape.length === 1;
+    const p = cast(left, dtype);
+    const whole = cast(right, dtype);
+    const q = isVector ? applyView(VIEWS.expandDims, whole, "expandDims", 1) : whole;
+    if (p.layout.shape.length < 2 || q.layout.shape.at(-2) !== p.layout.shape.at(-2)) {
+      throw new ShapeError(
+        `Cannot lstsq shapes ${formatShape(left.layout.shape)} and ${
+          formatShape(right.layout.shape)
+        }: the rows of the matrices differ`,
+      );
+    }
+    const [u, s, vh] = dispatchAll(LINALG.svd, [p], { fullMatrices: false }, "lstsq") as [
+      Operand,
+      Operand,
+      Operand,
+    ];
+    const isNonzero = significant("lstsq", p, s, options);
+    const column = applyView(VIEWS.expandDims, inverseOf(s, isNonzero), "expandDims", -1);
+    const x = matmul(adjoint(vh), apply(MAP.mul, matmul(adjoint(u), q), column));
+    const rest = apply(MAP.abs, apply(MAP.sub, q, matmul(p, x)));
+    const real = realInfo(rest.storage.info).name;
+    const residuals = reduce(REDUCE.sum, apply(MAP.mul, rest, rest), -2, { dtype: real });
+    const drop = (y: Operand): Operand =>
+      isVector ? apply(MAP.copy, applyView(VIEWS.squeeze, y, "squeeze", -1)) : y;
+    return [drop(x), drop(residuals), reduce(REDUCE.sum, isNonzero, -1, { dtype: "int64" }), s];
+  });
+  const [x, residuals, rank, s] = made;
+  return { x, residuals, rank, s } as never;
+}
