@@ -23,6 +23,7 @@ const per_call = [_][]const u8{
 
 /// Control code and the CUDA host code, compiled once and for size.
 const compact = [_][]const u8{
+    "cpu/complex/complex_block.c",
     "core/api.c",
     "core/environment.c",
     "core/error.c",
@@ -82,6 +83,7 @@ const kernels = [_][]const u8{
     "cpu/attention/attention_panels.c",
     "cpu/attention/attention_rows.c",
     "cpu/attention/rope.c",
+    "cpu/complex/complex_map.c",
     "cpu/conv/conv.c",
     "cpu/conv/conv_pack.c",
     "cpu/conv/conv_depthwise.c",
@@ -120,6 +122,7 @@ const include_folders = [_][]const u8{
     "shim/cpu/map",
     "shim/cpu/reduce",
     "shim/cpu/attention",
+    "shim/cpu/complex",
     "shim/cpu/gemm",
     "shim/cpu/conv",
     "shim/cpu/quant",

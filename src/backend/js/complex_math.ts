@@ -327,7 +327,7 @@ export function cacosh(x: number, y: number): void {
   const [re, im] = [Z[0]!, Z[1]!];
   if (re !== re && im !== im) return give(im, re);
   if (re !== re) return give(abs(im), re);
-  if (im !== im) return give(im, im);
+  if (im !== im) return give(im, re);
   give(abs(im), copysign(re, y));
 }
 

@@ -20,8 +20,10 @@ import {
   rowsOf,
 } from "../../core/packed_weight.ts";
 import { isRowCall, rowsOf as rowsOfCall } from "../../core/row_kernels.ts";
+import { planComplex } from "../../core/lanes.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
+import { COMPLEX_NUMBER, type ComplexAttributes } from "../../ops/complex.ts";
 import {
   type CategoricalAttributes,
   type DeviateAttributes,
@@ -196,6 +198,21 @@ const topk: Kernel = {
     checkRun("topk", 2, 0, indices.layout.size, indices.storage);
     setAttributes(own, offset, size / n, n, k, Number(largest), Number(sorted));
     return { numbers: own, out: values.storage, a: storage, b: indices.storage };
+  },
+};
+
+const complexMap: Kernel = {
+  supports: always,
+  prepare(call) {
+    const plan = planComplex(call);
+    if (plan.size === 0) return null;
+    const { op } = call.attributes as ComplexAttributes;
+    const [out, x, y] = call.inputs as Operand[];
+    checkOperand("complexMap", plan, 0, out!.storage);
+    checkOperand("complexMap", plan, 1, x!.storage);
+    if (y !== undefined) checkOperand("complexMap", plan, 2, y.storage);
+    setAttributes(plan.data, COMPLEX_NUMBER.get(op)!);
+    return { numbers: plan.data, out: out!.storage, a: x!.storage, b: y?.storage ?? null };
   },
 };
 
@@ -534,6 +551,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   sort,
   argsort,
   topk,
+  complexMap,
   random,
   deviates,
   categorical,
