@@ -195,6 +195,13 @@ const functions: Record<string, [given: Make[], call: (...given: any[]) => unkno
       x.add_(columns);
     },
   ],
+  fft: [[receivers.transposed!], (x) => rm.fft.fft(x)],
+  "fft into out": [
+    [receivers.matrix!, () => on(rm.zeros([2, 3], { dtype: "complex64" }))],
+    (x, out) => rm.fft.fft(x, { out }),
+  ],
+  irfftn: [[receivers.matrix!], (x) => rm.fft.irfftn(x)],
+  fftshift: [[receivers.matrix!], (x) => rm.fft.fftshift(x)],
   "uniform in a range": [
     [],
     () => rm.random.uniform(rm.random.key(1), [9], { low: 1, high: 2, device }),

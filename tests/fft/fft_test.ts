@@ -1,0 +1,128 @@
+/**
+ * Fourier transforms against NumPy's, on every backend, in both precisions.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { readFileSync } from "node:fs";
+import { describe, it } from "node:test";
+import { fft, tensor } from "../../mod.ts";
+import { tidy } from "../../src/core/handles.ts";
+import { type Any, loose } from "../support.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
+
+type Case = [
+  name: string,
+  kind: "real" | "complex",
+  shape: number[],
+  options: Record<string, unknown>,
+  result: number[],
+  numbers: number[],
+  step?: number,
+  largest?: number,
+];
+
+const GOLDEN: {
+  readonly cases: Case[];
+  readonly frequencies: [name: string, n: number, d: number, values: number[]][];
+  readonly shifts: [name: string, shape: number[], axes: Any, values: Any][];
+} = JSON.parse(readFileSync(new URL("../golden/fft/transforms.json", import.meta.url), "utf8"));
+
+/** The numbers that the golden data are made of. */
+function numbersOf(kind: string, size: number): Float64Array {
+  const real = (i: number): number => ((7919 * i + 11) % 129 - 64) / 64;
+  const imag = (i: number): number => ((6007 * i + 29) % 129 - 64) / 64;
+  if (kind === "real") return Float64Array.from({ length: size }, (_, i) => real(i));
+  return Float64Array.from(
+    { length: 2 * size },
+    (_, i) => i % 2 === 0 ? real(i / 2) : imag((i - 1) / 2),
+  );
+}
+
+/** The largest errors, in units in the last place of 1: of the passes, and of convolutions. */
+const NEAR = 6;
+const FAR = 16;
+const sizeOf = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
+
+/** Whether a prime factor of the length is beyond those of passes: such transforms are convolutions. */
+function isChirp(n: number): boolean {
+  for (let p = 2; p <= 31; p++) while (n % p === 0) n /= p;
+  return n > 1;
+}
+
+/** The largest error of a case, as a part of the largest number of its result. */
+function errorOf(
+  [name, kind, shape, options, result, numbers, step = 1, largest]: Case,
+  wide: boolean,
+  device: string,
+): number {
+  return tidy(() => {
+    const array = numbersOf(kind, sizeOf(shape));
+    const flat = wide ? array : Float32Array.from(array);
+    const dtype = kind === "real"
+      ? wide ? "float64" : "float32"
+      : wide
+      ? "complex128"
+      : "complex64";
+    const x = loose(tensor(flat as Any, { dtype, shape } as Any)).to(device);
+    const y = (fft as Any)[name](x, options);
+    assertEquals(y.shape, result, name);
+    const isComplex = !["irfft", "hfft", "irfftn", "irfft2"].includes(name);
+    assertEquals(
+      y.dtype,
+      isComplex ? (wide ? "complex128" : "complex64") : wide ? "float64" : "float32",
+    );
+    const made = y.to("cpu").toTypedArray();
+    const limit = largest ?? numbers.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-30);
+    let error = 0;
+    for (let i = 0; i < numbers.length; i++) {
+      const difference = Math.abs(made[i * step] - numbers[i]!);
+      error = difference <= error ? error : difference;
+    }
+    return error / limit;
+  });
+}
+
+describe("fft against NumPy", () => {
+  for (const { name: backend, on } of BACKENDS) {
+    const device = typeof on === "string" ? on : "cpu";
+    for (const wide of [true, false]) {
+      it(`${backend}, ${wide ? "float64" : "float32"}`, () => {
+        const run = (): void => {
+          for (const one of GOLDEN.cases) {
+            const [name, , shape, options, result] = one;
+            const length = Math.max(...shape, ...result);
+            // The definition is slow for the longest ones.
+            if (!backend.includes("native") && length > 20000) continue;
+            const unit = wide ? 2 ** -53 : 2 ** -24;
+            const limit = isChirp(length) || isChirp((options.n as number) ?? 1) ? FAR : NEAR;
+            const error = errorOf(one, wide, device) / unit;
+            assert(
+              error <= limit,
+              `${name} ${shape} ${JSON.stringify(options)}: an error of ${error} units`,
+            );
+          }
+        };
+        if (typeof on === "string") run();
+        else using(on, run);
+      });
+    }
+  }
+});
+
+describe("frequencies and shifts against NumPy", () => {
+  it("fftfreq and rfftfreq", () => {
+    for (const [name, n, d, values] of GOLDEN.frequencies) {
+      assertEquals((fft as Any)[name](n, { d, dtype: "float64" }).toArray(), values);
+      assertEquals((fft as Any)[name](n, { d }).toArray(), values.map(Math.fround));
+    }
+  });
+  it("fftshift and ifftshift", () => {
+    for (const [name, shape, axes, values] of GOLDEN.shifts) {
+      const flat = Array.from({ length: sizeOf(shape) }, (_, i) => i);
+      const x = loose(tensor(flat, { dtype: "int32" })).reshape(shape);
+      const options = axes === null ? {} : { axes };
+      assertEquals((fft as Any)[name](x, options).toArray(), values);
+    }
+  });
+});
