@@ -36,6 +36,15 @@ import * as npy from "./npy.ts";
 import * as npz from "./npz.ts";
 import * as safetensors from "./safetensors.ts";
 
+export {
+  type ArrowData,
+  type ArrowModule,
+  type ArrowType,
+  type ArrowVector,
+  fromArrow,
+  type FromArrowOptions,
+  toArrow,
+} from "./arrow.ts";
 export type { Path } from "./file.ts";
 export type { NpyOptions } from "./npy.ts";
 export type { NpzOptions, NpzWriteOptions } from "./npz.ts";

@@ -20,7 +20,7 @@ const READS = new Set([
   ...["intoRaw", "intoOwned", "intoOwnedKeepLayout", "intoCow", "intoShared", "read"],
   ...["intoSharedKeepLayout", "equals", "allclose", "image", "nonzero", "io.encodeNpy"],
   ...["io.encodeSafetensors", "io.encodeNpz", "io.writeNpy", "io.writeNpz"],
-  ...["io.writeSafetensors", "nn.weights", "nn.fuse", "nn.fold", "nn.KVCache"],
+  ...["io.writeSafetensors", "io.toArrow", "nn.weights", "nn.fuse", "nn.fold", "nn.KVCache"],
 ]);
 
 /** Programs that tell about the handle that they get, or about the process. */

@@ -40,6 +40,25 @@ export function operands(): Operands {
 }
 
 const DOUBLED = rm.defineOp({ name: "recordedDouble", expr: "k * x", parameters: ["k"] });
+/** What is used of apache-arrow. */
+const ARROW = {
+  makeData: (data: object) => data,
+  Vector: class {
+    // deno-lint-ignore no-explicit-any
+    constructor(readonly data: any) {}
+  },
+  Field: Object,
+  FixedSizeList: Object,
+  Float32: Object,
+};
+const COLUMN = {
+  type: { typeId: 3 },
+  length: 2,
+  offset: 0,
+  nullCount: 0,
+  values: new Float32Array(2),
+  children: [],
+};
 const SAVED = rm.ones([2, 3]);
 const FILES = {
   npy: rm.io.encodeNpy(SAVED),
@@ -403,6 +422,17 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "key: [1, 0]}",
   ],
   ...RANDOM_PROGRAMS,
+  [
+    "io.fromArrow",
+    () => rm.io.fromArrow(COLUMN),
+    "make a tensor from a buffer: fromBuffer() {buffer: Float32Array, options: {}}",
+  ],
+  [
+    "io.toArrow",
+    ({ x }) => rm.io.toArrow(ARROW, x.flatten()).data[0].length,
+    "flatten(x)",
+    "data reads tensor of [6]",
+  ],
   ["io.decodeNpy", () => rm.io.decodeNpy(FILES.npy), FROM_FILE],
   ["io.decodeNpz", ({ later }) => later(rm.io.decodeNpz(FILES.npz)), FROM_FILE],
   [

@@ -1,0 +1,264 @@
+/**
+ * Columns of Apache Arrow as tensors, and tensors as columns, on the same memory.
+ *
+ * Knows the objects of the npm package apache-arrow by their properties only; nothing of it is
+ * imported. A column consists of chunks, each with a buffer of values and a bitmap of those that are
+ * not null.
+ *
+ * @module
+ */
+import { DTYPE, type DType, type Scalar, type TypedArray } from "../base/dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { applyView } from "../core/apply.ts";
+import { contiguousCopy, isOn } from "../core/copy.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { tidy } from "../core/handles.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { VIEWS } from "../ops/views.ts";
+import { fromBuffer } from "../tensor/create.ts";
+import { concat } from "../tensor/functions.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+
+/** What `fromArrow` reads of the type of a column. */
+export interface ArrowType {
+  /** The number of the type's family. */
+  readonly typeId: number;
+  /** The length of fixed-size lists. */
+  readonly listSize?: number;
+}
+
+/** What `fromArrow` reads of a chunk: a `Data` of apache-arrow. */
+export interface ArrowData {
+  /** The type of its elements. */
+  readonly type: ArrowType;
+  /** The number of elements. */
+  readonly length: number;
+  /** The position of the first element in bitmaps. */
+  readonly offset: number;
+  /** The number of elements that are null. */
+  readonly nullCount: number;
+  /** A bit for each element: 0 for null. */
+  readonly nullBitmap?: Uint8Array | null;
+  /** The values; the bits of bools. */
+  readonly values?: unknown;
+  /** The elements of lists. */
+  readonly children: readonly (ArrowData | undefined)[];
+}
+
+/** What `fromArrow` reads of a column: a `Vector` of apache-arrow. */
+export interface ArrowVector {
+  /** Its chunks. */
+  readonly data: readonly ArrowData[];
+}
+
+/** Options of `fromArrow`. */
+export interface FromArrowOptions {
+  /** The value of nulls, such as NaN. Without it, a column with nulls is an error. */
+  readonly fill?: Scalar;
+}
+
+/** What `toArrow` uses of the module apache-arrow. */
+export interface ArrowModule<R> {
+  /** Makes the data of a chunk. */
+  // deno-lint-ignore no-explicit-any
+  readonly makeData: (...args: any[]) => any;
+  /** The class of columns. */
+  // deno-lint-ignore no-explicit-any
+  readonly Vector: new (data: any) => R;
+  /** The class of named types. */
+  // deno-lint-ignore no-explicit-any
+  readonly Field: new (name: string, type: any, nullable?: boolean) => any;
+  /** The type of lists of one length. */
+  // deno-lint-ignore no-explicit-any
+  readonly FixedSizeList: new (size: number, child: any) => any;
+}
+
+/** The families of types, by their numbers: those whose values are numbers, and others. */
+const FAMILY = {
+  number: new Set([2, 3, 8, 9, 10, 18]),
+  bool: 6,
+  fixedSizeList: 16,
+};
+const FLOAT = 3;
+
+const WHAT = "convert an Arrow column";
+
+function checkNulls(data: ArrowData, fill: Scalar | undefined): void {
+  if (data.nullCount > 0 && fill === undefined) {
+    throw new ArgumentError(
+      `Cannot ${WHAT} with ${data.nullCount} nulls: a tensor has no nulls; say which value stands ` +
+        "for them, as in { fill: NaN }",
+    );
+  }
+}
+
+function isValid({ nullBitmap, offset }: ArrowData, i: number): boolean {
+  const bit = offset + i;
+  return (nullBitmap![bit >> 3]! >> (bit & 7) & 1) === 1;
+}
+
+/** The bits of bools as bytes: a copy. */
+function bytesOf({ values, offset, length }: ArrowData): Uint8Array<ArrayBuffer> {
+  const bits = values as Uint8Array;
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i++) {
+    const bit = offset + i;
+    bytes[i] = bits[bit >> 3]! >> (bit & 7) & 1;
+  }
+  return bytes;
+}
+
+function numbersOf({ type, values, length }: ArrowData): [TypedArray, DType | undefined] {
+  const isHalf = type.typeId === FLOAT && values instanceof Uint16Array;
+  if (!ArrayBuffer.isView(values) || values instanceof DataView) {
+    throw new DTypeError(`Cannot ${WHAT} of ${String(type)}: it has no values`);
+  }
+  const array = values as TypedArray;
+  return [
+    array.length === length ? array : array.subarray(0, length) as TypedArray,
+    isHalf ? "float16" : undefined,
+  ];
+}
+
+/** A chunk, and the lengths of the lists in it. */
+function chunkTensor(data: ArrowData, fill: Scalar | undefined, sizes: number[]): Operand {
+  const { type, length } = data;
+  if (type.typeId === FAMILY.fixedSizeList) return listTensor(data, fill, sizes);
+  checkNulls(data, fill);
+  let array: TypedArray, dtype: DType | undefined;
+  if (type.typeId === FAMILY.bool) [array, dtype] = [bytesOf(data), "bool"];
+  else if (FAMILY.number.has(type.typeId)) [array, dtype] = numbersOf(data);
+  else throw new DTypeError(`Cannot ${WHAT} of ${String(type)}: it takes numbers and bools`);
+  const options = dtype === undefined ? {} : { dtype };
+  const shared = fromBuffer(array, options) as unknown as Tensor;
+  if (data.nullCount === 0) return shared;
+  const made = shared.copy();
+  for (let i = 0; i < length; i++) if (!isValid(data, i)) made.set([i], fill as never);
+  return made;
+}
+
+function listTensor(data: ArrowData, fill: Scalar | undefined, sizes: number[]): Operand {
+  const { type, length, children: [child] } = data;
+  if (data.nullCount > 0) {
+    throw new ArgumentError(
+      `Cannot ${WHAT} with ${data.nullCount} lists that are null: "fill" replaces null elements`,
+    );
+  }
+  const size = type.listSize!;
+  sizes.push(size);
+  if (child === undefined) throw new DTypeError(`Cannot ${WHAT} of ${String(type)} without child`);
+  const elements = chunkTensor(child, fill, sizes) as Tensor;
+  const inner = elements.shape.slice(1);
+  const rows = length * size;
+  const used = elements.shape[0] === rows
+    ? elements
+    : applyView(VIEWS.narrow, elements, "narrow", 0, 0, rows) as Tensor;
+  return used.reshape([length, size, ...inner]);
+}
+
+function isVector(value: object): value is ArrowVector {
+  return Array.isArray((value as ArrowVector).data);
+}
+
+/**
+ * A tensor of a column of Apache Arrow: a `Vector` or a `Data` of the npm package apache-arrow. Ints,
+ * floats, dates, times, timestamps and durations have the dtype of their values; lists of a fixed size
+ * add an axis. One chunk of numbers is shared: writes to the tensor change the column. Bools, several
+ * chunks and columns with nulls are copied.
+ *
+ * Throws an ArgumentError for nulls without the option `fill`, and a DTypeError for other types.
+ */
+export function fromArrow(
+  column: ArrowVector | ArrowData,
+  options: FromArrowOptions = {},
+): Tensor<DType> {
+  checkOptions(WHAT, options, ["fill"]);
+  const { fill } = options;
+  if (typeof column !== "object" || column === null) {
+    throw new TypeError(`Cannot ${WHAT}: expected a Vector or a Data, got ${describe(column)}`);
+  }
+  const chunks = isVector(column) ? column.data : [column];
+  const known = chunks.every((data) => typeof data?.type?.typeId === "number");
+  if (!known || chunks.length === 0) {
+    throw new TypeError(`Cannot ${WHAT}: expected a Vector or a Data of apache-arrow`);
+  }
+  return tidy(() => {
+    const tensors = chunks.map((data) => chunkTensor(data, fill, []));
+    if (tensors.length === 1) return tensors[0]!;
+    return concat(tensors as never) as unknown as Operand;
+  }) as never;
+}
+
+/**
+ * A column of Apache Arrow on the memory of a tensor: a `Vector` of the module `arrow`, which is
+ * apache-arrow. Axes after the first become lists of a fixed size. Shares the elements of a contiguous
+ * tensor on the CPU; others are copied, and bools become bits.
+ *
+ * Throws a ShapeError for a tensor without axes, and a DTypeError for bfloat16 and other dtypes that
+ * Arrow does not have.
+ *
+ * @example
+ * ```ts ignore
+ * import * as arrow from "apache-arrow";
+ * const table = new arrow.Table({ x: io.toArrow(arrow, tensor([1, 2, 3])) });
+ * ```
+ */
+export function toArrow<R>(arrow: ArrowModule<R>, tensor: AnyTensor): R {
+  const what = "convert to an Arrow column";
+  const x = ownOperand(tensor, what);
+  const { storage: { info }, layout: { shape } } = x;
+  if (shape.length === 0) throw new ShapeError(`Cannot ${what} shape ${formatShape(shape)}`);
+  const own = isOn(x.storage, "cpu") ? x : (tensor as Tensor).cpu();
+  const made = own.layout.contiguous ? own : contiguousCopy(own);
+  const values = (made as Tensor).data as unknown as TypedArray;
+  const { size } = made.layout;
+  let data = elementsOf(arrow, info.name, values, size, what);
+  for (let axis = shape.length - 1; axis > 0; axis--) {
+    const { FixedSizeList, Field } = arrow;
+    const type = new FixedSizeList(shape[axis]!, new Field("item", data.type, false));
+    const length = shape.slice(0, axis).reduce((all, n) => all * n, 1);
+    data = arrow.makeData({ type, length, nullCount: 0, child: data });
+  }
+  return new arrow.Vector([data]);
+}
+
+/** The classes of Arrow's types, by dtypes. */
+const CLASSES: Partial<Record<DType, string>> = {
+  bool: "Bool",
+  int8: "Int8",
+  int16: "Int16",
+  int32: "Int32",
+  int64: "Int64",
+  uint8: "Uint8",
+  uint16: "Uint16",
+  uint32: "Uint32",
+  uint64: "Uint64",
+  float16: "Float16",
+  float32: "Float32",
+  float64: "Float64",
+};
+
+function elementsOf(
+  arrow: ArrowModule<unknown>,
+  dtype: DType,
+  values: TypedArray,
+  length: number,
+  what: string,
+  // deno-lint-ignore no-explicit-any
+): any {
+  const name = CLASSES[dtype];
+  if (name === undefined) throw new DTypeError(`Cannot ${what} ${dtype}: Arrow has no such type`);
+  const Type = (arrow as unknown as Record<string, new () => unknown>)[name]!;
+  let data: ArrayBufferView = values as unknown as ArrayBufferView;
+  if (dtype === "bool") {
+    const bits = new Uint8Array((length + 7) >> 3);
+    for (let i = 0; i < length; i++) if (values[i]) bits[i >> 3]! |= 1 << (i & 7);
+    data = bits;
+  } else if (DTYPE[dtype].bytes === 2 && dtype === "float16") {
+    data = new Uint16Array(data.buffer, data.byteOffset, length);
+  }
+  return arrow.makeData({ type: new Type(), length, nullCount: 0, data });
+}
