@@ -300,7 +300,7 @@ fn addKernels(
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = regular });
     // Two loops request unrolling themselves: half the size, and 5% faster.
     const sorts = no_unrolling ++ [_][]const u8{"-falign-loops=32"};
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/sort.c", "cpu/sort/topk.c", "cpu/sort/quicksort.c" }, .flags = &sorts });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/sort.c", "cpu/sort/topk.c", "cpu/sort/quicksort.c", "cpu/sort/partition.c", "cpu/sort/quantile.c" }, .flags = &sorts });
     // These loops are many, and vectors need no unrolling on top: a quarter of the size. Nor do
     // remainders need narrower vectors, unless they can be more than 15 elements.
     const maps = no_unrolling ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };

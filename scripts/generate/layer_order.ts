@@ -47,6 +47,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         folders: ["tensor/products", "tensor/statistics"],
         what: "products, linear layers, packed weights; reductions without NaN or under masks",
       },
+      { folders: ["tensor/sorting"], what: "partitions, quantiles, modes" },
     ],
   },
   {
@@ -55,6 +56,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["backend"], what: "registers the backends of the CPU and of CUDA devices" },
       { folders: ["backend/js", "backend/native", "backend/cuda"], what: "loops; C; GPU kernels" },
       { folders: ["backend/js/linalg"], what: "linear algebra in JavaScript" },
+      { folders: ["backend/js/sorting"], what: "sorting and selection in JavaScript" },
       { folders: ["backend/cuda/source"], what: "the ops of the table as CUDA C" },
       { folders: ["backend/ffi"], what: "the C library's symbols, and how it is opened" },
     ],

@@ -116,3 +116,41 @@ export function sortsLastAxis(call: Call): boolean {
   const { shape, size } = call.operand(0).layout;
   return size > 0 && (axis === -1 || axis === shape.length - 1);
 }
+
+/** Attributes of `partition` and `argpartition`. */
+export interface PartitionAttributes {
+  /** The ranks from 0 on, in ascending order. */
+  readonly kth: readonly number[];
+  /** The axis; kernels work along the last one. */
+  readonly axis: number;
+}
+
+/** How a quantile follows from the elements around its place, as in NumPy; kernels know the order. */
+export const QUANTILE_METHODS = [
+  "median",
+  "linear",
+  "lower",
+  "higher",
+  "midpoint",
+  "nearest",
+  "invertedCdf",
+  "averagedInvertedCdf",
+  "closestObservation",
+  "interpolatedInvertedCdf",
+  "hazen",
+  "weibull",
+  "medianUnbiased",
+  "normalUnbiased",
+] as const;
+
+/** Attributes of `quantilesOfRows`. */
+export interface QuantileRowsAttributes {
+  /** The quantiles, from 0 to 1. */
+  readonly q: readonly number[];
+  /** How to interpolate; `"median"` is the mean of the elements in the middle. */
+  readonly method: (typeof QUANTILE_METHODS)[number];
+  /** Whether NaN does not count; else it gives NaN. */
+  readonly ignoreNaN: boolean;
+  /** The float dtype of the result. */
+  readonly dtype: DType;
+}

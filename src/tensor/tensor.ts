@@ -91,6 +91,8 @@ import { reachable } from "./reachable.ts";
 import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
 import { nanArgReduce, nanMean, nanReduce, nanScan, nanVariance } from "./statistics/nan.ts";
+import { partition, type PartitionOptions } from "./sorting/partition.ts";
+import { median, mode, quantile, type QuantileMethod } from "./sorting/quantile.ts";
 
 export type {
   Activation,
@@ -100,6 +102,8 @@ export type {
   FormatOptions,
   PadOptions,
   PadWidths,
+  PartitionOptions,
+  QuantileMethod,
   SetOptions,
   SortOptions,
   TopKOptions,
@@ -163,6 +167,12 @@ export interface BinaryOptions extends UnaryOptions {
 export interface KeepOptions<K extends boolean> extends UnaryOptions {
   /** Keep the reduced axes, with size 1. */
   readonly keepDims?: K;
+}
+
+/** Options of quantiles. */
+export interface QuantileMethodOptions<K extends boolean> extends KeepOptions<K> {
+  /** How to interpolate between two elements; `"linear"` by default. */
+  readonly method?: QuantileMethod;
 }
 
 /** Options of reductions that accept a dtype; `R` is `E`, or the error for it. */
@@ -1551,6 +1561,43 @@ export class Tensor<
     return typed(topk(this, k, options as TopKOptions));
   }
 
+  /**
+   * The elements along an axis around those of the ranks `kth`: these are where {@link sort} would
+   * put them, with all smaller elements before them and all greater ones after them, in their
+   * order. NaN counts as the largest number. Negative ranks count from the end.
+   *
+   * Throws an ArgumentError for a rank that the axis does not have.
+   *
+   * @example
+   * ```ts
+   * tensor([4, 1, 5, 2, 3]).partition(2).toArray(); // => [1, 2, 3, 4, 5]
+   * tensor([9, 1, 8, 2]).partition(1).toArray(); // => [1, 2, 9, 8]
+   * ```
+   */
+  partition<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    kth: number | readonly number[],
+    options?: PartitionOptions<t.Guard<t.AlongAxes<"partition", t.ShapeOf<X>, B>, B>>,
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+    return typed(partition("partition", this, kth, options as PartitionOptions));
+  }
+
+  /**
+   * The indexes (int32) that {@link partition} an axis.
+   *
+   * @example
+   * ```ts
+   * tensor([9, 1, 8, 2]).argpartition(1).toArray(); // => [1, 3, 0, 2]
+   * ```
+   */
+  argpartition<X extends AnyTensor, const B extends number = -1>(
+    this: X,
+    kth: number | readonly number[],
+    options?: PartitionOptions<t.Guard<t.AlongAxes<"argpartition", t.ShapeOf<X>, B>, B>>,
+  ): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
+    return typed(partition("argpartition", this, kth, options as PartitionOptions));
+  }
+
   /** The `n`-th differences between neighbors along `axis` (the last one). */
   diff<X extends AnyTensor, const B extends number = -1>(
     this: X,
@@ -2525,6 +2572,178 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"norm", E>> & { readonly ord?: number },
   ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"norm", t.ShapeOf<X>, B, K>>, X["device"]> {
     return typed(norm(this, axis as Axes, options as object));
+  }
+
+  /**
+   * The median over `axis`: the element in the middle of the sorted ones, or the mean of the two
+   * there. Floats keep their dtype, integers give float32. NaN gives NaN, and so do no elements.
+   *
+   * @example
+   * ```ts
+   * tensor([[5, 1, 4], [2, 9, 3]]).median(1).toArray(); // => [4, 3]
+   * tensor([5, 1, 4, 2], { dtype: "int32" }).median().item(); // => 3
+   * ```
+   */
+  median<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"median", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<
+    t.ToFloat[X["dtype"]],
+    t.Ok<t.Reduce<"median", t.ShapeOf<X>, B, K>>,
+    X["device"]
+  > {
+    return typed(median("median", this, axis as Axes, options as object));
+  }
+
+  /**
+   * The {@link median} of the elements that are not NaN; NaN if there is none.
+   */
+  nanmedian<
+    X extends AnyTensor,
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    axis?: t.Guard<t.Reduce<"nanmedian", t.ShapeOf<X>, B, K>, B>,
+    options?: KeepOptions<K>,
+  ): Tensor<
+    t.ToFloat[X["dtype"]],
+    t.Ok<t.Reduce<"nanmedian", t.ShapeOf<X>, B, K>>,
+    X["device"]
+  > {
+    return typed(median("nanmedian", this, axis as Axes, options as object));
+  }
+
+  /**
+   * The quantile `q` over `axis`, from 0, the smallest element, to 1, the largest; an array of them
+   * gives a new first axis. Floats keep their dtype, integers give float32. NaN gives NaN, and so do
+   * no elements.
+   *
+   * Methods between two elements: `"linear"` (default), `"lower"`, `"higher"`, `"midpoint"`,
+   * `"nearest"`; those of Hyndman and Fan: `"invertedCdf"`, `"averagedInvertedCdf"`,
+   * `"closestObservation"`, `"interpolatedInvertedCdf"`, `"hazen"`, `"weibull"`,
+   * `"medianUnbiased"`, `"normalUnbiased"`.
+   *
+   * Throws an ArgumentError for a quantile outside 0 to 1 and for an unknown method.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 2, 3, 5]).quantile([0.5, 1]).toArray(); // => [2.5, 5]
+   * tensor([1, 2, 3, 5]).quantile(0.5, null, { method: "lower" }).item(); // => 2
+   * ```
+   */
+  quantile<
+    X extends AnyTensor,
+    const Q extends number | readonly number[],
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    q: Q,
+    axis?: t.Guard<t.Reduce<"quantile", t.ShapeOf<X>, B, K>, B>,
+    options?: QuantileMethodOptions<K>,
+  ): Tensor<
+    t.ToFloat[X["dtype"]],
+    t.Ok<t.Quantiles<Q, t.Reduce<"quantile", t.ShapeOf<X>, B, K>>>,
+    X["device"]
+  > {
+    return typed(quantile("quantile", this, q, axis as Axes, options as object));
+  }
+
+  /**
+   * The percentile `q` over `axis`: the {@link quantile} of `q` / 100.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 2, 3, 5]).percentile([25, 50, 75]).toArray(); // => [1.75, 2.5, 3.5]
+   * ```
+   */
+  percentile<
+    X extends AnyTensor,
+    const Q extends number | readonly number[],
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    q: Q,
+    axis?: t.Guard<t.Reduce<"percentile", t.ShapeOf<X>, B, K>, B>,
+    options?: QuantileMethodOptions<K>,
+  ): Tensor<
+    t.ToFloat[X["dtype"]],
+    t.Ok<t.Quantiles<Q, t.Reduce<"percentile", t.ShapeOf<X>, B, K>>>,
+    X["device"]
+  > {
+    return typed(quantile("percentile", this, q, axis as Axes, options as object));
+  }
+
+  /**
+   * The {@link quantile} of the elements that are not NaN; NaN if there is none.
+   */
+  nanquantile<
+    X extends AnyTensor,
+    const Q extends number | readonly number[],
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    q: Q,
+    axis?: t.Guard<t.Reduce<"nanquantile", t.ShapeOf<X>, B, K>, B>,
+    options?: QuantileMethodOptions<K>,
+  ): Tensor<
+    t.ToFloat[X["dtype"]],
+    t.Ok<t.Quantiles<Q, t.Reduce<"nanquantile", t.ShapeOf<X>, B, K>>>,
+    X["device"]
+  > {
+    return typed(quantile("nanquantile", this, q, axis as Axes, options as object));
+  }
+
+  /**
+   * The {@link percentile} of the elements that are not NaN; NaN if there is none.
+   */
+  nanpercentile<
+    X extends AnyTensor,
+    const Q extends number | readonly number[],
+    const B extends t.AxisArg = undefined,
+    const K extends boolean = false,
+  >(
+    this: X,
+    q: Q,
+    axis?: t.Guard<t.Reduce<"nanpercentile", t.ShapeOf<X>, B, K>, B>,
+    options?: QuantileMethodOptions<K>,
+  ): Tensor<
+    t.ToFloat[X["dtype"]],
+    t.Ok<t.Quantiles<Q, t.Reduce<"nanpercentile", t.ShapeOf<X>, B, K>>>,
+    X["device"]
+  > {
+    return typed(quantile("nanpercentile", this, q, axis as Axes, options as object));
+  }
+
+  /**
+   * The most frequent element over `axis` and how often it occurs (int32); the smallest one of
+   * several. NaN counts as the largest number, and as equal to itself.
+   *
+   * Throws a ShapeError for no elements.
+   *
+   * @example
+   * ```ts
+   * const { values, counts } = tensor([[3, 1, 3], [2, 1, 4]]).mode(1);
+   * [values.toArray(), counts.toArray()]; // => [[3, 1], [2, 1]]
+   * ```
+   */
+  mode<X extends AnyTensor, const B extends t.AxisArg = undefined, const K extends boolean = false>(
+    this: X,
+    axis?: t.Guard<t.Reduce<"mode", t.ShapeOf<X>, B, K>, B>,
+    options?: { readonly keepDims?: K },
+  ): {
+    readonly values: Tensor<X["dtype"], t.Ok<t.Reduce<"mode", t.ShapeOf<X>, B, K>>, X["device"]>;
+    readonly counts: Tensor<"int32", t.Ok<t.Reduce<"mode", t.ShapeOf<X>, B, K>>, X["device"]>;
+  } {
+    return typed(mode(this, axis as Axes, options as object));
   }
 
   /**

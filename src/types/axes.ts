@@ -106,6 +106,11 @@ export type ReduceAxes<Op extends string, S extends Shape, As extends Shape, Kee
     : Is
     : never;
 
+/** The shape of quantiles `Q` of a reduction to `R`: an array of them is a new first axis. */
+export type Quantiles<Q, R> = R extends Shape
+  ? Q extends readonly unknown[] ? [Q["length"], ...R] : R
+  : R;
+
 /** The shape after an op along the axes `A` that keeps all sizes, or the error for a wrong axis. */
 export type AlongAxes<Op extends string, S extends Shape, A extends AxisArg> = A extends Shape
   ? number extends S["length"] | A["length"] ? S

@@ -18,6 +18,7 @@ import { LINALG_PROGRAMS } from "./programs/linalg.ts";
 import { NN_PROGRAMS } from "./nn_programs.ts";
 import { FFT_PROGRAMS } from "./programs/fft.ts";
 import { STATISTICS_PROGRAMS } from "./programs/statistics.ts";
+import { SORTING_PROGRAMS } from "./programs/sorting.ts";
 
 // The programs try every method, with arguments of every kind.
 // deno-lint-ignore no-explicit-any
@@ -712,6 +713,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
 PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS);
 PROGRAMS.push(...STATISTICS_PROGRAMS);
 PROGRAMS.push(...LINALG_PROGRAMS);
+PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS, ...SORTING_PROGRAMS);
 
 /** Methods that are one op of their own name, without elementwise ones, by their arguments. */
 const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [

@@ -144,6 +144,7 @@ const PARTS = [
   ...["gather", "scatter", "scatterAdd", "ravelIndex", "nonzeroIndices", "random", "narrow"],
   ...["norm1", "norm2", "normP", "normMax", "normMin", "logSumExp", "var", "std", "isclose"],
   ...["linear", "chain", "dequantizeBlocks", "packBlocks"],
+  ...["quantilesOfRows", "modesOfRows"],
   // Weights of int8.
   ...["dequantizeInt8", "matmulInt8"],
   // Means and variances without NaN.

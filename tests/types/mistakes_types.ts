@@ -185,6 +185,10 @@ export function axes(): void {
   a.sort(2);
   // @ts-expect-error: Cannot argsort along axis -3: rank 2 has axes -2 to 1
   a.argsort(-3, { descending: true });
+  // @ts-expect-error: Cannot quantile along axis 2: rank 2 has axes -2 to 1
+  a.quantile(0.5, 2);
+  // @ts-expect-error: Cannot partition along axis 2: rank 2 has axes -2 to 1
+  a.partition(1, { axis: 2 });
   // @ts-expect-error: Cannot topk along axis 2: rank 2 has axes -2 to 1
   a.topk(1, { axis: 2 });
   // @ts-expect-error: Cannot diff along axis 2: rank 2 has axes -2 to 1

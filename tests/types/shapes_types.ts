@@ -218,6 +218,15 @@ export function axes(): void {
   is<"int32", [2, 3]>()(a.argsort(-1));
   is<"float32", [2, 1]>()(a.topk(1).values);
   is<"int32", [1, 3]>()(a.topk(1, { axis: 0 }).indices);
+  is<"float32", [2, 3]>()(a.partition(1));
+  is<"int32", [2, 3]>()(a.argpartition([0, 1], { axis: 0 }));
+  is<"float32", [2]>()(a.median(1));
+  is<"float32", []>()(a.nanmedian());
+  is<"float32", [2, 1]>()(a.quantile(0.5, 1, { keepDims: true }));
+  is<"float32", [3, 2]>()(a.quantile([0.1, 0.5, 0.9], -1));
+  is<"float32", [2]>()(a.nanpercentile([10, 50]));
+  is<"float32", [3]>()(a.mode(0).values);
+  is<"int32", [2, 1]>()(a.mode(1, { keepDims: true }).counts);
   shape<[number, number]>()(a.diff(1, 0));
   shape<[2, 3]>()(a.roll(1));
   shape<[2, 3]>()(a.roll([1, 2], [0, 0]));

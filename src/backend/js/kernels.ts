@@ -28,7 +28,8 @@ import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
 import { dequantizeBlocks, isQuantizeCall, packBlocks, quantize } from "./quantized.ts";
 import { random } from "./random.ts";
-import { argsort, sort } from "./sort.ts";
+import { argpartition, modesOfRows, partition, quantilesOfRows } from "./sorting/selection.ts";
+import { argsort, sort } from "./sorting/sort.ts";
 
 /** The definition of an op. */
 export interface Kernel {
@@ -52,6 +53,10 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     nonzeroIndices: { supports: always, run: nonzeroIndices },
     sort: { supports: sortsLastAxis, run: sort },
     argsort: { supports: sortsLastAxis, run: argsort },
+    partition: { supports: sortsLastAxis, run: partition },
+    argpartition: { supports: sortsLastAxis, run: argpartition },
+    quantilesOfRows: { supports: always, run: quantilesOfRows },
+    modesOfRows: { supports: always, run: modesOfRows },
     matmul: { supports: isPlainGemm, run: matmul },
     random: { supports: always, run: random },
     complexMap: { supports: always, run: complexMap },

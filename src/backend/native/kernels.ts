@@ -41,6 +41,7 @@ import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
 import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
 import { planFft } from "./fft.ts";
+import { SELECTION } from "./selection.ts";
 import {
   isPlainAttention,
   isPlainCachedAttention,
@@ -552,6 +553,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   argsort,
   topk,
   complexMap,
+  ...SELECTION,
   random,
   deviates,
   categorical,

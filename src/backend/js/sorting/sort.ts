@@ -7,20 +7,20 @@
  *
  * @module
  */
-import { bf16Table, f16Table } from "../../base/half.ts";
-import type { Layout } from "../../base/layout.ts";
-import { copyInto } from "../../core/dispatch.ts";
-import type { Storage } from "../../memory/storage.ts";
-import type { SortAttributes } from "../../ops/kernels.ts";
-import type { Call } from "../../ops/op.ts";
+import { bf16Table, f16Table } from "../../../base/half.ts";
+import type { Layout } from "../../../base/layout.ts";
+import { copyInto } from "../../../core/dispatch.ts";
+import type { Storage } from "../../../memory/storage.ts";
+import type { SortAttributes } from "../../../ops/kernels.ts";
+import type { Call } from "../../../ops/op.ts";
 
 /** From this length on, three passes over the data are faster than comparisons. */
 const RADIX_LEAST = 256;
 const BITS = 11;
 const BUCKETS = 1 << BITS;
 
-/** Calls `each` with the start of each run along the last axis of a contiguous operand. */
-function forEachRun(
+/** Calls `each` with the start and number of each run along the last axis of a contiguous operand. */
+export function forEachRun(
   { shape, offset, size }: Layout,
   each: (from: number, run: number) => void,
 ): void {
@@ -157,7 +157,12 @@ function sortKeys(size: number): void {
 }
 
 /** The order that sorts a run; the array is reused by the next call. */
-function orderOf(storage: Storage, from: number, size: number, descending: boolean): Int32Array {
+export function orderOf(
+  storage: Storage,
+  from: number,
+  size: number,
+  descending: boolean,
+): Int32Array {
   reserve(size);
   for (let i = 0; i < size; i++) orderA[i] = i;
   writeKeys(storage, from, size, descending, false, keysA);
