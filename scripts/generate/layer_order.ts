@@ -64,6 +64,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "Calls and ops",
     layers: [
+      { folders: ["complex"], what: "ops of the table on complex numbers" },
       { folders: ["core"], what: "checks, promotes, plans, allocates, calls a backend" },
       { folders: ["ops"], what: "op types, the op table, expressions, result rules" },
     ],

@@ -14,7 +14,7 @@ import { giveCall, scalarOperand, takeCall } from "./calls.ts";
 import { wrap } from "./handles.ts";
 import { frame } from "./interpreter.ts";
 import { checkFits } from "./write.ts";
-import { copyOf, dispatch, finishMap, runMap } from "./dispatch.ts";
+import { applyDense, copyOf, dispatch, finishMap, runMap } from "./dispatch.ts";
 
 /** Options of elementwise ops. */
 export interface OpOptions {
@@ -69,7 +69,12 @@ export function applyInto(
     const { storage, layout } = a;
     const { info } = storage;
     const rule = op.rules[info.id];
-    if (rule !== undefined) {
+    if (rule === undefined) {
+      const complex = info.kind === "c" && out === undefined &&
+        (arity === 1 || (isOperand(b) && b.storage.info === info));
+      const made = complex ? applyDense(op, name, a, arity === 1 ? null : b as Operand) : null;
+      if (made !== null) return made;
+    } else {
       checkAlive(storage, name);
       if (arity === 1) {
         const call = takeCall(op, name, 1, undefined);

@@ -4,14 +4,12 @@
  *
  * A call goes to the current interpreter, or runs at once: dispatch infers it (checks, promotes,
  * broadcasts), allocates its outputs, plans it, and passes it to the backend with a kernel for it;
- * else it decomposes the call into other ops, or runs the definition in JavaScript. Works on
- * operands; knows nothing of the class Tensor, which registers itself as the handle of results.
+ * else it decomposes the call into other ops, or runs the definition in JavaScript.
  *
  * @module
  */
 import {
   type Complex,
-  DEQUANTIZE_ADVICE,
   DTYPE,
   type DType,
   type DTypeInfo,
@@ -49,10 +47,19 @@ import { comparisonWithin } from "./compare.ts";
 import { adopt } from "./foreign.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
 import { frame, interpretCall, partsFrame, withParts } from "./interpreter.ts";
-import { checkWholeBlocks, lanesOf, partOf } from "./lanes.ts";
+import { checkMoves, checkWholeBlocks, lanesOf, partOf } from "./lanes.ts";
 import { profiler } from "./profiler.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
-import { canWriteDirectly, disturbs, newOutput, overlaps, prepareOut } from "./write.ts";
+import {
+  canWriteDirectly,
+  type Copied,
+  disturbs,
+  kernelOutput,
+  newOutput,
+  prepareGiven,
+  prepareOut,
+  recycleCopies,
+} from "./write.ts";
 
 // ---- calls -------------------------------------------------------------------------------------
 
@@ -155,10 +162,19 @@ function execute(call: Call, like: Storage): void {
   if (profiler !== null) profiler.ran(backend, call);
 }
 
+/** Runs a call with outputs and a plan, if the op has one, for operands on the device of `like`. */
+export function runPlanned(call: Call, like: Storage): void {
+  const backend = backendFor(like);
+  if (backend.supports(call)) execute(call, like);
+  else definitionBackend().run(call);
+}
+
 export function runMap(call: Call): void {
   const op = call.op as MapOp;
   infer(call);
-  if (call.compute.lane !== null) return runComplex(call);
+  if (call.compute.lane !== null) {
+    return call.op === MAP.copy ? runLanes(call) : runComplexCall(call);
+  }
   const { inputs, like } = call;
   const { shape, dtype } = call.specs[0]!;
   const { arity } = op;
@@ -177,31 +193,20 @@ export function runMap(call: Call): void {
     c = inputs[2]!;
     if (typeof c !== "object") c = scalarOperand(c, call.compute, 2);
   }
-  finishMap(
-    call,
-    call.compute,
-    dtype,
-    shape,
-    like,
-    a as Operand,
-    (b as Operand | undefined) ?? null,
-    (c as Operand | undefined) ?? null,
-    call.outputs[0],
-  );
+  const [x, y, z] = [a, b, c] as [Operand, Operand?, Operand?];
+  finishMap(call, call.compute, dtype, shape, like, x, y ?? null, z ?? null, call.outputs[0]);
 }
 
 /** Runs calls on complex numbers. */
 let runComplexCall: (call: Call) => void;
 
-/** Registers what runs ops of the table on complex numbers. Called once, by complex.ts. */
-export function registerComplex(run: (call: Call) => void): void {
-  runComplexCall = run;
-}
+/** Runs an op on dense complex operands in few steps; null if they are not. */
+export let applyDense: (op: MapOp, name: string, a: Operand, b: Operand | null) => Operand | null;
 
-/** Runs a call of the table on elements that consist of lanes: on complex numbers, or a copy. */
-function runComplex(call: Call): void {
-  if (call.op === MAP.copy) runLanes(call);
-  else runComplexCall(call);
+/** Registers what runs ops of the table on complex numbers. Called once, by complex/run.ts. */
+export function registerComplex(dense: typeof applyDense, run: typeof runComplexCall): void {
+  applyDense = dense;
+  runComplexCall = run;
 }
 
 /** Copies elements that consist of lanes. */
@@ -399,14 +404,6 @@ function decompose(call: Call): void {
   });
 }
 
-/** Prepares the given outputs of a call, or throws before any of them is written. */
-function prepareGiven({ like, name, outputs }: Call, specs: readonly OutputSpec[]): void {
-  for (let k = 0; k < outputs.length; k++) {
-    const out = outputs[k];
-    if (out !== undefined) prepareOut(out, specs[k]!, like, name);
-  }
-}
-
 /** Runs an op on elements that consist of lanes, which backends do not know. */
 function runOnLanes(call: Call, specs: Inferred): void {
   const { op, name } = call;
@@ -414,17 +411,6 @@ function runOnLanes(call: Call, specs: Inferred): void {
     moveLanes(call, specs as readonly OutputSpec[]);
   } else if (op.decompose !== undefined) decompose(call);
   else throw new DTypeError(`Cannot ${name} ${call.like!.info.name}: it takes numbers`);
-}
-
-/** Throws a DTypeError for indices along an axis whose elements share blocks. */
-function checkMoves({ inputs, name, attributes }: Call, { name: dtype, block }: DTypeInfo): void {
-  const { axis } = (attributes ?? {}) as { readonly axis?: number };
-  if (block === 1 || axis === undefined) return;
-  if (axis !== (inputs[0] as Operand).layout.shape.length - 1) return;
-  throw new DTypeError(
-    `Cannot ${name} along the last axis of ${dtype}: ${block} elements share a block; ` +
-      DEQUANTIZE_ADVICE,
-  );
 }
 
 /** Runs a kernel that moves elements, on the lanes of their dtype. */
@@ -453,7 +439,6 @@ function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
   for (const k of op.writes ?? []) call.operand(k).storage.version++;
 }
 
-/** The given outputs of a call without any. */
 const NONE_GIVEN: readonly (Operand | undefined)[] = [];
 
 /** Runs a kernel of `backend`; false if none is available after all. */
@@ -487,12 +472,6 @@ function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): 
   return true;
 }
 
-/** An input, and its contiguous copy for a kernel. */
-interface Copied {
-  readonly place: number;
-  readonly original: Operand;
-}
-
 /** Replaces noncontiguous inputs at `places` by contiguous copies. */
 function copyStrided(inputs: Input[], places: readonly number[]): Copied[] | null {
   let copied: Copied[] | null = null;
@@ -503,22 +482,6 @@ function copyStrided(inputs: Input[], places: readonly number[]): Copied[] | nul
     (copied ??= []).push({ place, original });
   }
   return copied;
-}
-
-function recycleCopies(inputs: Input[], copied: readonly Copied[]): void {
-  for (const { place, original } of copied) {
-    recycle((inputs[place] as Operand).storage);
-    inputs[place] = original;
-  }
-}
-
-/** Output `k` of a kernel: the given one if the kernel can write it, else new memory. */
-function kernelOutput(call: Call, k: number, spec: OutputSpec, like: Storage): Operand {
-  const given: Operand | undefined = call.outputs[k];
-  const fits = given !== undefined && (call.op.strided || given.layout.contiguous) &&
-    canWriteDirectly(call, given, spec) &&
-    call.outputs.every((other, i) => i >= k || !overlaps(given, other));
-  return fits ? given : newOutput(spec, like, given);
 }
 
 /** `given`: written by a kernel, or filled with a copy of `made`. */

@@ -4,10 +4,10 @@
  *
  * @module
  */
-import type { DTypeInfo } from "../base/dtype.ts";
+import { DEQUANTIZE_ADVICE, type DTypeInfo } from "../base/dtype.ts";
 import { DTypeError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { type Plan, planMap } from "../base/plan.ts";
+import { OFFSETS, OPERANDS, Plan, planMap, RANK } from "../base/plan.ts";
 import { formatShape } from "../base/shape.ts";
 import type { Operand } from "../memory/operand.ts";
 import type { Call } from "../ops/op.ts";
@@ -74,8 +74,41 @@ export function partOf({ storage, layout, flags }: Operand, k: 0 | 1): Operand {
   return { storage: storage.lanes, layout: part, flags };
 }
 
+const pairs = new Plan();
+
+/** The plan of operands with one layout of rank 1. */
+function planPairs({ shape, strides, offset, size }: Layout, operands: number): Plan {
+  const { data } = pairs;
+  data[RANK] = pairs.rank = 1;
+  data[OPERANDS] = pairs.operands = operands;
+  pairs.size = size;
+  pairs.needsInt64Index = 2 * size + offset >= 2 ** 30;
+  data.fill(offset, OFFSETS, OFFSETS + operands);
+  data[OFFSETS + operands] = shape[0]!;
+  data.fill(strides[0]!, OFFSETS + operands + 1, OFFSETS + 2 * operands + 1);
+  return pairs;
+}
+
 /** The plan of a call of `complexMap`: its positions are those of real parts. */
 export function planComplex({ inputs }: Call): Plan {
   const [out, x, y] = inputs as Operand[];
+  const { layout } = out!;
+  if (
+    layout.shape.length === 1 && layout === x!.layout && (y === undefined || layout === y.layout)
+  ) return planPairs(layout, inputs.length);
   return planMap(out!.layout, x!.layout, y === undefined ? null : y.layout, null);
+}
+
+/** Throws a DTypeError for indices along an axis whose elements share blocks. */
+export function checkMoves(
+  { inputs, name, attributes }: Call,
+  { name: dtype, block }: DTypeInfo,
+): void {
+  const { axis } = (attributes ?? {}) as { readonly axis?: number };
+  if (block === 1 || axis === undefined) return;
+  if (axis !== (inputs[0] as Operand).layout.shape.length - 1) return;
+  throw new DTypeError(
+    `Cannot ${name} along the last axis of ${dtype}: ${block} elements share a block; ` +
+      DEQUANTIZE_ADVICE,
+  );
 }

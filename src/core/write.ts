@@ -10,9 +10,10 @@ import { Layout } from "../base/layout.ts";
 import { broadcastShapes, formatShape, sameShape } from "../base/shape.ts";
 import { isOperand, type Operand, READ_ONLY } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
+import { recycle } from "../memory/pool.ts";
 import { checkAlive, type Storage } from "../memory/storage.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
-import type { Call, OutputSpec } from "../ops/op.ts";
+import type { Call, Input, OutputSpec } from "../ops/op.ts";
 import { SCALAR_LAYOUT } from "./calls.ts";
 import { wrap } from "./handles.ts";
 
@@ -142,4 +143,35 @@ export function newOutput({ shape, dtype }: OutputSpec, like: Storage, given?: O
   const layout = shape.length === 0 ? SCALAR_LAYOUT : Layout.contiguous(shape);
   const storage = allocateIn(like.memory, dtype, layout.size, false);
   return given === undefined ? wrap(storage, layout) : { storage, layout, flags: 0 };
+}
+
+/** Prepares the given outputs of a call, or throws before any of them is written. */
+export function prepareGiven({ like, name, outputs }: Call, specs: readonly OutputSpec[]): void {
+  for (let k = 0; k < outputs.length; k++) {
+    const out = outputs[k];
+    if (out !== undefined) prepareOut(out, specs[k]!, like, name);
+  }
+}
+
+/** Output `k` of a kernel: the given one if the kernel can write it, else new memory. */
+export function kernelOutput(call: Call, k: number, spec: OutputSpec, like: Storage): Operand {
+  const given: Operand | undefined = call.outputs[k];
+  const fits = given !== undefined && (call.op.strided || given.layout.contiguous) &&
+    canWriteDirectly(call, given, spec) &&
+    call.outputs.every((other, i) => i >= k || !overlaps(given, other));
+  return fits ? given : newOutput(spec, like, given);
+}
+
+/** An input, and its contiguous copy for a kernel. */
+export interface Copied {
+  readonly place: number;
+  readonly original: Operand;
+}
+
+/** Frees the copies, and puts the originals back. */
+export function recycleCopies(inputs: Input[], copied: readonly Copied[]): void {
+  for (const { place, original } of copied) {
+    recycle((inputs[place] as Operand).storage);
+    inputs[place] = original;
+  }
 }

@@ -1,6 +1,6 @@
 /**
  * The op that computes the ops of the table on complex numbers: backends have kernels for it by the
- * name of the op. Ops of lanes, such as sums, run as ops on floats (core/complex.ts).
+ * name of the op. Ops of lanes, such as sums, run as ops on floats (complex/run.ts).
  *
  * @module
  */

@@ -32,13 +32,13 @@ export function elementwise(): void {
   ints.add(1.5);
   // @ts-expect-error: Cannot mul 1e-7 to int32: it is not an integer
   ints.mul(1e-7);
-  // @ts-expect-error: Cannot add bool: it takes signed, unsigned, float dtypes
+  // @ts-expect-error: Cannot add bool: it takes signed, unsigned, float, complex dtypes
   mask.add(mask);
-  // @ts-expect-error: Cannot pow bool: it takes signed, unsigned, float dtypes
+  // @ts-expect-error: Cannot pow bool: it takes signed, unsigned, float, complex dtypes
   mask.pow(mask);
-  // @ts-expect-error: Cannot mul bool: it takes signed, unsigned, float dtypes
+  // @ts-expect-error: Cannot mul bool: it takes signed, unsigned, float, complex dtypes
   mask.mul(true);
-  // @ts-expect-error: Cannot div bool: it takes signed, unsigned, float dtypes
+  // @ts-expect-error: Cannot div bool: it takes signed, unsigned, float, complex dtypes
   mask.div(mask);
   // @ts-expect-error: Cannot bitwiseAnd float32: it takes bool, signed, unsigned dtypes
   a.bitwiseAnd(1);
@@ -73,7 +73,7 @@ export function inPlace(): void {
   zeros([2, 3], { dtype: "uint8" }).add_(ints);
   // @ts-expect-error: Cannot bitwiseOr_ into bool: the result is int32; cast with astype()
   mask.bitwiseOr_(ints);
-  // @ts-expect-error: Cannot add_ bool: it takes signed, unsigned, float dtypes
+  // @ts-expect-error: Cannot add_ bool: it takes signed, unsigned, float, complex dtypes
   mask.add_(mask);
   // @ts-expect-error: Cannot relu_ a read-only tensor: copy it with toOwned()
   frozen.relu_();
@@ -294,9 +294,9 @@ export function ranks(): void {
 
 export function quantized(): void {
   const q = zeros([4, 64], { dtype: "q8_0" });
-  // @ts-expect-error: Cannot add q8_0: it takes signed, unsigned, float dtypes; dequantize() makes
+  // @ts-expect-error: Cannot add q8_0: it takes signed, unsigned, float, complex dtypes; dequantize() makes
   q.add(q);
-  // @ts-expect-error: Cannot mul q8_0: it takes signed, unsigned, float dtypes; dequantize() makes
+  // @ts-expect-error: Cannot mul q8_0: it takes signed, unsigned, float, complex dtypes; dequantize() makes
   q.mul(0);
   // @ts-expect-error: Cannot div 2 to q8_0: it takes no numbers but 0; dequantize() makes floats of
   q.div(2);

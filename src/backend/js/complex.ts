@@ -32,7 +32,7 @@ import {
   modulus,
   mul,
   Z,
-} from "./complex_math.ts";
+} from "../../complex/math.ts";
 
 function set(re: number, im: number): void {
   Z[0] = re;

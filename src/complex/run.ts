@@ -17,11 +17,12 @@ import { COMPLEX_MAP, type ComplexAttributes, type ComplexName } from "../ops/co
 import { type ReduceAttributes, type ScanAttributes, scanAxis } from "../ops/infer.ts";
 import type { Call, Input, MapOp, ReduceOp } from "../ops/op.ts";
 import { MAP, REDUCE, SCAN } from "../ops/table.ts";
-import { SCALAR_LAYOUT, scalarOperand } from "./calls.ts";
-import { copyInto, copyOf, dispatch, fillWith, registerComplex } from "./dispatch.ts";
-import { dispose, tidy } from "./handles.ts";
-import { lanesOf, partOf } from "./lanes.ts";
-import { disturbs, newOutput, prepareOut } from "./write.ts";
+import { SCALAR_LAYOUT, scalarOperand } from "../core/calls.ts";
+import { copyInto, copyOf, dispatch, fillWith, registerComplex } from "../core/dispatch.ts";
+import { dispose, tidy } from "../core/handles.ts";
+import { lanesOf, partOf } from "../core/lanes.ts";
+import { disturbs, newOutput, prepareOut } from "../core/write.ts";
+import { applyDense } from "./dense.ts";
 
 /** An operand: not a handle. */
 function operand(storage: Storage, layout: Layout): Operand {
@@ -322,7 +323,7 @@ function products(x: Operand, axis: number, initial: boolean, name: string): Ope
   return made;
 }
 
-registerComplex((call) => {
+registerComplex(applyDense, (call) => {
   switch (call.op.kind) {
     case "map":
       return runMap(call);
