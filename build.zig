@@ -12,6 +12,8 @@ const memory_bound = [_][]const u8{
     "cpu/index/ravel_index.c",
     "cpu/index/take_along_axis.c",
     "cpu/index/nonzero.c",
+    "cpu/sets/unique.c",
+    "cpu/sets/isin.c",
 };
 
 /// Code that every call runs, compiled once.
@@ -84,6 +86,8 @@ const kernels = [_][]const u8{
     "cpu/attention/attention_rows.c",
     "cpu/attention/rope.c",
     "cpu/complex/complex_map.c",
+    "cpu/sets/search.c",
+    "cpu/sets/histogram.c",
     "cpu/conv/conv.c",
     "cpu/conv/conv_pack.c",
     "cpu/conv/conv_depthwise.c",
@@ -121,6 +125,7 @@ const include_folders = [_][]const u8{
     "shim/math",
     "shim/cpu/map",
     "shim/cpu/reduce",
+    "shim/cpu/sets",
     "shim/cpu/attention",
     "shim/cpu/complex",
     "shim/cpu/gemm",

@@ -36,7 +36,17 @@ export type Activated<D extends DType, F> = [F] extends [never] ? D
   : ToFloat[D];
 
 /** The products, which do not support bool. */
-export type ProductOp = "matmul" | "dot" | "outer" | "linear";
+export type ProductOp =
+  | "matmul"
+  | "dot"
+  | "outer"
+  | "linear"
+  | "einsum"
+  | "tensordot"
+  | "vecdot"
+  | "inner"
+  | "kron"
+  | "cross";
 
 /** The kinds of dtype in the order of the op table, as messages name them. */
 export interface KindNames {

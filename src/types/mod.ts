@@ -14,4 +14,5 @@ export type * from "./broadcast.ts";
 export type * from "./axes.ts";
 export type * from "./reshape.ts";
 export type * from "./slice.ts";
+export type * from "./einsum.ts";
 export type * from "./nested.ts";

@@ -30,6 +30,15 @@ import { dequantizeBlocks, isQuantizeCall, packBlocks, quantize } from "./quanti
 import { random } from "./random.ts";
 import { argpartition, modesOfRows, partition, quantilesOfRows } from "./sorting/selection.ts";
 import { argsort, sort } from "./sorting/sort.ts";
+import {
+  binIndices,
+  countBins,
+  isAmong,
+  runIndices,
+  searchIndices,
+  uniqueRuns,
+  uniqueTable,
+} from "./sets.ts";
 
 /** The definition of an op. */
 export interface Kernel {
@@ -74,5 +83,13 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     fft: { supports: runsFft, run: fft },
     packBlocks: { supports: always, run: packBlocks },
     ...LINALG_KERNELS,
+    uniqueRuns: { supports: always, run: uniqueRuns },
+    runIndices: { supports: always, run: runIndices },
+    uniqueTable: { supports: always, run: uniqueTable },
+    isAmong: { supports: always, run: isAmong },
+    searchIndices: { supports: always, run: searchIndices },
+    binCounts: { supports: always, run: countBins },
+    histogramCounts: { supports: always, run: countBins },
+    binIndices: { supports: always, run: binIndices },
   } satisfies Record<string, Kernel>,
 ));

@@ -24,7 +24,8 @@ import { CONFIGURE, opHash, type Shim, STATUS, type Unavailable } from "../ffi/a
 import { checkOperand } from "../ffi/checks.ts";
 import { lastError, readText } from "../ffi/text.ts";
 import { exprNumbers } from "./chain.ts";
-import { type Kernel, KERNELS } from "./kernels.ts";
+import type { Kernel } from "./kernel.ts";
+import { KERNELS } from "./kernels.ts";
 
 /**
  * With fewer elements, the JavaScript loop is faster than a native call. Only ops with one correct

@@ -32,7 +32,7 @@ import {
   sortsLastAxis,
 } from "../../ops/kernels.ts";
 import type { ChainAttributes } from "../../ops/chain.ts";
-import type { Call, Op } from "../../ops/op.ts";
+import type { Call } from "../../ops/op.ts";
 import { quantFormatOf } from "../../quant/dtypes.ts";
 import { QUANT, type QuantName } from "../../quant/formats.ts";
 import { ACTIVATION, DEVIATE, RANDOM } from "../ffi/abi.ts";
@@ -50,28 +50,8 @@ import {
   planCachedAttention,
   planRope,
 } from "./attention.ts";
-
-/** The arguments of `rm_run`, or with `more` those of `rm_run_many`. */
-interface Handed {
-  /** The plan, or the kernel's own numbers. */
-  readonly numbers: Float64Array;
-  readonly out: Storage;
-  readonly a?: Storage | null;
-  readonly b?: Storage | null;
-  readonly c?: Storage | null;
-  /** Up to four further storages. */
-  readonly more?: readonly Storage[];
-}
-
-/** A kernel of the shim. */
-export interface Kernel {
-  /** Whether it can run the call; `numberOf` gives the shim's number of an op, −1 if it has none. */
-  supports(call: Call, numberOf: (op: Op) => number): boolean;
-  /** The arguments of the call; null if the kernel has nothing to do. */
-  prepare(call: Call, numberOf: (op: Op) => number): Handed | null;
-  /** Reads the results that the kernel has written to the numbers. */
-  finish?(call: Call, numbers: Float64Array): void;
-}
+import type { Handed, Kernel } from "./kernel.ts";
+import { SET_KERNELS } from "./sets.ts";
 
 /** The numbers of calls without a plan. */
 const own = new Float64Array(ATTRIBUTES + 8);
@@ -577,4 +557,5 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   quantize,
   winograd: convolution(planWinograd),
   fft: { supports: runsFft, prepare: planFft },
+  ...SET_KERNELS,
 }));

@@ -1,0 +1,29 @@
+/**
+ * The type of the kernels of the shim.
+ *
+ * @module
+ */
+import type { Storage } from "../../memory/storage.ts";
+import type { Call, Op } from "../../ops/op.ts";
+
+/** The arguments of `rm_run`, or with `more` those of `rm_run_many`. */
+export interface Handed {
+  /** The plan, or the kernel's own numbers. */
+  readonly numbers: Float64Array;
+  readonly out: Storage;
+  readonly a?: Storage | null;
+  readonly b?: Storage | null;
+  readonly c?: Storage | null;
+  /** Up to four further storages. */
+  readonly more?: readonly Storage[];
+}
+
+/** A kernel of the shim. */
+export interface Kernel {
+  /** Whether it can run the call; `numberOf` gives the shim's number of an op, −1 if it has none. */
+  supports(call: Call, numberOf: (op: Op) => number): boolean;
+  /** The arguments of the call; null if the kernel has nothing to do. */
+  prepare(call: Call, numberOf: (op: Op) => number): Handed | null;
+  /** Reads the results that the kernel has written to the numbers. */
+  finish?(call: Call, numbers: Float64Array): void;
+}

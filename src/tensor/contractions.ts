@@ -1,0 +1,194 @@
+/**
+ * Functions on tensors that are products over axes by name or by number.
+ *
+ * @module
+ */
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import type { DType } from "../base/dtype.ts";
+import type { Shape } from "../base/shape.ts";
+import type * as t from "../types/mod.ts";
+import * as products from "./products/einsum.ts";
+import type { AnyTensor, Tensor, UnaryOptions } from "./tensor.ts";
+
+/** The tensor that a product of `Ts` gives. */
+type ProductOfAll<Ts extends readonly AnyTensor[], R> = Tensor<
+  t.OkDType<t.PromoteAll<Ts, "einsum">>,
+  t.Ok<R>,
+  Ts[number]["device"]
+>;
+
+/** The result of a product of two tensors, whose shape only the run time knows. */
+type ProductOfTwo<Op extends string, X extends AnyTensor, U extends AnyTensor> = Tensor<
+  t.OperandDType<Op, X, U>,
+  Shape,
+  X["device"]
+>;
+
+/** The axes of {@link tensordot}: how many, or those of each tensor. */
+export type ContractedAxes = products.ContractedAxes;
+
+/** Options of {@link trace}. */
+export interface TraceOptions<E extends DType> extends UnaryOptions {
+  /** Which diagonal: 0, the default, is the main one, 1 the one above it, -1 the one below. */
+  readonly offset?: number;
+  /** The first axis of the matrices; 0 by default. */
+  readonly axis1?: number;
+  /** The second axis of the matrices; 1 by default. */
+  readonly axis2?: number;
+  /** The dtype that the elements are cast to first, and of the result. */
+  readonly dtype?: E;
+}
+
+/**
+ * Einstein summation: the product of tensors over axes that have letters, summed over all letters
+ * that the result does not have. `"ij,jk->ik"` is a matrix product, `"ii->"` a trace, `"bhqd,bhkd->bhqk"`
+ * a product of queries and keys. Without `->`, the result has the letters that occur once, in
+ * alphabetical order, after the axes of `...`, which stands for axes that broadcast. Axes of size 1
+ * broadcast too.
+ *
+ * Tensors are multiplied two at a time, in the cheapest order (up to 4 tensors; a greedy one for
+ * more), as batched matrix products of views. Without a product or a sum, the result is a view. Dtypes
+ * promote as in `matmul`; integers wrap.
+ *
+ * If the equation is a literal, the compiler checks it and knows the shape of the result. Throws an
+ * ArgumentError for a text that is no equation, a ShapeError for shapes that do not fit it, and a
+ * DTypeError for bool.
+ *
+ * @example
+ * ```ts
+ * const x = tensor([[1, 2], [3, 4]]);
+ * einsum("ij,jk->ik", x, x).toArray(); // => [[7, 10], [15, 22]]
+ * einsum("ii->", x).item(); // => 5
+ * einsum("i,j", tensor([1, 2]), tensor([3, 4])).toArray(); // => [[3, 4], [6, 8]]
+ * einsum("...ij->...ji", ones([5, 2, 3])).shape; // => [5, 3, 2]
+ * einsum("ij,jk->ik", [x, x], { out: x }).toArray(); // => [[7, 10], [15, 22]]
+ * ```
+ */
+export function einsum<const E extends string, const Ts extends readonly AnyTensor[]>(
+  equation: t.Guard<t.EinsumOf<E, Ts>, E>,
+  tensors: Ts,
+  options?: UnaryOptions,
+): ProductOfAll<Ts, t.Einsum<E, t.ShapesOf<Ts>>>;
+export function einsum<const E extends string, const Ts extends readonly AnyTensor[]>(
+  equation: t.Guard<t.EinsumOf<E, Ts>, E>,
+  ...tensors: Ts
+): ProductOfAll<Ts, t.Einsum<E, t.ShapesOf<Ts>>>;
+export function einsum(equation: string, ...args: readonly unknown[]): unknown {
+  const [first, options] = args;
+  if (Array.isArray(first) && !isOperandArgument(first)) {
+    return products.einsum(equation, [...first], options as { out?: Operand } | undefined);
+  }
+  return products.einsum(equation, args);
+}
+
+/**
+ * The product of `a` and `b` summed over several axes: the last `axes` of `a` and the first of `b` (2
+ * by default), or `[axes of a, axes of b]`. The result has the other axes of `a`, then those of `b`.
+ *
+ * Throws an AxisError for axes that do not exist, and a ShapeError for sizes that differ.
+ *
+ * @example
+ * ```ts
+ * tensordot(ones([2, 3, 4]), ones([3, 4, 5])).shape; // => [2, 5]
+ * tensordot(ones([2, 3]), ones([4, 3]), [1, 1]).shape; // => [2, 4]
+ * ```
+ */
+export function tensordot<X extends AnyTensor, U extends AnyTensor>(
+  a: X,
+  b: t.Guard<t.ProductOf<"tensordot", X, U, 0>, U>,
+  axes?: ContractedAxes,
+  options?: UnaryOptions,
+): ProductOfTwo<"tensordot", X, U> {
+  return products.tensordot(a, b, axes, options) as never;
+}
+
+/**
+ * The sum of the products along `axis` (the last one), which must have one size in both tensors; the
+ * other axes broadcast. The first tensor is conjugated if it is complex.
+ *
+ * @example
+ * ```ts
+ * vecdot(tensor([[1, 2], [3, 4]]), tensor([1, 10])).toArray(); // => [21, 43]
+ * ```
+ */
+export function vecdot<X extends AnyTensor, U extends AnyTensor>(
+  a: X,
+  b: t.Guard<t.ProductOf<"vecdot", X, U, 0>, U>,
+  axis?: number,
+  options?: UnaryOptions,
+): ProductOfTwo<"vecdot", X, U> {
+  return products.vecdot(a, b, axis, options) as never;
+}
+
+/**
+ * The sums of products along the last axis of both tensors: [..., K] and [..., K] give the other axes
+ * of `a`, then those of `b`. A tensor of rank 0 multiplies all elements.
+ *
+ * @example
+ * ```ts
+ * inner(tensor([1, 2, 3]), tensor([0, 1, 0])).item(); // => 2
+ * inner(ones([2, 3]), ones([4, 3])).shape; // => [2, 4]
+ * ```
+ */
+export function inner<X extends AnyTensor, U extends AnyTensor>(
+  a: X,
+  b: t.Guard<t.ProductOf<"inner", X, U, 0>, U>,
+  options?: UnaryOptions,
+): ProductOfTwo<"inner", X, U> {
+  return products.inner(a, b, options) as never;
+}
+
+/**
+ * The Kronecker product: blocks of `b`, each times one element of `a`. The smaller rank gets axes of
+ * size 1 in front.
+ *
+ * @example
+ * ```ts
+ * kron(tensor([[1, 2]]), ones([2, 2])).toArray(); // => [[1, 1, 2, 2], [1, 1, 2, 2]]
+ * ```
+ */
+export function kron<X extends AnyTensor, U extends AnyTensor>(
+  a: X,
+  b: t.Guard<t.ProductOf<"kron", X, U, 0>, U>,
+  options?: UnaryOptions,
+): ProductOfTwo<"kron", X, U> {
+  return products.kron(a, b, options) as never;
+}
+
+/**
+ * The sum of the diagonal of a matrix, or of each plane of two axes. Sums of integers are int64, as
+ * those of `sum`.
+ *
+ * Throws a ShapeError for fewer than 2 axes.
+ *
+ * @example
+ * ```ts
+ * trace(tensor([[1, 2], [3, 4]])).item(); // => 5
+ * trace(ones([3, 3, 2]), { offset: 1 }).toArray(); // => [2, 2]
+ * ```
+ */
+export function trace<X extends AnyTensor, E extends DType = t.ResultDType<"sum", X["dtype"]>>(
+  x: X,
+  options?: TraceOptions<E>,
+): Tensor<E, Shape, X["device"]> {
+  return products.trace(x, options) as never;
+}
+
+/**
+ * The vector product of vectors of size 3 along `axis` (the last one); the other axes broadcast.
+ *
+ * Throws a ShapeError for vectors of another size.
+ *
+ * @example
+ * ```ts
+ * cross(tensor([1, 0, 0]), tensor([0, 1, 0])).toArray(); // => [0, 0, 1]
+ * ```
+ */
+export function cross<X extends AnyTensor, U extends AnyTensor>(
+  a: X,
+  b: t.Guard<t.ProductOf<"cross", X, U, 0>, U>,
+  axis?: number,
+  options?: UnaryOptions,
+): ProductOfTwo<"cross", X, U> {
+  return products.cross(a, b, axis, options) as never;
+}
