@@ -50,7 +50,14 @@ export * from "./src/tensor/complex.ts";
 export * from "./src/tensor/functions.ts";
 export * from "./src/tensor/contractions.ts";
 export * from "./src/tensor/define_op.ts";
-export * from "./src/sets/unique.ts";
+export {
+  uniqueAll,
+  uniqueCounts,
+  uniqueInverse,
+  type UniqueOptions,
+  uniqueValues,
+  type VectorOf,
+} from "./src/sets/unique.ts";
 export * from "./src/sets/search.ts";
 export * from "./src/sets/histogram.ts";
 export * from "./src/device/devices.ts";

@@ -11,6 +11,7 @@ import { apply, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
+import { tidy } from "../core/handles.ts";
 import { readElement } from "../memory/element.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions, ruleFor } from "../ops/infer.ts";
@@ -364,10 +365,11 @@ export function histogram<X extends AnyTensor, W extends AnyTensor | undefined =
   checkOptions(name, options, ["range", "density", "weights"]);
   const { range, density = false, weights } = options;
   const own = ownOperand(x, name);
-  const [spec, edges] = binsOf(name, own, bins, range);
-  const inputs = withWeights(name, [own, ...edges], weights);
-  const attributes = { ...spec, density, weighted: weights !== undefined };
-  const [counts, all] = dispatchAll(HISTOGRAM, inputs, attributes);
+  const [counts, all] = tidy(() => {
+    const [spec, edges] = binsOf(name, own, bins, range);
+    const inputs = withWeights(name, [own, ...edges], weights);
+    return dispatchAll(HISTOGRAM, inputs, { ...spec, density, weighted: weights !== undefined });
+  });
   return { counts, edges: all } as never;
 }
 
@@ -402,8 +404,10 @@ export function histogramBinEdges<X extends AnyTensor>(
   const name = "histogramBinEdges";
   checkOptions(name, options, ["range"]);
   const own = ownOperand(x, name);
-  const [spec, edges] = binsOf(name, own, bins, options.range);
-  return dispatch(HISTOGRAM_BIN_EDGES, [own, ...edges], spec) as never;
+  return tidy(() => {
+    const [spec, edges] = binsOf(name, own, bins, options.range);
+    return dispatch(HISTOGRAM_BIN_EDGES, [own, ...edges], spec);
+  }) as never;
 }
 
 // ---- two dimensions ----------------------------------------------------------------------------
@@ -568,10 +572,11 @@ export function histogram2d<X extends AnyTensor, W extends AnyTensor | undefined
     throw new ArgumentError(`${name}() needs two ranges as range, got ${describe(range)}`);
   }
   const each = pairOf(name, bins);
-  const [specX, edgesX] = binsOf(name, own[0], each[0], range?.[0]);
-  const [specY, edgesY] = binsOf(name, own[1], each[1], range?.[1]);
-  const inputs = withWeights(name, [...own, ...edgesX, ...edgesY], weights);
-  const attributes = { x: specX, y: specY, density, weighted: weights !== undefined };
-  const [counts, xEdges, yEdges] = dispatchAll(HISTOGRAM2D, inputs, attributes);
+  const [counts, xEdges, yEdges] = tidy(() => {
+    const [x, edgesX] = binsOf(name, own[0], each[0], range?.[0]);
+    const [y, edgesY] = binsOf(name, own[1], each[1], range?.[1]);
+    const inputs = withWeights(name, [...own, ...edgesX, ...edgesY], weights);
+    return dispatchAll(HISTOGRAM2D, inputs, { x, y, density, weighted: weights !== undefined });
+  });
   return { counts, xEdges, yEdges } as never;
 }

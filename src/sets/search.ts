@@ -11,6 +11,7 @@ import { apply, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
+import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions, isScalar } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
@@ -127,7 +128,7 @@ export function isin<X extends AnyTensor>(
   checkOptions("isin", options, ["invert", "out"]);
   const own = ownOperand(x, "isin");
   const { invert = false, out } = options;
-  return dispatch(ISIN, [own, besides("isin", own, tests)], { invert }, out) as never;
+  return tidy(() => dispatch(ISIN, [own, besides("isin", own, tests)], { invert }, out)) as never;
 }
 
 // ---- sets --------------------------------------------------------------------------------------
@@ -323,9 +324,10 @@ export function searchsorted<X extends AnyTensor, const U extends TensorOrScalar
   const { side = "left", sorter, out } = options;
   const right = isRight(name, side);
   const own = ownOperand(sorted, name);
-  const inputs = [own, besides(name, own, values)];
-  if (sorter !== undefined) inputs.push(ownOperand(sorter, name));
-  return dispatch(SEARCHSORTED, inputs, { right }, out) as never;
+  const order = sorter === undefined ? [] : [ownOperand(sorter, name)];
+  return tidy(() =>
+    dispatch(SEARCHSORTED, [own, besides(name, own, values), ...order], { right }, out)
+  ) as never;
 }
 
 /** Options of {@link digitize}. */
@@ -392,5 +394,7 @@ export function digitize<X extends AnyTensor>(
   checkOptions("digitize", options, ["right", "out"]);
   const own = ownOperand(x, "digitize");
   const { right = false, out } = options;
-  return dispatch(DIGITIZE, [own, besides("digitize", own, bins)], { right }, out) as never;
+  return tidy(() =>
+    dispatch(DIGITIZE, [own, besides("digitize", own, bins)], { right }, out)
+  ) as never;
 }

@@ -21,6 +21,8 @@ const READS = new Set([
   ...["intoSharedKeepLayout", "equals", "allclose", "image", "nonzero", "io.encodeNpy"],
   ...["io.encodeSafetensors", "io.encodeNpz", "io.writeNpy", "io.writeNpz"],
   ...["io.writeSafetensors", "io.toArrow", "nn.weights", "nn.fuse", "nn.fold", "nn.KVCache"],
+  ...["uniqueValues", "uniqueCounts", "uniqueInverse", "uniqueAll", "bincount"],
+  ...["union", "intersect", "setdiff", "setxor"],
 ]);
 
 /** Programs that tell about the handle that they get, or about the process. */

@@ -17,6 +17,7 @@ import { loose } from "../support.ts";
 import { LINALG_PROGRAMS } from "./programs/linalg.ts";
 import { NN_PROGRAMS } from "./nn_programs.ts";
 import { FFT_PROGRAMS } from "./programs/fft.ts";
+import { SETS_PROGRAMS } from "./programs/sets.ts";
 import { STATISTICS_PROGRAMS } from "./programs/statistics.ts";
 import { SORTING_PROGRAMS } from "./programs/sorting.ts";
 
@@ -710,7 +711,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["rmsNorm", ({ x }) => x.rmsNorm(), "rmsNorm(x, -, -) {axis: -1}"],
 ];
 
-PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS);
+PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS, ...SETS_PROGRAMS);
 PROGRAMS.push(...STATISTICS_PROGRAMS);
 PROGRAMS.push(...LINALG_PROGRAMS);
 PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS, ...SORTING_PROGRAMS);

@@ -147,6 +147,9 @@ const PARTS = [
   ...["quantilesOfRows", "modesOfRows"],
   // Weights of int8.
   ...["dequantizeInt8", "matmulInt8"],
+  // Sets and histograms.
+  ...["uniqueRuns", "runIndices", "uniqueTable", "isAmong", "searchIndices", "binCounts"],
+  ...["histogramCounts", "binIndices"],
   // Means and variances without NaN.
   ...["countNumbers", "nanSquares"],
 ];
