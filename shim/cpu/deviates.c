@@ -126,21 +126,32 @@ static void gammas_above(const deviate_context *ctx, block *b, const double *sha
   }
 }
 
-static double log_boost(const deviate_context *ctx, const block *b, ptrdiff_t k, double shape) {
-  uint32_t words[4];
-  one_block(ctx->key0, ctx->key1, (uint64_t)(b->start + k), BOOST, b->lane, words);
-  return rm_log_f64(unit(words + 2)) / shape;
+/* Makes the words of the factors of all elements, if any shape is below 1. */
+static bool make_boosts(const deviate_context *ctx, block *b, const double *shapes,
+                        ptrdiff_t each) {
+  bool any = false;
+  for (ptrdiff_t k = 0; k < b->n; k++) any |= shapes[k * each] < 1;
+  if (!any) return false;
+  for (ptrdiff_t k = 0; k < b->n; k++) b->pending[k] = (int32_t)k;
+  make_words(ctx->key0, ctx->key1, b, b->n, BOOST);
+  return true;
+}
+
+/* The logarithm of the factor that makes a gamma of a shape below 1 of one of the shape plus 1. */
+static inline double log_boost(const block *b, ptrdiff_t k, double shape) {
+  return rm_log_f64(unit(b->words + 4 * k + 2)) / shape;
 }
 
 static void gammas(const deviate_context *ctx, block *b) {
   const double *shapes = ctx->b + b->start * ctx->each_b;
   gammas_above(ctx, b, shapes, ctx->each_b);
+  if (!make_boosts(ctx, b, shapes, ctx->each_b)) return;
   for (ptrdiff_t k = 0; k < b->n; k++) {
     const double shape = shapes[k * ctx->each_b];
     if (shape == 0) {
       b->values[k] = 0;
     } else if (shape < 1) {
-      b->values[k] *= rm_exp_f64(log_boost(ctx, b, k, shape));
+      b->values[k] *= rm_exp_f64(log_boost(b, k, shape));
     }
   }
 }
@@ -148,10 +159,11 @@ static void gammas(const deviate_context *ctx, block *b) {
 static void log_gammas(const deviate_context *ctx, block *b, const double *shapes,
                        ptrdiff_t each) {
   gammas_above(ctx, b, shapes, each);
+  const bool boosts = make_boosts(ctx, b, shapes, each);
   for (ptrdiff_t k = 0; k < b->n; k++) {
     const double shape = shapes[k * each];
     b->values[k] = rm_log_f64(b->values[k]);
-    if (shape < 1) b->values[k] += log_boost(ctx, b, k, shape);
+    if (boosts && shape < 1) b->values[k] += log_boost(b, k, shape);
   }
 }
 
