@@ -123,6 +123,7 @@ const include_folders = [_][]const u8{
     "shim/core",
     "shim/program",
     "shim/math",
+    "shim/math/complex",
     "shim/cpu/map",
     "shim/cpu/reduce",
     "shim/cpu/sets",

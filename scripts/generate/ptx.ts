@@ -32,7 +32,17 @@ const FLAGS = [
   // Warnings about words for NVRTC, unused functions of vecmath.h, and tests for NaN.
   ...["-Wno-unknown-pragmas", "-Wno-cuda-compat", "-Wno-undefined-internal"],
   ...["-Wno-tautological-compare", "-Wno-pass-failed"],
-  ...["-I", "shim/cuda/kernels", "-I", "shim/math", "-include", "shim/cuda/kernels/clang.h", "-S"],
+  ...[
+    "-I",
+    "shim/cuda/kernels",
+    "-I",
+    "shim/math",
+    "-I",
+    "shim/math/complex",
+    "-include",
+    "shim/cuda/kernels/clang.h",
+    "-S",
+  ],
 ];
 
 /** A kernel as a module of its own. */

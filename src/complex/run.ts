@@ -15,10 +15,17 @@ import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { COMPLEX_MAP, type ComplexAttributes, type ComplexName } from "../ops/complex.ts";
 import { type ReduceAttributes, type ScanAttributes, scanAxis } from "../ops/infer.ts";
-import type { Call, Input, MapOp, ReduceOp } from "../ops/op.ts";
+import { Call, type Input, type MapOp, type ReduceOp } from "../ops/op.ts";
 import { MAP, REDUCE, SCAN } from "../ops/table.ts";
 import { SCALAR_LAYOUT, scalarOperand } from "../core/calls.ts";
-import { copyInto, copyOf, dispatch, fillWith, registerComplex } from "../core/dispatch.ts";
+import {
+  copyInto,
+  copyOf,
+  dispatch,
+  fillWith,
+  performCall,
+  registerComplex,
+} from "../core/dispatch.ts";
 import { dispose, tidy } from "../core/handles.ts";
 import { lanesOf, partOf } from "../core/lanes.ts";
 import { disturbs, newOutput, prepareOut } from "../core/write.ts";
@@ -123,7 +130,7 @@ function complexMap(name: ComplexName, inputs: readonly Operand[], out: Operand)
   const parts: Operand[] = [out.storage.info.kind === "c" ? partOf(out, 0) : out];
   for (let k = 0; k < inputs.length; k++) parts.push(partOf(inputs[k]!, 0));
   const attributes: ComplexAttributes = { op: name };
-  dispatch(COMPLEX_MAP, parts, attributes);
+  performCall(new Call(COMPLEX_MAP, COMPLEX_MAP.name, parts, attributes));
 }
 
 function runMap(call: Call): void {

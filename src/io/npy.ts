@@ -49,6 +49,8 @@ const DESCR: { readonly [D in DType]?: string } = {
   float16: "<f2",
   float32: "<f4",
   float64: "<f8",
+  complex64: "<c8",
+  complex128: "<c16",
 };
 /** The dtypes by their codes, by NumPy's letters for types of C, and by their own names. */
 const BY_CODE: ReadonlyMap<string, DType> = new Map<string, DType>([
@@ -69,6 +71,8 @@ const BY_CODE: ReadonlyMap<string, DType> = new Map<string, DType>([
   ["e", "float16"],
   ["f", "float32"],
   ["d", "float64"],
+  ["F", "complex64"],
+  ["D", "complex128"],
 ]);
 
 interface Header {
@@ -106,7 +110,8 @@ export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTenso
   const width = DTYPE[dtype].bytes;
   let data = own.subarray(begin);
   if (dtype === "bool") checkBools(data, file, begin);
-  if (bigEndian) data = swapBytes(data, width);
+  // Parts of complex numbers have an order of bytes each.
+  if (bigEndian) data = swapBytes(data, width / DTYPE[dtype].lanes);
   if (fortran) data = toRowMajor(data, shape, width);
   return { dtype, shape, data };
 }

@@ -49,10 +49,11 @@ const MAX_HEADER = 100_000_000;
 const LENGTH_BYTES = 8;
 
 /** The format's names, in the order in which the reference implementation stores tensors. */
-const TYPE: { readonly [D in PlainDType]: string } = {
+const TYPE: { readonly [D in PlainDType | "complex64"]: string } = {
   uint64: "U64",
   int64: "I64",
   float64: "F64",
+  complex64: "C64",
   float32: "F32",
   uint32: "U32",
   int32: "I32",

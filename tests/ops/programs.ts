@@ -16,6 +16,7 @@ import { MAP } from "../../src/ops/table.ts";
 import { loose } from "../support.ts";
 import { LINALG_PROGRAMS } from "./programs/linalg.ts";
 import { NN_PROGRAMS } from "./nn_programs.ts";
+import { COMPLEX_PROGRAMS } from "./programs/complex.ts";
 import { FFT_PROGRAMS } from "./programs/fft.ts";
 import { SETS_PROGRAMS } from "./programs/sets.ts";
 import { STATISTICS_PROGRAMS } from "./programs/statistics.ts";
@@ -712,9 +713,8 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
 ];
 
 PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS, ...SETS_PROGRAMS);
-PROGRAMS.push(...STATISTICS_PROGRAMS);
-PROGRAMS.push(...LINALG_PROGRAMS);
-PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS, ...SORTING_PROGRAMS);
+PROGRAMS.push(...STATISTICS_PROGRAMS, ...SORTING_PROGRAMS);
+PROGRAMS.push(...LINALG_PROGRAMS, ...COMPLEX_PROGRAMS);
 
 /** Methods that are one op of their own name, without elementwise ones, by their arguments. */
 const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [

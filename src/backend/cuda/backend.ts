@@ -17,6 +17,7 @@ import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../..
 import { type AxisOp, type Call, isTableOp, type MapOp } from "../../ops/op.ts";
 import { attention, isTensorCoreAttention } from "./attention.ts";
 import { chain, isSmallChain } from "./chain.ts";
+import { complexMap } from "./complex.ts";
 import type { CudaDevice } from "./device.ts";
 import { fold } from "./reduce.ts";
 import { record } from "./graphs.ts";
@@ -117,6 +118,7 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
       supports: isPlainLinear,
       run: (device, call) => linear(device, gemmOf(call), call.operand(2)),
     },
+    complexMap: { supports: always, run: complexMap },
     attention: { supports: isTensorCoreAttention, run: attention },
     chain: { supports: isSmallChain, run: chain },
     dequantizeBlocks: { supports: always, run: dequantizeBlocks },

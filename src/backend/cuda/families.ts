@@ -10,9 +10,11 @@ import { ROW_KERNELS } from "../../core/row_kernels.ts";
 import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
 import { accumulates, resultOf, takes } from "../../ops/infer.ts";
 import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
+import { COMPLEX_NUMBER, type ComplexName } from "../../ops/complex.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
 import { QUANT } from "../../quant/formats.ts";
 import { attentionFamily } from "./attention.ts";
+import { complexFamily } from "./complex.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
 import { dequantizeFamily, quantizedFamily } from "./quantized.ts";
@@ -168,6 +170,9 @@ function ownFamilies(): NamedFamily[] {
     { name: "dequantize", ...dequantizeFamily() },
     { name: "random", ...randomFamily() },
     { name: "matmul", ...matmulFamily() },
+    ...[...COMPLEX_NUMBER.keys()].map((op) => (
+      { name: `complex ${op}`, ...complexFamily(op as ComplexName) }
+    )),
   ];
 }
 

@@ -5,6 +5,12 @@
  * @module
  */
 import { DTYPES } from "../../../base/dtype.ts";
+import { COMPLEX_NUMBER } from "../../../ops/complex.ts";
+
+/** `notEqual` as `NOT_EQUAL`. */
+function upper(name: string): string {
+  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+}
 
 /** By the header in shim/cuda/kernels that needs the constants. */
 export const CONSTANTS = {
@@ -88,6 +94,10 @@ export const CONSTANTS = {
     QUANT_WARPS: 8,
   },
   "random.h": {},
+  /** The ops, by their numbers. */
+  "complex.h": Object.fromEntries(
+    [...COMPLEX_NUMBER].map(([op, id]) => [`COMPLEX_${upper(op)}`, id]),
+  ) as Readonly<Record<string, number>>,
 } as const;
 
 /** A header that defines kernels. */

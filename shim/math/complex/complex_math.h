@@ -46,7 +46,7 @@ static inline rm_complex rm_c_div(rm_complex x, rm_complex y) {
 }
 
 static inline double rm_c_abs(rm_complex z) {
-  if (__builtin_isinf(z.re) || __builtin_isinf(z.im)) return INFINITY;
+  if (rm_isinf_f64(z.re) || rm_isinf_f64(z.im)) return INFINITY;
   return rm_hypot_f64(z.re, z.im);
 }
 
@@ -119,9 +119,9 @@ static inline rm_complex rm_c_log1p(double x, double y) {
 
 static inline rm_complex rm_c_sqrt(double a, double b) {
   if (a == 0 && b == 0) return rm_c(0, b);
-  if (__builtin_isinf(b)) return rm_c(INFINITY, b);
+  if (rm_isinf_f64(b)) return rm_c(INFINITY, b);
   if (a != a) return rm_c(a, NAN);
-  if (__builtin_isinf(a)) {
+  if (rm_isinf_f64(a)) {
     if (a < 0) return rm_c(rm_c_abs1(b - b), rm_c_copysign(a, b));
     return rm_c(a, rm_c_copysign(b - b, b));
   }
@@ -154,7 +154,7 @@ static inline rm_complex rm_c_sinh(double x, double y) {
   if (x == 0) return rm_c(x, NAN);
   if (y == 0) return rm_c(x, y);
   if (rm_is_finite(x)) return rm_c(NAN, NAN);
-  if (__builtin_isinf(x)) {
+  if (rm_isinf_f64(x)) {
     if (!rm_is_finite(y)) return rm_c(x, NAN);
     return rm_c(x * cos(y), INFINITY * sin(y));
   }
@@ -171,7 +171,7 @@ static inline rm_complex rm_c_cosh(double x, double y) {
   if (x == 0) return rm_c(NAN, x * rm_c_copysign(0, y));
   if (y == 0) return rm_c(x * x, rm_c_copysign(0, x) * y);
   if (rm_is_finite(x)) return rm_c(NAN, NAN);
-  if (__builtin_isinf(x)) {
+  if (rm_isinf_f64(x)) {
     if (!rm_is_finite(y)) return rm_c(INFINITY, NAN);
     return rm_c(INFINITY * cos(y), x * sin(y));
   }
@@ -270,7 +270,7 @@ static inline rm_complex rm_c_asinh(double re, double im) {
 
 static inline rm_complex rm_c_acos(double re, double im) {
   const double x = rm_c_abs1(re), y = rm_c_abs1(im);
-  const int left = __builtin_signbit(re) != 0, below = __builtin_signbit(im) != 0;
+  const int left = rm_signbit_f64(re) != 0, below = rm_signbit_f64(im) != 0;
   if (x != x || y != y) {
     if (x == INFINITY) return rm_c(y + y, -INFINITY);
     if (y == INFINITY) return rm_c(x + x, -im);
