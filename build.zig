@@ -98,6 +98,7 @@ const kernels = [_][]const u8{
     "cpu/quant/quantize.c",
     "cpu/quant/quant_tiles.c",
     "cpu/random.c",
+    "cpu/linalg/linalg_kernels.c",
     "cpu/deviates.c",
     "cpu/fft/fft.c",
 };
@@ -135,10 +136,20 @@ const include_folders = [_][]const u8{
     "shim/cpu/index",
     "shim/cpu/softmax_norm",
     "shim/cpu/sort",
+    "shim/cpu/linalg",
+    "shim/cpu/eigen",
     "shim/cpu/fft",
     "shim/cuda",
     "shim/cuda/memory",
     "shim/cuda/libraries",
+};
+
+/// Algorithms that call the vector kernels of linear algebra, compiled once.
+const algorithms = [_][]const u8{
+    "cpu/linalg/linalg.c",
+    "cpu/linalg/linalg_real.c",
+    "cpu/linalg/linalg_complex.c",
+    "cpu/eigen/diagonalize.c",
 };
 
 const flags = [_][]const u8{
@@ -240,6 +251,8 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     module.addIncludePath(generated);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &per_call, .flags = &(flags ++ [_][]const u8{ "-O2", "-fno-unroll-loops" }) });
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });
+    // Complex products need no care for infinities, and no function of the compiler's library.
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &algorithms, .flags = &(flags ++ [_][]const u8{ "-O2", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fcx-limited-range" }) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
     // macOS has no CUDA.
     if (target.result.os.tag != .macos) addZstd(b, module, target);

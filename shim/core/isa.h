@@ -42,6 +42,8 @@ typedef struct {
   rm_cpu_kernel *reduce;
   rm_cpu_kernel *own_matmul;
   rm_normalize_indices *normalize_indices;
+  /* The vector kernels of linear algebra, a table for each element type (linalg.h). */
+  const void *const (*linalg)[4];
 #define RM_CPU_KERNEL(op, function)
 #define RM_ISA_KERNEL(op, function) rm_cpu_kernel *op;
 #include "kernels.def"
@@ -75,6 +77,7 @@ rm_cpu_kernel RM_FOR_ISA(map), RM_FOR_ISA(reduce), RM_FOR_ISA(own_matmul);
 #undef RM_CPU_KERNEL
 #undef RM_ISA_KERNEL
 rm_normalize_indices RM_FOR_ISA(normalize_indices);
+extern const void *const RM_FOR_ISA(linalg_tables)[4];
 /* Raises x to the power of y in place; x must have room for a multiple of 16 elements. */
 void RM_FOR_ISA(pow_in_place)(ptrdiff_t n, double *x, double y);
 #endif

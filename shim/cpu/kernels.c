@@ -17,6 +17,7 @@ const rm_kernels RM_FOR_ISA(kernels) = {
     .reduce = RM_FOR_ISA(reduce),
     .own_matmul = RM_FOR_ISA(own_matmul),
     .normalize_indices = RM_FOR_ISA(normalize_indices),
+    .linalg = &RM_FOR_ISA(linalg_tables),
 #define RM_CPU_KERNEL(op, function)
 #define RM_ISA_KERNEL(op, function) .op = RM_FOR_ISA(function),
 #include "kernels.def"

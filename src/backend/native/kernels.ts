@@ -42,6 +42,7 @@ import { chainNumbers, hasChainKernels } from "./chain.ts";
 import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
 import { planFft } from "./fft.ts";
 import { SELECTION } from "./selection.ts";
+import { NATIVE_LINALG, prepareLinalg, runsLinalg } from "./linalg.ts";
 import {
   isPlainAttention,
   isPlainCachedAttention,
@@ -521,6 +522,15 @@ const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
   },
 });
 
+const linalg: Kernel = {
+  supports: runsLinalg,
+  prepare(call) {
+    const { more, ...handed } = prepareLinalg(call);
+    return more.length > 0 ? { ...handed, more } : handed;
+  },
+  finish: takeBadIndex,
+};
+
 /** The kernels by the names of their ops. */
 export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   gather: mover(true),
@@ -556,6 +566,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   matmulInt8,
   quantize,
   winograd: convolution(planWinograd),
+  ...Object.fromEntries(NATIVE_LINALG.map((name) => [name, linalg])),
   fft: { supports: runsFft, prepare: planFft },
   ...SET_KERNELS,
 }));

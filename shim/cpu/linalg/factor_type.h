@@ -1,0 +1,347 @@
+/*
+ * Factors and systems of one element type; after linalg_type.h.
+ */
+enum { NAME(SMALL) = 8, NAME(INVERTED) = 32, NAME(PANEL) = 32 };
+
+/* Replaces a by L and U; notes row exchanges. Returns the first zero pivot, or -1. */
+static ptrdiff_t NAME(lu)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, TYPE *a,
+                          ptrdiff_t ld, int32_t *pivots, TYPE *work);
+
+/* Exchanges rows of n columns as pivots say. */
+static void NAME(swap_rows)(ptrdiff_t n, TYPE *a, ptrdiff_t ld, ptrdiff_t count,
+                            const int32_t *pivots) {
+  for (ptrdiff_t j = 0; j < n; j++, a += ld) {
+    for (ptrdiff_t i = 0; i < count; i++) {
+      const TYPE one = a[i];
+      a[i] = a[pivots[i]];
+      a[pivots[i]] = one;
+    }
+  }
+}
+
+static ptrdiff_t NAME(lu_small)(const TABLE *blas, ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t ld,
+                                int32_t *pivots) {
+  ptrdiff_t zero = -1;
+  for (ptrdiff_t k = 0; k < rm_min(m, n); k++) {
+    TYPE *column = a + k * ld;
+    ptrdiff_t best = k;
+    REAL most = NAME(size1)(column[k]);
+    for (ptrdiff_t i = k + 1; i < m && most == most; i++) {
+      const REAL size = NAME(size1)(column[i]);
+      if (!(size <= most)) best = i, most = size;
+    }
+    pivots[k] = (int32_t)best;
+    if (best != k) {
+      for (ptrdiff_t j = 0; j < n; j++) {
+        const TYPE one = a[j * ld + k];
+        a[j * ld + k] = a[j * ld + best];
+        a[j * ld + best] = one;
+      }
+    }
+    const TYPE pivot = column[k];
+    if (most == 0) {
+      if (zero < 0) zero = k;
+      continue;
+    }
+#if defined(COMPLEX)
+    for (ptrdiff_t i = k + 1; i < m; i++) column[i] = NAME(divide)(column[i], pivot);
+#else
+    if (fabs((double)pivot) > 1e-30) {
+      const TYPE by = 1 / pivot;
+      for (ptrdiff_t i = k + 1; i < m; i++) column[i] *= by;
+    } else {
+      for (ptrdiff_t i = k + 1; i < m; i++) column[i] /= pivot;
+    }
+#endif
+    for (ptrdiff_t j = k + 1; j < n; j++) {
+      TYPE *to = a + j * ld;
+      if (m - k - 1 >= 8) blas->axpy(m - k - 1, -to[k], column + k + 1, to + k + 1);
+      else {
+        RM_SCALAR for (ptrdiff_t i = k + 1; i < m; i++) to[i] -= to[k] * column[i];
+      }
+    }
+  }
+  return zero;
+}
+
+/* Replaces a triangle of n rows by its inverse, in `to` of n columns and rows; the other triangle of
+ * `to` is 0. */
+static void NAME(invert_triangle)(ptrdiff_t n, const TYPE *a, ptrdiff_t ld, bool upper, bool unit,
+                                  TYPE *to) {
+  for (ptrdiff_t j = 0; j < n; j++) {
+    TYPE *x = to + j * n;
+    memset(x, 0, (size_t)n * sizeof *x);
+    x[j] = 1;
+    if (upper) {
+      for (ptrdiff_t k = j; k >= 0; k--) {
+        if (!unit) x[k] = NAME(divide)(x[k], a[k * ld + k]);
+        for (ptrdiff_t i = 0; i < k; i++) x[i] -= x[k] * a[k * ld + i];
+      }
+    } else {
+      for (ptrdiff_t k = j; k < n; k++) {
+        if (!unit) x[k] = NAME(divide)(x[k], a[k * ld + k]);
+        for (ptrdiff_t i = k + 1; i < n; i++) x[i] -= x[k] * a[k * ld + i];
+      }
+    }
+  }
+}
+
+/* Replaces b (n by k) by the solution x of a x = b for a triangular a. `work` has room for n times 64
+ * elements, and 1024 more. */
+static void NAME(solve_triangle)(const TABLE *blas, int dtype, ptrdiff_t n, ptrdiff_t k,
+                                 const TYPE *a, ptrdiff_t lda, bool upper, bool unit, TYPE *b,
+                                 ptrdiff_t ldb, TYPE *work) {
+  if (n <= 0 || k <= 0) return;
+  if (k < 16 || n <= NAME(SMALL)) {
+    if (n > 64) goto split;
+    for (ptrdiff_t j = 0; j < k; j++) {
+      TYPE *x = b + j * ldb;
+      for (ptrdiff_t step = 0; step < n; step++) {
+        const ptrdiff_t i = upper ? n - 1 - step : step;
+        if (!unit) x[i] = NAME(divide)(x[i], a[i * lda + i]);
+        const ptrdiff_t from = upper ? 0 : i + 1, count = upper ? i : n - 1 - i;
+        if (count >= 8) blas->axpy(count, -x[i], a + i * lda + from, x + from);
+        else {
+          RM_SCALAR for (ptrdiff_t p = from; p < from + count; p++) x[p] -= x[i] * a[i * lda + p];
+        }
+      }
+    }
+    return;
+  }
+  if (n <= NAME(INVERTED)) {
+    TYPE inverse[NAME(INVERTED) * NAME(INVERTED)];
+    NAME(invert_triangle)(n, a, lda, upper, unit, inverse);
+    for (ptrdiff_t j = 0, count; j < k; j += count) {
+      count = rm_min(64, k - j);
+      NAME(product)(blas, dtype, n, count, n, inverse, n, b + j * ldb, ldb, work, n);
+      for (ptrdiff_t i = 0; i < count; i++) {
+        memcpy(b + (j + i) * ldb, work + i * n, (size_t)n * sizeof *b);
+      }
+    }
+    return;
+  }
+split:;
+  const ptrdiff_t half = rm_min(n - 1, rm_round_up(n / 2, NAME(INVERTED)));
+  const ptrdiff_t rest = n - half;
+  if (upper) {
+    NAME(solve_triangle)(blas, dtype, rest, k, a + half * lda + half, lda, upper, unit, b + half,
+                         ldb, work);
+    NAME(subtract_product)(blas, dtype, half, k, rest, a + half * lda, lda, b + half, ldb, false, b,
+                           ldb, work);
+    NAME(solve_triangle)(blas, dtype, half, k, a, lda, upper, unit, b, ldb, work);
+  } else {
+    NAME(solve_triangle)(blas, dtype, half, k, a, lda, upper, unit, b, ldb, work);
+    NAME(subtract_product)(blas, dtype, rest, k, half, a + half, lda, b, ldb, false, b + half, ldb,
+                           work);
+    NAME(solve_triangle)(blas, dtype, rest, k, a + half * lda + half, lda, upper, unit, b + half,
+                         ldb, work);
+  }
+}
+
+static ptrdiff_t NAME(lu)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, TYPE *a,
+                          ptrdiff_t ld, int32_t *pivots, TYPE *work) {
+  if (n <= NAME(SMALL) || m <= 1) return NAME(lu_small)(blas, m, n, a, ld, pivots);
+  const ptrdiff_t least = rm_min(m, n), half = least < n ? least : n / 2, rest = n - half;
+  ptrdiff_t zero;
+  if (half == n) return NAME(lu_small)(blas, m, n, a, ld, pivots);
+  TYPE *right = a + half * ld;
+  zero = NAME(lu)(blas, dtype, m, half, a, ld, pivots, work);
+  NAME(swap_rows)(rest, right, ld, half, pivots);
+  NAME(solve_triangle)(blas, dtype, half, rest, a, ld, false, true, right, ld, work);
+  if (m <= half) return zero;
+  NAME(subtract_product)(blas, dtype, m - half, rest, half, a + half, ld, right, ld, false,
+                         right + half, ld, work);
+  const ptrdiff_t next = NAME(lu)(blas, dtype, m - half, rest, right + half, ld, pivots + half, work);
+  NAME(swap_rows)(half, a + half, ld, rm_min(m - half, rest), pivots + half);
+  for (ptrdiff_t i = half; i < half + rm_min(m - half, rest); i++) pivots[i] += (int32_t)half;
+  return zero >= 0 ? zero : next >= 0 ? next + half : -1;
+}
+
+/* Replaces the lower triangle of a by its Cholesky factor. Returns a bad pivot, or -1. `work` has
+ * room for n times 64 elements, and 1024 more. */
+static ptrdiff_t NAME(cholesky)(const TABLE *blas, int dtype, ptrdiff_t n, TYPE *a, ptrdiff_t ld,
+                                TYPE *work) {
+  if (n <= NAME(INVERTED)) {
+    for (ptrdiff_t j = 0; j < n; j++) {
+      TYPE *column = a + j * ld;
+      const double pivot = (double)RE(column[j]);
+      if (pivot <= 0) return j;
+      const REAL root = (REAL)sqrt(pivot);
+      column[j] = root;
+      for (ptrdiff_t i = j + 1; i < n; i++) column[i] /= root;
+      for (ptrdiff_t k = j + 1; k < n; k++) {
+        const TYPE factor = -CONJ(column[k]);
+        if (n - k >= 8) blas->axpy(n - k, factor, column + k, a + k * ld + k);
+        else {
+          RM_SCALAR for (ptrdiff_t i = k; i < n; i++) a[k * ld + i] += factor * column[i];
+        }
+      }
+    }
+    return -1;
+  }
+  const ptrdiff_t half = rm_round_up(n / 2, NAME(INVERTED)) < n ? rm_round_up(n / 2, NAME(INVERTED))
+                                                                 : n / 2;
+  const ptrdiff_t rest = n - half;
+  const ptrdiff_t first = NAME(cholesky)(blas, dtype, half, a, ld, work);
+  if (first >= 0) return first;
+  /* The block below, from left to right: x conj(L') = b. */
+  TYPE *below = a + half;
+  TYPE inverse[NAME(INVERTED) * NAME(INVERTED)];
+  for (ptrdiff_t k = 0, count; k < half; k += count) {
+    count = rm_min(NAME(INVERTED), half - k);
+    NAME(subtract_product)(blas, dtype, rest, count, k, below, ld, a + k, ld, true, below + k * ld,
+                           ld, work);
+    NAME(invert_triangle)(count, a + k * ld + k, ld, false, false, inverse);
+    for (ptrdiff_t i = 0; i < count; i++) {
+      for (ptrdiff_t j = 0; j < i; j++) {
+        inverse[i * count + j] = CONJ(inverse[j * count + i]);
+        inverse[j * count + i] = 0;
+      }
+      inverse[i * count + i] = CONJ(inverse[i * count + i]);
+    }
+    NAME(product)(blas, dtype, rest, count, count, below + k * ld, ld, inverse, count, work, rest);
+    for (ptrdiff_t i = 0; i < count; i++) {
+      memcpy(below + (k + i) * ld, work + i * rest, (size_t)rest * sizeof *a);
+    }
+  }
+  TYPE *corner = a + half * ld + half;
+  for (ptrdiff_t j = 0, count; j < rest; j += count) {
+    count = rm_min(64, rest - j);
+    NAME(subtract_product)(blas, dtype, rest - j, count, half, below + j, ld, below + j, ld, true,
+                           corner + j * ld + j, ld, work);
+  }
+  const ptrdiff_t second = NAME(cholesky)(blas, dtype, rest, corner, ld, work);
+  return second < 0 ? -1 : second + half;
+}
+
+/* Replaces n elements by the vector of a reflection, which begins with 1, and the image of the first
+ * element; returns tau of I - tau v conj(v'). */
+static TYPE NAME(reflect)(const TABLE *blas, ptrdiff_t n, TYPE *x) {
+  const double rest = n > 1 ? NAME(norm)(blas, n - 1, x + 1) : 0;
+  const double a = (double)RE(x[0]), b = (double)IM(x[0]);
+  if (rest == 0 && b == 0) return 0;
+  const double size = hypot(hypot(a, b), rest), image = a > 0 ? -size : size;
+  const TYPE by = NAME(divide)(1, NAME(make)((REAL)(a - image), (REAL)b));
+  for (ptrdiff_t i = 1; i < n; i++) x[i] *= by;
+  x[0] = (REAL)image;
+  return NAME(make)((REAL)((image - a) / image), (REAL)(-b / image));
+}
+
+/* c (m by n) -= tau v (conj(v') c). `work` has room for n elements. */
+static void NAME(apply_reflector)(const TABLE *blas, ptrdiff_t m, ptrdiff_t n, const TYPE *v,
+                                  TYPE tau, TYPE *c, ptrdiff_t ld, TYPE *work) {
+  if (n <= 0 || tau == 0) return;
+  blas->gemv_adjoint(m, n, c, ld, v, work);
+#if defined(COMPLEX)
+  /* That was conj(c') v. */
+  for (ptrdiff_t j = 0; j < n; j++) work[j] = -tau * CONJ(work[j]);
+#else
+  for (ptrdiff_t j = 0; j < n; j++) work[j] = -tau * work[j];
+#endif
+  blas->rank1(m, n, v, work, c, ld);
+}
+
+/* The vectors of `count` reflections as columns with zeros above their first element, 1, and the
+ * triangle T of I - V T conj(V'). */
+static void NAME(block_reflector)(const TABLE *blas, ptrdiff_t m, ptrdiff_t count, const TYPE *a,
+                                  ptrdiff_t ld, const TYPE *tau, TYPE *v, TYPE *t) {
+  for (ptrdiff_t j = 0; j < count; j++) {
+    memset(v + j * m, 0, (size_t)j * sizeof *v);
+    v[j * m + j] = 1;
+    memcpy(v + j * m + j + 1, a + j * ld + j + 1, (size_t)(m - j - 1) * sizeof *v);
+  }
+  for (ptrdiff_t j = 0; j < count; j++) {
+    TYPE *to = t + j * count;
+    memset(to, 0, (size_t)count * sizeof *to);
+    to[j] = tau[j];
+    if (j == 0) continue;
+    TYPE products[NAME(PANEL)];
+    blas->gemv_adjoint(m - j, j, v + j, m, v + j * m + j, products);
+    for (ptrdiff_t i = 0; i < j; i++) {
+      TYPE sum = 0;
+      for (ptrdiff_t k = i; k < j; k++) sum += t[k * count + i] * products[k];
+      to[i] = -tau[j] * sum;
+    }
+  }
+}
+
+/* c (m by n) -= V T conj(V') c, or with conj(T'). `work` has room for m times 64 and 2 count n
+ * elements. */
+static void NAME(apply_block)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n,
+                              ptrdiff_t count, const TYPE *v, const TYPE *t, bool adjoint, TYPE *c,
+                              ptrdiff_t ld, TYPE *work) {
+  if (n <= 0) return;
+  TYPE *first = work, *rest = work + count * n;
+  NAME(adjoint_product)(blas, dtype, count, n, m, v, m, c, ld, first, count);
+  for (ptrdiff_t j = 0; j < n; j++) {
+    TYPE *w = first + j * count;
+    if (adjoint) {
+      for (ptrdiff_t i = count - 1; i >= 0; i--) {
+        TYPE sum = 0;
+        for (ptrdiff_t k = 0; k <= i; k++) sum += CONJ(t[i * count + k]) * w[k];
+        w[i] = sum;
+      }
+    } else {
+      for (ptrdiff_t i = 0; i < count; i++) {
+        TYPE sum = 0;
+        for (ptrdiff_t k = i; k < count; k++) sum += t[k * count + i] * w[k];
+        w[i] = sum;
+      }
+    }
+  }
+  NAME(subtract_product)(blas, dtype, m, n, count, v, m, first, count, false, c, ld, rest);
+}
+
+/* The elements that NAME(qr) and NAME(make_q) need for matrices of up to m by n. */
+static ptrdiff_t NAME(qr_work)(ptrdiff_t m, ptrdiff_t n) {
+  return NAME(PANEL) * (m + NAME(PANEL)) + NAME(PANEL) * n + 65 * (m + n) + 4096;
+}
+
+/* Replaces a by R and vectors of reflections. */
+static void NAME(qr)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, TYPE *a, ptrdiff_t ld,
+                     TYPE *tau, TYPE *work) {
+  const ptrdiff_t least = rm_min(m, n);
+  const ptrdiff_t panel = least <= 48 ? least : NAME(PANEL);
+  for (ptrdiff_t k = 0, count; k < least; k += count) {
+    count = rm_min(panel, least - k);
+    const ptrdiff_t end = k + count < least ? k + count : panel == least ? n : k + count;
+    for (ptrdiff_t j = k; j < k + count; j++) {
+      TYPE *v = a + j * ld + j;
+      tau[j] = NAME(reflect)(blas, m - j, v);
+      const TYPE image = *v;
+      *v = 1;
+      NAME(apply_reflector)(blas, m - j, end - j - 1, v, CONJ(tau[j]), v + ld, ld, work);
+      *v = image;
+    }
+    if (end >= n) continue;
+    TYPE *v = work, *t = v + (m - k) * count, *rest = t + count * count;
+    NAME(block_reflector)(blas, m - k, count, a + k * ld + k, ld, tau + k, v, t);
+    NAME(apply_block)(blas, dtype, m - k, n - k - count, count, v, t, true,
+                      a + (k + count) * ld + k, ld, rest);
+  }
+}
+
+/* Q (m by n) of `count` reflections in a. */
+static void NAME(make_q)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
+                         const TYPE *a, ptrdiff_t ld, const TYPE *tau, TYPE *q, ptrdiff_t ldq,
+                         TYPE *work) {
+  for (ptrdiff_t j = 0; j < n; j++) {
+    memset(q + j * ldq, 0, (size_t)m * sizeof *q);
+    if (j < m) q[j * ldq + j] = 1;
+  }
+  if (count <= 24) {
+    TYPE *v = work, *rest = work + m;
+    for (ptrdiff_t k = count - 1; k >= 0; k--) {
+      v[0] = 1;
+      memcpy(v + 1, a + k * ld + k + 1, (size_t)(m - k - 1) * sizeof *v);
+      NAME(apply_reflector)(blas, m - k, n - k, v, tau[k], q + k * ldq + k, ldq, rest);
+    }
+    return;
+  }
+  for (ptrdiff_t k = (count - 1) / NAME(PANEL) * NAME(PANEL); k >= 0; k -= NAME(PANEL)) {
+    const ptrdiff_t width = rm_min(NAME(PANEL), count - k);
+    TYPE *v = work, *t = v + (m - k) * width, *rest = t + width * width;
+    NAME(block_reflector)(blas, m - k, width, a + k * ld + k, ld, tau + k, v, t);
+    NAME(apply_block)(blas, dtype, m - k, n - k, width, v, t, false, q + k * ldq + k, ldq, rest);
+  }
+}

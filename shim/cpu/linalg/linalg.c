@@ -1,0 +1,74 @@
+/*
+ * Calls of linear algebra: batches as tasks, failures, and products by the kernels of matmul.
+ */
+#include "linalg.h"
+#include "matmul_plan.h"
+
+void rm_linalg_fail(rm_linalg *ctx, ptrdiff_t matrix, ptrdiff_t pivot) {
+  const double place = (double)matrix * ((double)ctx->m + 1) + (double)pivot;
+  double before = atomic_load(&ctx->failure);
+  while ((before < 0 || place < before) &&
+         !atomic_compare_exchange_weak(&ctx->failure, &before, place)) {
+  }
+}
+
+void rm_linalg_product(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *c, ptrdiff_t ldc,
+                       const void *a, ptrdiff_t a_row, ptrdiff_t a_column, const void *b,
+                       ptrdiff_t b_row, ptrdiff_t b_column) {
+  /* The transpose, whose rows are contiguous: c' = b' a'. */
+  double numbers[RM_MATMUL_FIELDS + 3] = {
+      [RM_M] = (double)n,           [RM_N] = (double)m,          [RM_K] = (double)k,
+      [RM_BATCH] = 1,               [RM_C_ROW] = (double)ldc,    [RM_C_COLUMN] = 1,
+      [RM_A_ROW] = (double)b_column, [RM_A_COLUMN] = (double)b_row, [RM_B_ROW] = (double)a_column,
+      [RM_B_COLUMN] = (double)a_row,
+  };
+  const int dtypes[RM_MAX_OPERANDS] = {dtype, dtype, dtype, RM_NONE};
+  void *const buffers[RM_MAX_OPERANDS] = {c, (void *)b, (void *)a, NULL};
+  const rm_call call = {.op = RM_OP_matmul,
+                        .compute = dtype,
+                        .operands = RM_MAX_OPERANDS,
+                        .dtypes = dtypes,
+                        .numbers = numbers,
+                        .buffers = buffers};
+  rm_isa_kernels()->own_matmul(&call);
+}
+
+int32_t rm_linear_algebra(const rm_call *call) {
+  const double *at = rm_attributes(call);
+  const int dtype = call->dtypes[1];
+  if (dtype != RM_FLOAT32 && dtype != RM_FLOAT64) {
+    return rm_fail(RM_BAD_ARGUMENT, "linalg: dtype %d", dtype);
+  }
+  const bool is_complex = at[RM_LINALG_AT_COMPLEX] != 0;
+  const int type = (dtype == RM_FLOAT64 ? RM_LINALG_F64 : RM_LINALG_F32) + (is_complex ? 2 : 0);
+  const ptrdiff_t batch = (ptrdiff_t)at[RM_LINALG_AT_BATCH];
+  rm_linalg ctx = {
+      .call = call,
+      .blas = (*rm_isa_kernels()->linalg)[type],
+      .kind = (int)at[RM_LINALG_AT_KIND],
+      .dtype = dtype,
+      .flag = at[RM_LINALG_AT_FLAG] != 0,
+      .unit = at[RM_LINALG_AT_UNIT] != 0,
+      .m = (ptrdiff_t)at[RM_LINALG_AT_M],
+      .n = (ptrdiff_t)at[RM_LINALG_AT_N],
+      .k = (ptrdiff_t)at[RM_LINALG_AT_K],
+      .batch = batch,
+      .a_row = (ptrdiff_t)at[RM_LINALG_AT_A_ROW],
+      .a_column = (ptrdiff_t)at[RM_LINALG_AT_A_COLUMN],
+      .b_row = (ptrdiff_t)at[RM_LINALG_AT_B_ROW],
+      .b_column = (ptrdiff_t)at[RM_LINALG_AT_B_COLUMN],
+      .a_at = at + RM_LINALG_AT_OFFSETS,
+      .b_at = at + RM_LINALG_AT_OFFSETS + batch,
+      .out_at = at + RM_LINALG_AT_OUT,
+      .failure = -1,
+  };
+  const double size = (double)ctx.m * (double)ctx.n * (double)rm_min(ctx.m, ctx.n);
+  /* A matrix per task, or as many as take some microseconds. */
+  const double each = 200 + size * (ctx.kind >= RM_LINALG_QR ? 4 : 1);
+  ctx.per_task = each >= 20000 ? 1 : (ptrdiff_t)(20000 / each);
+  static rm_linalg_task *const tasks[RM_LINALG_TYPES] = {rm_linalg_f32, rm_linalg_f64,
+                                                         rm_linalg_c64, rm_linalg_c128};
+  rm_parallel(rm_ceil_div(batch, ctx.per_task), each * (double)batch, tasks[type], &ctx);
+  rm_attributes(call)[RM_LINALG_AT_FAILURE] = atomic_load(&ctx.failure);
+  return atomic_load(&ctx.no_memory) ? rm_fail(RM_OUT_OF_MEMORY, "linalg: no memory") : RM_OK;
+}

@@ -1,0 +1,23 @@
+/*
+ * Linear algebra of complex matrices, compiled once.
+ */
+#include <stdlib.h>
+#include "linalg.h"
+
+#define TYPE float _Complex
+#define REAL float
+#define SUFFIX c64
+#define COMPLEX
+#include "linalg_type.h"
+#include "factor_type.h"
+#include "eigen_type.h"
+#include "run_type.h"
+
+#define TYPE double _Complex
+#define REAL double
+#define SUFFIX c128
+#define COMPLEX
+#include "linalg_type.h"
+#include "factor_type.h"
+#include "eigen_type.h"
+#include "run_type.h"

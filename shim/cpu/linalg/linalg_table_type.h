@@ -1,0 +1,24 @@
+/*
+ * The table of the vector kernels of one element type.
+ */
+typedef struct {
+  /* The sum of conj(x) y. */
+  TYPE (*dot)(ptrdiff_t n, const TYPE *x, const TYPE *y);
+  /* y += a x */
+  void (*axpy)(ptrdiff_t n, TYPE a, const TYPE *x, TYPE *y);
+  /* y += A x for m rows and n columns. */
+  void (*gemv)(ptrdiff_t m, ptrdiff_t n, const TYPE *a, ptrdiff_t ld, const TYPE *x, TYPE *y);
+  /* y = conj(A') x */
+  void (*gemv_adjoint)(ptrdiff_t m, ptrdiff_t n, const TYPE *a, ptrdiff_t ld, const TYPE *x, TYPE *y);
+  /* Column j += c[j] x. */
+  void (*rank1)(ptrdiff_t m, ptrdiff_t n, const TYPE *x, const TYPE *c, TYPE *a, ptrdiff_t ld);
+  /* y = A x for a Hermitian matrix of which the lower triangle is read. */
+  void (*hemv)(ptrdiff_t n, const TYPE *a, ptrdiff_t ld, const TYPE *x, TYPE *y);
+  /* The lower triangle -= x conj(y') + y conj(x'). */
+  void (*her2)(ptrdiff_t n, const TYPE *x, const TYPE *y, TYPE *a, ptrdiff_t ld);
+  /* For rows of reals, columns k and k + 1 become c u + s w and c w - s u, for k from 0. */
+  void (*rotate)(ptrdiff_t rows, ptrdiff_t count, const REAL *cs, REAL *z, ptrdiff_t ld);
+} RM_SUFFIXED(rm_blas, SUFFIX);
+#undef TYPE
+#undef REAL
+#undef SUFFIX

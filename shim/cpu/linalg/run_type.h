@@ -1,0 +1,323 @@
+/*
+ * Runs calls of one element type: reads matrices, computes, writes; after eigen_type.h.
+ */
+
+/* Copies a matrix of m by n elements, in blocks, so that neither side leaves the cache. */
+static void NAME(copy)(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdiff_t row, ptrdiff_t column,
+                       TYPE *to, ptrdiff_t to_row, ptrdiff_t to_column) {
+  enum { BLOCK = 16 };
+  for (ptrdiff_t q = 0; q < n; q += BLOCK) {
+    for (ptrdiff_t p = 0; p < m; p += BLOCK) {
+      const ptrdiff_t end = rm_min(m, p + BLOCK), last = rm_min(n, q + BLOCK);
+      for (ptrdiff_t j = q; j < last; j++) {
+        const TYPE *x = from + j * column;
+        TYPE *y = to + j * to_column;
+        RM_SCALAR for (ptrdiff_t i = p; i < end; i++) y[i * to_row] = x[i * row];
+      }
+    }
+  }
+}
+
+/* The same with conjugates: to is the conjugate of from. */
+static void NAME(copy_conjugate)(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdiff_t row,
+                                 ptrdiff_t column, TYPE *to, ptrdiff_t to_row,
+                                 ptrdiff_t to_column) {
+  NAME(copy)(m, n, from, row, column, to, to_row, to_column);
+#if defined(COMPLEX)
+  for (ptrdiff_t j = 0; j < n; j++) NAME(conjugate)(m, to + j * to_column, to_row);
+#endif
+}
+
+static TYPE *NAME(output)(const rm_linalg *ctx, int k) {
+  void *const *buffers = ctx->call->buffers;
+  return (TYPE *)buffers[k == 0 ? 0 : k + 2] + (ptrdiff_t)ctx->out_at[k];
+}
+
+static REAL *NAME(real_output)(const rm_linalg *ctx, int k) {
+  void *const *buffers = ctx->call->buffers;
+  return (REAL *)buffers[k == 0 ? 0 : k + 2] + (ptrdiff_t)ctx->out_at[k];
+}
+
+static const TYPE *NAME(matrix)(const rm_linalg *ctx, ptrdiff_t index) {
+  return (const TYPE *)ctx->call->buffers[1] + (ptrdiff_t)ctx->a_at[index];
+}
+
+static void NAME(fill_nan)(ptrdiff_t n, TYPE *x) {
+  for (ptrdiff_t i = 0; i < n; i++) x[i] = NAME(make)((REAL)NAN, PARTS == 2 ? (REAL)NAN : 0);
+}
+
+/* The largest magnitude of a part; NaN or infinity if there is one. */
+static double NAME(largest)(ptrdiff_t n, const TYPE *x) {
+  const REAL *parts = (const REAL *)x;
+  double most = 0;
+  for (ptrdiff_t i = 0; i < n * PARTS; i++) {
+    const double one = fabs((double)parts[i]);
+    if (!(one <= most)) most = one;
+    if (most != most) return most;
+  }
+  return most;
+}
+
+/* Reads one triangle of a Hermitian matrix as the lower one. */
+static void NAME(read_hermitian)(const rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
+  const ptrdiff_t n = ctx->n;
+  const TYPE *from = NAME(matrix)(ctx, index);
+  if (ctx->flag) NAME(copy_conjugate)(n, n, from, ctx->a_column, ctx->a_row, a, 1, n);
+  else NAME(copy)(n, n, from, ctx->a_row, ctx->a_column, a, 1, n);
+  for (ptrdiff_t j = 0; j < n; j++) {
+    memset(a + j * n, 0, (size_t)j * sizeof *a);
+    a[j * n + j] = RE(a[j * n + j]);
+  }
+}
+
+static void NAME(run_cholesky)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
+  const ptrdiff_t n = ctx->n;
+  NAME(read_hermitian)(ctx, index, a);
+  const ptrdiff_t bad = NAME(cholesky)(ctx->blas, ctx->dtype, n, a, n, a + n * n);
+  if (bad >= 0) {
+    rm_linalg_fail(ctx, index, bad);
+    return;
+  }
+  for (ptrdiff_t j = 1; j < n; j++) memset(a + j * n, 0, (size_t)j * sizeof *a);
+  TYPE *to = NAME(output)(ctx, 0) + index * n * n;
+  if (ctx->flag) NAME(copy_conjugate)(n, n, a, 1, n, to, 1, n);
+  else NAME(copy)(n, n, a, 1, n, to, n, 1);
+}
+
+static void NAME(run_lu)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {
+  const ptrdiff_t m = ctx->m, n = ctx->n, least = rm_min(m, n);
+  NAME(copy)(m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
+  const ptrdiff_t zero = NAME(lu)(ctx->blas, ctx->dtype, m, n, a, m, pivots, a + m * n);
+  if (ctx->kind == RM_LINALG_LU) {
+    TYPE *l = NAME(output)(ctx, 0) + index * m * least, *u = NAME(output)(ctx, 1) + index * least * n;
+    int32_t *p = (int32_t *)ctx->call->buffers[4] + (ptrdiff_t)ctx->out_at[2] + index * m;
+    for (ptrdiff_t i = 0; i < m; i++) {
+      p[i] = (int32_t)i;
+      for (ptrdiff_t j = 0; j < least; j++) l[i * least + j] = j < i ? a[j * m + i] : j == i;
+      for (ptrdiff_t j = 0; j < n && i < least; j++) u[i * n + j] = j < i ? 0 : a[j * m + i];
+    }
+    for (ptrdiff_t i = 0; i < least; i++) {
+      const int32_t one = p[i];
+      p[i] = p[pivots[i]], p[pivots[i]] = one;
+    }
+    return;
+  }
+  TYPE *to = NAME(output)(ctx, 0) + index;
+  double re = 1, im = 0, log_size = 0;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    const double x = (double)RE(a[i * n + i]), y = (double)IM(a[i * n + i]);
+    const double sign = pivots[i] == i ? 1 : -1;
+    const double size = ctx->kind == RM_LINALG_SLOGDET ? PARTS == 2 ? hypot(x, y) : fabs(x) : 1;
+    if (ctx->kind == RM_LINALG_SLOGDET) log_size += log(size);
+    const double p = sign * (re * x - im * y) / size, q = sign * (re * y + im * x) / size;
+    re = p, im = q;
+  }
+  if (zero >= 0) re = im = 0, log_size = -(double)INFINITY;
+  *to = NAME(make)((REAL)re, (REAL)im);
+  if (ctx->kind == RM_LINALG_SLOGDET) NAME(real_output)(ctx, 1)[index] = (REAL)log_size;
+}
+
+static void NAME(run_solve)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {
+  const ptrdiff_t n = ctx->n, k = ctx->k;
+  const bool inverts = ctx->kind == RM_LINALG_INV;
+  TYPE *b = a + n * n, *work = b + n * k, *to = NAME(output)(ctx, 0) + index * n * k;
+  NAME(copy)(n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
+  if (inverts) {
+    memset(b, 0, (size_t)(n * n) * sizeof *b);
+    for (ptrdiff_t i = 0; i < n; i++) b[i * n + i] = 1;
+  } else {
+    const TYPE *from = (const TYPE *)ctx->call->buffers[2] + (ptrdiff_t)ctx->b_at[index];
+    NAME(copy)(n, k, from, ctx->b_row, ctx->b_column, b, 1, n);
+  }
+  ptrdiff_t zero = -1;
+  if (ctx->kind == RM_LINALG_SOLVE_TRIANGULAR) {
+    for (ptrdiff_t i = 0; i < n && !ctx->unit && zero < 0; i++) {
+      if (NAME(size1)(a[i * n + i]) == 0) zero = i;
+    }
+    if (zero < 0) {
+      NAME(solve_triangle)(ctx->blas, ctx->dtype, n, k, a, n, ctx->flag, ctx->unit, b, n, work);
+    }
+  } else {
+    zero = NAME(lu)(ctx->blas, ctx->dtype, n, n, a, n, pivots, work);
+    if (zero < 0) {
+      NAME(swap_rows)(k, b, n, n, pivots);
+      NAME(solve_triangle)(ctx->blas, ctx->dtype, n, k, a, n, false, true, b, n, work);
+      NAME(solve_triangle)(ctx->blas, ctx->dtype, n, k, a, n, true, false, b, n, work);
+    } else if (inverts && ctx->flag) {
+      NAME(fill_nan)(n * n, to);
+      return;
+    }
+  }
+  if (zero >= 0) rm_linalg_fail(ctx, index, zero);
+  else NAME(copy)(n, k, b, 1, n, to, k, 1);
+}
+
+static void NAME(run_qr)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
+  const ptrdiff_t m = ctx->m, n = ctx->n, least = rm_min(m, n), count = ctx->flag ? m : least;
+  TYPE *q = a + m * n, *tau = q + m * count, *work = tau + least;
+  NAME(copy)(m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
+  NAME(qr)(ctx->blas, ctx->dtype, m, n, a, m, tau, work);
+  NAME(make_q)(ctx->blas, ctx->dtype, m, count, least, a, m, tau, q, m, work);
+  NAME(copy)(m, count, q, 1, m, NAME(output)(ctx, 0) + index * m * count, count, 1);
+  for (ptrdiff_t j = 0; j < n; j++) {
+    for (ptrdiff_t i = j + 1; i < m; i++) a[j * m + i] = 0;
+  }
+  NAME(copy)(count, n, a, 1, m, NAME(output)(ctx, 1) + index * count * n, n, 1);
+}
+
+/* Divides finite numbers by a power of two near the largest one; returns it. */
+static double NAME(normalize)(ptrdiff_t n, TYPE *a, double largest) {
+  if (largest == 0 || (largest > 1e-9 && largest < 1e9)) return 1;
+  const double by = exp2(-floor(log2(largest)));
+  REAL *parts = (REAL *)a;
+  for (ptrdiff_t i = 0; i < n * PARTS; i++) parts[i] = (REAL)((double)parts[i] * by);
+  return 1 / by;
+}
+
+static void NAME(run_eigh)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numbers) {
+  const ptrdiff_t n = ctx->n;
+  const bool has_vectors = ctx->kind == RM_LINALG_EIGH;
+  TYPE *z = a + n * n, *work = z + (has_vectors ? n * n : 0);
+  TYPE *to = has_vectors ? NAME(output)(ctx, 1) + index * n * n : NULL;
+  REAL *values = NAME(real_output)(ctx, 0) + index * n;
+  NAME(read_hermitian)(ctx, index, a);
+  const double largest = NAME(largest)(n * n, a);
+  if (!(largest < (double)INFINITY)) {
+    for (ptrdiff_t i = 0; i < n; i++) values[i] = (REAL)NAN;
+    if (has_vectors) NAME(fill_nan)(n * n, to);
+    return;
+  }
+  const double scale = NAME(normalize)(n * n, a, largest);
+  if (!NAME(eigh)(ctx->blas, ctx->dtype, n, a, n, numbers, has_vectors ? z : NULL, n, work,
+                  numbers + n)) {
+    rm_linalg_fail(ctx, index, n);
+    return;
+  }
+  for (ptrdiff_t i = 0; i < n; i++) values[i] = (REAL)(numbers[i] * scale);
+  if (has_vectors) NAME(copy)(n, n, z, 1, n, to, n, 1);
+}
+
+static void NAME(run_svd)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numbers) {
+  const bool is_wide = ctx->m < ctx->n, has_vectors = ctx->kind == RM_LINALG_SVD;
+  const ptrdiff_t m = is_wide ? ctx->n : ctx->m, n = is_wide ? ctx->m : ctx->n;
+  const ptrdiff_t columns = ctx->flag ? m : n;
+  const TYPE *from = NAME(matrix)(ctx, index);
+  TYPE *left = has_vectors ? NAME(output)(ctx, 0) + index * ctx->m * (is_wide ? n : columns) : NULL;
+  TYPE *right = has_vectors ? NAME(output)(ctx, 2) + index * ctx->n * (is_wide ? columns : n) : NULL;
+  REAL *values = NAME(real_output)(ctx, has_vectors ? 1 : 0) + index * n;
+  if (is_wide) NAME(copy_conjugate)(m, n, from, ctx->a_column, ctx->a_row, a, 1, m);
+  else NAME(copy)(m, n, from, ctx->a_row, ctx->a_column, a, 1, m);
+  const double largest = NAME(largest)(m * n, a);
+  if (!(largest < (double)INFINITY)) {
+    for (ptrdiff_t i = 0; i < n; i++) values[i] = (REAL)NAN;
+    if (has_vectors) {
+      NAME(fill_nan)(ctx->m * (is_wide ? n : columns), left);
+      NAME(fill_nan)(ctx->n * (is_wide ? columns : n), right);
+    }
+    return;
+  }
+  const double scale = NAME(normalize)(m * n, a, largest);
+  TYPE *u = a + m * n, *v = u + (has_vectors ? m * columns : 0), *work = v + n * n;
+  const bool is_tall = m > n + n / 2 && n > 1;
+  bool done;
+  if (!is_tall) {
+    done = NAME(svd)(ctx->blas, ctx->dtype, m, n, a, m, numbers, has_vectors ? u : NULL, columns, m,
+                     v, n, work, numbers + n);
+  } else {
+    /* Of R; its left vectors are turned by Q. */
+    TYPE *r = work, *small = r + n * n, *tau = small + n * n, *rest = tau + n;
+    NAME(qr)(ctx->blas, ctx->dtype, m, n, a, m, tau, rest);
+    for (ptrdiff_t j = 0; j < n; j++) {
+      memset(r + j * n, 0, (size_t)n * sizeof *r);
+      memcpy(r + j * n, a + j * m, (size_t)(j + 1) * sizeof *r);
+    }
+    done = NAME(svd)(ctx->blas, ctx->dtype, n, n, r, n, numbers, has_vectors ? small : NULL, n, n, v,
+                     n, rest, numbers + n);
+    if (has_vectors) {
+      NAME(make_q)(ctx->blas, ctx->dtype, m, columns, n, a, m, tau, u, m, rest);
+      NAME(product)(ctx->blas, ctx->dtype, m, n, n, u, m, small, n, a, m);
+      memcpy(u, a, (size_t)(m * n) * sizeof *u);
+    }
+  }
+  if (!done) {
+    rm_linalg_fail(ctx, index, ctx->m);
+    return;
+  }
+  for (ptrdiff_t i = 0; i < n; i++) values[i] = (REAL)(numbers[i] * scale);
+  if (!has_vectors) return;
+  /* A = U S conj(V'); of a wide matrix, the adjoint was decomposed. */
+  if (is_wide) {
+    NAME(copy)(n, n, v, 1, n, left, n, 1);
+    NAME(copy_conjugate)(m, columns, u, 1, m, right, 1, m);
+  } else {
+    NAME(copy)(m, columns, u, 1, m, left, columns, 1);
+    NAME(copy_conjugate)(n, n, v, 1, n, right, 1, n);
+  }
+}
+
+/* The elements of workspace for a matrix. */
+static ptrdiff_t NAME(work_size)(const rm_linalg *ctx) {
+  const ptrdiff_t m = ctx->m, n = ctx->n, k = ctx->k, most = m > n ? m : n;
+  const ptrdiff_t common = 65 * (most + 32) + 4096;
+  switch (ctx->kind) {
+    case RM_LINALG_QR:
+      return m * n + m * (ctx->flag ? m : n) + most + NAME(qr_work)(m, ctx->flag ? most : n) + common;
+    case RM_LINALG_EIGH:
+    case RM_LINALG_EIGVALSH: return 2 * n * n + NAME(eigh_work)(n) + common;
+    case RM_LINALG_SVD:
+    case RM_LINALG_SVDVALS: {
+      const ptrdiff_t tall = most, thin = rm_min(m, n);
+      return tall * thin + tall * (ctx->flag ? tall : thin) + 3 * thin * thin + thin +
+             NAME(svd_work)(tall, thin) + common;
+    }
+    default: return m * n + n * k + common;
+  }
+}
+
+void NAME(rm_linalg)(void *context, ptrdiff_t task) {
+  rm_linalg *ctx = context;
+  const ptrdiff_t first = task * ctx->per_task, end = rm_min(ctx->batch, first + ctx->per_task);
+  const ptrdiff_t most = ctx->m > ctx->n ? ctx->m : ctx->n;
+  const size_t elements = (size_t)NAME(work_size)(ctx) * sizeof(TYPE);
+  char *memory = malloc(elements + (size_t)(8 * most + 8) * (sizeof(double) + sizeof(int32_t)));
+  if (memory == NULL) {
+    atomic_store(&ctx->no_memory, true);
+    return;
+  }
+  double *numbers = (double *)memory;
+  TYPE *work = (TYPE *)(numbers + 8 * most + 8);
+  int32_t *pivots = (int32_t *)((char *)work + elements);
+  for (ptrdiff_t i = first; i < end; i++) {
+    switch (ctx->kind) {
+      case RM_LINALG_CHOLESKY: NAME(run_cholesky)(ctx, i, work); break;
+      case RM_LINALG_LU:
+      case RM_LINALG_DET:
+      case RM_LINALG_SLOGDET: NAME(run_lu)(ctx, i, work, pivots); break;
+      case RM_LINALG_INV:
+      case RM_LINALG_SOLVE:
+      case RM_LINALG_SOLVE_TRIANGULAR: NAME(run_solve)(ctx, i, work, pivots); break;
+      case RM_LINALG_QR: NAME(run_qr)(ctx, i, work); break;
+      case RM_LINALG_EIGH:
+      case RM_LINALG_EIGVALSH: NAME(run_eigh)(ctx, i, work, numbers); break;
+      case RM_LINALG_SVD:
+      case RM_LINALG_SVDVALS: NAME(run_svd)(ctx, i, work, numbers); break;
+#if defined(RM_LINALG_HAS_EIG)
+      case RM_LINALG_EIG:
+      case RM_LINALG_EIGVALS: NAME(run_eig)(ctx, i, work); break;
+#endif
+      default: break;
+    }
+  }
+  free(memory);
+}
+
+#undef NAME
+#undef TABLE
+#undef TYPE
+#undef REAL
+#undef SUFFIX
+#undef COMPLEX
+#undef CONJ
+#undef PARTS
+#undef RE
+#undef IM
