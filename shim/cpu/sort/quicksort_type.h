@@ -110,7 +110,7 @@ static ptrdiff_t NAME(partition)(KEY *x, ptrdiff_t n, KEY pivot) {
     const ptrdiff_t count = rm_min(edges - i, LANES);
     const MASK lanes = (MASK)((1u << count) - 1);
     VECTOR v;
-    memcpy(&v, edge + rm_min(i, 3 * STEP - LANES), sizeof v);
+    memcpy(&v, edge + i, sizeof v);
     to = NAME(split_some)(to, v, p, lanes);
   }
 #else

@@ -939,6 +939,115 @@ static void try_sort(ptrdiff_t count, ptrdiff_t n, int threads) {
   }
 }
 
+/* ---- partitions, quantiles, modes ------------------------------------------------------------ */
+
+/* Whether an element is less than another one, equal to it or greater: 0 to 2. */
+static int relation(int dtype, const void *run, ptrdiff_t i, ptrdiff_t j) {
+  bool equal;
+  const bool before = in_order(dtype, run, i, j, false, &equal);
+  return equal ? 1 : before ? 0 : 2;
+}
+
+/* Elements before one of rank k are not greater, those after it not less, and each class between two
+ * ranks keeps its order. */
+static void check_partition(int dtype, const void *run, const int32_t *order, ptrdiff_t n,
+                            const ptrdiff_t *ranks, int count) {
+  unsigned char *seen = calloc((size_t)n, 1);
+  if (seen == NULL) fail("no memory");
+  int last = 0;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    if (order[i] < 0 || order[i] >= n || seen[order[i]]++) fail("the order is no permutation");
+    int class = 0;
+    for (int r = 0; r < count; r++) class += relation(dtype, run, order[i], order[ranks[r]]);
+    for (int r = 0; r < count; r++) {
+      const int found = relation(dtype, run, order[i], order[ranks[r]]);
+      if (i < ranks[r] ? found == 2 : i > ranks[r] && found == 0) fail("the partition is wrong");
+    }
+    if (i > 0 && (class < last || (class == last && order[i] < order[i - 1]))) {
+      fail("the order within a class is wrong");
+    }
+    last = class;
+  }
+  free(seen);
+}
+
+static void check_mode(int dtype, const void *run, ptrdiff_t n, const void *mode, int32_t count) {
+  const ptrdiff_t bytes = rm_itemsize(dtype);
+  int32_t most = 0;
+  bool found = false;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    int32_t same = 0;
+    for (ptrdiff_t j = 0; j < n; j++) same += relation(dtype, run, i, j) == 1;
+    if (same > most) most = same;
+    found |= same == count && memcmp((const char *)run + i * bytes, mode, (size_t)bytes) == 0;
+  }
+  if (!found || count != most) fail("the mode is another one");
+}
+
+static void run_selection(int dtype, ptrdiff_t count, ptrdiff_t n, enum content content,
+                          int threads) {
+  snprintf(about, sizeof about, "selection of dtype %d, %td runs of %td", dtype, count, n);
+  const ptrdiff_t offset = below(MARGIN), bytes = rm_itemsize(dtype);
+  buffer values = make(dtype, offset + count * n, content);
+  buffer indices = make(RM_INT32, count * n, ANY_BITS), parts = make(dtype, count * n, ANY_BITS);
+  buffer nearest = make(RM_FLOAT64, count, ANY_BITS), modes = make(dtype, count, ANY_BITS);
+  buffer counts = make(RM_INT32, count, ANY_BITS);
+  ptrdiff_t ranks[2] = {below(n), below(n)};
+  if (ranks[0] > ranks[1]) ranks[0] = ranks[1];
+  const int several = ranks[0] < ranks[1] ? 2 : 1;
+  double numbers[] = {(double)offset,   (double)count,    (double)n, several,
+                      (double)ranks[0], (double)ranks[1]};
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  bool served = is_served(rm_run(kernel("argpartition"), pack(RM_INT32, dtype, RM_NONE, RM_NONE),
+                                 RM_INT32, numbers, indices.data, values.data, NULL, NULL));
+  served &= is_served(rm_run(kernel("partition"), pack(dtype, dtype, RM_NONE, RM_NONE), dtype,
+                             numbers, parts.data, values.data, NULL, NULL));
+  /* The nearest element, method 5, at the place of the first rank. */
+  const double q = n > 1 ? (double)ranks[0] / (double)(n - 1) : 0;
+  double quantiles[] = {(double)offset, (double)count, (double)n, 5, 0, 1, q};
+  served &= is_served(rm_run(kernel("quantilesOfRows"),
+                             pack(RM_FLOAT64, dtype, RM_NONE, RM_NONE), RM_FLOAT64, quantiles,
+                             nearest.data, values.data, NULL, NULL));
+  served &= is_served(rm_run(kernel("modesOfRows"), pack(dtype, dtype, RM_INT32, RM_NONE), dtype,
+                             numbers, modes.data, values.data, counts.data, NULL));
+  if (!served) fail("it was not served");
+  check_unchanged(&values);
+  for (ptrdiff_t r = 0; r < count; r++) {
+    const unsigned char *run = values.data + (offset + r * n) * bytes;
+    const int32_t *order = (const int32_t *)indices.data + r * n;
+    check_partition(dtype, run, order, n, ranks, several);
+    bool has_nan = false;
+    for (ptrdiff_t i = 0; i < n; i++) {
+      has_nan |= isnan(get(dtype, run, i));
+      if (memcmp(parts.data + (r * n + i) * bytes, run + order[i] * bytes, (size_t)bytes) != 0) {
+        fail("a value is not the element at its index");
+      }
+    }
+    const double found = get(RM_FLOAT64, nearest.data, r);
+    /* 16-bit floats are not read here. */
+    const bool reads = dtype != RM_FLOAT16 && dtype != RM_BFLOAT16;
+    if (reads && (has_nan ? !isnan(found) : found != get(dtype, run, order[ranks[0]]))) {
+      fail("the quantile is another one");
+    }
+    if (n <= 100) {
+      check_mode(dtype, run, n, modes.data + r * bytes, ((const int32_t *)counts.data)[r]);
+    }
+  }
+  compared++;
+  drop(&values);
+  drop(&indices);
+  drop(&parts);
+  drop(&nearest);
+  drop(&modes);
+  drop(&counts);
+}
+
+static void try_selection(ptrdiff_t count, ptrdiff_t n, int threads) {
+  for (int dtype = RM_BOOL; dtype < RM_DTYPE_COUNT; dtype++) {
+    run_selection(dtype, count, n, below(2) ? SMALL : ANY_BITS, threads);
+  }
+}
+
 /* ---- convolutions ---------------------------------------------------------------------------- */
 
 /* A convolution of images of two axes. The bias and the residual are perhaps none. */
@@ -2002,6 +2111,7 @@ int main(int count, char **arguments) {
       try_softmax_norm(1 + below(20), n, 1);
       try_sort(1 + below(3), n, 1);
       try_topk(1 + below(3), n, 1);
+      try_selection(1 + below(3), n, 1);
       try_packed(n, 1 + below(40), 1);
       try_moves(n);
       try_random(n, 1);
@@ -2012,6 +2122,7 @@ int main(int count, char **arguments) {
       try_softmax_norm(3, n, 1);
       try_sort(2, n, 1);
       try_topk(2, n, 1);
+      try_selection(2, n, 1);
       try_packed(1 + below(20), n, 1);
       try_moves(n);
       try_random(n, 1);
@@ -2033,6 +2144,8 @@ int main(int count, char **arguments) {
       try_topk(1, 200003, 3);
       try_sort(300, 1000, 3);
       try_topk(300, 1000, 3);
+      try_selection(1, 20003, 3);
+      try_selection(30, 1000, 3);
       try_packed(300, 600, 3);
       try_random(100003, 3);
     }
