@@ -183,7 +183,7 @@ static int NAME(take_sample)(const KEY *x, ptrdiff_t n, uint64_t *state, KEY *sa
 }
 
 /* How often a run may be partitioned. */
-static int NAME(depth)(ptrdiff_t n) { return 2 * (64 - __builtin_clzll((uint64_t)n)); }
+static int NAME(depth)(ptrdiff_t n) { return 2 * (64 - __builtin_clzll((uint64_t)n | 1)); }
 
 /* Partitions a run around the pivot, an element of it. *done tells that the other keys are equal. */
 static ptrdiff_t NAME(divide)(KEY *x, ptrdiff_t n, KEY pivot, bool *done) {
