@@ -133,7 +133,7 @@ export function isPlainGemm(call: Call): boolean {
 
 /** True for a dtype of complex numbers. */
 export function isComplexInfo({ kind }: DTypeInfo): boolean {
-  return (kind as string) === "c";
+  return kind === "c";
 }
 
 /** The dtype in which linear algebra computes for operands of these dtypes. */
@@ -150,21 +150,6 @@ export function linalgDType(name: string, infos: readonly DTypeInfo[]): DTypeInf
     `Cannot ${name} ${info.name}: it takes integer, float32, float64 and complex dtypes; ` +
       "cast with astype()",
   );
-}
-
-/** The dtype of the real and imaginary parts. */
-export function realInfo(info: DTypeInfo): DTypeInfo {
-  return isComplexInfo(info) ? info.bytes === 16 ? DTYPE.float64 : DTYPE.float32 : info;
-}
-
-/** The complex dtype of the same precision. */
-export function complexInfo(name: string, info: DTypeInfo): DTypeInfo {
-  if (isComplexInfo(info)) return info;
-  const found = (DTYPE as Record<string, DTypeInfo | undefined>)[
-    info.bytes === 8 ? "complex128" : "complex64"
-  ];
-  if (found === undefined) throw new DTypeError(`Cannot ${name} ${info.name}: no complex dtypes`);
-  return found;
 }
 
 /** Whether all operands of a call have the dtype of its arithmetic. */

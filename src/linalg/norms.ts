@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { realOf } from "../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
@@ -10,7 +11,7 @@ import { apply, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
-import { isComplexInfo, linalgDType, realInfo } from "../core/gemm.ts";
+import { isComplexInfo, linalgDType } from "../core/gemm.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import type { ReduceOp } from "../ops/op.ts";
@@ -178,5 +179,5 @@ function infinite(a: Operand, made: Operand): Operand {
     apply(MAP.notEqual, made, made),
     apply(MAP.equal, total, total),
   );
-  return cast(apply(MAP.where, isNew, Infinity, made), realInfo(made.storage.info).name);
+  return cast(apply(MAP.where, isNew, Infinity, made), realOf(made.storage.info).name);
 }

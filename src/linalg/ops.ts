@@ -3,12 +3,12 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
+import { complexOf, DTYPE, type DTypeInfo, realOf } from "../base/dtype.ts";
 import { LinAlgError, ShapeError } from "../base/errors.ts";
 import { broadcastShapes, formatShape } from "../base/shape.ts";
 import { cast, toDevice } from "../core/copy.ts";
 import { dispatchAll } from "../core/dispatch.ts";
-import { linalgDType, realInfo } from "../core/gemm.ts";
+import { linalgDType } from "../core/gemm.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
@@ -64,6 +64,7 @@ function linalgOp(
     kind: "kernel",
     name,
     defined: true,
+    complex: true,
     check: checkFailure,
     infer(call) {
       for (const x of call.inputs) checkOperand(x, call.name);
@@ -74,7 +75,7 @@ function linalgOp(
       if (shape.length < 2) throw refuse(call.name, [shape], "it takes matrices");
       const [m, n] = shape.slice(-2) as [number, number];
       if (isSquare && m !== n) throw refuse(call.name, [shape], "it takes square matrices");
-      return outputs({ call, info, real: realInfo(info), batch: shape.slice(0, -2), m, n });
+      return outputs({ call, info, real: realOf(info), batch: shape.slice(0, -2), m, n });
     },
     // Operands of other dtypes, and on devices, where the CPU computes.
     decompose(call) {
@@ -149,5 +150,12 @@ export const LINALG = {
   }),
   svdvals: linalgOp("svdvals", false, ({ batch, m, n, real }) => [
     { shape: [...batch, Math.min(m, n)], dtype: real },
+  ]),
+  eig: linalgOp("eig", true, ({ batch, n, info }) => {
+    const dtype = complexOf(info);
+    return [{ shape: [...batch, n], dtype }, { shape: [...batch, n, n], dtype }];
+  }),
+  eigvals: linalgOp("eigvals", true, ({ batch, n, info }) => [
+    { shape: [...batch, n], dtype: complexOf(info) },
   ]),
 } as const satisfies Record<string, Op>;

@@ -12,6 +12,7 @@ import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { VIEWS } from "../ops/views.ts";
 import * as products from "../tensor/products/linalg.ts";
+import { trace as sumDiagonal } from "../tensor/products/einsum.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 
@@ -105,3 +106,15 @@ export function multiDot<const Ts extends readonly AnyTensor[]>(
       : products.matmul(join(i, cuts[i]![j]!), join(cuts[i]![j]! + 1, j), undefined, "multiDot");
   return tidy(() => join(0, last)) as never;
 }
+
+/** The sums of the diagonals of matrices [..., M, N]: [...]. Sums of integers are int64. */
+export function trace<X extends AnyTensor>(
+  x: X,
+  options: { readonly offset?: number } = {},
+): Tensor<t.ResultDType<"sum", X["dtype"]>, Shape, X["device"]> {
+  checkOptions("trace", options, ["offset"]);
+  const { offset = 0 } = options;
+  return sumDiagonal(ownOperand(x, "trace"), { offset, axis1: -2, axis2: -1 }) as never;
+}
+
+export { cross, kron, tensordot, vecdot } from "../tensor/contractions.ts";

@@ -3,15 +3,21 @@
  *
  * @module
  */
+import type { Shape } from "../base/shape.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { checkOptions } from "../ops/infer.ts";
-import type { AnyTensor } from "../tensor/tensor.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type { FloatTensor, TriangleOptions } from "./factors.ts";
+import type * as t from "../types/mod.ts";
 import { LINALG } from "./ops.ts";
 import { upperOf } from "./parts.ts";
 
 /** The dtype of real results for `D`. */
-export type RealOf<X extends AnyTensor> = FloatTensor<X>;
+export type RealOf<X extends AnyTensor> = Tensor<
+  t.ToReal[t.ToFloat[X["dtype"]]],
+  Shape,
+  X["device"]
+>;
 
 /** The results of {@link eigh}. */
 export interface Eigh<X extends AnyTensor> {
@@ -72,4 +78,39 @@ export function svd<X extends AnyTensor>(
 /** The singular values of matrices [..., M, N], largest first: [..., min(M, N)]. */
 export function svdvals<X extends AnyTensor>(a: X): RealOf<X> {
   return dispatch(LINALG.svdvals, [a]) as never;
+}
+
+/** A tensor of a complex dtype. */
+export type ComplexTensor<X extends AnyTensor> = Tensor<
+  t.ToComplex[X["dtype"]],
+  Shape,
+  X["device"]
+>;
+
+/** The results of {@link eig}. */
+export interface Eig<X extends AnyTensor> {
+  /** In no particular order, conjugate pairs together: [..., N]. */
+  readonly eigenvalues: ComplexTensor<X>;
+  /** Column j, of length 1, belongs to eigenvalue j: [..., N, N]. */
+  readonly eigenvectors: ComplexTensor<X>;
+}
+
+/**
+ * Eigenvalues and eigenvectors of any square matrices [..., N, N]. The results are complex: complex64
+ * for float32, complex128 for float64.
+ *
+ * @example
+ * ```ts
+ * const { eigenvalues } = linalg.eig(tensor([[0, 1], [-1, 0]]));
+ * eigenvalues.imag().toArray(); // => [1, -1]
+ * ```
+ */
+export function eig<X extends AnyTensor>(a: X): Eig<X> {
+  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eig, [a]);
+  return { eigenvalues, eigenvectors } as never;
+}
+
+/** The eigenvalues of {@link eig} alone. */
+export function eigvals<X extends AnyTensor>(a: X): ComplexTensor<X> {
+  return dispatch(LINALG.eigvals, [a]) as never;
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { realOf } from "../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { formatShape, type Shape } from "../base/shape.ts";
@@ -10,7 +11,7 @@ import { apply, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
-import { linalgDType, realInfo } from "../core/gemm.ts";
+import { isComplexInfo, linalgDType } from "../core/gemm.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
@@ -193,8 +194,7 @@ function adjoint(x: Operand): Operand {
 }
 
 function conjugate(x: Operand): Operand {
-  const { conj } = MAP as unknown as Record<string, typeof MAP.copy>;
-  return (x.storage.info.kind as string) === "c" && conj !== undefined ? apply(conj, x) : x;
+  return isComplexInfo(x.storage.info) ? apply(MAP.conj, x) : x;
 }
 
 /**
@@ -300,7 +300,7 @@ export function lstsq<A extends AnyTensor, B extends AnyTensor>(
     const column = applyView(VIEWS.expandDims, inverseOf(s, isNonzero), "expandDims", -1);
     const x = matmul(adjoint(vh), apply(MAP.mul, matmul(adjoint(u), q), column));
     const rest = apply(MAP.abs, apply(MAP.sub, q, matmul(p, x)));
-    const real = realInfo(rest.storage.info).name;
+    const real = realOf(rest.storage.info).name;
     const residuals = reduce(REDUCE.sum, apply(MAP.mul, rest, rest), -2, { dtype: real });
     const drop = (y: Operand): Operand =>
       isVector ? apply(MAP.copy, applyView(VIEWS.squeeze, y, "squeeze", -1)) : y;

@@ -4,17 +4,21 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { type AnyTensor, eye, random } from "../../mod.ts";
+import { type AnyTensor, complex, eye, random } from "../../mod.ts";
 import { type Any, loose } from "../support.ts";
 
-/** The dtypes of linear algebra that are real. */
-export const REAL = ["float32", "float64"] as const;
+/** The dtypes of linear algebra. */
+export const REAL = ["float32", "float64", "complex64", "complex128"] as const;
 
 /** The sizes of the matrices. */
 export const SIZES = [0, 1, 2, 3, 8, 33, 100] as const;
 
 /** Random matrices of a shape. */
 export function matrices(shape: readonly number[], dtype: string, seed = 1): Any {
+  if (dtype.startsWith("complex")) {
+    const real = dtype === "complex64" ? "float32" : "float64";
+    return loose(complex)(matrices(shape, real, seed), matrices(shape, real, seed + 100));
+  }
   return loose(random.normal(random.key(seed), shape as number[], { dtype: dtype as "float32" }));
 }
 

@@ -121,4 +121,15 @@ export const LINALG_PROGRAMS: [name: string, program: Program, ...record: string
     'sum(tensor of [2,3]) {axis: -2, dtype: "float32"}',
     'sum(tensor of [2]) {axis: -1, dtype: "int64"}',
   ],
+  ["linalg.eig", () => Object.values(linalg.eig(A)), `eig(${SQUARE})`],
+  ["linalg.eigvals", () => linalg.eigvals(A), `eigvals(${SQUARE})`],
+  ["linalg.trace", ({ x }) => linalg.trace(x), "trace(x) {offset: 0, axis1: -2, axis2: -1}"],
+  ["linalg.kron", ({ x, y }) => linalg.kron(x, y), "kron(x, y)"],
+  ["linalg.cross", ({ v }) => linalg.cross(v, v), "cross(v, v) {axis: -1}"],
+  ["linalg.vecdot", ({ x, y }) => linalg.vecdot(x, y), "vecdot(x, y) {axis: -1, conjugates: true}"],
+  [
+    "linalg.tensordot",
+    ({ x, w }) => linalg.tensordot(x, w, [1, 1]),
+    "tensordot(x, w) {axes: [1, 1]}",
+  ],
 ];

@@ -49,8 +49,10 @@ function store({ storage, layout }: Operand, index: number, x: Matrix | ArrayLik
   const isComplex = isComplexInfo(storage.info);
   const array = storage.array as Floats;
   if (!("rows" in x)) {
-    const at = layout.offset + index * x.length;
-    for (let i = 0; i < x.length; i++) array[at + i] = x[i]!;
+    // Both parts of a complex number are NaN.
+    const parts = isComplex ? 2 : 1;
+    const at = parts * (layout.offset + index * x.length);
+    for (let i = 0; i < parts * x.length; i++) array[at + i] = x[Math.floor(i / parts)]!;
     return;
   }
   const { rows, columns, re, im } = x;
@@ -191,6 +193,7 @@ const DEFINITIONS: Readonly<Record<string, Definition>> = {
     const found = solve(a, one);
     if (typeof found !== "number" || attributes?.nanIfSingular !== true) return found;
     one.re.fill(NaN);
+    one.im?.fill(NaN);
     return [one];
   },
   solve: (_, a, b) => solve(a, b),
@@ -235,28 +238,18 @@ const DEFINITIONS: Readonly<Record<string, Definition>> = {
     const found = svd(a, false);
     return found === null ? NO_CONVERGENCE : [found.s];
   },
-  eig(_, a) {
-    if (!isFinite(a)) return nanMatrices(a, true);
+  eig(call, a) {
+    if (!isFinite(a)) return allNaN(call, 1, 2);
     const found = eig(a, true);
     return found === null ? NO_CONVERGENCE : [found.values, found.vectors!];
   },
-  eigvals(_, a) {
-    if (!isFinite(a)) return nanMatrices(a, false);
+  eigvals(call, a) {
+    if (!isFinite(a)) return allNaN(call, 1);
     const found = eig(a, false);
     return found === null ? NO_CONVERGENCE : [found.values];
   },
   expm: (_, a) => [expm(a)],
 };
-
-function nanMatrices({ rows: n }: Matrix, hasVectors: boolean): Matrix[] {
-  const nan = (columns: number): Matrix => {
-    const made = zeros(n, columns, true);
-    made.re.fill(NaN);
-    made.im!.fill(NaN);
-    return made;
-  };
-  return hasVectors ? [nan(1), nan(n)] : [nan(1)];
-}
 
 /** The kernels by the names of their ops. */
 export const LINALG_KERNELS = Object.fromEntries(
