@@ -101,6 +101,7 @@ const kernels = [_][]const u8{
     "cpu/linalg/linalg_kernels.c",
     "cpu/deviates.c",
     "cpu/fft/fft.c",
+    "cpu/fft/convolve.c",
 };
 
 /// Compiled once per instruction set: many short loops, most of them over contiguous elements.

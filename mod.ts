@@ -62,6 +62,8 @@ export * from "./src/sets/search.ts";
 export * from "./src/sets/histogram.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
+export * from "./src/signal/convolve.ts";
+export * from "./src/signal/polynomial.ts";
 export * from "./src/device/info.ts";
 export * as linalg from "./src/linalg/mod.ts";
 export * as random from "./src/random/mod.ts";

@@ -37,6 +37,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["nn/decoder"], what: "rotary positions, and attention to a cache" },
       { folders: ["nn/weights"], what: "which tensors of a file were asked for, and are loaded" },
       { folders: ["compile/report"], what: "reports on programs: text and diagrams" },
+      { folders: ["signal"], what: "convolutions and polynomials" },
       {
         folders: ["io", "random", "fft", "linalg", "device", "profile", "lint"],
         what:

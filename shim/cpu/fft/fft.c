@@ -15,6 +15,8 @@
 #define FFT_VECTOR 16
 #endif
 
+/* For what is used in several places, which makes a third of the code. */
+#define FFT_OUTLINED __attribute__((noinline))
 #define FFT_UNROLL _Pragma("clang loop unroll(full)")
 #define FFT_ROLLED _Pragma("clang loop unroll(disable) vectorize(disable)")
 
@@ -27,6 +29,7 @@ enum {
   FFT_PARALLEL = 65536,
   /* The longest rows that are transposed to be transformed side by side. */
   FFT_LONGEST_STACKED = 2048,
+  FFT_SHORT = 256,
   /* Columns that are copied at once. */
   FFT_COPIED = 8
 };

@@ -85,7 +85,7 @@ static void NAME(across_real)(void *context, ptrdiff_t index) {
 }
 
 /* Reads LANES elements from each of `count` rows of real numbers, as vectors of rows. */
-static RM_ALWAYS_INLINE void NAME(gather_numbers)(const T *from, ptrdiff_t row, ptrdiff_t count,
+FFT_OUTLINED static void NAME(gather_numbers)(const T *from, ptrdiff_t row, ptrdiff_t count,
                                                   ptrdiff_t left, V *to) {
   for (ptrdiff_t k = 0; k < LANES; k++) {
     to[k] = k < count ? NAME(load_numbers)(from + k * row, left) : (V){0};
@@ -94,7 +94,7 @@ static RM_ALWAYS_INLINE void NAME(gather_numbers)(const T *from, ptrdiff_t row, 
 }
 
 /* The same of complex numbers. */
-static RM_ALWAYS_INLINE void NAME(gather_pairs)(const T *from, ptrdiff_t row, ptrdiff_t count,
+FFT_OUTLINED static void NAME(gather_pairs)(const T *from, ptrdiff_t row, ptrdiff_t count,
                                                 ptrdiff_t left, V *re, V *im) {
   for (ptrdiff_t k = 0; k < LANES; k++) {
     const PAIR a = NAME(load_some)(from + k * row, k < count ? left : 0);
@@ -105,13 +105,13 @@ static RM_ALWAYS_INLINE void NAME(gather_pairs)(const T *from, ptrdiff_t row, pt
   NAME(transpose)(im);
 }
 
-static RM_ALWAYS_INLINE void NAME(scatter_numbers)(T *to, ptrdiff_t row, ptrdiff_t count,
+FFT_OUTLINED static void NAME(scatter_numbers)(T *to, ptrdiff_t row, ptrdiff_t count,
                                                    ptrdiff_t left, V *from) {
   NAME(transpose)(from);
   for (ptrdiff_t k = 0; k < count; k++) NAME(store_numbers)(to + k * row, from[k], left);
 }
 
-static RM_ALWAYS_INLINE void NAME(scatter_pairs)(T *to, ptrdiff_t row, ptrdiff_t count,
+FFT_OUTLINED static void NAME(scatter_pairs)(T *to, ptrdiff_t row, ptrdiff_t count,
                                                  ptrdiff_t left, V *re, V *im) {
   NAME(transpose)(re);
   NAME(transpose)(im);

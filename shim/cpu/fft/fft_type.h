@@ -74,7 +74,12 @@ static RM_ALWAYS_INLINE void NAME(store_some)(T *to, PAIR x, ptrdiff_t count) {
 }
 
 /* Makes lane i of element k of LANES elements lane k of element i. */
-static RM_ALWAYS_INLINE void NAME(transpose)(V *x) {
+#if LANES > 4
+FFT_OUTLINED
+#else
+RM_ALWAYS_INLINE
+#endif
+static void NAME(transpose)(V *x) {
   V y[LANES];
   FFT_UNROLL for (int round = 1; round < LANES; round *= 2) {
     FFT_UNROLL for (int i = 0; i < LANES / 2; i++) {
@@ -184,7 +189,7 @@ static RM_ALWAYS_INLINE void NAME(pass)(const int r, const PAIR *x, PAIR *y, ptr
 }
 
 #define PASS(r)                                                                              \
-  __attribute__((noinline)) static void NAME(pass##r)(const PAIR *x, PAIR *y, ptrdiff_t m,   \
+  FFT_OUTLINED static void NAME(pass##r)(const PAIR *x, PAIR *y, ptrdiff_t m,   \
                                                       ptrdiff_t s, const T *w) {             \
     NAME(pass)(r, x, y, m, s, w);                                                            \
   }
@@ -196,7 +201,7 @@ PASS(8)
 #undef PASS
 
 /* Of any odd radix, whose roots of unity are in front of the factors. */
-__attribute__((noinline)) static void NAME(pass_odd)(int r, const PAIR *x, PAIR *y, ptrdiff_t m,
+FFT_OUTLINED static void NAME(pass_odd)(int r, const PAIR *x, PAIR *y, ptrdiff_t m,
                                                      ptrdiff_t s, const T *roots) {
   const T *w = roots + 2 * r;
   const int half = r / 2;
@@ -709,7 +714,9 @@ static void NAME(copied)(void *context, ptrdiff_t index) {
 /* Whether the call has enough transforms of a length that is computed side by side. */
 static bool NAME(is_side_by_side)(const fft_call *ctx) {
   if (ctx->inner > 1) return 2 * ctx->inner >= LANES && ctx->n <= FFT_LONGEST_ACROSS;
-  return ctx->outer >= LANES && ctx->n <= FFT_LONGEST_STACKED;
+  if (ctx->outer < LANES || ctx->n > FFT_LONGEST_STACKED) return false;
+  /* With wide vectors, multiples of one are faster by themselves from some length on. */
+  return LANES < 8 || ctx->n < FFT_SHORT || ctx->n % LANES != 0;
 }
 
 /* Chooses how the transforms of a call are computed, and computes them. */

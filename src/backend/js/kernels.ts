@@ -4,6 +4,7 @@
  * @module
  */
 import { hasIndexTensor } from "../../core/blocks.ts";
+import { runsConvolve } from "../../core/convolve.ts";
 import { isPlainGemm } from "../../core/gemm.ts";
 import { DTYPE } from "../../base/dtype.ts";
 import { hasFloatRows, isPackedCall } from "../../core/packed_weight.ts";
@@ -21,6 +22,7 @@ import {
   scatterAdd,
   takeAlongAxis,
 } from "./gather.ts";
+import { convolve } from "./convolve.ts";
 import { fft, runsFft } from "./fft.ts";
 import { LINALG_KERNELS } from "./linalg/kernels.ts";
 import { dequantizeInt8, linearInt8, quantizeInt8 } from "./int8.ts";
@@ -80,6 +82,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     quantizeInt8: { supports: isFloat32, run: quantizeInt8 },
     dequantizeInt8: { supports: always, run: dequantizeInt8 },
     linearInt8: { supports: hasFloatRows, run: linearInt8 },
+    convolve: { supports: runsConvolve, run: convolve },
     fft: { supports: runsFft, run: fft },
     packBlocks: { supports: always, run: packBlocks },
     ...LINALG_KERNELS,

@@ -1,8 +1,9 @@
 /**
- * The numbers of Fourier transforms for the shim.
+ * The numbers of Fourier transforms and convolutions for the shim.
  *
  * @module
  */
+import { convolveOf } from "../../core/convolve.ts";
 import { type FftKind, fftOf, partsOf } from "../../core/fft.ts";
 import type { Call } from "../../ops/op.ts";
 import type { Storage } from "../../memory/storage.ts";
@@ -31,4 +32,19 @@ export function planFft(call: Call): { numbers: Float64Array; out: Storage; a: S
   numbers[8] = x.layout.offset;
   numbers[9] = a.info.bytes;
   return { numbers, out: to, a };
+}
+
+const lengths = new Float64Array(7);
+
+/** The arguments of a convolution. */
+export function planConvolve(
+  call: Call,
+): { numbers: Float64Array; out: Storage; a: Storage; b: Storage } {
+  const { rows, n, m, start, length } = convolveOf(call);
+  const [a, v, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+  checkRun("convolve", 0, 0, rows * length, out.storage);
+  checkRun("convolve", 1, a.layout.offset, rows * n, a.storage);
+  checkRun("convolve", 2, v.layout.offset, m, v.storage);
+  lengths.set([rows, n, m, start, length, a.layout.offset, v.layout.offset]);
+  return { numbers: lengths, out: out.storage, a: a.storage, b: v.storage };
 }

@@ -8,6 +8,7 @@ import { DTYPE } from "../../base/dtype.ts";
 import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
 import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../core/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
+import { runsConvolve } from "../../core/convolve.ts";
 import { runsFft } from "../../core/fft.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
 import {
@@ -40,9 +41,9 @@ import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "
 import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
 import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
-import { planFft } from "./fft.ts";
 import { SELECTION } from "./selection.ts";
 import { NATIVE_LINALG, prepareLinalg, runsLinalg } from "./linalg.ts";
+import { planConvolve, planFft } from "./fft.ts";
 import {
   isPlainAttention,
   isPlainCachedAttention,
@@ -569,4 +570,5 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   ...Object.fromEntries(NATIVE_LINALG.map((name) => [name, linalg])),
   fft: { supports: runsFft, prepare: planFft },
   ...SET_KERNELS,
+  convolve: { supports: runsConvolve, prepare: planConvolve },
 }));

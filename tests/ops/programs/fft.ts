@@ -1,9 +1,9 @@
 /**
- * The programs of Fourier transforms for programs.ts.
+ * The programs of Fourier transforms, convolutions and polynomials for programs.ts.
  *
  * @module
  */
-import { fft } from "../../../mod.ts";
+import { convolve, correlate, fft, polyfit, polyval } from "../../../mod.ts";
 import type { Program } from "../programs.ts";
 
 /** The record of a transform of the last axis of x. */
@@ -27,7 +27,7 @@ const TO_REAL: Step[] = [["complex", 0, 2], ["toReal", 1, 4]];
 
 const MADE = 'tensor() {data: Float64Array, dtype: "float32", device: "cpu"}';
 
-/** The programs of Fourier transforms. */
+/** The programs of Fourier transforms, convolutions and polynomials. */
 export const FFT_PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   ["fft.fft", ({ x }) => fft.fft(x), one("fft", "complex", 3, false, 1)],
   ["fft.ifft", ({ x }) => fft.ifft(x), one("ifft", "complex", 3, true, 1 / 3)],
@@ -46,5 +46,14 @@ export const FFT_PROGRAMS: [name: string, program: Program, ...record: string[]]
   ["fft.fftfreq", () => fft.fftfreq(4), MADE],
   ["fft.rfftfreq", () => fft.rfftfreq(4), MADE],
   ["fft.fftshift", ({ x }) => fft.fftshift(x), "roll(x) {shift: [1, 1], axis: [0, 1]}"],
+  ["convolve", ({ x, v }) => convolve(x, v), "convolve(x, v) {start: 0, length: 5}"],
+  [
+    "correlate",
+    ({ x, v }) => correlate(x, v),
+    "flip(v) {axes: [0]}",
+    "correlate: convolve(x, tensor of [3]) {start: 2, length: 1}",
+  ],
+  ["polyfit", ({ v }) => polyfit(v, v, 1)],
+  ["polyval", ({ x, v }) => polyval(v, x), "polyval(v, x)"],
   ["fft.ifftshift", ({ x }) => fft.ifftshift(x), "roll(x) {shift: [-1, -1], axis: [0, 1]}"],
 ];

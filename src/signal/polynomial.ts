@@ -1,0 +1,197 @@
+/**
+ * Polynomials: values, and least-squares fits.
+ *
+ * @module
+ */
+import { DTYPE, type DType, promoteTypes } from "../base/dtype.ts";
+import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { formatShape, type Shape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { cast, contiguousCopy } from "../core/copy.ts";
+import { dispatch } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { tidy } from "../core/handles.ts";
+import { lstsq } from "../linalg/mod.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
+import { makeOp, type Op } from "../ops/op.ts";
+import { MAP } from "../ops/table.ts";
+import { VIEWS } from "../ops/views.ts";
+import { full, tensor } from "../tensor/create.ts";
+import { stack } from "../tensor/functions.ts";
+import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+
+/** Horner's rule; inputs: coefficients, x. */
+const POLYVAL: Op = makeOp<Op>({
+  kind: "kernel",
+  name: "polyval",
+  infer(call) {
+    const { inputs: [p, x], name } = call;
+    for (const one of [p, x]) {
+      checkOperand(one, name);
+      checkKind(one.storage.info, "iufc", name);
+    }
+    const [factors, at] = [p as Operand, x as Operand];
+    checkDevice(factors.storage, at.storage, name);
+    if (factors.layout.rank !== 1) {
+      throw new ShapeError(
+        `Cannot ${name} with coefficients of shape ${formatShape(factors.layout.shape)}: ` +
+          "they are a vector",
+      );
+    }
+    const dtype = promoteTypes(factors.storage.info.name, at.storage.info.name, name);
+    return call.result(at.layout.shape, DTYPE[dtype]);
+  },
+  decompose(call) {
+    const { shape, dtype } = call.specs[0]!;
+    const x = cast(call.operand(1), dtype.name), p = cast(call.operand(0), dtype.name);
+    const { device } = x.storage;
+    const y = full(shape, 0, { dtype: dtype.name, device: device as "cpu" }) as Operand;
+    const count = p.layout.size;
+    for (let k = 0; k < count; k++) {
+      const factor = applyView(VIEWS.narrow, p, "narrow", 0, k, 1);
+      const scalar = applyView(VIEWS.reshape, factor, "reshape", []);
+      if (k > 0) apply(MAP.mul, y, x, undefined, { out: y });
+      apply(MAP.add, y, scalar, undefined, { out: y });
+    }
+    return y;
+  },
+});
+
+/** The dtype of the values of a polynomial. */
+export type PolyvalDType<P, X extends AnyTensor> = P extends { readonly dtype: DType }
+  ? t.OperandDType<"where", P, X>
+  : X["dtype"];
+
+/**
+ * The values of a polynomial at x. Its coefficients are a vector, or an array of numbers, the one of the
+ * highest power first; none give 0.
+ *
+ * Throws a ShapeError for coefficients that are no vector, and a DTypeError for bool.
+ *
+ * @example
+ * ```ts
+ * polyval([1, 0, 2], tensor([0, 1, 2])).toArray(); // => [2, 3, 6]
+ * ```
+ */
+export function polyval<P extends AnyTensor | readonly number[], X extends AnyTensor>(
+  p: P,
+  x: X,
+  options: UnaryOptions = {},
+): Tensor<
+  PolyvalDType<P, X>,
+  t.ShapeOf<X>,
+  X["device"]
+> {
+  checkOptions("polyval", options, ["out"]);
+  const at = ownOperand(x, "polyval");
+  const { info, device } = at.storage;
+  return tidy(() => {
+    const factors = Array.isArray(p)
+      ? tensor(p as number[], { dtype: info.name, device: device as "cpu" }) as Operand
+      : ownOperand(p, "polyval");
+    return dispatch(POLYVAL, [factors, at], undefined, options.out);
+  }) as never;
+}
+
+/** Options of {@link polyfit}. */
+export interface PolyfitOptions {
+  /** A vector of weights: the residual at each x is multiplied by its weight. */
+  readonly w?: AnyTensor;
+  /**
+   * Singular values below this part of the largest one count as 0; by default the number of points
+   * times the spacing of float64 at 1.
+   */
+  readonly rcond?: number;
+}
+
+/** The float dtype of a fit. */
+export type FitDType<X extends AnyTensor, Y extends AnyTensor> = "float64" extends
+  X["dtype"] | Y["dtype"] ? "float64"
+  : "float32";
+
+/** Throws unless `x` is a vector of real numbers, and `y` has one row or number for each. */
+function checkPoints(x: Operand, y: Operand, w: Operand | undefined, degree: number): void {
+  for (const one of [x, y, w]) {
+    if (one !== undefined) checkKind(one.storage.info, "biuf", "polyfit");
+  }
+  if (!Number.isSafeInteger(degree) || degree < 0) {
+    throw new ArgumentError(
+      `polyfit() needs an integer from 0 on as the degree, got ${describe(degree)}`,
+    );
+  }
+  const [n] = x.layout.shape;
+  const { shape } = y.layout;
+  const fits = x.layout.rank === 1 && n! > 0 && shape.length >= 1 && shape.length <= 2 &&
+    shape[0] === n;
+  if (!fits) {
+    throw new ShapeError(
+      `Cannot polyfit shapes ${formatShape(x.layout.shape)} and ${formatShape(shape)}: ` +
+        "x is a vector, and y has a number or a row for each of its elements",
+    );
+  }
+  if (w !== undefined && (w.layout.rank !== 1 || w.layout.size !== n)) {
+    throw new ShapeError(
+      `Cannot polyfit ${n} points with weights of shape ${formatShape(w.layout.shape)}`,
+    );
+  }
+}
+
+/**
+ * The coefficients of the polynomial of a degree that fits points best, in the sense of least squares,
+ * the one of the highest power first: [degree + 1], or [degree + 1, K] for y [N, K]. Computed in
+ * float64; the result is float64 if x or y is, else float32.
+ *
+ * Throws a ShapeError for shapes that do not fit, an ArgumentError for a degree below 0, and a
+ * DTypeError for complex numbers.
+ *
+ * @example
+ * ```ts
+ * const p = polyfit(tensor([0, 1, 2, 3]), tensor([1, 3, 7, 13]), 2);
+ * p.allclose(tensor([1, 1, 1]), { atol: 1e-5 }); // => true
+ * ```
+ */
+export function polyfit<X extends AnyTensor, Y extends AnyTensor>(
+  x: X,
+  y: Y,
+  degree: number,
+  options: PolyfitOptions = {},
+): Tensor<FitDType<X, Y>, Shape, X["device"]> {
+  checkOptions("polyfit", options, ["w", "rcond"]);
+  const [at, values] = [ownOperand(x, "polyfit"), ownOperand(y, "polyfit")];
+  const w = options.w === undefined ? undefined : ownOperand(options.w, "polyfit");
+  checkPoints(at, values, w, degree);
+  const n = at.layout.size;
+  const { rcond = n * 2 ** -52 } = options;
+  const isWide = [at, values].some(({ storage }) => storage.info === DTYPE.float64);
+  const dtype: DType = isWide ? "float64" : "float32";
+  // deno-lint-ignore no-explicit-any
+  type Any = any;
+  return tidy(() => {
+    const wide = cast(at, "float64");
+    const powers: Any[] = [
+      full([n], 1, { dtype: "float64", device: wide.storage.device as "cpu" }),
+    ];
+    for (let k = 0; k < degree; k++) powers.unshift(apply(MAP.mul, powers[0], wide));
+    let left: Any = stack(powers as never, 1 as never);
+    let right: Any = cast(values, "float64");
+    if (right.layout.rank === 1) right = applyView(VIEWS.reshape, right, "reshape", [n, 1]);
+    if (w !== undefined) {
+      const column = applyView(VIEWS.reshape, contiguousCopy(w, "float64"), "reshape", [n, 1]);
+      left = apply(MAP.mul, left, column);
+      right = apply(MAP.mul, right, column);
+    }
+    // Columns of length 1 are better conditioned.
+    const lengths = left.square().sum(0).sqrt();
+    const { x: scaled } = lstsq(left.div(lengths), right, { rtol: rcond });
+    const fit = apply(
+      MAP.div,
+      scaled as Operand,
+      applyView(VIEWS.reshape, lengths, "reshape", [degree + 1, 1]),
+    );
+    const shape = values.layout.rank === 1 ? [degree + 1] : [degree + 1, values.layout.shape[1]!];
+    return contiguousCopy(applyView(VIEWS.reshape, fit, "reshape", shape), dtype);
+  }) as never;
+}
