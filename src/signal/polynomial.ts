@@ -112,32 +112,75 @@ export type FitDType<X extends AnyTensor, Y extends AnyTensor> = "float64" exten
   X["dtype"] | Y["dtype"] ? "float64"
   : "float32";
 
-/** Throws unless `x` is a vector of real numbers, and `y` has one row or number for each. */
-function checkPoints(x: Operand, y: Operand, w: Operand | undefined, degree: number): void {
-  for (const one of [x, y, w]) {
-    if (one !== undefined) checkKind(one.storage.info, "biuf", "polyfit");
-  }
-  if (!Number.isSafeInteger(degree) || degree < 0) {
-    throw new ArgumentError(
-      `polyfit() needs an integer from 0 on as the degree, got ${describe(degree)}`,
-    );
-  }
-  const [n] = x.layout.shape;
-  const { shape } = y.layout;
-  const fits = x.layout.rank === 1 && n! > 0 && shape.length >= 1 && shape.length <= 2 &&
-    shape[0] === n;
-  if (!fits) {
-    throw new ShapeError(
-      `Cannot polyfit shapes ${formatShape(x.layout.shape)} and ${formatShape(shape)}: ` +
-        "x is a vector, and y has a number or a row for each of its elements",
-    );
-  }
-  if (w !== undefined && (w.layout.rank !== 1 || w.layout.size !== n)) {
-    throw new ShapeError(
-      `Cannot polyfit ${n} points with weights of shape ${formatShape(w.layout.shape)}`,
-    );
-  }
+/** Attributes of {@link POLYFIT}. */
+interface PolyfitAttributes {
+  readonly degree: number;
+  readonly rcond: number;
 }
+
+// deno-lint-ignore no-explicit-any
+type Any = any;
+
+/** By the singular values of the powers of x; inputs: x, y, weights. */
+const POLYFIT: Op = makeOp<Op>({
+  kind: "kernel",
+  name: "polyfit",
+  infer(call) {
+    const { inputs: [x, y, w], name } = call;
+    const { degree } = call.attributes as PolyfitAttributes;
+    for (const one of [x, y, w]) {
+      if (one === undefined) continue;
+      checkOperand(one, name);
+      checkKind(one.storage.info, "biuf", name);
+      checkDevice((x as Operand).storage, one.storage, name);
+    }
+    const [at, values] = [x as Operand, y as Operand];
+    const [n] = at.layout.shape;
+    const { shape } = values.layout;
+    const fits = at.layout.rank === 1 && n! > 0 && shape.length >= 1 && shape.length <= 2 &&
+      shape[0] === n;
+    if (!fits) {
+      throw new ShapeError(
+        `Cannot ${name} shapes ${formatShape(at.layout.shape)} and ${formatShape(shape)}: ` +
+          "x is a vector, and y has a number or a row for each of its elements",
+      );
+    }
+    const weights = w as Operand | undefined;
+    if (weights !== undefined && (weights.layout.rank !== 1 || weights.layout.size !== n)) {
+      throw new ShapeError(
+        `Cannot ${name} ${n} points with weights of shape ${formatShape(weights.layout.shape)}`,
+      );
+    }
+    const isWide = [at, values].some(({ storage }) => storage.info === DTYPE.float64);
+    const dtype = isWide ? DTYPE.float64 : DTYPE.float32;
+    return call.result([degree + 1, ...shape.slice(1)], dtype);
+  },
+  decompose(call) {
+    const [x, y] = [call.operand(0), call.operand(1)];
+    const w = call.inputs[2] as Operand | undefined;
+    const { degree, rcond } = call.attributes as PolyfitAttributes;
+    const { shape, dtype } = call.specs[0]!;
+    const n = x.layout.size;
+    const reshaped = (one: Operand, to: readonly number[]): Operand =>
+      applyView(VIEWS.reshape, one, "reshape", to);
+    const wide = cast(x, "float64");
+    const ones = full([n], 1, { dtype: "float64", device: x.storage.device as "cpu" });
+    const powers: Operand[] = [ones];
+    for (let k = 0; k < degree; k++) powers.unshift(apply(MAP.mul, powers[0]!, wide));
+    let left: Any = stack(powers as never, 1 as never);
+    let right: Any = reshaped(cast(y, "float64"), [n, y.layout.size / n]);
+    if (w !== undefined) {
+      const column = reshaped(contiguousCopy(w, "float64"), [n, 1]);
+      left = apply(MAP.mul, left, column);
+      right = apply(MAP.mul, right, column);
+    }
+    // Columns of length 1 are better conditioned.
+    const lengths = left.square().sum(0).sqrt();
+    const { x: scaled } = lstsq(left.div(lengths), right, { rtol: rcond });
+    const fit = apply(MAP.div, scaled as Operand, reshaped(lengths, [degree + 1, 1]));
+    return contiguousCopy(reshaped(fit, shape), dtype.name);
+  },
+});
 
 /**
  * The coefficients of the polynomial of a degree that fits points best, in the sense of least squares,
@@ -160,38 +203,15 @@ export function polyfit<X extends AnyTensor, Y extends AnyTensor>(
   options: PolyfitOptions = {},
 ): Tensor<FitDType<X, Y>, Shape, X["device"]> {
   checkOptions("polyfit", options, ["w", "rcond"]);
-  const [at, values] = [ownOperand(x, "polyfit"), ownOperand(y, "polyfit")];
-  const w = options.w === undefined ? undefined : ownOperand(options.w, "polyfit");
-  checkPoints(at, values, w, degree);
-  const n = at.layout.size;
-  const { rcond = n * 2 ** -52 } = options;
-  const isWide = [at, values].some(({ storage }) => storage.info === DTYPE.float64);
-  const dtype: DType = isWide ? "float64" : "float32";
-  // deno-lint-ignore no-explicit-any
-  type Any = any;
-  return tidy(() => {
-    const wide = cast(at, "float64");
-    const powers: Any[] = [
-      full([n], 1, { dtype: "float64", device: wide.storage.device as "cpu" }),
-    ];
-    for (let k = 0; k < degree; k++) powers.unshift(apply(MAP.mul, powers[0], wide));
-    let left: Any = stack(powers as never, 1 as never);
-    let right: Any = cast(values, "float64");
-    if (right.layout.rank === 1) right = applyView(VIEWS.reshape, right, "reshape", [n, 1]);
-    if (w !== undefined) {
-      const column = applyView(VIEWS.reshape, contiguousCopy(w, "float64"), "reshape", [n, 1]);
-      left = apply(MAP.mul, left, column);
-      right = apply(MAP.mul, right, column);
-    }
-    // Columns of length 1 are better conditioned.
-    const lengths = left.square().sum(0).sqrt();
-    const { x: scaled } = lstsq(left.div(lengths), right, { rtol: rcond });
-    const fit = apply(
-      MAP.div,
-      scaled as Operand,
-      applyView(VIEWS.reshape, lengths, "reshape", [degree + 1, 1]),
+  const { w, rcond } = options;
+  if (!Number.isSafeInteger(degree) || degree < 0) {
+    throw new ArgumentError(
+      `polyfit() needs an integer from 0 on as the degree, got ${describe(degree)}`,
     );
-    const shape = values.layout.rank === 1 ? [degree + 1] : [degree + 1, values.layout.shape[1]!];
-    return contiguousCopy(applyView(VIEWS.reshape, fit, "reshape", shape), dtype);
-  }) as never;
+  }
+  const at = ownOperand(x, "polyfit");
+  const inputs = [at, ownOperand(y, "polyfit")];
+  if (w !== undefined) inputs.push(ownOperand(w, "polyfit"));
+  const attributes = { degree, rcond: rcond ?? at.layout.size * 2 ** -52 };
+  return dispatch(POLYFIT, inputs, attributes) as never;
 }

@@ -50,10 +50,10 @@ export const FFT_PROGRAMS: [name: string, program: Program, ...record: string[]]
   [
     "correlate",
     ({ x, v }) => correlate(x, v),
-    "flip(v) {axes: [0]}",
+    "flip(v) {axis: [0]}",
     "correlate: convolve(x, tensor of [3]) {start: 2, length: 1}",
   ],
-  ["polyfit", ({ v }) => polyfit(v, v, 1)],
+  ["polyfit", ({ v }) => polyfit(v, v, 1), `polyfit(v, v) {degree: 1, rcond: ${3 * 2 ** -52}}`],
   ["polyval", ({ x, v }) => polyval(v, x), "polyval(v, x)"],
   ["fft.ifftshift", ({ x }) => fft.ifftshift(x), "roll(x) {shift: [-1, -1], axis: [0, 1]}"],
 ];
