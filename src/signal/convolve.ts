@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPE, type DType, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
+import { DTYPE, type DTypeInfo, promoteTypes } from "../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
