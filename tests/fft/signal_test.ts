@@ -128,7 +128,7 @@ describe("convolve and correlate", () => {
       const y = convolve(ones, tensor([1, 2, 3], { dtype: "int32" }), { mode: "same" }) as Any;
       const made = y.toTypedArray();
       assertEquals([made[0], made[4095], made[4096], made[19999]], [3, 6, 6, 5]);
-      assertEquals(y.sum().item(), 6n * 20000n - 4n === 0n ? 0 : 6 * 20000 - 4);
+      assertEquals(y.sum().item(), 6 * 20000 - 4);
     });
   });
 
