@@ -32,7 +32,7 @@ export const API_PAGES: readonly ApiPage[] = [
     title: "Creating tensors",
     about: "Functions that make tensors from values, shapes and buffers.",
     guides: { "Tour": "tour.md", "Dtypes": "dtypes.md" },
-    files: ["tensor/create.ts"],
+    files: ["tensor/create.ts", "tensor/complex.ts"],
   },
   {
     id: "properties",
@@ -61,7 +61,7 @@ export const API_PAGES: readonly ApiPage[] = [
     id: "elementwise",
     title: "Elementwise math",
     about: "Arithmetic, functions and activations, for each element. Shapes broadcast.",
-    guides: { "Tour": "tour.md", "Dtypes": "dtypes.md" },
+    guides: { "Tour": "tour.md", "Dtypes": "dtypes.md", "Complex numbers": "complex.md" },
     sections: ["elementwise"],
   },
   {

@@ -26,6 +26,7 @@ import type {
   ScalarOperandInPlace,
   Stored,
   Taken,
+  ToComplex,
   ToFloat,
 } from "./dtype.ts";
 import type { OpTable } from "./table_ops.ts";
@@ -102,6 +103,7 @@ export type OperandDType<Op extends string, A, B> = A extends
   { readonly dtype: infer D extends DType }
   ? B extends { readonly dtype: infer E extends DType }
     ? ((x: D) => D) extends ((x: E) => E) ? D : OkDType<Promote<D, E, Op>>
+  : B extends Complex ? ToComplex[D]
     // The bound decides for a type parameter too, as its constraint fits.
   : A extends { readonly dtype: infer N extends NumberDType } ? N
   : OkDType<PromoteScalar<D, B, Op>>

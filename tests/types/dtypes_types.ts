@@ -3,7 +3,16 @@
  *
  * @module
  */
-import { concat, type PackedWeight, quantize, type Tensor, where, zeros } from "./api.ts";
+import {
+  complex,
+  concat,
+  type PackedWeight,
+  quantize,
+  type Tensor,
+  tensor,
+  where,
+  zeros,
+} from "./api.ts";
 import { type Assert, type Equal, is } from "./assert.ts";
 import type { DType } from "../../src/base/dtype.ts";
 import type { Promote } from "../../src/types/mod.ts";
@@ -174,4 +183,44 @@ export function quantized(): void {
 export function quantizedMistakes(): void {
   // @ts-expect-error: no format that can be made
   quantize(zeros([256]), "q4_k");
+}
+
+export function complexNumbers(): void {
+  const z = zeros([2], { dtype: "complex64" });
+  const wide = zeros([2], { dtype: "complex128" });
+  const i = { re: 0, im: 1 };
+  is<"complex64", [2]>()(z.add(z));
+  is<"complex128", [2]>()(z.add(wide));
+  is<"complex64", [2]>()(z.mul(float32));
+  is<"complex128", [2]>()(float64.mul(z));
+  is<"complex64", [2]>()(int8.add(z));
+  is<"complex64", [2]>()(float32.mul(i));
+  is<"complex128", [2]>()(float64.mul(i));
+  is<"complex64", [2]>()(int32.add(i));
+  is<"complex64", [2]>()(z.add(1));
+  is<"float32", [2]>()(z.abs());
+  is<"float64", [2]>()(wide.real());
+  is<"float32", [2]>()(z.angle());
+  is<"float32", [2]>()(int8.angle());
+  is<"int8", [2]>()(int8.abs());
+  is<"complex128", [2]>()(wide.exp());
+  is<"bool", [2]>()(z.equal(i));
+  is<"complex64", []>()(z.sum());
+  is<"complex64", [2]>()(where(bool, z, i));
+  is<"complex64", [2]>()(tensor([i, i]));
+  is<"complex64", [2]>()(complex(float32, 1));
+  is<"complex128", [2]>()(complex(float32, float64));
+  const parts: Float32Array = z.data;
+  const values: { re: number; im: number }[] = z.toArray();
+  void [parts, values];
+}
+
+export function complexMistakes(): void {
+  const z = zeros([2], { dtype: "complex64" });
+  // @ts-expect-error: complex numbers have no order
+  z.less(z);
+  // @ts-expect-error: complex numbers have no order
+  z.maximum(1);
+  // @ts-expect-error: a complex result does not fit
+  float32.add_(z);
 }

@@ -10,14 +10,14 @@ import type { Program } from "../programs.ts";
 export const COMPLEX_PROGRAMS: [name: string, program: Program, ...record: string[]][] = [
   ["complex", ({ x, y }) => complex(x, y), "complex(x, y)"],
   [
-    "complex",
+    "complex [scalars]",
     ({ x }) => complex(x, 2).mul({ re: 0, im: 1 }).real(),
     "complex(x, 2)",
     "mul(tensor of [2,3], {re: 0, im: 1})",
     "real(tensor of [2,3])",
   ],
   [
-    "complex",
+    "complex [products]",
     ({ x, y }) => complex(x, y).conj().matmul(complex(y, x).T).abs(),
     "complex(x, y)",
     "conj(tensor of [2,3])",
