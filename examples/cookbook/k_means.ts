@@ -14,12 +14,14 @@ export function kMeans(
   let centers: Tensor = points.slice(range(0, k)).copy();
   let labels = nearest(points, centers);
   for (let round = 0; round < rounds; round++) {
+    using before = centers;
+    using nearestOf = labels;
     [centers, labels] = scope(() => {
-      const members = labels.oneHot(k);
+      const members = nearestOf.oneHot(k);
       const counts = members.sum(0).expandDims(1);
       const means = members.T.matmul(points).div(counts.maximum(1));
       // A center without points stays where it is.
-      const moved: Tensor = where(counts.greater(0), means, centers);
+      const moved: Tensor = where(counts.greater(0), means, before);
       return [moved, nearest(points, moved)];
     });
   }

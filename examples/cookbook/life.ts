@@ -8,7 +8,10 @@ import { scope, type Tensor } from "../../mod.ts";
 /** The board, uint8 [h, w] of 0 and 1, some generations later. */
 export function life(board: Tensor<"uint8">, generations: number): Tensor<"uint8"> {
   let cells = board.copy() as Tensor<"uint8">;
-  for (let i = 0; i < generations; i++) cells = scope(() => next(cells));
+  for (let i = 0; i < generations; i++) {
+    using before = cells;
+    cells = scope(() => next(before));
+  }
   return cells;
 }
 
