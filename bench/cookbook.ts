@@ -6,7 +6,7 @@
  *
  * Both sides take turns, in a process each; the shortest times count, which says most on a busy
  * machine. Prints a row for each program, then the geometric mean of the ratios. The Python is that of
- * the environment variable PYTHON, or of .venv, with numpy and scipy.
+ * the environment variable ROWMAJOR_PYTHON, or of .venv, with numpy and scipy.
  *
  * @module
  */
@@ -47,7 +47,7 @@ const asked = args.filter((arg) => !arg.startsWith("--"));
 
 function python(): string {
   const own = join(root, ".venv", "bin", "python");
-  return process.env.PYTHON ?? (existsSync(own) ? own : "python3");
+  return process.env.ROWMAJOR_PYTHON ?? (existsSync(own) ? own : "python3");
 }
 
 /** The shortest time of a run within some seconds, in milliseconds. */
