@@ -14,6 +14,7 @@ const memory_bound = [_][]const u8{
     "cpu/index/nonzero.c",
     "cpu/sets/unique.c",
     "cpu/sets/isin.c",
+    "cpu/sets/scatter_reduce.c",
 };
 
 /// Code that every call runs, compiled once.

@@ -60,6 +60,7 @@ export {
 } from "./src/sets/unique.ts";
 export * from "./src/sets/search.ts";
 export * from "./src/sets/histogram.ts";
+export * from "./src/sets/scatter_reduce.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
 export * from "./src/signal/convolve.ts";

@@ -40,10 +40,11 @@ function countDType(name: string, x: Operand, weights: Input): DTypeInfo {
   return ruleFor(REDUCE.sum, weights.storage.info, name).result;
 }
 
-/** Weights in the dtype of kernels: int64 or float64. */
+/** Weights in a dtype of kernels: int64, float32 or float64. */
 function ownWeights(weights: Operand | undefined): Operand | undefined {
   if (weights === undefined) return undefined;
-  return flat(cast(weights, weights.storage.info.kind === "f" ? "float64" : "int64"));
+  const { storage: { info } } = weights;
+  return flat(info.kind === "f" ? widened(weights) : cast(weights, "int64"));
 }
 
 /** Adds the optional input of weights. */
@@ -61,9 +62,9 @@ function extreme(op: typeof REDUCE.min | typeof REDUCE.max, x: Operand): number 
 const MOST_BINS = 2 ** 31 - 2;
 
 /** Options of {@link bincount}. */
-export interface BincountOptions {
+export interface BincountOptions<W = AnyTensor | undefined> {
   /** A weight for each element: the result has sums of weights instead of counts. */
-  readonly weights?: AnyTensor | undefined;
+  readonly weights?: W;
   /** The least number of counts; 0 by default. */
   readonly minLength?: number;
 }
@@ -107,7 +108,7 @@ const BINCOUNT: Op = makeOp({
 });
 
 /** The dtype of counts with weights `W`. */
-type CountDType<W> = W extends AnyTensor ? t.ResultDType<"sum", W["dtype"]> : "int32";
+type CountDType<W> = W extends { readonly dtype: infer D extends DType } ? t.ToSum[D] : "int32";
 
 /**
  * How often each integer from 0 to the largest occurs in a vector (int32), or the sum of its weights,
@@ -124,7 +125,7 @@ type CountDType<W> = W extends AnyTensor ? t.ResultDType<"sum", W["dtype"]> : "i
  */
 export function bincount<X extends AnyTensor, W extends AnyTensor | undefined = undefined>(
   x: X,
-  options: BincountOptions & { readonly weights?: W } = {},
+  options: BincountOptions<W> = {},
 ): Tensor<CountDType<W>, [number], X["device"]> {
   const name = "bincount";
   checkOptions(name, options, ["weights", "minLength"]);
@@ -150,11 +151,11 @@ export interface BinOptions {
 }
 
 /** Options of {@link histogram}. */
-export interface HistogramOptions extends BinOptions {
+export interface HistogramOptions<W = AnyTensor | undefined> extends BinOptions {
   /** Whether to divide by the number of elements and by the width of bins, so that the area is 1. */
   readonly density?: boolean;
   /** A weight for each element: sums of weights instead of counts. */
-  readonly weights?: AnyTensor | undefined;
+  readonly weights?: W;
 }
 
 /** Bins as attributes and inputs of calls. */
@@ -332,7 +333,7 @@ const HISTOGRAM: Op = makeOp({
 });
 
 /** The dtype of the edges of bins of `X`. */
-type EdgeDType<X extends AnyTensor> = t.AsFloat<X["dtype"]> extends X["dtype"] ? X["dtype"]
+type EdgeDType<X extends AnyTensor> = X["dtype"] extends infer D extends t.FloatDType ? D
   : "float64";
 
 /** A vector on the device of `X`. */
@@ -359,7 +360,7 @@ type On<X extends AnyTensor, D extends DType> = Tensor<D, [number], X["device"]>
 export function histogram<X extends AnyTensor, W extends AnyTensor | undefined = undefined>(
   x: X,
   bins: Bins = 10,
-  options: HistogramOptions & { readonly weights?: W } = {},
+  options: HistogramOptions<W> = {},
 ): { readonly counts: On<X, CountDType<W> | EdgeDType<X>>; readonly edges: On<X, EdgeDType<X>> } {
   const name = "histogram";
   checkOptions(name, options, ["range", "density", "weights"]);
@@ -413,7 +414,7 @@ export function histogramBinEdges<X extends AnyTensor>(
 // ---- two dimensions ----------------------------------------------------------------------------
 
 /** Options of {@link histogram2d}. */
-export interface Histogram2dOptions {
+export interface Histogram2dOptions<W = AnyTensor | undefined> {
   /** The first and last edge of the bins of x, and of those of y. */
   readonly range?: readonly [
     x: readonly [low: number, high: number],
@@ -422,7 +423,7 @@ export interface Histogram2dOptions {
   /** Whether to divide by the number of elements and by the area of bins. */
   readonly density?: boolean;
   /** A weight for each pair of elements: sums of weights instead of counts. */
-  readonly weights?: AnyTensor | undefined;
+  readonly weights?: W;
 }
 
 interface PairAttributes {
@@ -558,7 +559,7 @@ export function histogram2d<X extends AnyTensor, W extends AnyTensor | undefined
   x: X,
   y: AnyTensor,
   bins: Bins | readonly [x: Bins, y: Bins] = 10,
-  options: Histogram2dOptions & { readonly weights?: W } = {},
+  options: Histogram2dOptions<W> = {},
 ): {
   readonly counts: Tensor<CountDType<W> | "float64", [number, number], X["device"]>;
   readonly xEdges: On<X, DType>;

@@ -69,8 +69,11 @@ export interface BinAttributes {
 }
 
 /** The dtype of sums of weights, or of counts. */
-const countDType = (weights: unknown): DTypeInfo =>
-  weights === undefined ? INT32 : (weights as Operand).storage.info;
+const countDType = (weights: unknown): DTypeInfo => {
+  if (weights === undefined) return INT32;
+  const { info } = (weights as Operand).storage;
+  return info.kind === "f" ? DTYPE.float64 : info;
+};
 
 /** The kernels. */
 export const KERNELS = {

@@ -20,6 +20,7 @@ import { concat } from "../tensor/join.ts";
 import { sort } from "../tensor/sort.ts";
 import { indicesBy } from "../tensor/selection.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
 import { flat, KERNELS, onHost, only, readOnly, runKernel } from "./ops.ts";
 
 /** Options of the functions that find different elements. */
@@ -181,7 +182,7 @@ export type VectorOf<X extends AnyTensor> = Tensor<X["dtype"], [number], X["devi
 type CountsOf<X extends AnyTensor> = Tensor<"int32", [number], X["device"]>;
 
 /** Indices of values, in the shape of `X`. */
-type InverseOf<X extends AnyTensor> = Tensor<"int32", X["shape"], X["device"]>;
+type InverseOf<X extends AnyTensor> = Tensor<"int32", t.ShapeOf<X>, X["device"]>;
 
 /**
  * The different elements of a tensor, in order. NaN comes last; all NaN are one value unless

@@ -149,7 +149,7 @@ const PARTS = [
   ...["dequantizeInt8", "matmulInt8"],
   // Sets and histograms.
   ...["uniqueRuns", "runIndices", "uniqueTable", "isAmong", "searchIndices", "binCounts"],
-  ...["histogramCounts", "binIndices"],
+  ...["histogramCounts", "binIndices", "scatterFold"],
   // Means and variances without NaN.
   ...["countNumbers", "nanSquares"],
 ];

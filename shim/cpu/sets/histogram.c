@@ -18,8 +18,9 @@ typedef struct {
   const double *edges;
   ptrdiff_t bins;
   bool uniform;
-  /* Weights of float64 or int64; null for none. */
+  /* Weights of float64, float32 or int64; null for none. */
   const void *weights;
+  int weight_dtype;
   bool sums_floats;
   /* The tables, `table_bytes` each. Counts of few bins have several lanes. */
   char *tables;
@@ -100,9 +101,20 @@ static void count_task(void *context, ptrdiff_t index) {
     if (ctx->indices != NULL) {
       memcpy(ctx->indices + i, at, (size_t)n * sizeof *at);
     } else if (ctx->weights != NULL && ctx->sums_floats) {
-      const double *weights = (const double *)ctx->weights + i;
+      double weights[SET_BLOCK];
+      const char *from = (const char *)ctx->weights + i * rm_itemsize(ctx->weight_dtype);
+      rm_load_doubles(ctx->weight_dtype, from, n, weights);
       double *sums = (double *)table;
-      RM_SCALAR for (ptrdiff_t k = 0; k < n; k++) sums[at[k]] += weights[k];
+      ptrdiff_t k = 0;
+      if (ctx->bins <= SMALL_BINS) {
+        for (; k + LANES <= n; k += LANES) {
+          sums[at[k]] += weights[k];
+          sums[size + at[k + 1]] += weights[k + 1];
+          sums[2 * size + at[k + 2]] += weights[k + 2];
+          sums[3 * size + at[k + 3]] += weights[k + 3];
+        }
+      }
+      for (; k < n; k++) sums[at[k]] += weights[k];
     } else if (ctx->weights != NULL) {
       const uint64_t *weights = (const uint64_t *)ctx->weights + i;
       uint64_t *sums = (uint64_t *)table;
@@ -139,8 +151,11 @@ static void add_tables(const bin_context *ctx, ptrdiff_t tables, void *out) {
       }
     } else if (ctx->sums_floats) {
       double *to = out;
-      const double *from = (const double *)table;
-      RM_ROLLED for (ptrdiff_t i = 0; i < bins; i++) to[i] += from[i];
+      const int lanes = bins <= SMALL_BINS ? LANES : 1;
+      for (int lane = 0; lane < lanes; lane++) {
+        const double *from = (const double *)table + lane * (bins + 1);
+        RM_ROLLED for (ptrdiff_t i = 0; i < bins; i++) to[i] += from[i];
+      }
     } else {
       uint64_t *to = out;
       const uint64_t *from = (const uint64_t *)table;
@@ -152,8 +167,9 @@ static void add_tables(const bin_context *ctx, ptrdiff_t tables, void *out) {
 /* Runs a context over all elements into `out`. */
 static int32_t count_all(bin_context *ctx, void *out) {
   const ptrdiff_t size = ctx->bins + 1;
-  const ptrdiff_t lanes = ctx->weights != NULL ? 2 : ctx->bins <= SMALL_BINS ? LANES : 1;
-  ctx->table_bytes = ctx->indices != NULL ? 0 : rm_round_up(size * lanes * 4, 64);
+  const ptrdiff_t lanes = ctx->bins <= SMALL_BINS ? LANES : 1;
+  const ptrdiff_t width = ctx->weights != NULL ? 8 : 4;
+  ctx->table_bytes = ctx->indices != NULL ? 0 : rm_round_up(size * lanes * width, 64);
   /* A table has fewer bins than elements, so that clearing and adding it costs little. */
   ptrdiff_t per_table = ctx->indices != NULL ? TABLE_ELEMENTS : rm_round_up(
       2 * size > TABLE_ELEMENTS ? 2 * size : TABLE_ELEMENTS, SET_BLOCK);
@@ -178,10 +194,13 @@ int32_t RM_FOR_ISA(bins)(const rm_call *call) {
   const double *attributes = rm_attributes(call);
   const bool has_edges = call->op != RM_OP_binCounts, has_weights = attributes[5] != 0;
   const bool gives_indices = call->op == RM_OP_binIndices;
-  const int sums = gives_indices || !has_weights ? RM_INT32 : weight_dtype;
+  const int sums = gives_indices || !has_weights ? RM_INT32
+                   : rm_is_float(weight_dtype)   ? RM_FLOAT64
+                                                 : weight_dtype;
   if (dtype >= RM_DTYPE_COUNT || dtype == RM_FLOAT16 || dtype == RM_BFLOAT16 ||
       (!has_edges && rm_is_float(dtype)) || call->dtypes[0] != sums ||
-      (has_weights && weight_dtype != RM_INT64 && weight_dtype != RM_FLOAT64) ||
+      (has_weights && weight_dtype != RM_INT64 && weight_dtype != RM_FLOAT64 &&
+       weight_dtype != RM_FLOAT32) ||
       (has_edges && call->dtypes[2] != RM_FLOAT64) || attributes[2] > INT32_MAX - 1) {
     return rm_fail(RM_BAD_ARGUMENT, "bins: dtypes %d and %d", dtype, call->dtypes[0]);
   }
@@ -192,7 +211,8 @@ int32_t RM_FOR_ISA(bins)(const rm_call *call) {
       .bins = (ptrdiff_t)attributes[2],
       .uniform = attributes[4] != 0,
       .weights = has_weights ? rm_element(call, 3, attributes[6]) : NULL,
-      .sums_floats = weight_dtype == RM_FLOAT64,
+      .weight_dtype = weight_dtype,
+      .sums_floats = rm_is_float(weight_dtype),
       .indices = gives_indices ? call->buffers[0] : NULL,
   };
   if (!has_edges) return count_all(&ctx, call->buffers[0]);

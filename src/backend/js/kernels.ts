@@ -37,10 +37,11 @@ import {
   countBins,
   isAmong,
   runIndices,
+  scatterFold,
   searchIndices,
   uniqueRuns,
   uniqueTable,
-} from "./sets.ts";
+} from "./sorting/sets.ts";
 
 /** The definition of an op. */
 export interface Kernel {
@@ -94,5 +95,6 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     binCounts: { supports: always, run: countBins },
     histogramCounts: { supports: always, run: countBins },
     binIndices: { supports: always, run: binIndices },
+    scatterFold: { supports: always, run: scatterFold },
   } satisfies Record<string, Kernel>,
 ));

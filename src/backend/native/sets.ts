@@ -121,6 +121,31 @@ const bins: Kernel = {
   },
 };
 
+/** The numbers of reductions in C. */
+const REDUCTIONS = ["sum", "prod", "max", "min"];
+
+const scatterFold: Kernel = {
+  supports: (call) => hasElements(call) && call.operand(2).layout.size > 0,
+  prepare(call) {
+    check(call);
+    const [x, values, indices] = call.inputs as [Operand, Operand, Operand];
+    const { reduce, includeSelf } = call.attributes as { reduce: string; includeSelf: boolean };
+    const numbers = numbersOf(
+      x.layout.offset,
+      x.layout.size,
+      values.layout.offset,
+      indices.layout.offset,
+      indices.layout.size,
+      REDUCTIONS.indexOf(reduce),
+      Number(!includeSelf),
+    );
+    return { numbers, out: x.storage, a: values.storage, b: indices.storage };
+  },
+  finish(call, numbers) {
+    call.badIndex = numbers[ATTRIBUTES]!;
+  },
+};
+
 /** The kernels by the names of their ops. */
 export const SET_KERNELS: Readonly<Record<string, Kernel>> = {
   uniqueRuns,
@@ -131,4 +156,5 @@ export const SET_KERNELS: Readonly<Record<string, Kernel>> = {
   binCounts: bins,
   histogramCounts: bins,
   binIndices: bins,
+  scatterFold,
 };

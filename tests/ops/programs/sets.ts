@@ -33,6 +33,13 @@ const SETS: [name: string, program: Program, ...record: string[]][] = [
   ["digitize", ({ x, v }) => rm.digitize(x, v), "digitize(x, v) {right: false}"],
   ["bincount", ({ i }) => rm.bincount(i), "bincount(i) {minLength: 0}"],
   [
+    "scatterReduce",
+    ({ v, i, w }) => rm.scatterReduce(v, i, w.slice(0).slice(":2"), "max"),
+    "slice(w) {index: [0]}",
+    'slice(tensor of [3]) {index: [":2"]}',
+    'scatterReduce(v, i, tensor of [2]) {axis: 0, reduce: "max", includeSelf: true}',
+  ],
+  [
     "histogram",
     ({ x }) => values(rm.histogram(x, 3)),
     "histogram(x) {bins: 3, density: false, weighted: false}",

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { Storage } from "../../memory/storage.ts";
-import type { Operand } from "../../memory/operand.ts";
-import type { Call } from "../../ops/op.ts";
-import { readElement } from "../../memory/element.ts";
+import type { Storage } from "../../../memory/storage.ts";
+import type { Operand } from "../../../memory/operand.ts";
+import type { Call } from "../../../ops/op.ts";
+import { readElement, writeElement } from "../../../memory/element.ts";
 
 type Ordered = number | bigint;
 
@@ -188,4 +188,45 @@ export function countBins(call: Call): void {
 export function binIndices(call: Call): void {
   const out = written(call, 0);
   eachBin(call, (bin, i) => out[i] = bin);
+}
+
+/** The larger or the smaller of two numbers; NaN wins. */
+function extremeOf(a: Ordered, v: Ordered, largest: boolean): Ordered {
+  return isNan(v) || (largest ? v > a : v < a) ? v : a;
+}
+
+/** Folds values into the elements at indices. */
+export function scatterFold(call: Call): void {
+  const [x, values, indices] = call.inputs as [Operand, Operand, Operand];
+  const { reduce, includeSelf } = call.attributes as { reduce: string; includeSelf: boolean };
+  const { storage, layout: { offset, size } } = x;
+  const { info } = storage;
+  const [old, value, index] = [reader(x), reader(values), reader(indices)];
+  const n = indices.layout.size;
+  const places = new Float64Array(n);
+  for (let i = 0; i < n; i++) {
+    const at = Number(index(i));
+    places[i] = at < 0 ? at + size : at;
+    if (places[i]! < 0 || places[i]! >= size) {
+      call.badIndex = i;
+      return;
+    }
+  }
+  const one = (v: number): Ordered => info.wide ? BigInt(v) : v;
+  const write = (at: number, v: Ordered): void => {
+    if (info.kind === "f") writeElement(storage, offset + at, v);
+    else storage.array[offset + at] = v;
+  };
+  const lowest = info.kind === "f" ? -Infinity : info.min as Ordered;
+  const highest = info.kind === "f" ? Infinity : info.max as Ordered;
+  const start = { sum: one(0), prod: one(1), max: lowest, min: highest }[reduce] as Ordered;
+  if (!includeSelf) { for (let i = 0; i < n; i++) write(places[i]!, start); }
+  for (let i = 0; i < n; i++) {
+    const at = places[i]!;
+    const [a, v] = [old(at) as number, value(i) as number];
+    if (reduce === "sum") write(at, a + v);
+    else if (reduce === "prod") {
+      write(at, info.kind === "f" || info.wide ? a * v : Math.imul(a, v));
+    } else write(at, extremeOf(a, v, reduce === "max"));
+  }
 }

@@ -1,0 +1,206 @@
+/**
+ * Sets, searching and histograms of many elements, the kernels in C beside the definitions in
+ * JavaScript; `scatterReduce` beside a model; errors.
+ *
+ * @module
+ */
+import { assertEquals, assertThrows } from "@std/assert";
+import { test } from "node:test";
+import * as rm from "../../mod.ts";
+import { JsBackend } from "../../src/backend/js/backend.ts";
+import { compile } from "../../src/compile/mod.ts";
+import { type Any, assertRefused, asView, loose } from "../support.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
+
+const native = BACKENDS.filter(({ name }) => name.startsWith("native"));
+const definition = new JsBackend(true);
+
+/** The arrays of a tensor, a record or an array of them. */
+function plain(x: Any): unknown {
+  if (x instanceof rm.Tensor) return [...loose(x).toTypedArray()];
+  return Object.values(x).map(plain);
+}
+
+const N = 150_000;
+
+/** Calls with many elements: several tables, tasks and blocks. */
+const LARGE: Record<string, () => Any> = {
+  unique: () => rm.uniqueAll(floats().mul(1000).round()),
+  "unique integers": () => rm.uniqueAll(integers(-50, 900, "int64")),
+  "unique of a wide range": () => rm.uniqueCounts(integers(-1e9, 1e9, "int32")),
+  isin: () => rm.isin(integers(0, 5000, "int32"), integers(0, 10_000, "int32").slice(":300")),
+  "isin of a wide range": () => {
+    const x = integers(0, 1e9, "int64");
+    return rm.isin(x, x.slice("::7"));
+  },
+  "isin of floats": () => rm.isin(floats(), floats().slice(":5000").mul(1.0)),
+  "isin of uint64": () => {
+    const x = integers(0, 1e15, "int64").astype("uint64");
+    return rm.isin(x, x.slice("::11"), { invert: true });
+  },
+  searchsorted: () => rm.searchsorted(floats().sort(), floats(), { side: "right" }),
+  bincount: () => rm.bincount(integers(0, 30, "int64")),
+  "bincount of many": () => rm.bincount(integers(0, 90_000, "int32")),
+  "bincount of weights": () =>
+    rm.bincount(integers(0, 5000, "int32"), {
+      weights: integers(0, 9, "int32"),
+    }),
+  histogram: () => rm.histogram(floats(), 1000),
+  "histogram of few bins": () => rm.histogram(floats(), 7, { range: [-1, 1] }),
+  "histogram of edges": () => rm.histogram(floats(), [-2, -0.5, -0.25, 0, 3]),
+  histogram2d: () => rm.histogram2d(floats(), floats().neg(), [30, [-1, 0, 2]]),
+};
+
+function floats(): Any {
+  return rm.random.normal(rm.random.key(1), [N]);
+}
+
+function integers(low: number, high: number, dtype: "int32" | "int64"): Any {
+  return rm.random.integers(rm.random.key(2), [N], low, high, { dtype } as Any);
+}
+
+for (const [name, call] of Object.entries(LARGE)) {
+  test(`${name}: many elements in C give what JavaScript gives`, () => {
+    const expected = using(definition, () => plain(call()));
+    for (const { name: level, on } of native.slice(-1)) {
+      assertEquals(using(on, () => plain(call())), expected, level);
+    }
+  });
+}
+
+// ---- scatterReduce -----------------------------------------------------------------------------
+
+type Reduction = "sum" | "prod" | "max" | "min" | "mean";
+const REDUCTIONS: Reduction[] = ["sum", "prod", "max", "min", "mean"];
+
+/** The model: lists of what falls on each element. */
+function model(x: number[], at: number[], values: number[], reduce: Reduction, self: boolean) {
+  const all: number[][] = x.map((one) => self ? [one] : []);
+  at.forEach((i, k) => all[i < 0 ? i + x.length : i]!.push(values[k]!));
+  return all.map((list, i) => {
+    if (list.length === 0) return x[i]!;
+    const sum = list.reduce((a, b) => a + b, 0);
+    return {
+      sum,
+      prod: list.reduce((a, b) => a * b, 1),
+      max: Math.max(...list),
+      min: Math.min(...list),
+      mean: sum / list.length,
+    }[reduce];
+  });
+}
+
+for (const { name, on } of BACKENDS) {
+  test(`scatterReduce is that of a model (${name})`, () => {
+    using(on, () => {
+      const at = [0, 3, -1, 0, 3, 3];
+      const [x, values] = [[2, 1, 4, -1, 8], [1, 2, 4, -2, 4, 1]];
+      for (
+        const dtype of [
+          "int8",
+          "int32",
+          "int64",
+          "uint16",
+          "float16",
+          "bfloat16",
+          "float32",
+          "float64",
+        ] as const
+      ) {
+        for (const reduce of REDUCTIONS) {
+          if (reduce === "mean" && !dtype.includes("float")) continue;
+          for (const includeSelf of [true, false]) {
+            for (const view of [(t: Any) => t, asView]) {
+              const [a, b] = [x, values].map((list) =>
+                view(
+                  rm.tensor(
+                    dtype === "int64"
+                      ? list.map(BigInt)
+                      : dtype === "uint16"
+                      ? list.map(Math.abs)
+                      : list as Any,
+                    { dtype } as Any,
+                  ),
+                )
+              );
+              const index = view(rm.tensor(at, { dtype: "int32" }));
+              const made = rm.scatterReduce(a, index, b, reduce, { includeSelf });
+              const [p, q] = [a, b].map((t) => loose(t).toArray().map(Number));
+              const expected = rm.tensor(model(p, at, q, reduce, includeSelf), {
+                dtype: "float64",
+              });
+              const what = `${reduce} of ${dtype}, ${includeSelf}`;
+              assertEquals(made.dtype, dtype, what);
+              const close = made.astype("float64").allclose(expected, { rtol: 0.02 });
+              assertEquals(close, true, what);
+              if (!["bfloat16", "float16"].includes(dtype)) {
+                loose(made).astype("float64").toArray().forEach((v: Any, i: number) =>
+                  assertEquals(Math.abs(v - (expected.toArray() as Any)[i]) < 1e-6, true, what)
+                );
+              }
+            }
+          }
+        }
+      }
+      const grid = rm.zeros([2, 3]);
+      const rows = rm.tensor([[1, 1, 0, 1]], { dtype: "int64" });
+      assertEquals(
+        rm.scatterReduce(grid, rows, 2, "sum", { axis: 1 }).toArray(),
+        [[2, 6, 0], [2, 6, 0]],
+      );
+      assertEquals(
+        rm.scatterReduce(
+          rm.zeros([2]),
+          rm.tensor([0, 0], { dtype: "int32" }),
+          rm.tensor([NaN, 1]),
+          "max",
+        )
+          .toArray(),
+        [NaN, 0],
+      );
+    });
+  });
+}
+
+test("scatterReduce refuses indices out of range and other dtypes", () => {
+  const x = rm.zeros([3]);
+  const at = rm.tensor([0, 3], { dtype: "int32" });
+  assertRefused(() => rm.scatterReduce(x, at, 1, "sum"), rm.IndexError, "scatterReduce axis 0", x);
+  assertRefused(
+    () => rm.scatterReduce(x, at, rm.ones([2], { dtype: "float64" }), "sum"),
+    rm.DTypeError,
+    "float64 into float32",
+    x,
+  );
+  assertRefused(() => rm.scatterReduce(x, at, 1, loose("or")), rm.ArgumentError, "it takes sum", x);
+});
+
+// ---- errors ------------------------------------------------------------------------------------
+
+test("sets, searching and histograms refuse what they cannot do", () => {
+  const x = rm.tensor([1, 2, 3]);
+  const i = rm.tensor([-1, 2], { dtype: "int32" });
+  assertThrows(() => rm.bincount(i), rm.ArgumentError, "Cannot bincount -1");
+  assertThrows(() => rm.bincount(x), rm.DTypeError, "Cannot bincount float32");
+  assertThrows(() => rm.bincount(i, { minLength: -1 }), rm.ArgumentError, "minLength");
+  assertThrows(() => rm.digitize(x, [1, 3, 2]), rm.ArgumentError, "neither rise nor fall");
+  assertThrows(() => rm.histogram(x, 0), rm.ArgumentError, "at least 1");
+  assertThrows(() => rm.histogram(x, [2, 1]), rm.ArgumentError, "1 follows 2");
+  assertThrows(() => rm.histogram(rm.tensor([1, NaN])), rm.ArgumentError, "pass a range");
+  assertThrows(() => rm.histogram(x, 3, { range: [2, 1] }), rm.ArgumentError, "the smaller first");
+  assertThrows(
+    () => rm.histogram(x, 3, { weights: rm.ones([2]) }),
+    rm.ShapeError,
+    "Cannot histogram shape [3] by weights of shape [2]",
+  );
+  assertThrows(() => rm.histogram2d(x, rm.ones([2])), rm.ShapeError, "two vectors of one size");
+  assertThrows(() => rm.searchsorted(rm.ones([2, 2]), x), rm.ShapeError, "must have 1 axis");
+  assertThrows(() => rm.searchsorted(x, x, { side: loose("up") }), rm.ArgumentError, "side");
+  assertThrows(() => rm.isin(x, loose("a")), rm.DTypeError);
+  const complex = loose(rm).complex?.(x, x);
+  if (complex !== undefined) {
+    assertThrows(() => rm.uniqueValues(complex), rm.DTypeError, "Cannot uniqueValues complex64");
+  }
+  const traced = compile((t: Any) => rm.uniqueValues(t));
+  assertThrows(() => traced(x), rm.TraceError, "Cannot uniqueValues in a traced function");
+});
