@@ -127,6 +127,7 @@ const include_folders = [_][]const u8{
     "shim/program",
     "shim/math",
     "shim/math/complex",
+    "shim/math/special",
     "shim/cpu/map",
     "shim/cpu/reduce",
     "shim/cpu/sets",

@@ -61,6 +61,27 @@ export {
 export * from "./src/sets/search.ts";
 export * from "./src/sets/histogram.ts";
 export * from "./src/sets/scatter_reduce.ts";
+export * from "./src/functions/dtypes.ts";
+export * from "./src/functions/elementwise.ts";
+export {
+  gradient,
+  type GradientOptions,
+  interp,
+  type InterpOptions,
+  trapezoid,
+  type TrapezoidOptions,
+} from "./src/functions/numeric.ts";
+export * from "./src/functions/shapes.ts";
+export * from "./src/functions/spaces.ts";
+export {
+  average,
+  type AverageOptions,
+  corrcoef,
+  type CorrelationOptions,
+  cov,
+  type CovarianceOptions,
+  ptp,
+} from "./src/functions/statistics.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
 export * from "./src/signal/convolve.ts";
@@ -69,5 +90,6 @@ export * from "./src/device/info.ts";
 export * as linalg from "./src/linalg/mod.ts";
 export * as random from "./src/random/mod.ts";
 export * as fft from "./src/fft/mod.ts";
+export * as special from "./src/special/mod.ts";
 export * as io from "./src/io/mod.ts";
 export type * as types from "./src/types/mod.ts";

@@ -44,6 +44,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
           "files; random numbers; transforms; linear algebra; devices in use; profiles; a lint plugin",
       },
       { folders: ["sets"], what: "sets, searching, histograms" },
+      { folders: ["functions", "special"], what: "functions of tensors; special functions" },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
       {
         folders: ["tensor/products", "tensor/statistics"],
@@ -59,7 +60,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["backend/js", "backend/native", "backend/cuda"], what: "loops; C; GPU kernels" },
       { folders: ["backend/js/linalg"], what: "linear algebra in JavaScript" },
       { folders: ["backend/js/sorting"], what: "sorting and selection in JavaScript" },
-      { folders: ["backend/cuda/source"], what: "the ops of the table as CUDA C" },
+      {
+        folders: ["backend/js/special", "backend/cuda/source"],
+        what: "special functions of a number; the ops of the table as CUDA C",
+      },
       { folders: ["backend/ffi"], what: "the C library's symbols, and how it is opened" },
     ],
   },

@@ -33,5 +33,6 @@
 #include "float_log.h"
 #include "float_pow.h"
 #include "float_trig.h"
+#include "special_functions.h"
 
 #endif

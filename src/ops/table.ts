@@ -127,6 +127,11 @@ const holomorphic = <N extends string>(
   numpy: string,
   extra: MapExtra = {},
 ): MapOp<N> => map(name, 1, "iufc", "float", expr, numpy, { ulp: 1, ...extra });
+const special = <N extends string>(
+  name: N,
+  domain: readonly [number, number],
+  scipy: string = name,
+): MapOp<N> => unary(name, `${name}(x)`, `special.${scipy}(x)`, { domain });
 const rounding = <N extends string>(name: N, expr: string, numpy: string): MapOp<N> =>
   map(name, 1, "iuf", "same", expr, numpy, { int: "x" });
 const compare = <N extends string>(name: N, op: string, numpy: string): MapOp<N> =>
@@ -262,6 +267,59 @@ export const MAP = {
   lerp: map("lerp", 3, "f", "same", "x + z * (y - x)", "x + z * (y - x)"),
   addcmul: map("addcmul", 3, "iuf", "same", "x + y * z", "x + y * z"),
   addcdiv: map("addcdiv", 3, "f", "same", "x + y / z", "x + y / z"),
+  lgamma: special("lgamma", [0, 64], "gammaln"),
+  gamma: special("gamma", [-8, 32]),
+  digamma: special("digamma", [0, 64]),
+  erfc: special("erfc", [-8, 8]),
+  erfinv: special("erfinv", [-1, 1]),
+  erfcinv: special("erfcinv", [0, 2]),
+  ndtr: special("ndtr", [-8, 8]),
+  ndtri: special("ndtri", [0, 1]),
+  i0: special("i0", [-64, 64]),
+  i0e: special("i0e", [-64, 64]),
+  i1: special("i1", [-64, 64]),
+  i1e: special("i1e", [-64, 64]),
+  sinc: unary("sinc", "sinc(x)", "special.sinc(x)"),
+  logit: unary(
+    "logit",
+    "x < 0.3 || x > 0.65 ? log(x / (1 - x)) : 2 * atanh(2 * x - 1)",
+    "special.logit(x)",
+    { domain: [0, 1], ulp: 2 },
+  ),
+  entr: unary(
+    "entr",
+    "x > 0 ? -(x * log(x)) : x == 0 ? 0 : x < 0 ? log(0) : x",
+    "special.entr(x)",
+    {
+      domain: [0, 8],
+      ulp: 2,
+    },
+  ),
+  xlogy: map(
+    "xlogy",
+    2,
+    "iuf",
+    "float",
+    "x == 0 && y == y ? 0 : x * log(y)",
+    "special.xlogy(x, y)",
+    {
+      ulp: 2,
+      domain: [0, 8],
+    },
+  ),
+  xlog1py: map(
+    "xlog1py",
+    2,
+    "iuf",
+    "float",
+    "x == 0 && y == y ? 0 : x * log1p(y)",
+    "special.xlog1py(x, y)",
+    { ulp: 2, domain: [0, 8] },
+  ),
+  zeta: map("zeta", 2, "f", "same", "zeta(x, y)", "special.zeta(x, y)", {
+    ulp: 1,
+    domain: [1, 16],
+  }),
 } as const satisfies Record<string, MapOp>;
 
 const larger = "a > x || a != a ? a : x";

@@ -6,7 +6,14 @@
 import { describe } from "../base/text.ts";
 import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { checkRank, formatShape, normalizeAxis, sameShape } from "../base/shape.ts";
+import {
+  checkRank,
+  checkShape,
+  formatShape,
+  normalizeAxes,
+  normalizeAxis,
+  sameShape,
+} from "../base/shape.ts";
 import { type BasicIndex, sliceAxisBy, sliceBasic } from "../base/slice.ts";
 import { checkOperand } from "./infer.ts";
 import { type Call, makeOp, type OutputSpec, type ViewOp } from "./op.ts";
@@ -112,6 +119,87 @@ function windows(x: Layout, name: string, axis: number, size: number, step: numb
   );
 }
 
+/** One axis moved, or several, in the order of their destinations. */
+function moveAxes(
+  x: Layout,
+  name: string,
+  source: number | readonly number[],
+  destination: number | readonly number[],
+): Layout {
+  if (typeof source === "number" && typeof destination === "number") {
+    return x.moveAxis(source, destination);
+  }
+  const rank = x.shape.length;
+  const [from, to] = [source, destination].map((axes) => normalizeAxes(name, axes, rank));
+  if (from!.length !== to!.length) {
+    throw new AxisError(
+      `Cannot ${name} ${from!.length} axes to ${to!.length} places: they must be as many`,
+    );
+  }
+  const order: number[] = [];
+  for (let axis = 0; axis < rank; axis++) if (!from!.includes(axis)) order.push(axis);
+  const places = to!.map((place, k) => [place, from![k]!] as const).sort(([a], [b]) => a - b);
+  for (const [place, axis] of places) order.splice(place, 0, axis);
+  return x.permute(order, name);
+}
+
+/** New axes of size 1, before the given ones of the result. */
+function insertAxes(
+  x: Layout,
+  name: string,
+  axes: number | readonly number[] | undefined,
+): Layout {
+  if (!Array.isArray(axes)) return x.expandDims(axes as number | undefined, name);
+  checkRank(x.shape.length + axes.length, name);
+  const all = normalizeAxes(name, axes, x.shape.length + axes.length).sort((a, b) => a - b);
+  let made = x;
+  for (const axis of all) made = made.expandDims(axis, name);
+  return made;
+}
+
+/** `shape` and `strides` from the element `offset` on, within the elements of `x`. */
+function strided(
+  x: Layout,
+  name: string,
+  shape: readonly number[],
+  strides: readonly number[],
+  offset: number,
+): Layout {
+  const sizes = checkShape(shape, name);
+  if (!Array.isArray(strides) || strides.length !== sizes.length) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(sizes)}: strides ${
+        formatShape(strides)
+      } are not one for ` +
+        "each axis",
+    );
+  }
+  for (const number of [...strides, offset]) {
+    if (!Number.isSafeInteger(number)) {
+      throw new ArgumentError(
+        `Cannot ${name} with strides ${formatShape(strides)} and offset ${
+          describe(offset)
+        }: they ` +
+          "are integers",
+      );
+    }
+  }
+  const made = new Layout(sizes, strides.slice(), x.offset + offset);
+  if (made.size === 0) return made;
+  const [low, high] = made.extent();
+  const [least, most] = x.size === 0 ? [0, -1] : x.extent();
+  if (low < least || high > most) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(x.shape)} as shape ${formatShape(sizes)} with strides ${
+        formatShape(strides)
+      } and offset ${offset}: it reaches elements ${low - x.offset} to ${high - x.offset}, of ${
+        least - x.offset
+      } to ${most - x.offset}`,
+    );
+  }
+  return made;
+}
+
 type Axes = number | readonly number[] | null | undefined;
 
 /** The views. */
@@ -128,17 +216,17 @@ export const VIEWS = {
     ["axis1", "axis2"],
     (x, _, axis1, axis2) => x.swapAxes(axis1, axis2),
   ),
-  moveAxis: view<[number, number]>(
+  moveAxis: view<[number | readonly number[], number | readonly number[]]>(
     "moveAxis",
     ["source", "destination"],
-    (x, _, source, destination) => x.moveAxis(source, destination),
+    (x, name, source, destination) => moveAxes(x, name, source, destination),
   ),
   reshape: view<[readonly number[]]>("reshape", ["shape"], (x, _, shape) => x.reshape(shape)),
   flatten: view<[]>("flatten", [], (x) => x.reshape([x.size])),
-  expandDims: view<[number | undefined]>(
+  expandDims: view<[number | readonly number[] | undefined]>(
     "expandDims",
     ["axis"],
-    (x, name, axis) => x.expandDims(axis, name),
+    (x, name, axis) => insertAxes(x, name, axis),
   ),
   squeeze: view<[Axes]>("squeeze", ["axis"], (x, _, axis) => x.squeeze(axis)),
   flip: view<[Axes]>("flip", ["axis"], (x, _, axis) => x.flip(axis)),
@@ -167,6 +255,12 @@ export const VIEWS = {
     "selectAxis",
     ["axis", "index"],
     (x, _, axis, index) => x.selectAxis(axis, index),
+  ),
+  /** Given strides, which count elements from the first one. */
+  asStrided: view<[readonly number[], readonly number[], number]>(
+    "asStrided",
+    ["shape", "strides", "offset"],
+    strided,
   ),
   unfold: view<[number, number, number]>("unfold", ["axis", "size", "step"], windows),
   /** `length` elements along an axis, from `start` on. */

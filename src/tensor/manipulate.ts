@@ -20,7 +20,8 @@ import {
 import { contiguousCopy } from "../core/copy.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { copyInto, dispatch, fillWith } from "../core/dispatch.ts";
-import { wrap } from "../core/handles.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { tidy, wrap } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import type { Call, MapOp, Op } from "../ops/op.ts";
@@ -29,6 +30,7 @@ import { VIEWS } from "../ops/views.ts";
 import { take } from "./index.ts";
 import { indicesBy, iota } from "./selection.ts";
 import { composite, copyAs, empty, part } from "./composite.ts";
+import { concat } from "./join.ts";
 
 // ---- repeating ---------------------------------------------------------------------------------
 
@@ -195,10 +197,16 @@ export function roll(
 
 // ---- padding -----------------------------------------------------------------------------------
 
+/** The elements that `pad` adds. */
+export type PadMode = "constant" | "edge" | "reflect" | "symmetric" | "wrap";
+
 /** Options of `pad`. */
 export interface PadOptions {
-  /** Pads with a value, the edge's element, a mirror image without the edge, or the other end. */
-  readonly mode?: "constant" | "edge" | "reflect" | "wrap";
+  /**
+   * Pads with a value, the edge's element, a mirror image without the edge (`"reflect"`) or with it
+   * (`"symmetric"`), or the other end.
+   */
+  readonly mode?: PadMode;
   /** The value of mode `"constant"`; 0. */
   readonly value?: Scalar;
 }
@@ -208,7 +216,7 @@ export type PadWidths = number | readonly [number, number] | readonly (readonly 
 
 interface PadAttributes {
   readonly widths: PadWidths;
-  readonly mode: "constant" | "edge" | "reflect" | "wrap";
+  readonly mode: PadMode;
   readonly value: Scalar;
 }
 
@@ -218,9 +226,10 @@ const PAD = composite("pad", (call, x) => {
   const { shape } = x.layout;
   const pairs = padPairs(widths, shape);
   if (mode === "constant") checkScalar(x.storage.info.name, value, name);
-  else if (mode !== "edge" && mode !== "reflect" && mode !== "wrap") {
+  else if (mode !== "edge" && mode !== "reflect" && mode !== "symmetric" && mode !== "wrap") {
     throw new ArgumentError(
-      `Cannot ${name} with mode ${describe(mode)}: it is "constant", "edge", "reflect" or "wrap"`,
+      `Cannot ${name} with mode ${describe(mode)}: it is "constant", "edge", "reflect", ` +
+        '"symmetric" or "wrap"',
     );
   } else {
     const axis = shape.findIndex((n, i) => n === 0 && pairs[i]!.some((width) => width > 0));
@@ -281,7 +290,7 @@ function extend(
   before: number,
   n: number,
   after: number,
-  mode: "edge" | "reflect" | "wrap",
+  mode: Exclude<PadMode, "constant">,
 ): void {
   const end = before + n + after;
   if (end === n) return;
@@ -297,6 +306,14 @@ function extend(
     const [left, right] = [Math.min(n - 1, before), Math.min(n - 1, after)];
     copy(low - left, low + left, left, -1);
     copy(high, high - 2, right, -1);
+    low -= left;
+    high += right;
+  }
+  if (mode === "symmetric") {
+    period = 2 * n;
+    const [left, right] = [Math.min(n, before), Math.min(n, after)];
+    copy(low - left, low + left - 1, left, -1);
+    copy(high, high - 1, right, -1);
     low -= left;
     high += right;
   }
@@ -417,7 +434,42 @@ const DIFF = composite("diff", (call, x) => {
   return made === x ? contiguousCopy(x) : made;
 });
 
+/** Options of `diff`. */
+export interface DiffOptions {
+  /** Elements before the first ones: a number, or a tensor. */
+  readonly prepend?: Operand | Scalar;
+  /** Elements after the last ones: a number, or a tensor. */
+  readonly append?: Operand | Scalar;
+}
+
+/** Elements beside those of `x` along `axis`: a number counts as one element. */
+function besides(x: Operand, given: Operand | Scalar, axis: number): Operand {
+  const sizes = x.layout.shape;
+  const line = sizes.with(axis, 1);
+  if (typeof given !== "object") {
+    checkScalar(x.storage.info.name, given, "diff");
+    const made = empty(line, x);
+    fillWith(made, given);
+    return made;
+  }
+  const own = ownOperand(given, "diff");
+  checkOperand(own, "diff");
+  if (own.layout.shape.length > 0) return own;
+  return applyView(VIEWS.broadcastTo, own, "broadcastTo", line);
+}
+
 /** The n-th differences between neighbors along `axis`. */
-export function diff(x: Operand, n = 1, axis = -1): Operand {
-  return dispatch(DIFF, [x], { n, axis });
+export function diff(x: Operand, n = 1, axis = -1, options?: DiffOptions): Operand {
+  if (options === undefined) return dispatch(DIFF, [x], { n, axis });
+  checkOperand(x, "diff");
+  checkOptions("diff", options, ["prepend", "append"]);
+  const along = normalizeAxis("diff", axis, x.layout.shape.length);
+  const { prepend, append } = options;
+  return tidy(() => {
+    const parts = [x];
+    if (prepend !== undefined) parts.unshift(besides(x, prepend, along));
+    if (append !== undefined) parts.push(besides(x, append, along));
+    const whole = parts.length === 1 ? x : concat(parts, along);
+    return dispatch(DIFF, [whole], { n, axis });
+  });
 }

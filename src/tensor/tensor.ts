@@ -63,7 +63,9 @@ import { type Activation, linear } from "./products/linear.ts";
 import { dequantize } from "./products/quantized.ts";
 import {
   diff,
+  type DiffOptions,
   pad,
+  type PadMode,
   type PadOptions,
   type PadWidths,
   repeat,
@@ -90,6 +92,7 @@ import { type AnyPackedWeight, PackedWeight } from "./products/packed_weight.ts"
 import { reachable } from "./reachable.ts";
 import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
+import { roundTo } from "./statistics/round.ts";
 import { nanArgReduce, nanMean, nanReduce, nanScan, nanVariance } from "./statistics/nan.ts";
 import { partition, type PartitionOptions } from "./sorting/partition.ts";
 import { median, mode, quantile, type QuantileMethod } from "./sorting/quantile.ts";
@@ -98,8 +101,10 @@ export type {
   Activation,
   Axes,
   CloseOptions,
+  DiffOptions,
   EqualsOptions,
   FormatOptions,
+  PadMode,
   PadOptions,
   PadWidths,
   PartitionOptions,
@@ -1223,8 +1228,21 @@ export class Tensor<
     this: X,
     source: B,
     destination: t.Guard<t.MoveAxis<t.ShapeOf<X>, B, C>, C>,
-  ): Tensor<X["dtype"], t.Ok<t.MoveAxis<t.ShapeOf<X>, B, C>>, X["device"], X["access"]> {
-    return view(VIEWS.moveAxis, this, "moveAxis", source, destination);
+  ): Tensor<X["dtype"], t.Ok<t.MoveAxis<t.ShapeOf<X>, B, C>>, X["device"], X["access"]>;
+  /** Moves several axes to other places: a view. */
+  moveAxis<X extends AnyTensor>(
+    this: X,
+    source: readonly number[],
+    destination: readonly number[],
+  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"], X["access"]>;
+  moveAxis(source: number | readonly number[], destination: number | readonly number[]): unknown {
+    return applyView(
+      VIEWS.moveAxis,
+      this,
+      "moveAxis",
+      ownAxes(source, "moveAxis"),
+      ownAxes(destination, "moveAxis"),
+    );
   }
 
   /**
@@ -1256,16 +1274,28 @@ export class Tensor<
   expandDims<X extends AnyTensor, const B extends number = 0>(
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
-  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
-    return view(VIEWS.expandDims, this, "expandDims", axis);
+  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]>;
+  /** New axes of size 1 before several axes of the result: a view. */
+  expandDims<X extends AnyTensor>(
+    this: X,
+    axis: readonly number[],
+  ): Tensor<X["dtype"], Shape, X["device"], X["access"]>;
+  expandDims(axis?: number | readonly number[]): unknown {
+    return applyView(VIEWS.expandDims, this, "expandDims", ownAxes(axis, "expandDims"));
   }
 
   /** {@link expandDims}. */
   unsqueeze<X extends AnyTensor, const B extends number = 0>(
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
-  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
-    return view(VIEWS.expandDims, this, "unsqueeze", axis);
+  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]>;
+  /** New axes of size 1 before several axes of the result: a view. */
+  unsqueeze<X extends AnyTensor>(
+    this: X,
+    axis: readonly number[],
+  ): Tensor<X["dtype"], Shape, X["device"], X["access"]>;
+  unsqueeze(axis?: number | readonly number[]): unknown {
+    return applyView(VIEWS.expandDims, this, "unsqueeze", ownAxes(axis, "unsqueeze"));
   }
 
   /** Without the given axes, or all axes, of size 1: a view. */
@@ -1598,13 +1628,22 @@ export class Tensor<
     return typed(partition("argpartition", this, kth, options as PartitionOptions));
   }
 
-  /** The `n`-th differences between neighbors along `axis` (the last one). */
+  /**
+   * The `n`-th differences between neighbors along `axis` (the last one), after the elements
+   * `prepend` and before `append`, which have the same dtype and broadcast to the other axes.
+   *
+   * @example
+   * ```ts
+   * tensor([1, 4, 9]).diff(1, 0, { prepend: 0 }).toArray(); // => [1, 3, 5]
+   * ```
+   */
   diff<X extends AnyTensor, const B extends number = -1>(
     this: X,
     n?: number,
     axis?: t.Guard<t.AlongAxes<"diff", t.ShapeOf<X>, B>, B>,
+    options?: DiffOptions,
   ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
-    return typed(diff(this, n, axis as number));
+    return typed(diff(this, n, axis as number, options));
   }
 
   // ---- products --------------------------------------------------------------------------------
@@ -1986,8 +2025,12 @@ export class Tensor<
    * tensor([0.5, 1.5, 2.5]).round().toArray(); // => [0, 2, 2]
    * ```
    */
-  round(options?: UnaryOptions): Tensor<D, S, V> {
-    return unary(MAP.round, this, undefined, undefined, options);
+  round(options?: UnaryOptions): Tensor<D, S, V>;
+  /** {@link round} to a number of decimals, which may be negative. */
+  round(decimals: number, options?: UnaryOptions): Tensor<D, S, V>;
+  round(first?: number | UnaryOptions, options?: UnaryOptions): Tensor<D, S, V> {
+    if (typeof first === "number") return typed(roundTo(this, first, options));
+    return unary(MAP.round, this, undefined, undefined, first);
   }
 
   /** Where x is NaN. */

@@ -182,6 +182,42 @@ export interface OpTable {
   addcmul: ["iuf", "same"];
   /** `x + y / z`. */
   addcdiv: ["f", "same"];
+  /** `lgamma(x)`. */
+  lgamma: ["iuf", "float"];
+  /** `gamma(x)`. */
+  gamma: ["iuf", "float"];
+  /** `digamma(x)`. */
+  digamma: ["iuf", "float"];
+  /** `erfc(x)`. */
+  erfc: ["iuf", "float"];
+  /** `erfinv(x)`. */
+  erfinv: ["iuf", "float"];
+  /** `erfcinv(x)`. */
+  erfcinv: ["iuf", "float"];
+  /** `ndtr(x)`. */
+  ndtr: ["iuf", "float"];
+  /** `ndtri(x)`. */
+  ndtri: ["iuf", "float"];
+  /** `i0(x)`. */
+  i0: ["iuf", "float"];
+  /** `i0e(x)`. */
+  i0e: ["iuf", "float"];
+  /** `i1(x)`. */
+  i1: ["iuf", "float"];
+  /** `i1e(x)`. */
+  i1e: ["iuf", "float"];
+  /** `sinc(x)`. */
+  sinc: ["iuf", "float"];
+  /** `x < 0.3 || x > 0.65 ? log(x / (1 - x)) : 2 * atanh(2 * x - 1)`. */
+  logit: ["iuf", "float"];
+  /** `x > 0 ? -(x * log(x)) : x == 0 ? 0 : x < 0 ? log(0) : x`. */
+  entr: ["iuf", "float"];
+  /** `x == 0 && y == y ? 0 : x * log(y)`. */
+  xlogy: ["iuf", "float"];
+  /** `x == 0 && y == y ? 0 : x * log1p(y)`. */
+  xlog1py: ["iuf", "float"];
+  /** `zeta(x, y)`. */
+  zeta: ["f", "same"];
   /** `a + x`. */
   sum: ["biufc", "sum"];
   /** `a * x`. */

@@ -19,8 +19,8 @@ import { NN_PROGRAMS } from "./nn_programs.ts";
 import { COMPLEX_PROGRAMS } from "./programs/complex.ts";
 import { FFT_PROGRAMS } from "./programs/fft.ts";
 import { SETS_PROGRAMS } from "./programs/sets.ts";
-import { STATISTICS_PROGRAMS } from "./programs/statistics.ts";
 import { SORTING_PROGRAMS } from "./programs/sorting.ts";
+import { FUNCTION_PROGRAMS, SPECIAL_PROGRAMS, STATISTICS_PROGRAMS } from "./programs/statistics.ts";
 
 // The programs try every method, with arguments of every kind.
 // deno-lint-ignore no-explicit-any
@@ -715,6 +715,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
 PROGRAMS.push(...NN_PROGRAMS, ...FFT_PROGRAMS, ...SETS_PROGRAMS);
 PROGRAMS.push(...STATISTICS_PROGRAMS, ...SORTING_PROGRAMS);
 PROGRAMS.push(...LINALG_PROGRAMS, ...COMPLEX_PROGRAMS);
+PROGRAMS.push(...SPECIAL_PROGRAMS, ...FUNCTION_PROGRAMS);
 
 /** Methods that are one op of their own name, without elementwise ones, by their arguments. */
 const FAMILIES: [names: string, program: (name: string) => Program, as: string][] = [

@@ -84,6 +84,7 @@ function publicNames(): string[] {
     ...Object.keys(rm.random).map((name) => `random.${name}`),
     ...Object.keys(rm.fft).map((name) => `fft.${name}`),
     ...Object.keys(rm.linalg).map((name) => `linalg.${name}`),
+    ...Object.keys(rm.special).map((name) => `special.${name}`),
     ...Object.keys(rm.io).map((name) => `io.${name}`),
     ...Object.keys(nn).map((name) => `nn.${name}`),
   ];

@@ -19,6 +19,8 @@ pub const headers = [_][]const u8{
     "math/float_arc.h",
     "math/float_arc_type.h",
     "math/float_erf.h",
+    "math/special/special_coefficients.h",
+    "math/special/special_functions.h",
     "math/vecmath.h",
     "math/complex/complex_math.h",
     "math/complex/complex_ops.h",

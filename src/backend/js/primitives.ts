@@ -7,6 +7,7 @@
  * @module
  */
 import { toF16 } from "../../base/half.ts";
+import { specialFunctions } from "./special/functions.ts";
 
 // A mispredicted branch costs more than a trip through memory.
 const choice = new Float64Array(2);
@@ -354,6 +355,7 @@ export const FLOAT: Record<string, NumberPrimitive> = {
   isfinite: (x: number): number => (x - x === 0 ? 1 : 0),
   isinf: (x: number): number => (x === Infinity || x === -Infinity ? 1 : 0),
   isnan: (x: number): number => (x !== x ? 1 : 0),
+  ...specialFunctions({ rint, pow, erfSmall, erfcx, expSquare }),
   nextafter64,
   nextafter32,
   nextafter16,
