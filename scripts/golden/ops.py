@@ -238,7 +238,7 @@ class Special:
     """SciPy's special functions with 60 digits; zeros, poles and infinities are SciPy's."""
 
     # Beyond, and next to 0, mpmath takes long.
-    most = {"zeta": 100, "gamma": 180, "sinc": 1e30}
+    most = {"zeta": 100, "gamma": 180, "sinc": np.inf}
     exact = {
         "gammaln": lambda x: mp.loggamma(x).real,
         "gamma": mp.gamma,
@@ -273,7 +273,7 @@ class Special:
             if v[0] == 0 and name == "erfinv":
                 return v[0]
             # NaN where rowmajor has no values.
-            if name == "zeta" and (v[0] < 1 or (v[0] != 1 and v[1] < 0 and v[1] != np.floor(v[1]))):
+            if name == "zeta" and (np.isnan(v[1]) or v[0] < 1 or (v[0] != 1 and v[1] < 0 and v[1] != np.floor(v[1]))):
                 return type(v[0])(np.nan)
             if all(np.isfinite(a) and a != 0 and tiny < abs(a) < self.most.get(name, 1e4) for a in v):
                 try:

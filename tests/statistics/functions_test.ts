@@ -1,0 +1,201 @@
+/**
+ * Statistics and functions of tensors against NumPy and SciPy, for every dtype and layout, with and
+ * without the library.
+ *
+ * Data: tests/golden/statistics, made by scripts/golden/numerics/statistics.py. Relative to the largest
+ * result, errors are at most 1e-14 in float64, 1e-6 in float32, 2 ** -9 in float16 and 2 ** -6 in
+ * bfloat16.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import * as rm from "../../mod.ts";
+import { loose } from "../support.ts";
+
+interface Values {
+  readonly shape: number[];
+  readonly values: (number | string)[];
+}
+
+type Case = [call: string, numpy: string, expected: Values];
+
+const golden: {
+  readonly inputs: Record<string, Values>;
+  readonly floats: Case[];
+  readonly integers: Case[];
+  readonly plain: Case[];
+  readonly canCast: Record<"safe" | "sameKind", Record<rm.DType, rm.DType[]>>;
+} = JSON.parse(
+  readFileSync(new URL("../golden/statistics/functions.json", import.meta.url), "utf8"),
+);
+
+const NAMES = Object.keys(golden.inputs);
+const TOLERANCE: Readonly<Record<string, number>> = {
+  float64: 1e-14,
+  float32: 1e-6,
+  float16: 2 ** -9,
+  bfloat16: 2 ** -6,
+};
+
+const numbers = ({ values }: Values): number[] =>
+  values.map((v) => Number(v === "inf" ? Infinity : v === "-inf" ? -Infinity : v));
+
+type Arrange = (x: rm.AnyTensor) => rm.AnyTensor;
+
+/** The same elements in other places. */
+const LAYOUTS: Record<string, Arrange> = {
+  contiguous: (x) => x,
+  transposed: (x) => loose(x).T.copy().T,
+  sliced: (x) => {
+    const shape = x.shape.map((n) => 2 * n + 1);
+    const whole = rm.zeros(shape, { dtype: x.dtype as "float32" });
+    const view = loose(whole).slice(...shape.map(() => "1::2"));
+    loose(view).set([], x);
+    return view;
+  },
+  reversed: (x) => loose(x).flip().copy().flip(),
+};
+
+function input(name: string, dtype: rm.DType): rm.AnyTensor {
+  const given = golden.inputs[name]!;
+  const isFloat = dtype in TOLERANCE;
+  const integers = name === "i" || name === "j";
+  const as = name === "m"
+    ? "bool"
+    : name === "f"
+    ? "int32"
+    : isFloat === integers
+    ? "float32"
+    : dtype;
+  const values = numbers(given);
+  return loose(rm.tensor)(as === "bool" ? values.map(Boolean) : values, { dtype: as })
+    .reshape(given.shape);
+}
+
+function check(what: string, made: rm.AnyTensor, expected: Values): void {
+  assertEquals([...made.shape], expected.shape, what);
+  const actual = [...loose(made).astype("float64").toTypedArray()] as number[];
+  const wanted = numbers(expected);
+  const size = Math.max(1, ...wanted.filter(Number.isFinite).map(Math.abs));
+  const tolerance = (TOLERANCE[made.dtype] ?? 0) * size;
+  wanted.forEach((e, i) => {
+    const a = actual[i]!;
+    const fine = Object.is(a, e) || a === e || Math.abs(a - e) <= tolerance;
+    assert(fine, `${what}: element ${i} is ${a}, expected ${e}`);
+  });
+}
+
+/** Runs the call of a case. */
+function call(text: string, arrange: Arrange, dtype: rm.DType): rm.AnyTensor {
+  const given = NAMES.map((name) => arrange(input(name, dtype)));
+  return new Function("rm", ...NAMES, `return ${text}`)(rm, ...given);
+}
+
+for (const backend of ["js", "native"] as const) {
+  const within = (body: () => void): void => {
+    rm.setBackend(backend);
+    try {
+      rm.scope(body);
+    } finally {
+      rm.setBackend("native");
+    }
+  };
+  for (const [name, arrange] of Object.entries(LAYOUTS)) {
+    test(`functions of ${name} floats give NumPy's results (${backend})`, () => {
+      within(() => {
+        const dtypes = name === "contiguous"
+          ? ["float32", "float64", "float16", "bfloat16"] as const
+          : ["float32", "float64"] as const;
+        for (const dtype of dtypes) {
+          for (const [text, , expected] of golden.floats) {
+            check(`${text} of ${dtype}`, call(text, arrange, dtype), expected);
+          }
+        }
+      });
+    });
+    test(`functions of ${name} integers give NumPy's results (${backend})`, () => {
+      within(() => {
+        for (const dtype of ["int8", "int16", "int32", "int64"] as const) {
+          for (const [text, , expected] of golden.integers) {
+            if (dtype === "int8" && text.includes("lcm")) continue;
+            check(`${text} of ${dtype}`, call(text, arrange, dtype), expected);
+          }
+        }
+      });
+    });
+  }
+  test(`functions without tensors give NumPy's results (${backend})`, () => {
+    within(() => {
+      for (const [text, , expected] of golden.plain) {
+        check(text, call(text, (x) => x, "float32"), expected);
+      }
+    });
+  });
+}
+
+test("canCast follows NumPy", () => {
+  for (const casting of ["safe", "sameKind"] as const) {
+    const table = golden.canCast[casting];
+    for (const from of Object.keys(table) as rm.DType[]) {
+      const among = casting === "safe" ? Object.keys(golden.canCast.safe) : Object.keys(table);
+      const made = among.filter((to) => rm.canCast(from, to as rm.DType, { casting }));
+      assertEquals(made.sort(), table[from].slice().sort(), `${from}, ${casting}`);
+    }
+  }
+});
+
+test("isdtype, resultType and the defaults follow the array API standard", () => {
+  assert(rm.isdtype("int8", "signed integer") && !rm.isdtype("int8", "unsigned integer"));
+  assert(rm.isdtype("bool", "bool") && !rm.isdtype("bool", "numeric"));
+  assert(rm.isdtype("float16", ["bool", "real floating"]));
+  assertEquals(rm.resultType("int8", "uint8"), "int16");
+  assertEquals(rm.resultType(rm.tensor([1], { dtype: "int8" }), 3), "int8");
+  assertEquals(rm.resultType(1n), "int64");
+  assertEquals(rm.dtypes("unsigned integer"), ["uint8", "uint16", "uint32", "uint64"]);
+  assertEquals(rm.capabilities().maxDimensions, 64);
+  assertEquals(rm.defaultDtypes().indexing, "int32");
+  assertThrows(() => rm.resultType(), rm.ArgumentError, "at least one");
+});
+
+test("errors name the op, shapes and axes, before anything is written", () => {
+  const x = rm.ones([2, 3]);
+  const refused: [body: () => unknown, error: typeof rm.ShapeError, text: string][] = [
+    [() => loose(x).sum(0, { where: rm.ones([3]) }), rm.DTypeError, "Cannot sum where float32"],
+    [
+      () => loose(x).sum(0, { where: rm.ones([4, 2, 3]).greater(0) }),
+      rm.ShapeError,
+      "Cannot sum shape [2, 3] where shape [4, 2, 3]",
+    ],
+    [() => loose(x).max(0, { where: x.greater(0) }), rm.ArgumentError, "initial"],
+    [() => loose(x).nanmean(2), rm.AxisError, "Cannot nanmean along axis 2"],
+    [() => loose(x).slice("0:0").nanmax(0), rm.ShapeError, "Cannot nanmax shape [0, 3]"],
+    [() => loose(rm.average)(x, 0, { weights: rm.ones([3]) }), rm.ShapeError, "Cannot average"],
+    [() => rm.cov(rm.ones([2, 2, 2])), rm.ShapeError, "Cannot cov shape [2, 2, 2]"],
+    [() => rm.gradient(rm.ones([1])), rm.ShapeError, "Cannot gradient axis 0 of shape [1]"],
+    [() => rm.interp(x, rm.ones([2]), rm.ones([3])), rm.ShapeError, "[2] and [3]"],
+    [() => rm.asStrided(x, [3], [3]), rm.ShapeError, "it reaches elements 0 to 6, of 0 to 5"],
+    [() => rm.rot90(x, 1, [0, 0]), rm.AxisError, "Cannot rot90 along axes [0, 0]"],
+    [() => rm.geomspace(-1, 1, 3), rm.ArgumentError, "geomspace() needs two numbers of one sign"],
+    [
+      () => rm.unravelIndex(rm.tensor([6], { dtype: "int32" }), [2, 3]),
+      rm.IndexError,
+      "index 6 is out of range",
+    ],
+    [() => loose(x).moveAxis([0, 1], [1]), rm.AxisError, "Cannot moveAxis 2 axes to 1 places"],
+    [() => rm.special.polygamma(-1, x), rm.ArgumentError, "polygamma()"],
+    [() => loose(x).gcd(x), rm.DTypeError, "Cannot gcd float32"],
+  ];
+  for (const [body, error, text] of refused) assertThrows(body, error, text);
+});
+
+test("reductions write into out, and keep the axes they are asked to keep", () => {
+  const x = rm.tensor([[1, NaN], [3, 4]]);
+  const out = rm.zeros([2], { dtype: "float64" });
+  x.nanmean(0, { out });
+  assertEquals(out.toArray(), [2, 4]);
+  x.sum(0, { where: x.greater(2), out });
+  assertEquals(out.toArray(), [3, 4]);
+  assertEquals(x.nanmax(1, { keepDims: true }).toArray(), [[1], [4]]);
+});
