@@ -272,6 +272,8 @@ class Special:
                 return v[0] if name == "i1" else abs(v[0])
             if v[0] == 0 and name == "erfinv":
                 return v[0]
+            if name == "zeta" and v[0] == np.inf and v[1] > 0:
+                return type(v[0])(np.power(np.float64(v[1]), -np.inf))
             # NaN where rowmajor has no values.
             if name == "zeta" and (np.isnan(v[1]) or v[0] < 1 or (v[0] != 1 and v[1] < 0 and v[1] != np.floor(v[1]))):
                 return type(v[0])(np.nan)
