@@ -101,8 +101,6 @@ const kernels = [_][]const u8{
     "cpu/random.c",
     "cpu/linalg/linalg_kernels.c",
     "cpu/deviates.c",
-    "cpu/fft/fft.c",
-    "cpu/fft/convolve.c",
 };
 
 /// Compiled once per instruction set: many short loops, most of them over contiguous elements.
@@ -323,6 +321,9 @@ fn addKernels(
     // Two loops request unrolling themselves: half the size, and 5% faster.
     const sorts = no_unrolling ++ [_][]const u8{"-falign-loops=32"};
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/sort.c", "cpu/sort/topk.c", "cpu/sort/quicksort.c", "cpu/sort/partition.c", "cpu/sort/quantile.c" }, .flags = &sorts });
+    // These choose themselves which loops are unrolled.
+    const transforms = no_unrolling ++ [_][]const u8{"-O2"};
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/fft/fft.c", "cpu/fft/convolve.c" }, .flags = &transforms });
     // These loops are many, and vectors need no unrolling on top: a quarter of the size. Nor do
     // remainders need narrower vectors, unless they can be more than 15 elements.
     const maps = no_unrolling ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
