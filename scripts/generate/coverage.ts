@@ -18,6 +18,12 @@ interface Row {
   note: string;
 }
 
+/** The namespaces of the extensions. */
+const NAMESPACES: Readonly<Record<string, readonly [name: string, members: object]>> = {
+  "Extension linalg": ["linalg", rowmajor.linalg],
+  "Extension fft": ["fft", rowmajor.fft],
+};
+
 /** The name of the standard's `name` in rowmajor, or undefined if it does not exist. */
 function findHere(name: string, category: string): string | undefined {
   const ours = RENAMED[name] ??
@@ -28,6 +34,8 @@ function findHere(name: string, category: string): string | undefined {
       ? undefined
       : `"${name}"`;
   }
+  const [namespace, members] = NAMESPACES[category] ?? ["", {}];
+  if (ours in members) return `${namespace}.${ours}()`;
   const member = Object.getOwnPropertyDescriptor(rowmajor.Tensor.prototype, ours);
   if (member !== undefined) return member.get === undefined ? `x.${ours}()` : `x.${ours}`;
   return ours in rowmajor ? `${ours}()` : undefined;
