@@ -1,5 +1,5 @@
 /**
- * The names of the Python array API standard, version 2024.12, and where rowmajor differs.
+ * The names of the Python array API standard, version 2025.12, and where rowmajor differs.
  *
  * coverage.ts determines from the code which of them exist. This file contains only data.
  *
@@ -29,14 +29,16 @@ export const STANDARD: Readonly<Record<string, string>> = {
   "Inspection": "__array_namespace_info__ capabilities default_device default_dtypes devices " +
     "dtypes",
   "Linear algebra": "matmul matrix_transpose tensordot vecdot",
-  "Manipulation": "broadcast_arrays broadcast_to concat expand_dims flip moveaxis permute_dims " +
+  "Manipulation":
+    "broadcast_arrays broadcast_shapes broadcast_to concat expand_dims flip moveaxis permute_dims " +
     "repeat reshape roll squeeze stack tile unstack",
   "Searching": "argmax argmin count_nonzero nonzero searchsorted where",
-  "Sets": "unique_all unique_counts unique_inverse unique_values",
+  "Sets": "isin unique_all unique_counts unique_inverse unique_values",
   "Sorting": "argsort sort",
   "Statistics": "cumulative_prod cumulative_sum max mean min prod std sum var",
   "Utilities": "all any diff",
-  "Extension linalg": "cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm " +
+  "Extension linalg":
+    "cholesky cross det diagonal eig eigh eigvals eigvalsh inv matmul matrix_norm " +
     "matrix_power matrix_rank matrix_transpose outer pinv qr slogdet solve svd svdvals tensordot " +
     "trace vecdot vector_norm",
   "Extension fft": "fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftfreq rfftfreq " +
@@ -53,7 +55,6 @@ export const RENAMED: Readonly<Record<string, string>> = {
   ndim: "rank",
   to_device: "to",
   asarray: "tensor",
-  result_type: "promoteTypes",
   divide: "div",
   multiply: "mul",
   negative: "neg",
@@ -61,7 +62,6 @@ export const RENAMED: Readonly<Record<string, string>> = {
   matrix_transpose: "mT",
   broadcast_arrays: "broadcastTensors",
   moveaxis: "moveAxis",
-  vector_norm: "norm",
   __array_namespace_info__: "info",
   devices: "info",
   __abs__: "abs",
@@ -129,20 +129,30 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   astype: "always copies; no `device`",
   finfo: "takes the name of a dtype",
   iinfo: "takes the name of a dtype",
-  result_type: "takes the names of two dtypes",
   __array_namespace_info__: "one function that returns version, runtime and devices",
   devices: "a field of the result of `info()`",
   matrix_transpose: "a property",
-  moveaxis: "moves one axis",
   repeat: "takes a number or an array of numbers, not a tensor",
   reshape: "no `copy`: a view where strides allow it",
   cumulative_sum: INT64_SUMS,
   sum: INT64_SUMS,
-  diff: "no `prepend` and `append`",
   bitwise_right_shift: "a shift of a negative value by the width or more gives 0, not -1",
   copysign: SIGN_OF_NAN,
   floor_divide: "as in NumPy: an infinity divided by a number is NaN, and 1 by -Infinity is -1",
   signbit: SIGN_OF_NAN,
-  diagonal: "uses the first two axes by default",
-  vector_norm: "the axes come first, then `{ ord, keepDims }`",
+  capabilities: "the names are in camelCase",
+  default_dtypes: "the names are in camelCase",
+  dtypes: "an array of names, not a dictionary",
+};
+
+const PYTHON_ONLY = "a method that only Python's protocols call";
+const NO_DLPACK =
+  "DLPack capsules are objects of Python; `withPointer` and `fromBuffer` share memory";
+
+/** Why names are not here. */
+export const REASONS: Readonly<Record<string, string>> = {
+  __array_namespace__: PYTHON_ONLY,
+  __dlpack__: NO_DLPACK,
+  __dlpack_device__: NO_DLPACK,
+  from_dlpack: NO_DLPACK,
 };

@@ -9,7 +9,7 @@
 
 import { writeFileSync } from "node:fs";
 import * as rowmajor from "../../mod.ts";
-import { DIFFERENCES, RENAMED, STANDARD } from "./array_api.ts";
+import { DIFFERENCES, REASONS, RENAMED, STANDARD } from "./array_api.ts";
 
 interface Row {
   name: string;
@@ -45,7 +45,7 @@ function makeRow(name: string, category: string): Row {
   const here = findHere(name, category);
   const note = DIFFERENCES[name] ?? "";
   const status = here === undefined ? "no" : note === "" ? "yes" : "differs";
-  return { name, status, here: here ?? "", note: here === undefined ? "" : note };
+  return { name, status, here: here ?? "", note: here === undefined ? REASONS[name] ?? "" : note };
 }
 
 /** The text of docs/coverage.md. Throws if array_api.ts lists a difference of a missing name. */
@@ -70,8 +70,8 @@ export function makeCoverage(): string {
     "",
     "# Coverage of the array API standard",
     "",
-    "The names of the [Python array API standard](https://data-apis.org/array-api/2024.12/), version",
-    "2024.12, and their equivalents in rowmajor. rowmajor uses camelCase; `x` is a tensor.",
+    "The names of the [Python array API standard](https://data-apis.org/array-api/2025.12/), version",
+    "2025.12, and their equivalents in rowmajor. rowmajor uses camelCase; `x` is a tensor.",
     "",
     "| Category | Yes | Differs | No | All |",
     "|---|---|---|---|---|",
@@ -81,7 +81,7 @@ export function makeCoverage(): string {
       "",
       `## ${category}`,
       "",
-      "| Standard | Covered | rowmajor | Difference |",
+      "| Standard | Covered | rowmajor | Difference, or why not |",
       "|---|---|---|---|",
       ...rows.map(({ name, status, here, note }) =>
         `| ${code(name)} | ${status} | ${code(here)} | ${note} |`
