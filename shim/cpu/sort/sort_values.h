@@ -68,8 +68,8 @@ static bool sort_by_counts(const sort_context *ctx, void *values, ptrdiff_t n,
   return true;
 }
 
-/* Sorts n elements without NaN; -0 becomes 0. */
-static bool sort_plain(const sort_context *ctx, void *values, ptrdiff_t n,
+/* Sorts n elements without NaN, or their keys; -0 becomes 0. */
+static bool sort_plain(const sort_context *ctx, void *values, ptrdiff_t n, bool is_loaded,
                        sort_workspace *workspace) {
   const bool shared = workspace->parts > 1;
   if (ctx->bytes < 4) {
@@ -85,10 +85,26 @@ static bool sort_plain(const sort_context *ctx, void *values, ptrdiff_t n,
   }
   /* Signed integers are their own keys. */
   const bool converts = ctx->is_float || ctx->flip != ctx->bias;
-  if (converts) load_keys(ctx, values, n, values);
+  if (converts && !is_loaded) load_keys(ctx, values, n, values);
   if (ctx->bytes == 8) (shared ? quicksort_parallel_64 : quicksort_64)(values, n);
   else (shared ? quicksort_parallel_32 : quicksort_32)(values, n);
   if (converts) store_keys(ctx, values, n, values);
+  return true;
+}
+
+/* Turns floats of 32 or 64 bits into keys in place, block by block, so that each is read from memory
+ * once. False if some are ambiguous: then all are as before. */
+static bool load_unambiguous(const sort_context *ctx, char *values, ptrdiff_t n) {
+  enum { BLOCK = 2048 };
+  for (ptrdiff_t first = 0; first < n; first += BLOCK) {
+    char *block = values + first * ctx->bytes;
+    const ptrdiff_t length = rm_min(BLOCK, n - first);
+    if (has_ambiguous_keys(ctx, block, length)) {
+      store_keys(ctx, values, first, values);
+      return false;
+    }
+    load_keys(ctx, block, length, block);
+  }
   return true;
 }
 
@@ -100,7 +116,10 @@ static bool sort_plain(const sort_context *ctx, void *values, ptrdiff_t n,
 /* Sorts a run. NaN goes last, and zeros keep the order of their signs. */
 static bool sort_values(const sort_context *ctx, char *values, sort_workspace *workspace) {
   const ptrdiff_t n = ctx->size, bytes = ctx->bytes;
-  if (!has_ambiguous_keys(ctx, values, n)) return sort_plain(ctx, values, n, workspace);
+  const bool loads = ctx->is_float && bytes >= 4;
+  if (loads ? load_unambiguous(ctx, values, n) : !has_ambiguous_keys(ctx, values, n)) {
+    return sort_plain(ctx, values, n, loads, workspace);
+  }
   void *nans = malloc((size_t)((n + 1) * (bytes + 1)));
   if (nans == NULL) return false;
   uint8_t *signs = (uint8_t *)nans + (n + 1) * bytes;
@@ -108,7 +127,7 @@ static bool sort_values(const sort_context *ctx, char *values, sort_workspace *w
   const ptrdiff_t left = bytes == 8   ? TAKE_AMBIGUOUS(uint64_t)
                          : bytes == 4 ? TAKE_AMBIGUOUS(uint32_t)
                                       : TAKE_AMBIGUOUS(uint16_t);
-  const bool done = left == 0 || sort_plain(ctx, values, left, workspace);
+  const bool done = left == 0 || sort_plain(ctx, values, left, false, workspace);
   if (bytes == 8) PUT_AMBIGUOUS(uint64_t);
   else if (bytes == 4) PUT_AMBIGUOUS(uint32_t);
   else PUT_AMBIGUOUS(uint16_t);
