@@ -4,7 +4,7 @@
  * @module
  */
 import type { DTypeInfo, Scalar } from "../base/dtype.ts";
-import type { MapOp } from "../ops/op.ts";
+import type { Call, MapOp } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 
 /**
@@ -41,4 +41,12 @@ export function comparisonWithin(
   else always = Number.isNaN(value) ? op === MAP.notEqual : between;
   if (typeof always !== "boolean") return [always, Math.floor(Number(value))];
   return [always ? MAP.greaterEqual : MAP.less, min];
+}
+
+/** The scalar to compare with, after changing the call's op to the equivalent one. */
+export function compareWithin(call: Call, value: Scalar): Scalar {
+  const within = comparisonWithin(call.op as MapOp, call.compute, value);
+  if (within === undefined) return value;
+  call.op = within[0];
+  return within[1];
 }

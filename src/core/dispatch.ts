@@ -43,7 +43,7 @@ import { MAP } from "../ops/table.ts";
 import { viewLayout } from "../ops/views.ts";
 import type { Backend, Recording } from "./backend.ts";
 import { giveCall, SCALAR_LAYOUT, scalarOperand, setParameters, takeCall } from "./calls.ts";
-import { comparisonWithin } from "./compare.ts";
+import { compareWithin } from "./compare.ts";
 import { adopt } from "./foreign.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
 import { frame, interpretCall, partsFrame, withParts } from "./interpreter.ts";
@@ -236,7 +236,15 @@ export function finishMap(
   out: Operand | undefined,
 ): void {
   if (call.compute !== compute) call.compute = compute;
-  if (out !== undefined) return writeMap(call, dtype, shape, like, a, b, c, out);
+  if (out !== undefined) {
+    if (out.storage.info.lane === null) return writeMap(call, dtype, shape, like, a, b, c, out);
+    prepareOut(out, { shape, dtype }, like, call.name);
+    finishMap(call, compute, dtype, shape, like, a, b, c, undefined);
+    copyInto(out, call.outputs[0]!);
+    dispose(call.outputs[0]!);
+    call.outputs[0] = out;
+    return;
+  }
   const { inputs } = call;
   const op = call.op as MapOp;
   const { layout } = a;
@@ -251,14 +259,6 @@ export function finishMap(
   if (call.plan !== plan) call.plan = plan;
   if (op.parameters.length > 0) setParameters(plan, op, call.attributes, 0);
   execute(call, like ?? storage);
-}
-
-/** The scalar to compare with, after changing the call's op to the equivalent one. */
-function compareWithin(call: Call, value: Scalar): Scalar {
-  const within = comparisonWithin(call.op as MapOp, call.compute, value);
-  if (within === undefined) return value;
-  call.op = within[0];
-  return within[1];
 }
 
 /** Runs a map into a given output; first copies inputs that the write would change. */

@@ -423,8 +423,9 @@ function summedDType(
   name: string,
 ) {
   if (asked !== undefined) {
-    if (op.result === "float") checkFloat(asked, name);
-    else checkDType(asked, name);
+    checkDType(asked, name);
+    const complex = DTYPE[asked].kind === "c" && op.dtypes.includes("c");
+    if (op.result === "float" && !complex) checkFloat(asked, name);
   }
   const { result } = ruleFor(op, asked === undefined ? info : DTYPE[asked], name);
   const to = asked !== undefined && accumulates(op) ? DTYPE[asked] : result;

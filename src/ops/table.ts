@@ -151,9 +151,12 @@ export const MAP = {
     realResult: true,
   }),
   real: map("real", 1, "iufc", "same", "x", "np.real(x)", { realResult: true }),
-  imag: map("imag", 1, "iufc", "same", "0", "np.imag(x)", { realResult: true }),
+  imag: map("imag", 1, "iufc", "same", "0", "np.imag(x)", {
+    int: "x - x",
+    realResult: true,
+  }),
   conj: map("conj", 1, "iufc", "same", "x", "np.conj(x)"),
-  angle: map("angle", 1, "iufc", "float", "atan2(0, x)", "np.arctan2(0 * x + 0.0, x)", {
+  angle: map("angle", 1, "iufc", "float", "atan2(0, x)", "np.arctan2(np.zeros_like(x), x)", {
     ulp: 1,
     realResult: true,
   }),

@@ -212,6 +212,9 @@ export const COMPLEX_TESTS: Record<string, (device: string) => void> = {
       assertEquals(z.astype("complex128").dtype, "complex128");
       assertEquals(z.real().astype("complex64").toArray(), z.toArray());
       assertEquals(z.equal({ re: -2, im: 0 }).toArray(), [false, true]);
+      const wide = z.astype("complex128");
+      assertEquals(z.real().add(1, { out: wide }).toArray(), [{ re: 3, im: 0 }, { re: -1, im: 0 }]);
+      assertEquals(wide.toArray(), [{ re: 3, im: 0 }, { re: -1, im: 0 }]);
       const [first] = z.toArray();
       const chosen = loose(tensor([true, false])).to(device).shape;
       assertEquals(chosen, [2]);

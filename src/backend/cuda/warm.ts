@@ -4,9 +4,11 @@
  * @module
  */
 import { ROW_KERNELS } from "../../core/row_kernels.ts";
-import { DTYPE, type DType } from "../../base/dtype.ts";
+import { DTYPE, type DType, realOf } from "../../base/dtype.ts";
+import { COMPLEX_NUMBER, type ComplexName } from "../../ops/complex.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
 import { attentionFamily } from "./attention.ts";
+import { complexFamily } from "./complex.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily } from "./move.ts";
 import { randomFamily } from "./random.ts";
@@ -15,7 +17,14 @@ import { countsFamily, sortFamily } from "./sort.ts";
 import { type Family, usualOf } from "./source/mod.ts";
 
 /** The kernels of `op`, an op of the table or of `PREPARED`, on elements of `dtypes`. */
-export function familiesOf(op: string, dtypes: readonly DType[]): Family[] {
+export function familiesOf(op: string, all: readonly DType[]): Family[] {
+  // Complex numbers are floats in pairs: sums and the like are those of floats.
+  const isComplex = (dtype: DType): boolean => DTYPE[dtype].kind === "c";
+  const dtypes = [...new Set(all.map((dtype) => realOf(DTYPE[dtype]).name))];
+  if (all.some(isComplex) && COMPLEX_NUMBER.has(op)) {
+    const own = all.every(isComplex) ? [] : familiesOf(op, all.filter((one) => !isComplex(one)));
+    return [complexFamily(op as ComplexName), ...own];
+  }
   const kernel = ROW_KERNELS.find((name) => name === op);
   if (kernel !== undefined) {
     const floats = dtypes.filter((dtype) => DTYPE[dtype].kind === "f");
