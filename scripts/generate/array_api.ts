@@ -143,6 +143,10 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   capabilities: "the names are in camelCase",
   default_dtypes: "the names are in camelCase",
   dtypes: "an array of names, not a dictionary",
+  unique_all: "all NaN are one value unless `equalNan` is false; indices are int32",
+  unique_counts: "all NaN are one value unless `equalNan` is false; counts are int32",
+  unique_inverse: "all NaN are one value unless `equalNan` is false; indices are int32",
+  unique_values: "all NaN are one value unless `equalNan` is false",
 };
 
 const PYTHON_ONLY = "a method that only Python's protocols call";

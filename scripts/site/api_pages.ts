@@ -112,10 +112,11 @@ export const API_PAGES: readonly ApiPage[] = [
   {
     id: "products",
     title: "Products",
-    about: "Matrix products, dot products and linear layers.",
-    guides: { "Tour": "tour.md" },
+    about: "Matrix products, dot products, einsum and linear layers.",
+    guides: { "Tour": "tour.md", "Einsum": "einsum.md" },
     names: ["pack", "PackedWeight", "AnyPackedWeight", "Activation"],
     sections: ["products"],
+    files: ["tensor/contractions.ts"],
   },
   {
     id: "rearranging",
@@ -124,6 +125,13 @@ export const API_PAGES: readonly ApiPage[] = [
     guides: { "Tour": "tour.md", "Indexing": "indexing.md" },
     sections: ["copies"],
     files: ["tensor/functions.ts"],
+  },
+  {
+    id: "sets",
+    title: "Sets, searching and histograms",
+    about: "Different elements, places of values, counts, and reductions at indices.",
+    guides: { "Sets": "sets.md" },
+    files: ["sets/unique.ts", "sets/search.ts", "sets/histogram.ts", "sets/scatter_reduce.ts"],
   },
   {
     id: "memory",

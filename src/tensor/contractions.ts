@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import type { DType } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 import type * as t from "../types/mod.ts";
@@ -61,24 +60,13 @@ export interface TraceOptions<E extends DType> extends UnaryOptions {
  * einsum("ii->", x).item(); // => 5
  * einsum("i,j", tensor([1, 2]), tensor([3, 4])).toArray(); // => [[3, 4], [6, 8]]
  * einsum("...ij->...ji", ones([5, 2, 3])).shape; // => [5, 3, 2]
- * einsum("ij,jk->ik", [x, x], { out: x }).toArray(); // => [[7, 10], [15, 22]]
  * ```
  */
 export function einsum<const E extends string, const Ts extends readonly AnyTensor[]>(
   equation: t.Guard<t.EinsumOf<E, Ts>, E>,
-  tensors: Ts,
-  options?: UnaryOptions,
-): ProductOfAll<Ts, t.Einsum<E, t.ShapesOf<Ts>>>;
-export function einsum<const E extends string, const Ts extends readonly AnyTensor[]>(
-  equation: t.Guard<t.EinsumOf<E, Ts>, E>,
   ...tensors: Ts
-): ProductOfAll<Ts, t.Einsum<E, t.ShapesOf<Ts>>>;
-export function einsum(equation: string, ...args: readonly unknown[]): unknown {
-  const [first, options] = args;
-  if (Array.isArray(first) && !isOperandArgument(first)) {
-    return products.einsum(equation, [...first], options as { out?: Operand } | undefined);
-  }
-  return products.einsum(equation, args);
+): ProductOfAll<Ts, t.Einsum<E, t.ShapesOf<Ts>>> {
+  return products.einsum(equation as string, tensors) as never;
 }
 
 /**

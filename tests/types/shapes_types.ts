@@ -6,6 +6,7 @@
 import {
   arange,
   concat,
+  einsum,
   eye,
   ones,
   pack,
@@ -426,3 +427,19 @@ export type Others = [
   Assert<Equal<typeof flag, boolean>>,
   Assert<Equal<typeof sized, 2>>,
 ];
+
+export function equations(): void {
+  shape<[2, 4]>()(einsum("ij,jk->ik", a, zeros([3, 4])));
+  shape<[4, 2]>()(einsum("ij, jk -> ki", a, zeros([3, 4])));
+  shape<[3, 2]>()(einsum("ba", a));
+  shape<[2, 4]>()(einsum("ij,jk", a, zeros([3, 4])));
+  shape<[]>()(einsum("ii", zeros([3, 3])));
+  shape<[3]>()(einsum("ii->i", zeros([3, 3])));
+  shape<[number, 4]>()(einsum("ij,jk->ik", zeros([n, 3]), zeros([3, 4])));
+  shape<[2, 3]>()(einsum("ij,j->ij", zeros([2, 1]), v));
+  shape<[6, 4]>()(einsum("abcd->ad", x));
+  shape<readonly number[]>()(einsum("...ij->...ji", b));
+  shape<readonly number[]>()(einsum(text, a));
+  shape<[number, number]>()(einsum("ij", dynamic));
+  is<"float64", [2, 4]>()(einsum("ij,jk->ik", a, zeros([3, 4], { dtype: "float64" })));
+}

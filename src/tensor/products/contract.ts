@@ -219,10 +219,10 @@ export function contract(
     const { x, labels } = sumOthers(simplify(terms[0]!, sizes), output, about);
     return permuted(cast(x, info.name), labels, output);
   }
-  let rest = terms.map((term, k) => {
-    const others = terms.filter((_, i) => i !== k);
-    return sumOthers(simplify(term, sizes), kept(output, others), about);
-  });
+  const simple = terms.map((term) => simplify(term, sizes));
+  let rest = simple.map((term, k) =>
+    sumOthers(term, kept(output, simple.filter((_, i) => i !== k)), about)
+  );
   const order = contractionOrder(rest.map(({ labels }) => labels), output, sizes);
   for (const [i, j] of order) {
     const pair = [rest[i]!, rest[j]!].map(({ x, labels }) => ({ x: cast(x, info.name), labels }));

@@ -86,16 +86,10 @@ function isView({ terms, output }: Equation): boolean {
 }
 
 /** The sum of products that `equation` names. */
-export function einsum(
-  equation: string,
-  xs: readonly unknown[],
-  options: OpOptions = {},
-): Operand {
-  checkOptions("einsum", options, OUT_ONLY);
+export function einsum(equation: string, xs: readonly unknown[]): Operand {
   if (xs.length === 0) throw new ArgumentError("Cannot einsum without tensors");
   const own = xs.map((x) => ownOperand(x, "einsum"));
-  const { out } = options;
-  if (own.length === 1 && out === undefined) {
+  if (own.length === 1) {
     const [x] = own as [Operand];
     productDType("einsum", x, x);
     const found = parseEquation(equation, [x.layout.shape]);
@@ -103,7 +97,7 @@ export function einsum(
       return tidy(() => rearranged({ x, labels: found.terms[0]! }, found.output, found.sizes));
     }
   }
-  return dispatch(EINSUM, own, { equation }, out);
+  return dispatch(EINSUM, own, { equation });
 }
 
 // ---- products along numbered axes --------------------------------------------------------------

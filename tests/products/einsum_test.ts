@@ -1,0 +1,160 @@
+/**
+ * `einsum`, `tensordot`, `vecdot`, `inner`, `kron`, `trace` and `cross` give exactly what NumPy gives
+ * (scripts/golden/numerics/products.py), for every dtype, layout and backend; errors; views.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import * as rm from "../../mod.ts";
+import { contractionOrder } from "../../src/tensor/products/path.ts";
+import { type Any, asView, loose } from "../support.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
+import { site } from "../ops/table/operands.ts";
+
+type Made = [shape: number[], elements: number[]];
+type Case = [name: string, args: Any[], inputs: Made[], output: Made];
+
+const CASES: Case[] = JSON.parse(
+  readFileSync(new URL("../golden/products/products.json", import.meta.url), "utf8"),
+);
+
+const DTYPES = [
+  ...["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"],
+  ...["float16", "bfloat16", "float32", "float64"],
+] as rm.DType[];
+
+const CALLS: Record<string, (inputs: Any[], args: Any[]) => Any> = {
+  einsum: (xs, [equation]) => loose(rm.einsum)(equation, ...xs),
+  tensordot: ([a, b], [axes]) => rm.tensordot(a, b, axes),
+  vecdot: ([a, b], [axis]) => rm.vecdot(a, b, axis),
+  inner: ([a, b]) => rm.inner(a, b),
+  kron: ([a, b]) => rm.kron(a, b),
+  trace: ([x], [options]) => rm.trace(x, { ...options, dtype: x.dtype }),
+  cross: ([a, b], [axis]) => rm.cross(a, b, axis),
+};
+
+function made(dtype: rm.DType, [shape, elements]: Made): Any {
+  const wide = dtype.endsWith("int64");
+  const values = wide ? elements.map(BigInt) : elements;
+  return rm.tensor(values as Any, { dtype, shape, device: site.device } as Any);
+}
+
+/** The elements as the dtype holds them: integers wrap. */
+function expected(dtype: rm.DType, elements: number[]): number[] {
+  if (dtype.includes("float")) return elements;
+  const { bits, min } = rm.iinfo(dtype as "int8") as Any;
+  return elements.map((v) => {
+    const wrapped = BigInt.asUintN(bits, BigInt(v));
+    return Number(BigInt(min) < 0n ? BigInt.asIntN(bits, wrapped) : wrapped);
+  });
+}
+
+for (const { name: backend, on } of BACKENDS) {
+  for (const [name, call] of Object.entries(CALLS)) {
+    test(`${name} is that of NumPy (${backend})`, () => {
+      using(on, () => {
+        for (const [own, args, inputs, [shape, elements]] of CASES) {
+          if (own !== name) continue;
+          for (const dtype of DTYPES) {
+            const dense = inputs.map((one) => made(dtype, one));
+            const layouts = dtype === "float32" || dtype === "int64"
+              ? [dense, dense.map(asView)]
+              : [dense];
+            for (const given of layouts) {
+              const result = call(given, args);
+              const what = `${name} ${JSON.stringify(args)} of ${dtype} [${
+                inputs.map(([s]) => `[${s}]`)
+              }]`;
+              assertEquals([...result.shape], shape, what);
+              assertEquals(result.dtype, dtype, what);
+              const list = dtype.endsWith("int64")
+                ? [...result.toTypedArray()]
+                : [result.toArray()];
+              const flat = list.flat(Infinity).map(Number);
+              assertEquals(flat.map((v) => v + 0), expected(dtype, elements), what);
+            }
+          }
+        }
+      });
+    });
+  }
+}
+
+test("einsum gives complex products, and vecdot conjugates its first operand", () => {
+  const { complex } = loose(rm);
+  const [a, b] = [
+    complex(rm.tensor([1, 2]), rm.tensor([1, 0])),
+    complex(rm.tensor([3, 0]), rm.tensor([0, 1])),
+  ];
+  const plain = (x: Any): number[] => [x.item().re, x.item().im];
+  assertEquals(plain(rm.einsum("i,i->", a, b)), [3, 5]);
+  assertEquals(plain(rm.vecdot(a, b)), [3, -1]);
+  assertEquals(plain(rm.inner(a, b)), [3, 5]);
+});
+
+test("einsum of one tensor is a view where nothing is summed", () => {
+  const x = rm.ones([2, 3]);
+  for (const [equation, shape] of [["ij->ji", [3, 2]], ["ij", [2, 3]]] as const) {
+    const view = rm.einsum(equation as string, x);
+    assertEquals([view.ownership, ...view.shape], ["view", ...shape]);
+    assert(rm.sharesBuffer(x, view));
+  }
+  const diagonal = rm.einsum("ii->i", rm.eye(3));
+  assertEquals(diagonal.ownership, "view");
+});
+
+test("einsum refuses equations and shapes that do not fit", () => {
+  const [x, y] = [rm.ones([2, 3]), rm.ones([4])];
+  const fails = (equation: string, given: Any[], type: Any, message: string): void => {
+    assertThrows(() => loose(rm.einsum)(equation, ...given), type, message);
+  };
+  const { ArgumentError, ShapeError } = rm;
+  fails("ij,jk->ik", [x], ArgumentError, 'Cannot einsum "ij,jk->ik": it has 2 terms for 1 tensors');
+  fails("ij->ii", [x], ArgumentError, "the result has index i twice");
+  fails("ij->k", [x], ArgumentError, "no operand has index k of the result");
+  fails("i1->i", [x], ArgumentError, '"1" is no index; indices are letters, or "..." once');
+  fails("i...j...", [x], ArgumentError, "is no index");
+  fails("ij->...i", [x], ArgumentError, "only the result has an ellipsis");
+  fails("i->j->k", [x], ArgumentError, 'there is more than one "->"');
+  fails(
+    "ijk",
+    [x],
+    ShapeError,
+    'Cannot einsum "ijk" of shape [2, 3]: operand 0 has rank 2, and 3 indices',
+  );
+  fails(
+    "ij,j->i",
+    [x, y],
+    ShapeError,
+    'Cannot einsum "ij,j->i" of shapes [2, 3] and [4]: index j has sizes 3 and 4',
+  );
+  fails("ii", [x], ShapeError, "index i has sizes 2 and 3");
+  fails("...,...", [x, y], ShapeError, "axis -1 of the ellipsis has sizes 3 and 4");
+  fails("ij->", [rm.ones([2, 2], { dtype: "bool" })], rm.DTypeError, "Cannot einsum bool");
+  assertThrows(() => loose(rm.einsum)(5, x), ArgumentError, "the equation is a string");
+  assertThrows(() => loose(rm.einsum)("ij"), ArgumentError, "without tensors");
+});
+
+test("products along axes refuse shapes that do not fit", () => {
+  const [x, y] = [rm.ones([2, 3]), rm.ones([4])];
+  const { AxisError, ShapeError } = rm;
+  assertThrows(() => rm.tensordot(x, y, 1), ShapeError, "axes 1 and 0 have sizes 3 and 4");
+  assertThrows(() => rm.tensordot(x, y, 2), AxisError, "it is from 0 to 1");
+  assertThrows(() => rm.tensordot(x, y, [[0, 1], [0]]), AxisError, "over 2 axes and 1 axes");
+  assertThrows(() => rm.vecdot(x, y), ShapeError, "axis -1 has sizes 3 and 4");
+  assertThrows(() => rm.vecdot(x, y, 0), AxisError, "it is negative");
+  assertThrows(() => rm.inner(x, y), ShapeError, "inner sizes 3 and 4 differ");
+  assertThrows(() => rm.trace(y), ShapeError, "it takes at least 2 axes");
+  assertThrows(() => rm.cross(x, y), ShapeError, "axis -1 must have size 3");
+});
+
+test("the order of a chain of products is the cheapest", () => {
+  const sizes = new Map(Object.entries({ a: 100, b: 2, c: 100, d: 2, e: 100, f: 3 }));
+  const order = (...terms: string[]) =>
+    contractionOrder(terms.map((term) => [...term]), ["a", "e"], sizes);
+  assertEquals(order("ab", "bc", "cd", "de"), [[1, 2], [0, 2], [0, 1]]);
+  // Six terms: the greedy choice, then all orders of the last four.
+  assertEquals(order("ab", "bc", "cd", "de", "ef", "f").length, 5);
+});
