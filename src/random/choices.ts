@@ -179,7 +179,9 @@ function chosen(key: Key, n: number, shape: readonly number[], options: ChoiceOp
   }
   if (!replace) {
     if (weights !== undefined) checkWeights(weights, count);
-    return applyView(VIEWS.reshape, distinct(key, n, count, weights), "reshape", shape);
+    const places = distinct(key, n, count, weights);
+    if (shape.length === 1) return places;
+    return contiguousCopy(applyView(VIEWS.reshape, places, "reshape", shape));
   }
   if (weights !== undefined) {
     const attributes = { logits: false, shape, draws: count };

@@ -114,6 +114,20 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
     integers: ({ device }) =>
       random.integers(random.key(1), [9], -3, 40, { dtype: "int8", device }),
     permutation: ({ device }) => random.permutation(random.key(1), 20, { device }),
+    deviates: ({ device }) => [
+      random.gamma(random.key(1), [5], 2.5, { scale: 2, device }),
+      random.truncatedNormal(random.key(3), [4], { low: 1, high: 3, device }),
+    ],
+    // Logarithms differ in their last bits.
+    "functions of uniforms": ({ device }) =>
+      (["exponential", "laplace", "gumbel"] as const).map((name) =>
+        random[name](random.key(1), [20], { scale: 3, device }).mul(4).round()
+      ),
+    choices: ({ device, count }) => [
+      random.choice(random.key(3), 9, [4], { replace: false, device }),
+      random.choice(random.key(3), count([3, 2]), [4]),
+      random.shuffle(random.key(4), count([6, 2])),
+    ],
   },
   views: {
     slices: ({ count }) => {
@@ -481,6 +495,12 @@ export const WAITING: Record<string, Program> = {
     y.set([[true, false, true], 0], of([7, 8]));
     return [x.slice(x.remainder(3).equal(0)), x.slice([true, false, true]), y];
   },
+  "draws by parameters and weights": ({ device, count, of }) => [
+    random.poisson(random.key(2), [2, 3], of([1, 20, 300])),
+    random.categorical(random.key(1), count([4, 3]), { axis: 0, shape: [2] }),
+    random.choice(random.key(2), count([5, 2]), [3], { p: of([1, 2, 0, 3, 4]) }),
+    random.multivariateNormal(random.key(5), [3], of([0, 1]), of([[2, 1], [1, 2]]), { device }),
+  ],
   nonzero: ({ count }) => [count([2, 3]).remainder(2).nonzero(), count([1]).nonzero()],
   oneHot: ({ of }) => [of([2, 0], "uint8").oneHot(3), of([1n]).oneHot(2)],
   allclose: ({ count }) => [count([3]).allclose(count([3])), count([3]).allclose(7)],
