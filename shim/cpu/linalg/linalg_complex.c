@@ -11,6 +11,7 @@
 #include "linalg_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
+#include "schur_type.h"
 #include "run_type.h"
 
 #define TYPE double _Complex
@@ -20,4 +21,5 @@
 #include "linalg_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
+#include "schur_type.h"
 #include "run_type.h"

@@ -228,9 +228,47 @@ static void NAME(rotate)(ptrdiff_t rows, ptrdiff_t count, const REAL *cs, REAL *
   }
 }
 
+#if !defined(COMPLEX)
+static void NAME(reflect)(ptrdiff_t rows, int count, REAL b, REAL c, REAL tau, REAL *x,
+                          ptrdiff_t ld) {
+  REAL *y = x + ld, *z = y + ld;
+  ptrdiff_t i = 0;
+  if (count == 2) {
+    RM_ROLLED for (; i + WIDTH <= rows; i += WIDTH) {
+      const LANES sum = tau * (IN(x + i) + b * IN(y + i));
+      AT(x + i) -= sum;
+      AT(y + i) -= sum * b;
+    }
+    RM_SCALAR for (; i < rows; i++) {
+      const REAL sum = tau * (x[i] + b * y[i]);
+      x[i] -= sum;
+      y[i] -= sum * b;
+    }
+    return;
+  }
+  RM_ROLLED for (; i + WIDTH <= rows; i += WIDTH) {
+    const LANES sum = tau * (IN(x + i) + b * IN(y + i) + c * IN(z + i));
+    AT(x + i) -= sum;
+    AT(y + i) -= sum * b;
+    AT(z + i) -= sum * c;
+  }
+  RM_SCALAR for (; i < rows; i++) {
+    const REAL sum = tau * (x[i] + b * y[i] + c * z[i]);
+    x[i] -= sum;
+    y[i] -= sum * b;
+    z[i] -= sum * c;
+  }
+}
+#endif
+
 static const NAME(rm_blas) NAME(blas) = {
     NAME(dot),   NAME(axpy), NAME(gemv), NAME(gemv_adjoint),
     NAME(rank1), NAME(hemv), NAME(her2), NAME(rotate),
+#if defined(COMPLEX)
+    NULL,
+#else
+    NAME(reflect),
+#endif
 };
 
 #undef NAME

@@ -10,6 +10,7 @@
 #include "linalg_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
+#include "schur_type.h"
 #include "run_type.h"
 
 #define TYPE double
@@ -18,4 +19,5 @@
 #include "linalg_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
+#include "schur_type.h"
 #include "run_type.h"

@@ -18,6 +18,8 @@ typedef struct {
   void (*her2)(ptrdiff_t n, const TYPE *x, const TYPE *y, TYPE *a, ptrdiff_t ld);
   /* For rows of reals, columns k and k + 1 become c u + s w and c w - s u, for k from 0. */
   void (*rotate)(ptrdiff_t rows, ptrdiff_t count, const REAL *cs, REAL *z, ptrdiff_t ld);
+  /* `count` columns of rows, 2 or 3, times I - tau v v' for v = (1, b, c); null for complex ones. */
+  void (*reflect)(ptrdiff_t rows, int count, REAL b, REAL c, REAL tau, REAL *x, ptrdiff_t ld);
 } RM_SUFFIXED(rm_blas, SUFFIX);
 #undef TYPE
 #undef REAL

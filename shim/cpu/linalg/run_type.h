@@ -255,6 +255,28 @@ static void NAME(run_svd)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numb
   }
 }
 
+static void NAME(run_eig)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
+  const ptrdiff_t n = ctx->n;
+  REAL *values = (REAL *)ctx->call->buffers[0] + 2 * ((ptrdiff_t)ctx->out_at[0] + index * n);
+  REAL *vectors = NULL;
+  if (ctx->kind == RM_LINALG_EIG) {
+    vectors = (REAL *)ctx->call->buffers[3] + 2 * ((ptrdiff_t)ctx->out_at[1] + index * n * n);
+  }
+  NAME(copy)(n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
+  const double largest = NAME(largest)(n * n, a);
+  if (!(largest < (double)INFINITY)) {
+    for (ptrdiff_t i = 0; i < 2 * n; i++) values[i] = (REAL)NAN;
+    for (ptrdiff_t i = 0; i < 2 * n * n && vectors != NULL; i++) vectors[i] = (REAL)NAN;
+    return;
+  }
+  const double scale = NAME(normalize)(n * n, a, largest);
+  if (!NAME(eig)(ctx->blas, ctx->dtype, n, a, largest / scale, values, vectors, a + n * n)) {
+    rm_linalg_fail(ctx, index, n);
+    return;
+  }
+  for (ptrdiff_t i = 0; i < 2 * n && scale != 1; i++) values[i] = (REAL)((double)values[i] * scale);
+}
+
 /* The elements of workspace for a matrix. */
 static ptrdiff_t NAME(work_size)(const rm_linalg *ctx) {
   const ptrdiff_t m = ctx->m, n = ctx->n, k = ctx->k, most = m > n ? m : n;
@@ -264,6 +286,8 @@ static ptrdiff_t NAME(work_size)(const rm_linalg *ctx) {
       return m * n + m * (ctx->flag ? m : n) + most + NAME(qr_work)(m, ctx->flag ? most : n) + common;
     case RM_LINALG_EIGH:
     case RM_LINALG_EIGVALSH: return 2 * n * n + NAME(eigh_work)(n) + common;
+    case RM_LINALG_EIG:
+    case RM_LINALG_EIGVALS: return n * n + NAME(eig_work)(n) + common;
     case RM_LINALG_SVD:
     case RM_LINALG_SVDVALS: {
       const ptrdiff_t tall = most, thin = rm_min(m, n);
@@ -301,10 +325,8 @@ void NAME(rm_linalg)(void *context, ptrdiff_t task) {
       case RM_LINALG_EIGVALSH: NAME(run_eigh)(ctx, i, work, numbers); break;
       case RM_LINALG_SVD:
       case RM_LINALG_SVDVALS: NAME(run_svd)(ctx, i, work, numbers); break;
-#if defined(RM_LINALG_HAS_EIG)
       case RM_LINALG_EIG:
       case RM_LINALG_EIGVALS: NAME(run_eig)(ctx, i, work); break;
-#endif
       default: break;
     }
   }

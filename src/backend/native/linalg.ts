@@ -16,7 +16,7 @@ const KINDS: readonly string[] = [
   ...["eigvalsh", "svd", "svdvals", "eig", "eigvals"],
 ];
 /** The ops with a kernel. */
-export const NATIVE_LINALG: readonly string[] = KINDS.slice(0, -2);
+export const NATIVE_LINALG: readonly string[] = KINDS;
 
 /** The indices of the attributes, as in linalg.h. */
 const [STRIDES, OUT, OFFSETS] = [9, 13, 16];
