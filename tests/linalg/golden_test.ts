@@ -1,5 +1,5 @@
 /**
- * Linear algebra against the results of NumPy and SciPy (scripts/golden/numerics/linalg.py).
+ * Linear algebra against the results of NumPy and mpmath (scripts/golden/numerics/linalg.py).
  *
  * @module
  */
