@@ -47,6 +47,7 @@ export {
 } from "./arrow.ts";
 export type { Path } from "./file.ts";
 export type { NpyOptions } from "./npy.ts";
+export { fromPixels, type Pixels, type PixelsOptions } from "./pixels.ts";
 export type { NpzOptions, NpzWriteOptions } from "./npz.ts";
 export type { SafetensorsInfo } from "./safetensors.ts";
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { convolve, correlate, fft, polyfit, polyval } from "../../../mod.ts";
+import { convolve, correlate, fft, io, polyfit, polyval } from "../../../mod.ts";
 import type { Program } from "../programs.ts";
 
 /** The record of a transform of the last axis of x. */
@@ -55,5 +55,10 @@ export const FFT_PROGRAMS: [name: string, program: Program, ...record: string[]]
   ],
   ["polyfit", ({ v }) => polyfit(v, v, 1), `polyfit(v, v) {degree: 1, rcond: ${3 * 2 ** -52}}`],
   ["polyval", ({ x, v }) => polyval(v, x), "polyval(v, x)"],
+  [
+    "io.fromPixels",
+    () => io.fromPixels({ width: 1, height: 1, data: new Uint8Array(3) }),
+    'tensor() {data: Uint8Array, dtype: "uint8", shape: [1, 1, 3]}',
+  ],
   ["fft.ifftshift", ({ x }) => fft.ifftshift(x), "roll(x) {shift: [-1, -1], axis: [0, 1]}"],
 ];
