@@ -137,8 +137,8 @@ const SCATTER_REDUCE: Op = makeOp({
  * ```ts
  * const at = tensor([0, 0, 2], { dtype: "int32" });
  * scatterReduce(ones([3]), at, tensor([5, 2, 3]), "max").toArray(); // => [5, 1, 3]
- * scatterReduce(ones([3]), at, tensor([5, 2, 3]), "mean", { includeSelf: false })
- *   .toArray(); // => [3.5, 1, 3]
+ * const means = scatterReduce(ones([3]), at, tensor([5, 2, 3]), "mean", { includeSelf: false });
+ * means.toArray(); // => [3.5, 1, 3]
  * ```
  */
 export function scatterReduce<X extends AnyTensor>(

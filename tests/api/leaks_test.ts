@@ -238,6 +238,56 @@ const functions: Record<string, [given: Make[], call: (...given: any[]) => unkno
       return rm.random.multivariateNormal(rm.random.key(1), [9], mean, covariance, { device });
     },
   ],
+  einsum: [[receivers.matrix!], (x) => rm.einsum("ij,kj->ki", x, x)],
+  "einsum of three tensors": [
+    [receivers.matrix!],
+    (x) => rm.einsum("ij,kj,kl->il", x, x, x),
+  ],
+  "einsum of one tensor": [[receivers.square!], (x) => rm.einsum("ii->", x)],
+  "einsum as a view": [[receivers.matrix!], (x) => rm.einsum("ij->ji", x)],
+  tensordot: [[receivers.matrix!], (x) => rm.tensordot(x, x, [[0], [0]])],
+  vecdot: [[receivers.matrix!], (x) => rm.vecdot(x, x)],
+  inner: [[receivers.matrix!], (x) => rm.inner(x, x)],
+  kron: [[receivers.matrix!, receivers.square!], (x, y) => rm.kron(x, y)],
+  trace: [[receivers.square!], (x) => rm.trace(x, { offset: 1 })],
+  cross: [[receivers.matrix!], (x) => rm.cross(x, x)],
+  unique: [[receivers.transposed!], (x) => rm.uniqueAll(x)],
+  "unique integers": [[receivers.matrix!], (x) => {
+    using integers = x.astype("int32");
+    return rm.uniqueCounts(integers);
+  }],
+  sets: [[receivers.matrix!, receivers.square!], (x, y) => [
+    rm.union(x, y),
+    rm.intersect(x, y),
+    rm.setdiff(x, y),
+    rm.setxor(x, y),
+    rm.isin(x, [1, 2.5]),
+  ]],
+  searchsorted: [[receivers.matrix!], (x) => {
+    using line = x.flatten();
+    return [rm.searchsorted(line, x), rm.searchsorted(line, 3), rm.digitize(x, [1, 2])];
+  }],
+  bincount: [[receivers.matrix!], (x) => {
+    using line = x.flatten();
+    using integers = line.astype("int32");
+    return rm.bincount(integers, { weights: line });
+  }],
+  histogram: [[receivers.transposed!], (x) => [
+    rm.histogram(x, 3),
+    rm.histogram(x, [0, 2, 9], { density: true }),
+    rm.histogramBinEdges(x, 2),
+  ]],
+  histogram2d: [[receivers.matrix!], (x) => {
+    using line = x.flatten();
+    return rm.histogram2d(line, line, [2, [0, 3, 9]], { weights: line });
+  }],
+  scatterReduce: [[receivers.matrix!], (x) => {
+    using at = rm.zeros([1, 3], { dtype: "int32", device });
+    return [
+      rm.scatterReduce(x, at, 2, "max"),
+      rm.scatterReduce(x, at, 2, "mean", { includeSelf: false }),
+    ];
+  }],
   arange: [[], () => rm.arange(20_000, { device })],
   linspace: [[], () => rm.linspace(0, 1, 9, { device })],
   image: [[receivers.transposed!], (x) => rm.image(x)],

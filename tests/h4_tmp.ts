@@ -1,0 +1,12 @@
+import { einsum, zeros } from "../mod.ts";
+declare const n: number;
+const a = zeros([2, 3]);
+const mask = zeros([2, 3], { dtype: "bool" });
+einsum("ij,jk->ik", a, zeros([4, 5]));
+einsum("ijk", a);
+einsum("ij,jk->ik", a);
+einsum("ij->ii", a);
+einsum("ij->ik", a);
+einsum("i1->i", a);
+einsum("ij->ji", mask);
+einsum("ij,jk->ik", zeros([n, 3]), zeros([2, 2]));
