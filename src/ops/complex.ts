@@ -4,6 +4,8 @@
  *
  * @module
  */
+// First: the ids of ops of the table are their places in it.
+import "./table.ts";
 import { type Call, makeOp, type Op } from "./op.ts";
 
 /** Attributes of {@link COMPLEX_MAP}. */

@@ -6,6 +6,8 @@
  *
  * @module
  */
+// First: the ids of ops of the table are their places in it.
+import "./table.ts";
 import { DTYPE, type DType } from "../base/dtype.ts";
 import { pickedShape } from "../base/shape.ts";
 import { type Call, type Inferred, makeOp, type Op } from "./op.ts";
