@@ -15,7 +15,7 @@ import { ruleFor } from "../ops/infer.ts";
 import { Call, type MapOp } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { giveCall, takeCall } from "../core/calls.ts";
-import { runPlanned } from "../core/dispatch.ts";
+import { execute, runPlanned } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
 
 /** An operand that shows the lanes of the current call's storages. */
@@ -102,7 +102,7 @@ export function applyDense(op: MapOp, name: string, a: Operand, b: Operand | nul
     call.outputs[0] = to;
     call.compute = info.lane!;
     call.plan = planMap(layout, layout, layout, null);
-    runPlanned(call, to.storage);
+    execute(call, to.storage);
     giveCall(call);
   } else {
     to.layout = x.layout = y.layout = pairsLayout(a.layout.size);

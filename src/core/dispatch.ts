@@ -153,7 +153,7 @@ export function infer(call: Call): Inferred {
 }
 
 /** Passes a planned call to the backend of `like`, or to the definition. */
-function execute(call: Call, like: Storage): void {
+export function execute(call: Call, like: Storage): void {
   let backend = backendFor(like);
   if (!backend.run(call)) {
     backend = definitionBackend();

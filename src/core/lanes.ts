@@ -91,12 +91,13 @@ function planPairs({ shape, strides, offset, size }: Layout, operands: number): 
 
 /** The plan of a call of `complexMap`: its positions are those of real parts. */
 export function planComplex({ inputs }: Call): Plan {
-  const [out, x, y] = inputs as Operand[];
-  const { layout } = out!;
+  const out = inputs[0] as Operand, x = inputs[1] as Operand;
+  const y = inputs.length > 2 ? inputs[2] as Operand : undefined;
+  const { layout } = out;
   if (
-    layout.shape.length === 1 && layout === x!.layout && (y === undefined || layout === y.layout)
+    layout.shape.length === 1 && layout === x.layout && (y === undefined || layout === y.layout)
   ) return planPairs(layout, inputs.length);
-  return planMap(out!.layout, x!.layout, y === undefined ? null : y.layout, null);
+  return planMap(out.layout, x.layout, y === undefined ? null : y.layout, null);
 }
 
 /** Throws a DTypeError for indices along an axis whose elements share blocks. */

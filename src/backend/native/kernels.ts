@@ -190,12 +190,13 @@ const complexMap: Kernel = {
     const plan = planComplex(call);
     if (plan.size === 0) return null;
     const { op } = call.attributes as ComplexAttributes;
-    const [out, x, y] = call.inputs as Operand[];
-    checkOperand("complexMap", plan, 0, out!.storage);
-    checkOperand("complexMap", plan, 1, x!.storage);
-    if (y !== undefined) checkOperand("complexMap", plan, 2, y.storage);
-    setAttributes(plan.data, COMPLEX_NUMBER.get(op)!);
-    return { numbers: plan.data, out: out!.storage, a: x!.storage, b: y?.storage ?? null };
+    const [out, a] = [call.operand(0).storage, call.operand(1).storage];
+    const b = call.inputs.length > 2 ? call.operand(2).storage : null;
+    checkOperand("complexMap", plan, 0, out);
+    checkOperand("complexMap", plan, 1, a);
+    if (b !== null) checkOperand("complexMap", plan, 2, b);
+    plan.data[ATTRIBUTES] = COMPLEX_NUMBER.get(op)!;
+    return { numbers: plan.data, out, a, b };
   },
 };
 
