@@ -17,15 +17,18 @@
 /* Loops are unrolled so that those around them are vectorized. */
 #if defined(RM_DEVICE)
 #define RM_UNROLLED
+#define RM_SPECIAL static inline
 #else
 #define RM_UNROLLED _Pragma("clang loop unroll(full)")
+/* A call would keep the loop around it from being vectorized. */
+#define RM_SPECIAL static inline __attribute__((always_inline))
 #endif
 
 #define RM_PI 0x1.921fb54442d18p+1
 
 
 /* sin(pi x), exactly 0 for integers. The series of sin is for [0, pi / 2]. */
-static inline double rm_sin_pi(double x) {
+RM_SPECIAL double rm_sin_pi(double x) {
   const double r = x - 2 * __builtin_rint(0.5 * x), a = __builtin_fabs(r);
   const double t = RM_PI * (a > 0.5 ? 1 - a : a);
   return __builtin_copysign(rm_sin_f64(t), r);
@@ -33,7 +36,7 @@ static inline double rm_sin_pi(double x) {
 
 /* The argument of gamma is reduced to 1 + t in [1, 2), for a < 8: *product is the product of the
  * factors that were taken away. */
-static inline double rm_reduce_gamma(double a, double *product) {
+RM_SPECIAL double rm_reduce_gamma(double a, double *product) {
   double y = a, p = 1;
   RM_UNROLLED for (int i = 0; i < 6; i++) {
     const int is_large = y >= 2;
@@ -44,18 +47,18 @@ static inline double rm_reduce_gamma(double a, double *product) {
   return a < 1 ? a : y - 1;
 }
 
-static inline double rm_stirling_tail(double a) {
+RM_SPECIAL double rm_stirling_tail(double a) {
   const double z = 1 / a, zz = z * z;
   return z * RM_POLY_OF_STIRLING(zz);
 }
 
 /* log(gamma(1 + t)). */
-static inline double rm_lgamma_near(double t) {
+RM_SPECIAL double rm_lgamma_near(double t) {
   const double u = 2 * t - 1;
   return t * (t - 1) * RM_POLY_OF_LGAMMA(u);
 }
 
-static inline double rm_lgamma_f64(double x) {
+RM_SPECIAL double rm_lgamma_f64(double x) {
   const double a = __builtin_fabs(x);
   const int is_large = a >= 8;
   double product;
@@ -74,7 +77,7 @@ static inline double rm_lgamma_f64(double x) {
   return x != x ? x : infinite;
 }
 
-static inline double rm_gamma_f64(double x) {
+RM_SPECIAL double rm_gamma_f64(double x) {
   const double a = __builtin_fabs(x);
   const int is_large = a >= 8;
   double product;
@@ -95,7 +98,7 @@ static inline double rm_gamma_f64(double x) {
   return a < 1e-300 ? 1 / x : x != x ? x : valid;
 }
 
-static inline double rm_digamma_f64(double x) {
+RM_SPECIAL double rm_digamma_f64(double x) {
   const double a = __builtin_fabs(x);
   const int is_large = a >= 8;
   double y = is_large ? 1.5 : a, above = 0, below = 1;
@@ -119,7 +122,7 @@ static inline double rm_digamma_f64(double x) {
   return a < 1e-300 ? -1 / x : x == (double)INFINITY ? x : valid;
 }
 
-static inline double rm_erfc_f64(double x) {
+RM_SPECIAL double rm_erfc_f64(double x) {
   const double a = __builtin_fabs(x), t = rm_clamp_f64(a, 0.5, 27.5);
   double rest;
   const double e = rm_exp_square(t, -1, &rest);
@@ -129,7 +132,7 @@ static inline double rm_erfc_f64(double x) {
   return x != x ? x : a < 0.5 ? near : far;
 }
 
-static inline double rm_ndtr_f64(double x) {
+RM_SPECIAL double rm_ndtr_f64(double x) {
   const double a = __builtin_fabs(x), t = rm_clamp_f64(a, 0.5, 38.75);
   const double u = t * 0x1.6a09e667f3bcdp-1, scaled = x * 0x1.6a09e667f3bcdp-1;
   double rest;
@@ -141,7 +144,7 @@ static inline double rm_ndtr_f64(double x) {
 }
 
 /* erfinv(y) / y by w = -log(1 - y^2). */
-static inline double rm_erfinv_share(double w) {
+RM_SPECIAL double rm_erfinv_share(double w) {
   const double s = __builtin_sqrt(w), r = 1 / s, high = 1 / 4.25, low = 0.1, least = 1.0 / 28;
   const double at_a = (w - 3.125) / 3.125, at_b = (s - 3.375) / 0.875;
   const double at_c = (2 * r - (low + high)) / (high - low);
@@ -151,27 +154,27 @@ static inline double rm_erfinv_share(double w) {
   return w < 6.25 ? RM_POLY_OF_ERFINV_A(at_a) : far;
 }
 
-static inline double rm_erfinv_f64(double y) {
+RM_SPECIAL double rm_erfinv_f64(double y) {
   const double a = __builtin_fabs(y);
   const double result = y * rm_erfinv_share(-rm_log_f64((1 - a) * (1 + a)));
   const double infinite = __builtin_copysign((double)INFINITY, y);
   return a < 1 ? result : a == 1 ? infinite : (double)NAN;
 }
 
-static inline double rm_erfcinv_f64(double q) {
+RM_SPECIAL double rm_erfcinv_f64(double q) {
   const double p = q < 1 ? q : 2 - q;
   const double x = (1 - p) * rm_erfinv_share(-rm_log_f64(p * (2 - p)));
   const double result = p == 0 ? (double)INFINITY : x;
   return p >= 0 ? (q <= 1 ? result : -result) : (double)NAN;
 }
 
-static inline double rm_ndtri_f64(double p) {
+RM_SPECIAL double rm_ndtri_f64(double p) {
   return 0 - 0x1.6a09e667f3bcdp+0 * rm_erfcinv_f64(2 * p);
 }
 
 /* The share of I0 or I1: *e is what it is multiplied by for large arguments. */
 #define RM_BESSEL(name, SERIES, TAIL, odd) \
-  static inline double rm_##name##e_f64(double x) { \
+  RM_SPECIAL double rm_##name##e_f64(double x) { \
     const double a = __builtin_fabs(x), b = a > 8 ? 8 : a, z = 0.25 * b * b; \
     const double far = 16 / a - 1, u = far < 1 ? far : 1; \
     const double near = SERIES(z) * rm_exp_f64(-b) * (odd ? 0.5 * b : 1); \
@@ -179,7 +182,7 @@ static inline double rm_ndtri_f64(double p) {
     const double result = odd ? __builtin_copysign(value, x) : value; \
     return x != x ? x : odd && x == 0 ? x : result; \
   } \
-  static inline double rm_##name##_f64(double x) { \
+  RM_SPECIAL double rm_##name##_f64(double x) { \
     const double a = __builtin_fabs(x), b = a > 8 ? 8 : a, z = 0.25 * b * b; \
     const double far = 16 / a - 1, u = far < 1 ? far : 1; \
     const double half = rm_exp_f64(0.5 * a); \
@@ -193,7 +196,7 @@ static inline double rm_ndtri_f64(double p) {
 RM_BESSEL(i0, RM_POLY_OF_I0_SERIES, RM_POLY_OF_I0, 0)
 RM_BESSEL(i1, RM_POLY_OF_I1_SERIES, RM_POLY_OF_I1, 1)
 
-static inline double rm_sinc_f64(double x) {
+RM_SPECIAL double rm_sinc_f64(double x) {
   return x == 0 ? 1 : rm_sin_pi(x) / (RM_PI * x);
 }
 
@@ -227,7 +230,7 @@ static inline double rm_zeta_f64(double x, double q) {
 }
 
 #define RM_SPECIAL_F32(name) \
-  static inline float rm_##name##_f32(float x) { return (float)rm_##name##_f64(x); }
+  RM_SPECIAL float rm_##name##_f32(float x) { return (float)rm_##name##_f64(x); }
 RM_SPECIAL_F32(lgamma)
 RM_SPECIAL_F32(gamma)
 RM_SPECIAL_F32(digamma)
