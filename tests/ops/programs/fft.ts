@@ -58,7 +58,7 @@ export const FFT_PROGRAMS: [name: string, program: Program, ...record: string[]]
   [
     "io.fromPixels",
     () => io.fromPixels({ width: 1, height: 1, data: new Uint8Array(3) }),
-    'tensor() {data: Uint8Array, dtype: "uint8", shape: [1, 1, 3]}',
+    'tensor() {data: Uint8Array, shape: [1, 1, 3], dtype: "uint8"}',
   ],
   ["fft.ifftshift", ({ x }) => fft.ifftshift(x), "roll(x) {shift: [-1, -1], axis: [0, 1]}"],
 ];
