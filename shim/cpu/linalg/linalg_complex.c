@@ -9,6 +9,7 @@
 #define SUFFIX c64
 #define COMPLEX
 #include "linalg_type.h"
+#include "small_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"
@@ -19,6 +20,7 @@
 #define SUFFIX c128
 #define COMPLEX
 #include "linalg_type.h"
+#include "small_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"

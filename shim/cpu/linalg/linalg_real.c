@@ -8,6 +8,7 @@
 #define REAL float
 #define SUFFIX f32
 #include "linalg_type.h"
+#include "small_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"
@@ -17,6 +18,7 @@
 #define REAL double
 #define SUFFIX f64
 #include "linalg_type.h"
+#include "small_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"

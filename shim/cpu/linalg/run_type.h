@@ -313,12 +313,18 @@ void NAME(rm_linalg)(void *context, ptrdiff_t task) {
   int32_t *pivots = (int32_t *)((char *)work + elements);
   for (ptrdiff_t i = first; i < end; i++) {
     switch (ctx->kind) {
-      case RM_LINALG_CHOLESKY: NAME(run_cholesky)(ctx, i, work); break;
+      case RM_LINALG_CHOLESKY:
+        if (ctx->n <= NAME(FEW)) NAME(run_cholesky_few)(ctx, i);
+        else NAME(run_cholesky)(ctx, i, work);
+        break;
       case RM_LINALG_LU:
       case RM_LINALG_DET:
       case RM_LINALG_SLOGDET: NAME(run_lu)(ctx, i, work, pivots); break;
       case RM_LINALG_INV:
       case RM_LINALG_SOLVE:
+        if (ctx->n <= NAME(FEW) && ctx->k <= NAME(FEW)) NAME(run_solve_few)(ctx, i);
+        else NAME(run_solve)(ctx, i, work, pivots);
+        break;
       case RM_LINALG_SOLVE_TRIANGULAR: NAME(run_solve)(ctx, i, work, pivots); break;
       case RM_LINALG_QR: NAME(run_qr)(ctx, i, work); break;
       case RM_LINALG_EIGH:
