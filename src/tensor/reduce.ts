@@ -8,7 +8,7 @@ import type { Complex, DType, Scalar } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { normalizeAxes, ownAxes, sameShape } from "../base/shape.ts";
+import { normalizeAxes, normalizeAxis, ownAxes, sameShape } from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -26,6 +26,7 @@ import {
   type ReduceAttributes,
   resultOf,
 } from "../ops/infer.ts";
+import { argReduceParts, MOST_INT32 } from "./large_index.ts";
 import {
   type ArgReduceOp,
   type Call,
@@ -95,6 +96,13 @@ export function argReduce(
 ): Operand {
   checkOptions(op.name, options, KEEP_OPTIONS);
   const { keepDims, out } = options;
+  const { shape, size } = x.layout;
+  if (size > MOST_INT32 && (axis === undefined || axis === null || typeof axis === "number")) {
+    const along = typeof axis === "number" ? normalizeAxis(op.name, axis, shape.length) : null;
+    if (along === null || shape[along]! > MOST_INT32) {
+      return argReduceParts(op, x, along, keepDims === true, out);
+    }
+  }
   return dispatch(op, [x], { axis, keepDims }, out);
 }
 

@@ -32,6 +32,7 @@ import { checkDevice, checkOperand } from "../ops/infer.ts";
 import { INDEX } from "../ops/kernels.ts";
 import { Call, type Input } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
+import { flatParts, MOST_INT32 } from "./large_index.ts";
 import { reduce } from "./reduce.ts";
 
 /** One argument of an index: see `Tensor.slice`. */
@@ -162,8 +163,26 @@ export function indicesOf(call: Call): Indices {
 /** For masks up to this size, JavaScript takes less time than two calls of a backend. */
 export const SMALL_MASK = 128;
 
-/** The flat indices of the nonzero elements, as int32, in a new storage. */
-export function flatNonzero(x: Operand, name: string): Operand {
+/** The most elements of a part whose nonzero elements are found at once, if int32 does not count all. */
+const PART = 2 ** 28;
+
+/**
+ * The flat indices of the nonzero elements, in a new storage: int32, or int64 for more elements than
+ * `most`, which are found in parts.
+ */
+export function flatNonzero(
+  x: Operand,
+  name: string,
+  most: number = MOST_INT32,
+  part: number = PART,
+): Operand {
+  if (x.layout.size > most) {
+    const find = (one: Operand): Operand => {
+      const storage = countedNonzero(one, name);
+      return wrap(storage, Layout.contiguous([storage.length]));
+    };
+    return tidy(() => copyOf(flatParts(x, find, part)));
+  }
   const storage = smallNonzero(x) ?? countedNonzero(x, name);
   return operand(storage, Layout.contiguous([storage.length]));
 }
