@@ -311,7 +311,7 @@ export function quantized(): void {
   q.mul(0);
   // @ts-expect-error: Cannot div 2 to q8_0: it takes no numbers but 0; dequantize() makes floats of
   q.div(2);
-  // @ts-expect-error: Cannot equal q8_0: it takes bool, signed, unsigned, float dtypes; dequantize()
+  // @ts-expect-error: Cannot equal q8_0: it takes bool, signed, unsigned, float, complex dtypes; dequantize()
   q.equal(q);
   // @ts-expect-error: Cannot add float32 and q8_0: they do not promote; dequantize() makes floats
   zeros([4, 64]).add(q);
