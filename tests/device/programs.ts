@@ -261,6 +261,17 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
         ...Object.values(x.topk(3, { largest: false, sorted: false })),
       ];
     },
+    selection: ({ of }) => {
+      const x = of([[3, NaN, -1, 3], [0, 8, 2, 2]]);
+      return [
+        x.partition(1),
+        x.argpartition([0, 1], { axis: 0 }),
+        x.median(0),
+        x.nanquantile([0.25, 1]),
+        of([[3, 1], [2, 2]], "uint64").percentile(40, 1),
+        ...Object.values(x.mode(1)),
+      ];
+    },
   },
   elementwise: {
     "dtypes that promote": ({ count }) => [
