@@ -257,6 +257,31 @@ describe("eig and eigvals", () => {
   }
 });
 
+describe("blocks of several levels: 257 rows", () => {
+  const native = CPU.at(-1)!;
+  it(native.name, { skip: !native.name.startsWith("native") }, () =>
+    using(native.on, () => {
+      for (const dtype of ["float64", "complex128"]) {
+        const a = matrices([257, 257], dtype);
+        const spd = definite([257, 257], dtype);
+        const times = 5000;
+        const l = L.cholesky(spd);
+        assertNear(l.matmul(adjoint(l)), spd, times, "cholesky");
+        const { q, r } = L.qr(a);
+        assertNear(q.matmul(r), a, times, "qr");
+        assertOrthonormal(q, times, "qr");
+        assertNear(a.matmul(L.inv(a)), one(257, dtype), 100 * times, "inv");
+        const { eigenvalues, eigenvectors } = L.eigh(spd);
+        assertNear(eigenvectors.mul(eigenvalues).matmul(adjoint(eigenvectors)), spd, times, "eigh");
+        const { u, s, vh } = L.svd(a);
+        assertNear(u.mul(s).matmul(vh), a, times, "svd");
+        const found = L.eig(a);
+        const { eigenvalues: w, eigenvectors: v } = found;
+        assertNear(a.astype(v.dtype).matmul(v), v.mul(w), times, "eig");
+      }
+    }));
+});
+
 describe("singular matrices", () => {
   for (const { name, on } of CPU) {
     it(name, () =>
