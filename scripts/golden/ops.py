@@ -272,10 +272,10 @@ class Special:
                 return v[0] if name == "i1" else abs(v[0])
             if v[0] == 0 and name == "erfinv":
                 return v[0]
-            if name == "zeta" and v[0] == np.inf and v[1] > 0:
-                return type(v[0])(np.power(np.float64(v[1]), -np.inf))
+            if name == "zeta" and v[0] > 1e6 and v[1] > 0:
+                return type(v[0])(np.power(np.float64(v[1]), -np.float64(v[0])))
             # NaN where rowmajor has no values.
-            if name == "zeta" and (np.isnan(v[1]) or v[0] < 1 or (v[0] != 1 and v[1] < 0 and v[1] != np.floor(v[1]))):
+            if name == "zeta" and (np.isnan(v[1]) or not v[0] >= 1 or (v[0] != 1 and v[1] < 0 and v[1] != np.floor(v[1]))):
                 return type(v[0])(np.nan)
             if all(np.isfinite(a) and a != 0 and tiny < abs(a) < self.most.get(name, 1e4) for a in v):
                 try:

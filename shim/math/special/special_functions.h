@@ -18,10 +18,12 @@
 #if defined(RM_DEVICE)
 #define RM_UNROLLED
 #define RM_SPECIAL static inline
+#define RM_INLINE_CALL
 #else
 #define RM_UNROLLED _Pragma("clang loop unroll(full)")
 /* A call would keep the loop around it from being vectorized. */
 #define RM_SPECIAL static inline __attribute__((always_inline))
+#define RM_INLINE_CALL [[clang::always_inline]]
 #endif
 
 #define RM_PI 0x1.921fb54442d18p+1
@@ -83,7 +85,8 @@ RM_SPECIAL double rm_gamma_f64(double x) {
   double product;
   const double t = rm_reduce_gamma(is_large ? 1.5 : a, &product);
   const double bounded = !is_large ? 8 : a > 172 ? 172 : a;
-  const double root = rm_pow_f64(bounded, 0.5 * bounded - 0.25);
+  double root;
+  RM_INLINE_CALL root = rm_pow_f64(bounded, 0.5 * bounded - 0.25);
   const double e = rm_exp_f64(is_large ? -bounded : rm_lgamma_near(t));
   const double tail = rm_stirling_tail(bounded);
   /* exp of the tail, which is at most 0.0104. */
@@ -222,7 +225,7 @@ static inline double rm_zeta_f64(double x, double q) {
   RM_ZETA_STEP(RM_ZETA_10)
   RM_ZETA_STEP(RM_ZETA_11)
   RM_ZETA_STEP(RM_ZETA_12)
-  const double whole = power == 0 ? sum : sum + power * (w / (x - 1) + 0.5) + tail;
+  const double whole = power == 0 ? sum : sum + (power * w / (x - 1) + 0.5 * power) + tail;
   const double positive = x > 1 ? whole : (double)NAN;
   const double pole = ((x > 1) & (q == __builtin_floor(q))) ? (double)INFINITY : (double)NAN;
   const double result = q > 0 ? positive : pole;

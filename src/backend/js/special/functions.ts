@@ -211,7 +211,7 @@ export function specialFunctions(basis: Basis): Record<string, (...args: number[
     const w = q + 10;
     const power = pow(w, -x);
     if (power === 0) return sum;
-    sum += power * (w / (x - 1) + 0.5);
+    sum += power * w / (x - 1) + 0.5 * power;
     let term = power * x / w;
     let tail = 0;
     for (let j = 0; j < c.ZETA_TAIL.length; j++) {
