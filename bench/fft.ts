@@ -66,6 +66,10 @@ function* work(): Generator<Work> {
       yield { dtype: complex, shapes, numpy: "np.fft.fft(x)", call: (x) => fft.fft(x) };
       yield { dtype: real, shapes, numpy: "np.fft.rfft(x)", call: (x) => fft.rfft(x) };
     }
+    for (const sizes of [[1000, 9], [100000, 9], [100000, 64], [100000, 1000]]) {
+      const shapes = sizes.map((n) => [n]);
+      yield { dtype: real, shapes, numpy: "np.convolve(x, y)", call: (x, y) => rm.convolve(x, y) };
+    }
     const shapes = [[512, 512]];
     yield { dtype: complex, shapes, numpy: "np.fft.fft2(x)", call: (x) => fft.fft2(x) };
     yield { dtype: real, shapes, numpy: "np.fft.rfft2(x)", call: (x) => fft.rfft2(x) };
