@@ -45,6 +45,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
   "src/linalg/mod.ts": { from: PACKAGE, namespace: "linalg" },
   "src/random/mod.ts": { from: PACKAGE, namespace: "random" },
+  "src/special/mod.ts": { from: PACKAGE, namespace: "special" },
   "src/types/mod.ts": { from: PACKAGE, namespace: "types" },
 };
 

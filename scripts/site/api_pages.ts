@@ -192,6 +192,21 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["linalg"],
   },
   {
+    id: "statistics",
+    title: "Statistics and functions",
+    about: "Means with weights, covariances, gradients, interpolation, indices, dtypes.",
+    guides: { "Statistics": "statistics.md" },
+    sections: ["reductions without NaN"],
+    files: ["functions"],
+  },
+  {
+    id: "special",
+    title: "Special functions",
+    about: "The gamma family, error functions and their inverses, Bessel functions, entropies.",
+    guides: { "Special functions": "special.md" },
+    files: ["special"],
+  },
+  {
     id: "random",
     title: "Random numbers",
     about: "Random tensors with explicit keys: the same key gives the same numbers.",
