@@ -48,7 +48,7 @@ export * from "./src/tensor/create.ts";
 export { type AnyPackedWeight, PackedWeight } from "./src/tensor/products/packed_weight.ts";
 export * from "./src/tensor/complex.ts";
 export * from "./src/tensor/functions.ts";
-export * from "./src/tensor/contractions.ts";
+export * from "./src/sets/contractions.ts";
 export * from "./src/tensor/define_op.ts";
 export {
   uniqueAll,

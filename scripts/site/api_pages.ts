@@ -116,7 +116,7 @@ export const API_PAGES: readonly ApiPage[] = [
     guides: { "Tour": "tour.md", "Einsum": "einsum.md" },
     names: ["pack", "PackedWeight", "AnyPackedWeight", "Activation"],
     sections: ["products"],
-    files: ["tensor/contractions.ts"],
+    files: ["sets/contractions.ts"],
   },
   {
     id: "rearranging",

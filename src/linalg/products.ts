@@ -117,4 +117,4 @@ export function trace<X extends AnyTensor>(
   return sumDiagonal(ownOperand(x, "trace"), { offset, axis1: -2, axis2: -1 }) as never;
 }
 
-export { cross, kron, tensordot, vecdot } from "../tensor/contractions.ts";
+export { cross, kron, tensordot, vecdot } from "../sets/contractions.ts";

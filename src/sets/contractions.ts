@@ -6,8 +6,8 @@
 import type { DType } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 import type * as t from "../types/mod.ts";
-import * as products from "./products/einsum.ts";
-import type { AnyTensor, Tensor, UnaryOptions } from "./tensor.ts";
+import * as products from "../tensor/products/einsum.ts";
+import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
 
 /** The tensor that a product of `Ts` gives. */
 type ProductOfAll<Ts extends readonly AnyTensor[], R> = Tensor<
