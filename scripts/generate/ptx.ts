@@ -39,6 +39,8 @@ const FLAGS = [
     "shim/math",
     "-I",
     "shim/math/complex",
+    "-I",
+    "shim/math/special",
     "-include",
     "shim/cuda/kernels/clang.h",
     "-S",
