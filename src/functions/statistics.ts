@@ -365,14 +365,11 @@ function covarianceOf(op: Op, x: AnyTensor, options: CovarianceOptions): never {
 export function cov<X extends AnyTensor>(
   x: X,
   options: CovarianceOptions = {},
-): Tensor<DType, Sized<X>, X["device"]> {
+): Tensor<DType, t.Covariances<t.ShapeOf<X>>, X["device"]> {
   const known = ["y", "rowVariables", "correction", "frequencies", "weights"];
   checkOptions("cov", options, known);
   return covarianceOf(COV, x, options);
 }
-
-type Sized<X extends AnyTensor> = t.ShapeOf<X>["length"] extends 2 ? readonly [number, number]
-  : readonly number[];
 
 /**
  * The correlation coefficients of the variables in the rows of `x`, as {@link cov} has them: between
@@ -386,7 +383,7 @@ type Sized<X extends AnyTensor> = t.ShapeOf<X>["length"] extends 2 ? readonly [n
 export function corrcoef<X extends AnyTensor>(
   x: X,
   options: CorrelationOptions = {},
-): Tensor<DType, Sized<X>, X["device"]> {
+): Tensor<DType, t.Covariances<t.ShapeOf<X>>, X["device"]> {
   checkOptions("corrcoef", options, ["y", "rowVariables"]);
   return covarianceOf(CORRCOEF, x, options);
 }

@@ -9,20 +9,6 @@ import type * as t from "../types/mod.ts";
 import * as products from "../tensor/products/einsum.ts";
 import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
 
-/** The tensor that a product of `Ts` gives. */
-type ProductOfAll<Ts extends readonly AnyTensor[], R> = Tensor<
-  t.OkDType<t.PromoteAll<Ts, "einsum">>,
-  t.Ok<R>,
-  Ts[number]["device"]
->;
-
-/** The result of a product of two tensors, whose shape only the run time knows. */
-type ProductOfTwo<Op extends string, X extends AnyTensor, U extends AnyTensor> = Tensor<
-  t.OperandDType<Op, X, U>,
-  Shape,
-  X["device"]
->;
-
 /** The axes of {@link tensordot}: how many, or those of each tensor. */
 export type ContractedAxes = products.ContractedAxes;
 
@@ -65,7 +51,11 @@ export interface TraceOptions<E extends DType> extends UnaryOptions {
 export function einsum<const E extends string, const Ts extends readonly AnyTensor[]>(
   equation: t.Guard<t.EinsumOf<E, Ts>, E>,
   ...tensors: Ts
-): ProductOfAll<Ts, t.Einsum<E, t.ShapesOf<Ts>>> {
+): Tensor<
+  t.OkDType<t.PromoteAll<Ts, "einsum">>,
+  t.Ok<t.Einsum<E, t.ShapesOf<Ts>>>,
+  Ts[number]["device"]
+> {
   return products.einsum(equation as string, tensors) as never;
 }
 
@@ -86,7 +76,7 @@ export function tensordot<X extends AnyTensor, U extends AnyTensor>(
   b: t.Guard<t.ProductOf<"tensordot", X, U, 0>, U>,
   axes?: ContractedAxes,
   options?: UnaryOptions,
-): ProductOfTwo<"tensordot", X, U> {
+): Tensor<t.OperandDType<"tensordot", X, U>, Shape, X["device"]> {
   return products.tensordot(a, b, axes, options) as never;
 }
 
@@ -104,7 +94,7 @@ export function vecdot<X extends AnyTensor, U extends AnyTensor>(
   b: t.Guard<t.ProductOf<"vecdot", X, U, 0>, U>,
   axis?: number,
   options?: UnaryOptions,
-): ProductOfTwo<"vecdot", X, U> {
+): Tensor<t.OperandDType<"vecdot", X, U>, Shape, X["device"]> {
   return products.vecdot(a, b, axis, options) as never;
 }
 
@@ -122,7 +112,7 @@ export function inner<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"inner", X, U, 0>, U>,
   options?: UnaryOptions,
-): ProductOfTwo<"inner", X, U> {
+): Tensor<t.OperandDType<"inner", X, U>, Shape, X["device"]> {
   return products.inner(a, b, options) as never;
 }
 
@@ -139,7 +129,7 @@ export function kron<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"kron", X, U, 0>, U>,
   options?: UnaryOptions,
-): ProductOfTwo<"kron", X, U> {
+): Tensor<t.OperandDType<"kron", X, U>, Shape, X["device"]> {
   return products.kron(a, b, options) as never;
 }
 
@@ -177,6 +167,6 @@ export function cross<X extends AnyTensor, U extends AnyTensor>(
   b: t.Guard<t.ProductOf<"cross", X, U, 0>, U>,
   axis?: number,
   options?: UnaryOptions,
-): ProductOfTwo<"cross", X, U> {
+): Tensor<t.OperandDType<"cross", X, U>, Shape, X["device"]> {
   return products.cross(a, b, axis, options) as never;
 }

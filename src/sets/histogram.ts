@@ -107,9 +107,6 @@ const BINCOUNT: Op = makeOp({
   },
 });
 
-/** The dtype of counts with weights `W`. */
-type CountDType<W> = W extends { readonly dtype: infer D extends DType } ? t.ToSum[D] : "int32";
-
 /**
  * How often each integer from 0 to the largest occurs in a vector (int32), or the sum of its weights,
  * in the dtype that a sum of them has.
@@ -126,7 +123,7 @@ type CountDType<W> = W extends { readonly dtype: infer D extends DType } ? t.ToS
 export function bincount<X extends AnyTensor, W extends AnyTensor | undefined = undefined>(
   x: X,
   options: BincountOptions<W> = {},
-): Tensor<CountDType<W>, [number], X["device"]> {
+): Tensor<t.CountDType<W>, [number], X["device"]> {
   const name = "bincount";
   checkOptions(name, options, ["weights", "minLength"]);
   const { weights, minLength = 0 } = options;
@@ -332,13 +329,6 @@ const HISTOGRAM: Op = makeOp({
   },
 });
 
-/** The dtype of the edges of bins of `X`. */
-type EdgeDType<X extends AnyTensor> = X["dtype"] extends infer D extends t.FloatDType ? D
-  : "float64";
-
-/** A vector on the device of `X`. */
-type On<X extends AnyTensor, D extends DType> = Tensor<D, [number], X["device"]>;
-
 /**
  * How many elements are in each of several bins (10), and the edges of the bins. A bin includes its left
  * edge and not its right one, except for the last bin, which includes both. Elements outside, and NaN,
@@ -361,7 +351,10 @@ export function histogram<X extends AnyTensor, W extends AnyTensor | undefined =
   x: X,
   bins: Bins = 10,
   options: HistogramOptions<W> = {},
-): { readonly counts: On<X, CountDType<W> | EdgeDType<X>>; readonly edges: On<X, EdgeDType<X>> } {
+): {
+  readonly counts: Tensor<t.CountDType<W> | t.EdgeDType<X["dtype"]>, [number], X["device"]>;
+  readonly edges: Tensor<t.EdgeDType<X["dtype"]>, [number], X["device"]>;
+} {
   const name = "histogram";
   checkOptions(name, options, ["range", "density", "weights"]);
   const { range, density = false, weights } = options;
@@ -401,7 +394,7 @@ export function histogramBinEdges<X extends AnyTensor>(
   x: X,
   bins: Bins = 10,
   options: BinOptions = {},
-): On<X, EdgeDType<X>> {
+): Tensor<t.EdgeDType<X["dtype"]>, [number], X["device"]> {
   const name = "histogramBinEdges";
   checkOptions(name, options, ["range"]);
   const own = ownOperand(x, name);
@@ -561,9 +554,9 @@ export function histogram2d<X extends AnyTensor, W extends AnyTensor | undefined
   bins: Bins | readonly [x: Bins, y: Bins] = 10,
   options: Histogram2dOptions<W> = {},
 ): {
-  readonly counts: Tensor<CountDType<W> | "float64", [number, number], X["device"]>;
-  readonly xEdges: On<X, DType>;
-  readonly yEdges: On<X, DType>;
+  readonly counts: Tensor<t.CountDType<W> | "float64", [number, number], X["device"]>;
+  readonly xEdges: Tensor<DType, [number], X["device"]>;
+  readonly yEdges: Tensor<DType, [number], X["device"]>;
 } {
   const name = "histogram2d";
   checkOptions(name, options, ["range", "density", "weights"]);

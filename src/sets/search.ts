@@ -168,13 +168,6 @@ const SETXOR = setOp("setxor", (a, b, name) => {
   return sort("sort", concat([selected(p, b, true, name), selected(q, a, true, name)]));
 });
 
-/** A vector of the dtype that both promote to. */
-type SetOf<Op extends string, X extends AnyTensor, U extends AnyTensor> = Tensor<
-  t.OperandDType<Op, X, U>,
-  [number],
-  X["device"]
->;
-
 function setOf(op: Op, a: unknown, b: unknown): never {
   return dispatch(op, [ownOperand(a, op.name), ownOperand(b, op.name)]) as never;
 }
@@ -191,7 +184,7 @@ function setOf(op: Op, a: unknown, b: unknown): never {
 export function union<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: U,
-): SetOf<"union", X, U> {
+): Tensor<t.OperandDType<"union", X, U>, [number], X["device"]> {
   return setOf(UNION, a, b);
 }
 
@@ -206,7 +199,7 @@ export function union<X extends AnyTensor, U extends AnyTensor>(
 export function intersect<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: U,
-): SetOf<"intersect", X, U> {
+): Tensor<t.OperandDType<"intersect", X, U>, [number], X["device"]> {
   return setOf(INTERSECT, a, b);
 }
 
@@ -221,7 +214,7 @@ export function intersect<X extends AnyTensor, U extends AnyTensor>(
 export function setdiff<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: U,
-): SetOf<"setdiff", X, U> {
+): Tensor<t.OperandDType<"setdiff", X, U>, [number], X["device"]> {
   return setOf(SETDIFF, a, b);
 }
 
@@ -236,7 +229,7 @@ export function setdiff<X extends AnyTensor, U extends AnyTensor>(
 export function setxor<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: U,
-): SetOf<"setxor", X, U> {
+): Tensor<t.OperandDType<"setxor", X, U>, [number], X["device"]> {
   return setOf(SETXOR, a, b);
 }
 

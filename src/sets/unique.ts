@@ -178,12 +178,6 @@ export function valuesOf(x: Operand): Operand {
 /** A vector of the dtype and the device of `X`. */
 export type VectorOf<X extends AnyTensor> = Tensor<X["dtype"], [number], X["device"]>;
 
-/** A vector of indices or counts on the device of `X`. */
-type CountsOf<X extends AnyTensor> = Tensor<"int32", [number], X["device"]>;
-
-/** Indices of values, in the shape of `X`. */
-type InverseOf<X extends AnyTensor> = Tensor<"int32", t.ShapeOf<X>, X["device"]>;
-
 /**
  * The different elements of a tensor, in order. NaN comes last; all NaN are one value unless
  * `equalNan` is false. -0 and 0 are equal.
@@ -213,7 +207,7 @@ export function uniqueValues<X extends AnyTensor>(x: X, options: UniqueOptions =
 export function uniqueCounts<X extends AnyTensor>(
   x: X,
   options: UniqueOptions = {},
-): { readonly values: VectorOf<X>; readonly counts: CountsOf<X> } {
+): { readonly values: VectorOf<X>; readonly counts: Tensor<"int32", [number], X["device"]> } {
   const [values, counts] = unique(COUNTS, x, options);
   return { values, counts } as never;
 }
@@ -231,7 +225,10 @@ export function uniqueCounts<X extends AnyTensor>(
 export function uniqueInverse<X extends AnyTensor>(
   x: X,
   options: UniqueOptions = {},
-): { readonly values: VectorOf<X>; readonly inverseIndices: InverseOf<X> } {
+): {
+  readonly values: VectorOf<X>;
+  readonly inverseIndices: Tensor<"int32", t.ShapeOf<X>, X["device"]>;
+} {
   const [values, inverseIndices] = unique(INVERSE, x, options);
   return { values, inverseIndices } as never;
 }
@@ -248,9 +245,9 @@ export function uniqueInverse<X extends AnyTensor>(
  */
 export function uniqueAll<X extends AnyTensor>(x: X, options: UniqueOptions = {}): {
   readonly values: VectorOf<X>;
-  readonly indices: CountsOf<X>;
-  readonly inverseIndices: InverseOf<X>;
-  readonly counts: CountsOf<X>;
+  readonly indices: Tensor<"int32", [number], X["device"]>;
+  readonly inverseIndices: Tensor<"int32", t.ShapeOf<X>, X["device"]>;
+  readonly counts: Tensor<"int32", [number], X["device"]>;
 } {
   const [values, indices, inverseIndices, counts] = unique(ALL, x, options);
   return { values, indices, inverseIndices, counts } as never;

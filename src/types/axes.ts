@@ -356,3 +356,7 @@ export type AsShape<S extends Shape, To extends Shape> = number extends S["lengt
   : Join<S, To, -1> extends infer R
     ? R extends Shape ? R : `Cannot take shape ${Show<S>} as ${Show<To>}: ${R & string}`
   : never;
+
+/** The shape of the covariances of data of shape `S`: a matrix if it is known to be one. */
+export type Covariances<S extends Shape> = S["length"] extends 2 ? readonly [number, number]
+  : readonly number[];

@@ -467,6 +467,12 @@ export interface ToProd extends Omit<ToSum, "uint8" | "uint16" | "uint32"> {
   uint32: "uint64";
 }
 
+/** The dtype of counts with weights of type `W`: int32 without, else that of their sum. */
+export type CountDType<W> = W extends Typed ? ToSum[W["dtype"] & keyof ToSum] : "int32";
+
+/** The dtype of the edges of the bins of a histogram of dtype `D`. */
+export type EdgeDType<D extends DType> = D extends FloatDType ? D : "float64";
+
 /** The JavaScript value of one element in `item()` and `toArray()`. */
 export interface Item extends OfQuantized<number> {
   /** `true` or `false`. */

@@ -15,4 +15,5 @@ export type * from "./axes.ts";
 export type * from "./reshape.ts";
 export type * from "./slice.ts";
 export type * from "./einsum.ts";
+export type * from "./equation.ts";
 export type * from "./nested.ts";

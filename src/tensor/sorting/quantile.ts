@@ -74,7 +74,20 @@ function shaped(x: Operand, shape: readonly number[]): Operand {
 // ---- quantiles ---------------------------------------------------------------------------------
 
 /** How a quantile between two elements is computed; {@link Tensor.quantile} lists the methods. */
-export type QuantileMethod = Exclude<(typeof QUANTILE_METHODS)[number], "median">;
+export type QuantileMethod =
+  | "linear"
+  | "lower"
+  | "higher"
+  | "midpoint"
+  | "nearest"
+  | "invertedCdf"
+  | "averagedInvertedCdf"
+  | "closestObservation"
+  | "interpolatedInvertedCdf"
+  | "hazen"
+  | "weibull"
+  | "medianUnbiased"
+  | "normalUnbiased";
 
 /** Options of quantiles. */
 export interface QuantileOptions {
