@@ -10,7 +10,7 @@ import { layoutOf, type Plan } from "../src/base/plan.ts";
 import type { Backend } from "../src/core/backend.ts";
 import type { IndexVector } from "../src/core/blocks.ts";
 import type { MatrixBatch } from "../src/core/gemm.ts";
-import type { RowKernel } from "../src/core/row_kernels.ts";
+import type { RowKernel } from "../src/core/problems/row_kernels.ts";
 import type { Operand } from "../src/memory/operand.ts";
 import type { Storage } from "../src/memory/storage.ts";
 import type { Distribution } from "../src/ops/kernels.ts";

@@ -72,6 +72,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     layers: [
       { folders: ["complex"], what: "ops of the table on complex numbers" },
       { folders: ["core"], what: "checks, promotes, plans, allocates, calls a backend" },
+      {
+        folders: ["core/problems"],
+        what: "transforms, convolutions and rows in the form that backends run",
+      },
       { folders: ["ops"], what: "op types, the op table, expressions, result rules" },
     ],
   },

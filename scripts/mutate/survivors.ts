@@ -131,7 +131,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "checkWholeBlocks literal: 0 → (0 - 1) in shape.length === 0":
       "of a shape without axes the remainder is NaN, which is not 0 either",
   },
-  "src/core/row_kernels.ts": {
+  "src/core/problems/row_kernels.ts": {
     'isRowCall logic: info !== call.specs[0]!.dtype || info.kind !== "f" → (info !== call.specs[0]!.dtype && info.kind !== "f")':
       "the result of floats has their dtype, that of others another",
   },

@@ -6,7 +6,7 @@
 import type { Recording } from "../core/backend.ts";
 import { deviceName, memoryOf, recordOn, warmUpDevice } from "../core/dispatch.ts";
 import { profileEvent, profiler } from "../core/profiler.ts";
-import { ROW_KERNELS } from "../core/row_kernels.ts";
+import { ROW_KERNELS } from "../core/problems/row_kernels.ts";
 import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
 import { checkDType, type DType } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";

@@ -11,7 +11,7 @@ import { ArgumentError, AxisError } from "../base/errors.ts";
 import { formatShape, normalizeAxis } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { dispatch } from "../core/dispatch.ts";
-import type { FftAttributes, FftKind } from "../core/fft.ts";
+import type { FftAttributes, FftKind } from "../core/problems/fft.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { cast } from "../core/copy.ts";
 import { tidy } from "../core/handles.ts";

@@ -8,7 +8,7 @@ import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import { cast, onCpu, toDevice } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
-import { type FftAttributes, fftLength } from "../core/fft.ts";
+import { type FftAttributes, fftLength } from "../core/problems/fft.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkKind, checkOperand } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";

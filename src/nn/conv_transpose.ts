@@ -12,7 +12,7 @@ import { cast } from "../core/copy.ts";
 import { dispatch, fillWith } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
-import { rowDType } from "../core/row_kernels.ts";
+import { rowDType } from "../core/problems/row_kernels.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";

@@ -9,7 +9,7 @@ import { apply, applyInto, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
-import { rowDType } from "../core/row_kernels.ts";
+import { rowDType } from "../core/problems/row_kernels.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { MAP } from "../ops/table.ts";

@@ -10,7 +10,7 @@ import { formatShape, sameShape } from "../base/shape.ts";
 import { apply, applyInto, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { tidy } from "../core/handles.ts";
-import { rowDType } from "../core/row_kernels.ts";
+import { rowDType } from "../core/problems/row_kernels.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import type { MapOp } from "../ops/op.ts";

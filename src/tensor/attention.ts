@@ -13,7 +13,7 @@ import { apply, applyView } from "../core/apply.ts";
 import { type AttentionAttributes, type AttentionSizes, splitHeads } from "../core/attention.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
-import { rowDType } from "../core/row_kernels.ts";
+import { rowDType } from "../core/problems/row_kernels.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";

@@ -12,7 +12,7 @@ import { cast, contiguousCopy } from "../core/copy.ts";
 import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { wrap } from "../core/handles.ts";
-import { epsilonOf, type RowAttributes, rowDType } from "../core/row_kernels.ts";
+import { epsilonOf, type RowAttributes, rowDType } from "../core/problems/row_kernels.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
 import { checkDevice, checkOperand, checkOptions, ruleFor } from "../ops/infer.ts";

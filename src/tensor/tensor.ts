@@ -89,7 +89,7 @@ import {
 } from "./reduce.ts";
 import { normalizeAlong, softmax } from "./softmax_norm.ts";
 import { type AnyPackedWeight, PackedWeight } from "./products/packed_weight.ts";
-import { reachable } from "./reachable.ts";
+import { reachable } from "../base/reachable.ts";
 import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
 import { roundTo } from "./statistics/round.ts";

@@ -18,7 +18,16 @@ import { loose } from "../support.ts";
 const READS = new Set([
   ...["item", "get", "toArray", "toJSON", "toTypedArray", "data", "withPointer", "intoTypedArray"],
   ...["intoRaw", "intoOwned", "intoOwnedKeepLayout", "intoCow", "intoShared", "read"],
-  ...["intoSharedKeepLayout", "equals", "allclose", "arrayEqual", "unravelIndex", "image", "nonzero", "io.encodeNpy"],
+  ...[
+    "intoSharedKeepLayout",
+    "equals",
+    "allclose",
+    "arrayEqual",
+    "unravelIndex",
+    "image",
+    "nonzero",
+    "io.encodeNpy",
+  ],
   ...["io.encodeSafetensors", "io.encodeNpz", "io.writeNpy", "io.writeNpz"],
   ...["io.writeSafetensors", "io.toArrow", "nn.weights", "nn.fuse", "nn.fold", "nn.KVCache"],
   ...["uniqueValues", "uniqueCounts", "uniqueInverse", "uniqueAll", "bincount"],

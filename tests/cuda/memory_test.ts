@@ -11,7 +11,7 @@ import { setImmediate } from "node:timers";
 import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../mod.ts";
 import { CudaDevice } from "../../src/backend/cuda/device.ts";
 import { CudaMemory } from "../../src/backend/cuda/memory.ts";
-import { Notes } from "../../src/backend/cuda/notes.ts";
+import { Notes } from "../../src/memory/notes.ts";
 import {
   CUDA_CONTROL,
   CUDA_MEMORY,

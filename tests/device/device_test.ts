@@ -39,7 +39,7 @@ import {
 } from "../../mod.ts";
 import { demo } from "../../examples/digits/main.ts";
 import { deviceOf } from "../../src/core/registry.ts";
-import { ROW_KERNELS } from "../../src/core/row_kernels.ts";
+import { ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { readElement, writeElement } from "../../src/memory/element.ts";
 import { formatTensor } from "../../src/tensor/format.ts";

@@ -10,7 +10,7 @@
  */
 import type { Backend, Device } from "../../src/core/backend.ts";
 import { registerDevices } from "../../src/core/dispatch.ts";
-import { isRowCall, ROW_KERNELS } from "../../src/core/row_kernels.ts";
+import { isRowCall, ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { IndexError, OutOfMemoryError } from "../../src/base/errors.ts";
 import { isOperand, type Operand } from "../../src/memory/operand.ts";

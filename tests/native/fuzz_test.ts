@@ -8,7 +8,7 @@
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { type MatrixBatch, matrixBatch } from "../../src/core/gemm.ts";
-import { ROW_KERNELS } from "../../src/core/row_kernels.ts";
+import { ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
 import { writeElement } from "../../src/memory/element.ts";

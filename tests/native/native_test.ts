@@ -11,7 +11,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import type { IndexVector } from "../../src/core/blocks.ts";
 import { matrixBatch } from "../../src/core/gemm.ts";
-import { ROW_KERNELS } from "../../src/core/row_kernels.ts";
+import { ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { checkStore } from "../../src/core/write.ts";

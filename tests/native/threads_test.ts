@@ -9,7 +9,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { setThreads } from "../../mod.ts";
 import { matrixBatch } from "../../src/core/gemm.ts";
-import { ROW_KERNELS } from "../../src/core/row_kernels.ts";
+import { ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { Layout } from "../../src/base/layout.ts";
 import { computeOf, resultOf } from "../../src/ops/infer.ts";

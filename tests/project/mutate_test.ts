@@ -244,8 +244,8 @@ it("mutants of an op take the place of those of the tree", () => {
   assertEquals(mutants.map(({ key }) => key), [
     'abs op: expr "x"',
     'abs op: int "x"',
-    'abs op: dtypes "uf"',
-    'abs op: dtypes "iufb"',
+    'abs op: dtypes "ufc"',
+    'abs op: dtypes "iufcb"',
   ]);
   assertEquals(mutants[0]!.by, '{ ...map("abs", 1, -1), expr: "x" } as never');
   const { mutants: tree } = mutantsOf(program, file, file);

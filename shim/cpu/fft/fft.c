@@ -53,10 +53,6 @@ typedef struct {
   bool failed;
 } fft_call;
 
-static const fft_lanes *side_by_side(const fft_plan *plan) {
-  return plan->form == FFT_ONE ? &plan->columns : &plan->whole;
-}
-
 #define T float
 #define NAME(name) RM_SUFFIXED(name, f32)
 #if FFT_VECTOR == 64

@@ -69,6 +69,11 @@ struct fft_plan {
 const fft_plan *rm_fft_plan(ptrdiff_t n, int bytes, int width, bool is_real);
 void rm_fft_give_plan(const fft_plan *plan);
 
+/* How to transform side by side. */
+static inline const fft_lanes *rm_fft_side_by_side(const fft_plan *plan) {
+  return plan->form == FFT_ONE ? &plan->columns : &plan->whole;
+}
+
 /* Memory aligned to 64 bytes that is kept for the next call; null if there is none. */
 void *rm_fft_workspace(size_t bytes);
 void rm_fft_give_workspace(void *workspace);

@@ -60,7 +60,7 @@ static void NAME(across_real)(void *context, ptrdiff_t index) {
       x[i] = (PAIR){NAME(load_numbers)(from, count), NAME(load_numbers)(from + count, others)};
     }
     for (ptrdiff_t i = ctx->given; i < n; i++) x[i] = (PAIR){(V){0}, (V){0}};
-    const PAIR *y = NAME(transform)(side_by_side(ctx->plan), x, x + n);
+    const PAIR *y = NAME(transform)(rm_fft_side_by_side(ctx->plan), x, x + n);
     FFT_ROLLED for (ptrdiff_t k = 0; k <= half; k++) {
       PAIR a, b;
       NAME(separate)(y, n, k, scale / 2, sign, &a, &b);
@@ -74,7 +74,7 @@ static void NAME(across_real)(void *context, ptrdiff_t index) {
       const PAIR b = NAME(load_some)(in + 2 * (k * inner + count), right);
       NAME(merge)(x, n, k, -sign, a, b);
     }
-    const PAIR *y = NAME(transform)(side_by_side(ctx->plan), x, x + n);
+    const PAIR *y = NAME(transform)(rm_fft_side_by_side(ctx->plan), x, x + n);
     FFT_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
       T *to = out + i * inner;
       NAME(store_numbers)(to, y[i].re * scale, count);
@@ -132,7 +132,7 @@ static void NAME(stack_from_real)(const fft_call *ctx, const T *in, T *out, ptrd
     NAME(gather_numbers)(in + LANES * ctx->in_length + i, ctx->in_length, others, left, im);
     for (int k = 0; k < LANES; k++) x[i + k] = (PAIR){re[k], im[k]};
   }
-  const PAIR *y = NAME(transform)(side_by_side(ctx->plan), x, room);
+  const PAIR *y = NAME(transform)(rm_fft_side_by_side(ctx->plan), x, room);
   for (ptrdiff_t i = 0; i <= half; i += LANES) {
     const ptrdiff_t left = rm_min(LANES, half + 1 - i);
     for (ptrdiff_t k = 0; k < LANES; k++) {
@@ -164,7 +164,7 @@ static void NAME(stack_to_real)(const fft_call *ctx, const T *in, T *out, ptrdif
       NAME(merge)(x, n, i + k, sign, (PAIR){re[k], im[k]}, (PAIR){re2[k], im2[k]});
     }
   }
-  const PAIR *y = NAME(transform)(side_by_side(ctx->plan), x, room);
+  const PAIR *y = NAME(transform)(rm_fft_side_by_side(ctx->plan), x, room);
   for (ptrdiff_t i = 0; i < n; i += LANES) {
     const ptrdiff_t left = rm_min(LANES, n - i);
     for (ptrdiff_t k = 0; k < LANES; k++) {

@@ -11,7 +11,7 @@ import type { Backend, Recording } from "../../core/backend.ts";
 import { gatherBlocks, scatterBlocks } from "../../core/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
-import { isRowCall, type RowKernel, rowsOf } from "../../core/row_kernels.ts";
+import { isRowCall, type RowKernel, rowsOf } from "../../core/problems/row_kernels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import { type AxisOp, type Call, isTableOp, type MapOp } from "../../ops/op.ts";

@@ -11,7 +11,7 @@ import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../ffi/abi.ts";
 import { lastError, readCudaInfo } from "../ffi/text.ts";
 import { CONSTANTS } from "./source/constants.ts";
-import type { Notes } from "./notes.ts";
+import type { Notes } from "../../memory/notes.ts";
 
 /** The arguments of a kernel: 8 bytes each, in the order of its parameters. */
 export class Arguments {

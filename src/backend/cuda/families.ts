@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { ROW_KERNELS } from "../../core/row_kernels.ts";
+import { ROW_KERNELS } from "../../core/problems/row_kernels.ts";
 import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
 import { accumulates, resultOf, takes } from "../../ops/infer.ts";
 import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";

@@ -12,7 +12,7 @@ import { recycle } from "../../memory/pool.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL } from "../ffi/abi.ts";
 import type { CudaDevice } from "./device.ts";
-import { Notes } from "./notes.ts";
+import { Notes } from "../../memory/notes.ts";
 
 /** The resources of a graph. */
 interface Owned {

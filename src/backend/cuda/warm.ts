@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ROW_KERNELS } from "../../core/row_kernels.ts";
+import { ROW_KERNELS } from "../../core/problems/row_kernels.ts";
 import { DTYPE, type DType, realOf } from "../../base/dtype.ts";
 import { COMPLEX_NUMBER, type ComplexName } from "../../ops/complex.ts";
 import { MAP, TABLE } from "../../ops/table.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { convolveOf, type ConvolveSizes } from "../../core/convolve.ts";
+import { convolveOf, type ConvolveSizes } from "../../core/problems/convolve.ts";
 import type { Call } from "../../ops/op.ts";
 
 type Numbers = Float32Array | Float64Array | Int32Array;

@@ -6,9 +6,9 @@
  *
  * @module
  */
-import { fftOf, type FftSizes } from "../../core/fft.ts";
+import { fftOf, type FftSizes } from "../../core/problems/fft.ts";
 
-export { runsFft } from "../../core/fft.ts";
+export { runsFft } from "../../core/problems/fft.ts";
 import type { Call } from "../../ops/op.ts";
 
 /** Real parts and imaginary parts. */

@@ -4,7 +4,7 @@
  * @module
  */
 import { hasIndexTensor } from "../../core/blocks.ts";
-import { runsConvolve } from "../../core/convolve.ts";
+import { runsConvolve } from "../../core/problems/convolve.ts";
 import { isPlainGemm } from "../../core/gemm.ts";
 import { DTYPE } from "../../base/dtype.ts";
 import { hasFloatRows, isPackedCall } from "../../core/packed_weight.ts";

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { convolveOf } from "../../core/convolve.ts";
-import { type FftKind, fftOf, partsOf } from "../../core/fft.ts";
+import { convolveOf } from "../../core/problems/convolve.ts";
+import { type FftKind, fftOf, partsOf } from "../../core/problems/fft.ts";
 import type { Call } from "../../ops/op.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";

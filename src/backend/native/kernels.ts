@@ -8,8 +8,8 @@ import { DTYPE } from "../../base/dtype.ts";
 import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
 import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../core/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
-import { runsConvolve } from "../../core/convolve.ts";
-import { runsFft } from "../../core/fft.ts";
+import { runsConvolve } from "../../core/problems/convolve.ts";
+import { runsFft } from "../../core/problems/fft.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
 import {
   type Activation,
@@ -20,7 +20,7 @@ import {
   type QuantizedAttributes,
   rowsOf,
 } from "../../core/packed_weight.ts";
-import { isRowCall, rowsOf as rowsOfCall } from "../../core/row_kernels.ts";
+import { isRowCall, rowsOf as rowsOfCall } from "../../core/problems/row_kernels.ts";
 import { planComplex } from "../../core/lanes.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";

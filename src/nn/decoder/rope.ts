@@ -10,7 +10,7 @@ import { apply, applyView } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
-import { rowDType } from "../../core/row_kernels.ts";
+import { rowDType } from "../../core/problems/row_kernels.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";

@@ -9,7 +9,7 @@ import { formatShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { cast } from "../../core/copy.ts";
 import { ownOperand } from "../../core/foreign.ts";
-import { rowDType } from "../../core/row_kernels.ts";
+import { rowDType } from "../../core/problems/row_kernels.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind } from "../../ops/infer.ts";
 import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";

@@ -12,7 +12,7 @@ import type { Layout } from "../../base/layout.ts";
 import { formatShape } from "../../base/shape.ts";
 import { cast } from "../../core/copy.ts";
 import { fillWith } from "../../core/dispatch.ts";
-import { rowDType } from "../../core/row_kernels.ts";
+import { rowDType } from "../../core/problems/row_kernels.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkKind, checkOperand } from "../../ops/infer.ts";
 import { type Call, makeOp, type Op } from "../../ops/op.ts";

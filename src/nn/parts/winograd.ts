@@ -16,7 +16,7 @@ import { applyView } from "../../core/apply.ts";
 import { type ConvAttributes, winogradOf } from "../../core/conv.ts";
 import { cast, contiguousCopy } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
-import { rowDType } from "../../core/row_kernels.ts";
+import { rowDType } from "../../core/problems/row_kernels.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
 import { VIEWS } from "../../ops/views.ts";

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { type MatrixBatch, matrixBatch } from "../../../src/core/gemm.ts";
-import type { RowKernel } from "../../../src/core/row_kernels.ts";
+import type { RowKernel } from "../../../src/core/problems/row_kernels.ts";
 import type { CudaDevice } from "../../../src/backend/cuda/device.ts";
 import { usualFamilies } from "../../../src/backend/cuda/families.ts";
 import { matmul } from "../../../src/backend/cuda/matmul.ts";

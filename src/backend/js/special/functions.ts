@@ -103,6 +103,35 @@ function bessel(
   return a <= 8 ? polynomial(0.25 * a * a, series) : polynomial(16 / a - 1, tail) / Math.sqrt(a);
 }
 
+function i0e(x: number): number {
+  const a = Math.abs(x);
+  const share = bessel(a, c.I0_SERIES, c.I0)!;
+  return a <= 8 ? share * Math.exp(-a) : share;
+}
+
+function i0(x: number): number {
+  const a = Math.abs(x);
+  const share = bessel(a, c.I0_SERIES, c.I0)!;
+  if (!(a > 8)) return share;
+  const half = Math.exp(0.5 * a);
+  return a === Infinity ? a : half * share * half;
+}
+
+function i1e(x: number): number {
+  const a = Math.abs(x);
+  const share = bessel(a, c.I1_SERIES, c.I1)!;
+  const value = a <= 8 ? 0.5 * a * share * Math.exp(-a) : share;
+  return x < 0 ? -value : value;
+}
+
+function i1(x: number): number {
+  const a = Math.abs(x);
+  const share = bessel(a, c.I1_SERIES, c.I1)!;
+  const half = Math.exp(0.5 * a);
+  const value = a <= 8 ? 0.5 * a * share : a === Infinity ? a : half * share * half;
+  return x < 0 ? -value : value;
+}
+
 /** The functions, on the other primitives. */
 export function specialFunctions(basis: Basis): Record<string, (...args: number[]) => number> {
   const { rint, pow, erfSmall, erfcx, expSquare } = basis;
@@ -170,35 +199,6 @@ export function specialFunctions(basis: Basis): Record<string, (...args: number[
     if (!(p > 0)) return p === 0 ? (q < 1 ? Infinity : -Infinity) : NaN;
     const x = (1 - p) * erfinvShare(-Math.log(p * (2 - p)));
     return q <= 1 ? x : -x;
-  }
-
-  function i0e(x: number): number {
-    const a = Math.abs(x);
-    const share = bessel(a, c.I0_SERIES, c.I0)!;
-    return a <= 8 ? share * Math.exp(-a) : share;
-  }
-
-  function i0(x: number): number {
-    const a = Math.abs(x);
-    const share = bessel(a, c.I0_SERIES, c.I0)!;
-    if (!(a > 8)) return share;
-    const half = Math.exp(0.5 * a);
-    return a === Infinity ? a : half * share * half;
-  }
-
-  function i1e(x: number): number {
-    const a = Math.abs(x);
-    const share = bessel(a, c.I1_SERIES, c.I1)!;
-    const value = a <= 8 ? 0.5 * a * share * Math.exp(-a) : share;
-    return x < 0 ? -value : value;
-  }
-
-  function i1(x: number): number {
-    const a = Math.abs(x);
-    const share = bessel(a, c.I1_SERIES, c.I1)!;
-    const half = Math.exp(0.5 * a);
-    const value = a <= 8 ? 0.5 * a * share : a === Infinity ? a : half * share * half;
-    return x < 0 ? -value : value;
   }
 
   // The sum of (q + k) ** -x, by the Euler-Maclaurin formula after ten terms.

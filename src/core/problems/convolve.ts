@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Call } from "../ops/op.ts";
+import type { Call } from "../../ops/op.ts";
 
 /** Attributes of the op `convolve`; inputs: rows, and the kernel, which is a vector. */
 export interface ConvolveAttributes {

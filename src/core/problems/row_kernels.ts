@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo, finfo } from "../base/dtype.ts";
-import { normalizeAxes } from "../base/shape.ts";
-import type { Operand } from "../memory/operand.ts";
-import type { Storage } from "../memory/storage.ts";
-import type { Call, Input } from "../ops/op.ts";
+import { DTYPE, type DTypeInfo, finfo } from "../../base/dtype.ts";
+import { normalizeAxes } from "../../base/shape.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { Storage } from "../../memory/storage.ts";
+import type { Call, Input } from "../../ops/op.ts";
 
 /** The names of the ops with row kernels in some backends. */
 export const ROW_KERNELS = ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as const;

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import type { Storage } from "../memory/storage.ts";
-import type { Call } from "../ops/op.ts";
+import type { Storage } from "../../memory/storage.ts";
+import type { Call } from "../../ops/op.ts";
 
 /**
  * What a transform takes and gives: complex numbers, real ones to the half of a spectrum that has the

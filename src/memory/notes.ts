@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Storage } from "../../memory/storage.ts";
+import type { Storage } from "./storage.ts";
 
 /** Collects the storages and allocations of ops while a graph is recorded. */
 export class Notes {

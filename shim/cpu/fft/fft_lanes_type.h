@@ -1,0 +1,269 @@
+/*
+ * Fourier transforms in the lanes of vectors, of one type: T, with LANES numbers in a vector;
+ * fft_type.h includes it.
+ */
+typedef T NAME(vec) __attribute__((vector_size(LANES * sizeof(T))));
+typedef T NAME(loose) __attribute__((vector_size(LANES * sizeof(T)), aligned(sizeof(T)), may_alias));
+#define V NAME(vec)
+/* Added to negated numbers, makes 0 of -0. */
+#define ZERO ((V){0})
+
+/* An element of LANES transforms. */
+typedef struct {
+  V re, im;
+} NAME(pair);
+#define PAIR NAME(pair)
+
+#if LANES == 2
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 3)
+#define LOW(a, b) __builtin_shufflevector(a, b, 0, 2)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
+#define REVERSED(a) __builtin_shufflevector(a, a, 1, 0)
+#elif LANES == 4
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
+#define LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define REVERSED(a) __builtin_shufflevector(a, a, 3, 2, 1, 0)
+#elif LANES == 8
+#define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
+#define LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define REVERSED(a) __builtin_shufflevector(a, a, 7, 6, 5, 4, 3, 2, 1, 0)
+#else
+#define EVEN(a, b) \
+  __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define ODD(a, b) \
+  __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#define LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH(a, b) \
+  __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define REVERSED(a) __builtin_shufflevector(a, a, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#endif
+
+/* ---- loads and stores ------------------------------------------------------------------------ */
+
+/* LANES complex numbers in memory. */
+static RM_ALWAYS_INLINE PAIR NAME(load)(const T *from) {
+  const V a = *(const NAME(loose) *)from, b = *(const NAME(loose) *)(from + LANES);
+  return (PAIR){EVEN(a, b), ODD(a, b)};
+}
+
+static RM_ALWAYS_INLINE void NAME(store)(T *to, PAIR x) {
+  *(NAME(loose) *)to = LOW(x.re, x.im);
+  *(NAME(loose) *)(to + LANES) = HIGH(x.re, x.im);
+}
+
+/* The first `count` of them; others are 0. */
+static RM_ALWAYS_INLINE PAIR NAME(load_some)(const T *from, ptrdiff_t count) {
+  if (count >= LANES) return NAME(load)(from);
+  T some[2 * LANES] = {0};
+  RM_SCALAR for (ptrdiff_t i = 0; i < 2 * count; i++) some[i] = from[i];
+  return NAME(load)(some);
+}
+
+static RM_ALWAYS_INLINE void NAME(store_some)(T *to, PAIR x, ptrdiff_t count) {
+  if (count >= LANES) {
+    NAME(store)(to, x);
+    return;
+  }
+  T some[2 * LANES];
+  NAME(store)(some, x);
+  RM_SCALAR for (ptrdiff_t i = 0; i < 2 * count; i++) to[i] = some[i];
+}
+
+/* Makes lane i of element k of LANES elements lane k of element i. */
+#if LANES > 4
+FFT_OUTLINED
+#else
+RM_ALWAYS_INLINE
+#endif
+static void NAME(transpose)(V *x) {
+  V y[LANES];
+  FFT_UNROLL for (int round = 1; round < LANES; round *= 2) {
+    FFT_UNROLL for (int i = 0; i < LANES / 2; i++) {
+      y[2 * i] = LOW(x[i], x[i + LANES / 2]);
+      y[2 * i + 1] = HIGH(x[i], x[i + LANES / 2]);
+    }
+    FFT_UNROLL for (int i = 0; i < LANES; i++) x[i] = y[i];
+  }
+}
+
+/* ---- butterflies ----------------------------------------------------------------------------- */
+
+static RM_ALWAYS_INLINE PAIR NAME(add)(PAIR a, PAIR b) { return (PAIR){a.re + b.re, a.im + b.im}; }
+static RM_ALWAYS_INLINE PAIR NAME(sub)(PAIR a, PAIR b) { return (PAIR){a.re - b.re, a.im - b.im}; }
+/* a - i b, and a + i b. */
+static RM_ALWAYS_INLINE PAIR NAME(sub_i)(PAIR a, PAIR b) {
+  return (PAIR){a.re + b.im, a.im - b.re};
+}
+static RM_ALWAYS_INLINE PAIR NAME(add_i)(PAIR a, PAIR b) {
+  return (PAIR){a.re - b.im, a.im + b.re};
+}
+/* By a number that all lanes share. */
+static RM_ALWAYS_INLINE PAIR NAME(turn)(PAIR a, const T *w) {
+  return (PAIR){a.re * w[0] - a.im * w[1], a.re * w[1] + a.im * w[0]};
+}
+static RM_ALWAYS_INLINE PAIR NAME(mul)(PAIR a, PAIR b) {
+  return (PAIR){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+static RM_ALWAYS_INLINE void NAME(four)(PAIR *a, PAIR *b, PAIR *c, PAIR *d) {
+  const PAIR s = NAME(add)(*a, *c), t = NAME(sub)(*a, *c), u = NAME(add)(*b, *d);
+  const PAIR v = NAME(sub)(*b, *d);
+  *a = NAME(add)(s, u);
+  *b = NAME(sub_i)(t, v);
+  *c = NAME(sub)(s, u);
+  *d = NAME(add_i)(t, v);
+}
+
+static RM_ALWAYS_INLINE void NAME(butterfly)(const int r, PAIR *t) {
+  if (r == 2) {
+    const PAIR a = t[0];
+    t[0] = NAME(add)(a, t[1]);
+    t[1] = NAME(sub)(a, t[1]);
+  } else if (r == 3) {
+    const T half = (T)0.5, sine = (T)0.86602540378443864676;
+    const PAIR s = NAME(add)(t[1], t[2]), d = NAME(sub)(t[1], t[2]);
+    const PAIR m = {t[0].re - s.re * half, t[0].im - s.im * half};
+    const PAIR n = {d.re * sine, d.im * sine};
+    t[0] = NAME(add)(t[0], s);
+    t[1] = NAME(sub_i)(m, n);
+    t[2] = NAME(add_i)(m, n);
+  } else if (r == 4) {
+    NAME(four)(t, t + 1, t + 2, t + 3);
+  } else if (r == 5) {
+    const T c1 = (T)0.30901699437494742410, c2 = (T)-0.80901699437494742410;
+    const T s1 = (T)0.95105651629515357212, s2 = (T)0.58778525229247312917;
+    const PAIR p = NAME(add)(t[1], t[4]), q = NAME(add)(t[2], t[3]);
+    const PAIR d = NAME(sub)(t[1], t[4]), e = NAME(sub)(t[2], t[3]);
+    const PAIR a = {t[0].re + p.re * c1 + q.re * c2, t[0].im + p.im * c1 + q.im * c2};
+    const PAIR b = {t[0].re + p.re * c2 + q.re * c1, t[0].im + p.im * c2 + q.im * c1};
+    const PAIR f = {d.re * s1 + e.re * s2, d.im * s1 + e.im * s2};
+    const PAIR g = {d.re * s2 - e.re * s1, d.im * s2 - e.im * s1};
+    t[0] = NAME(add)(t[0], NAME(add)(p, q));
+    t[1] = NAME(sub_i)(a, f);
+    t[4] = NAME(add_i)(a, f);
+    t[2] = NAME(sub_i)(b, g);
+    t[3] = NAME(add_i)(b, g);
+  } else {
+    const T h = (T)0.70710678118654752440;
+    NAME(four)(t, t + 2, t + 4, t + 6);
+    NAME(four)(t + 1, t + 3, t + 5, t + 7);
+    const PAIR one = {(t[3].re + t[3].im) * h, (t[3].im - t[3].re) * h};
+    const PAIR two = {t[5].im, -t[5].re};
+    const PAIR three = {(t[7].im - t[7].re) * h, -(t[7].re + t[7].im) * h};
+    const PAIR e0 = t[0], e1 = t[2], e2 = t[4], e3 = t[6], o0 = t[1];
+    t[0] = NAME(add)(e0, o0);
+    t[4] = NAME(sub)(e0, o0);
+    t[1] = NAME(add)(e1, one);
+    t[5] = NAME(sub)(e1, one);
+    t[2] = NAME(add)(e2, two);
+    t[6] = NAME(sub)(e2, two);
+    t[3] = NAME(add)(e3, three);
+    t[7] = NAME(sub)(e3, three);
+  }
+}
+
+/* A pass: y[q + s (r p + k)] is output k of the transform of x[q + s (p + m j)] over j, turned. */
+static RM_ALWAYS_INLINE void NAME(pass)(const int r, const PAIR *x, PAIR *y, ptrdiff_t m, ptrdiff_t s,
+                                        const T *w) {
+  PAIR t[8];
+  if (m == 1) {
+    FFT_ROLLED for (ptrdiff_t q = 0; q < s; q++) {
+      FFT_UNROLL for (int j = 0; j < r; j++) t[j] = x[q + s * j];
+      NAME(butterfly)(r, t);
+      FFT_UNROLL for (int k = 0; k < r; k++) y[q + s * k] = t[k];
+    }
+    return;
+  }
+  FFT_ROLLED for (ptrdiff_t p = 0; p < m; p++, w += 2 * (r - 1), x += s, y += s * r) {
+    FFT_ROLLED for (ptrdiff_t q = 0; q < s; q++) {
+      FFT_UNROLL for (int j = 0; j < r; j++) t[j] = x[q + s * m * j];
+      NAME(butterfly)(r, t);
+      y[q] = t[0];
+      FFT_UNROLL for (int k = 1; k < r; k++) y[q + s * k] = NAME(turn)(t[k], w + 2 * (k - 1));
+    }
+  }
+}
+
+#define PASS(r)                                                                              \
+  FFT_OUTLINED static void NAME(pass##r)(const PAIR *x, PAIR *y, ptrdiff_t m,   \
+                                                      ptrdiff_t s, const T *w) {             \
+    NAME(pass)(r, x, y, m, s, w);                                                            \
+  }
+PASS(2)
+PASS(3)
+PASS(4)
+PASS(5)
+PASS(8)
+#undef PASS
+
+/* Of any odd radix, whose roots of unity are in front of the factors. */
+FFT_OUTLINED static void NAME(pass_odd)(int r, const PAIR *x, PAIR *y, ptrdiff_t m,
+                                                     ptrdiff_t s, const T *roots) {
+  const T *w = roots + 2 * r;
+  const int half = r / 2;
+  PAIR sum[FFT_MAX_RADIX / 2], difference[FFT_MAX_RADIX / 2];
+  FFT_ROLLED for (ptrdiff_t p = 0; p < m; p++, w += m > 1 ? 2 * (r - 1) : 0, x += s, y += s * r) {
+    FFT_ROLLED for (ptrdiff_t q = 0; q < s; q++) {
+      const PAIR first = x[q];
+      PAIR total = first;
+      FFT_ROLLED for (int j = 0; j < half; j++) {
+        const PAIR a = x[q + s * m * (j + 1)], b = x[q + s * m * (r - 1 - j)];
+        sum[j] = NAME(add)(a, b);
+        difference[j] = NAME(sub)(a, b);
+        total = NAME(add)(total, sum[j]);
+      }
+      y[q] = total;
+      FFT_ROLLED for (int k = 1; k <= half; k++) {
+        PAIR a = first, b = {(V){0}, (V){0}};
+        int at = 0;
+        FFT_ROLLED for (int j = 0; j < half; j++) {
+          at += k;
+          if (at >= r) at -= r;
+          const T c = roots[2 * at], d = -roots[2 * at + 1];
+          a.re += sum[j].re * c;
+          a.im += sum[j].im * c;
+          b.re += difference[j].re * d;
+          b.im += difference[j].im * d;
+        }
+        PAIR low = NAME(sub_i)(a, b), high = NAME(add_i)(a, b);
+        if (m > 1) {
+          low = NAME(turn)(low, w + 2 * (k - 1));
+          high = NAME(turn)(high, w + 2 * (r - k - 1));
+        }
+        y[q + s * k] = low;
+        y[q + s * (r - k)] = high;
+      }
+    }
+  }
+}
+
+/* The transforms of x in LANES lanes. Overwrites x, uses y, and returns the one with the result. */
+static PAIR *NAME(transform)(const fft_lanes *plan, PAIR *x, PAIR *y) {
+  const T *w = plan->factors;
+  ptrdiff_t m = plan->length, s = 1;
+  for (int stage = 0; stage < plan->stages; stage++) {
+    const int r = plan->radix[stage];
+    m /= r;
+    switch (r) {
+      case 2: NAME(pass2)(x, y, m, s, w); break;
+      case 3: NAME(pass3)(x, y, m, s, w); break;
+      case 4: NAME(pass4)(x, y, m, s, w); break;
+      case 5: NAME(pass5)(x, y, m, s, w); break;
+      case 8: NAME(pass8)(x, y, m, s, w); break;
+      default:
+        NAME(pass_odd)(r, x, y, m, s, w);
+        w += 2 * r;
+    }
+    if (m > 1) w += 2 * m * (r - 1);
+    s *= r;
+    PAIR *swapped = x;
+    x = y;
+    y = swapped;
+  }
+  return x;
+}
