@@ -253,7 +253,17 @@ function edgesOf(name: string, x: Operand, spec: BinSpec, given: Operand | undef
     (_, i) => i === bins ? high : i * step + low,
   );
   const edges = fromData(list, { dtype: edgeDType(x) } as never);
-  return { wide: cast(edges, "float64"), edges, uniform: true };
+  const wide = cast(edges, "float64");
+  const rounded = wide.storage.array as Float64Array;
+  for (let i = 1, { offset } = wide.layout; i <= bins; i++) {
+    const [a, b] = [rounded[offset + i - 1]!, rounded[offset + i]!];
+    if (a < b) continue;
+    throw new ArgumentError(
+      `Cannot ${name} elements from ${low} to ${high} in ${bins} bins: the ${edgeDType(x)} edge ` +
+        `${a} is followed by ${b}`,
+    );
+  }
+  return { wide, edges, uniform: true };
 }
 
 /** Counts over the sum of all and the width of their bins, in the dtype of edges. */
@@ -337,8 +347,8 @@ const HISTOGRAM: Op = makeOp({
  * Counts are int32; with `weights` they are sums in the dtype of a sum, with `density` floats of the dtype
  * of edges, which is that of the elements for floats, and float64 for integers.
  *
- * Throws an ArgumentError for bins that are no number and no rising edges, and for elements that are not
- * finite if there is no `range`.
+ * Throws an ArgumentError for bins that are no number and no rising edges, for bins that are narrower
+ * than the dtype of their edges resolves, and for elements that are not finite if there is no `range`.
  *
  * @example
  * ```ts

@@ -175,6 +175,14 @@ test("scatterReduce refuses indices out of range and other dtypes", () => {
   assertRefused(() => rm.scatterReduce(x, at, 1, loose("or")), rm.ArgumentError, "it takes sum", x);
 });
 
+test("bins may be as narrow as the smallest number", () => {
+  const x = rm.tensor([0, 5e-324, 1e-323, 5e-323, 1], { dtype: "float64" });
+  for (const on of [...native.map(({ on }) => on), definition]) {
+    const counts = using(on, () => rm.histogram(x, 10, { range: [0, 5e-323] }).counts.toArray());
+    assertEquals(counts, [1, 1, 1, 0, 0, 0, 0, 0, 0, 1]);
+  }
+});
+
 // ---- errors ------------------------------------------------------------------------------------
 
 test("sets, searching and histograms refuse what they cannot do", () => {
@@ -188,6 +196,12 @@ test("sets, searching and histograms refuse what they cannot do", () => {
   assertThrows(() => rm.histogram(x, [2, 1]), rm.ArgumentError, "1 follows 2");
   assertThrows(() => rm.histogram(rm.tensor([1, NaN])), rm.ArgumentError, "pass a range");
   assertThrows(() => rm.histogram(x, 3, { range: [2, 1] }), rm.ArgumentError, "the smaller first");
+  const large = [rm.full([9], 3e7), rm.tensor([1e17], { dtype: "float64" })];
+  const apart = rm.tensor([-1.5e308, 1.5e308], { dtype: "float64" });
+  for (const one of [...large, apart, rm.tensor([0, 5e-324], { dtype: "float64" })] as Any[]) {
+    assertThrows(() => rm.histogram(one), rm.ArgumentError, "in 10 bins: the float");
+    assertThrows(() => rm.histogram2d(one, one), rm.ArgumentError, "in 10 bins: the float");
+  }
   assertThrows(
     () => rm.histogram(x, 3, { weights: rm.ones([2]) }),
     rm.ShapeError,

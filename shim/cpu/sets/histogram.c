@@ -17,7 +17,9 @@ typedef struct {
   /* The edges of bins, and one more, NaN; null for integers that are bins themselves. */
   const double *edges;
   ptrdiff_t bins;
+  /* Bins of one width, by which distances are divided. */
   bool uniform;
+  double scale;
   /* Weights of float64, float32 or int64; null for none. */
   const void *weights;
   int weight_dtype;
@@ -34,7 +36,7 @@ typedef struct {
 static void uniform_bins(const bin_context *ctx, const double *v, ptrdiff_t n, int32_t *at) {
   const double *edges = ctx->edges;
   const ptrdiff_t bins = ctx->bins;
-  const double low = edges[0], high = edges[bins], scale = (double)bins / (high - low);
+  const double low = edges[0], high = edges[bins], scale = ctx->scale;
   const int32_t last = (int32_t)bins - 1;
   RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
     const bool inside = (v[i] >= low) & (v[i] <= high);
@@ -201,7 +203,8 @@ int32_t RM_FOR_ISA(bins)(const rm_call *call) {
       (!has_edges && rm_is_float(dtype)) || call->dtypes[0] != sums ||
       (has_weights && weight_dtype != RM_INT64 && weight_dtype != RM_FLOAT64 &&
        weight_dtype != RM_FLOAT32) ||
-      (has_edges && call->dtypes[2] != RM_FLOAT64) || attributes[2] > INT32_MAX - 1) {
+      (has_edges && (call->dtypes[2] != RM_FLOAT64 || attributes[2] < 1)) ||
+      attributes[2] > INT32_MAX - 1) {
     return rm_fail(RM_BAD_ARGUMENT, "bins: dtypes %d and %d", dtype, call->dtypes[0]);
   }
   bin_context ctx = {
@@ -223,6 +226,9 @@ int32_t RM_FOR_ISA(bins)(const rm_call *call) {
   memcpy(edges, rm_element(call, 2, attributes[3]), bytes);
   edges[ctx.bins + 1] = __builtin_nan("");
   ctx.edges = edges;
+  /* The quotient of a distance must be a number from 0 to `bins`: bins may be too narrow for that. */
+  ctx.scale = (double)ctx.bins / (edges[ctx.bins] - edges[0]);
+  ctx.uniform &= ctx.scale > 0 && ctx.scale < __builtin_inf();
   const int32_t status = count_all(&ctx, call->buffers[0]);
   free(edges);
   return status;

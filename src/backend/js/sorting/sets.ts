@@ -155,7 +155,7 @@ function eachBin(call: Call, each: (bin: number, i: number) => void): void {
       continue;
     }
     let bin: number;
-    if (uniform) {
+    if (uniform && scale < Infinity) {
       bin = Math.min(Math.trunc((v - low) * scale), bins - 1);
       // Rounding may have put it on the other side of an edge.
       if (v < edges(bin)) bin--;
