@@ -488,7 +488,7 @@ int32_t RM_FOR_ISA(categorical)(const rm_call *call) {
     return rm_fail(RM_BAD_ARGUMENT, "categorical: no numbers of dtype %d", call->dtypes[0]);
   }
   double *sums = malloc((size_t)n * sizeof *sums);
-  if (sums == NULL) return rm_fail(RM_OUT_OF_MEMORY, "categorical: no room for %td sums", n);
+  if (sums == NULL) return rm_fail(RM_OUT_OF_MEMORY, "categorical: no memory for %.0f sums", (double)n);
   ptrdiff_t bad = -1;
   /* In two passes, so that nothing is written if a row is invalid. */
   for (int pass = rows == 1; pass < 2 && bad < 0; pass++) {

@@ -168,7 +168,7 @@ static void NAME(run_qr)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
 /* Divides finite numbers by a power of two near the largest one; returns it. */
 static double NAME(normalize)(ptrdiff_t n, TYPE *a, double largest) {
   if (largest == 0 || (largest > 1e-9 && largest < 1e9)) return 1;
-  const double by = exp2(-floor(log2(largest)));
+  const double by = exp2(fmin(-floor(log2(largest)), 1000));
   REAL *parts = (REAL *)a;
   for (ptrdiff_t i = 0; i < n * PARTS; i++) parts[i] = (REAL)((double)parts[i] * by);
   return 1 / by;
