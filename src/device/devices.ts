@@ -70,6 +70,9 @@ const MADE_OF: Readonly<Record<string, readonly string[]>> = {
   dot: ["matmul"],
   linear: ["matmul", "add"],
   logsumexp: ["max", "isfinite", "where", "logSumExp", "add"],
+  nanmean: ["nansum", "countNumbers", "div"],
+  nanstd: ["nansum", "countNumbers", "div", "nanSquares", "sub", "greater", "where", "sqrt"],
+  nanvar: ["nansum", "countNumbers", "div", "nanSquares", "sub", "greater", "where"],
   nonzero: ["countNonzero", "index"],
   norm: ["norm1", "norm2", "normP", "normMax", "normMin"],
   outer: ["mul"],
@@ -90,7 +93,7 @@ const MADE_OF: Readonly<Record<string, readonly string[]>> = {
  */
 const WARM = new Map<string, readonly string[]>(PREPARED.map((name) => [name, [name]]));
 /** Ops of the table that only other ops use. */
-const PARTS = new Set([...MADE_OF["norm"]!, "logSumExp"]);
+const PARTS = new Set([...MADE_OF["norm"]!, "logSumExp", "countNumbers", "nanSquares"]);
 for (const { name } of TABLE) if (!PARTS.has(name)) WARM.set(name, [name]);
 for (const [op, names] of Object.entries(MADE_OF)) WARM.set(op, names);
 

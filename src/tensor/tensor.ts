@@ -1223,20 +1223,17 @@ export class Tensor<
     return view(VIEWS.swapAxes, this, "swapAxes", axis1, axis2);
   }
 
-  /** Moves one axis to another place: a view. */
-  moveAxis<X extends AnyTensor, const B extends number, const C extends number>(
+  /** Moves one axis, or several, to other places: a view. */
+  moveAxis<
+    X extends AnyTensor,
+    const B extends number | readonly number[],
+    const C extends number | readonly number[],
+  >(
     this: X,
     source: B,
     destination: t.Guard<t.MoveAxis<t.ShapeOf<X>, B, C>, C>,
-  ): Tensor<X["dtype"], t.Ok<t.MoveAxis<t.ShapeOf<X>, B, C>>, X["device"], X["access"]>;
-  /** Moves several axes to other places: a view. */
-  moveAxis<X extends AnyTensor>(
-    this: X,
-    source: readonly number[],
-    destination: readonly number[],
-  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"], X["access"]>;
-  moveAxis(source: number | readonly number[], destination: number | readonly number[]): unknown {
-    return applyView(
+  ): Tensor<X["dtype"], t.Ok<t.MoveAxis<t.ShapeOf<X>, B, C>>, X["device"], X["access"]> {
+    return view(
       VIEWS.moveAxis,
       this,
       "moveAxis",
@@ -1270,32 +1267,20 @@ export class Tensor<
     return view(VIEWS.flatten, this, "flatten");
   }
 
-  /** A new axis of size 1 before `axis`: a view. */
-  expandDims<X extends AnyTensor, const B extends number = 0>(
+  /** New axes of size 1 before `axis`, one or several of the result: a view. */
+  expandDims<X extends AnyTensor, const B extends number | readonly number[] = 0>(
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
-  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]>;
-  /** New axes of size 1 before several axes of the result: a view. */
-  expandDims<X extends AnyTensor>(
-    this: X,
-    axis: readonly number[],
-  ): Tensor<X["dtype"], Shape, X["device"], X["access"]>;
-  expandDims(axis?: number | readonly number[]): unknown {
-    return applyView(VIEWS.expandDims, this, "expandDims", ownAxes(axis, "expandDims"));
+  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
+    return view(VIEWS.expandDims, this, "expandDims", ownAxes(axis, "expandDims"));
   }
 
   /** {@link expandDims}. */
-  unsqueeze<X extends AnyTensor, const B extends number = 0>(
+  unsqueeze<X extends AnyTensor, const B extends number | readonly number[] = 0>(
     this: X,
     axis?: t.Guard<t.ExpandDims<t.ShapeOf<X>, B>, B>,
-  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]>;
-  /** New axes of size 1 before several axes of the result: a view. */
-  unsqueeze<X extends AnyTensor>(
-    this: X,
-    axis: readonly number[],
-  ): Tensor<X["dtype"], Shape, X["device"], X["access"]>;
-  unsqueeze(axis?: number | readonly number[]): unknown {
-    return applyView(VIEWS.expandDims, this, "unsqueeze", ownAxes(axis, "unsqueeze"));
+  ): Tensor<X["dtype"], t.Ok<t.ExpandDims<t.ShapeOf<X>, B>>, X["device"], X["access"]> {
+    return view(VIEWS.expandDims, this, "unsqueeze", ownAxes(axis, "unsqueeze"));
   }
 
   /** Without the given axes, or all axes, of size 1: a view. */

@@ -165,9 +165,18 @@ export type SwapAxes<S extends Shape, A extends number, B extends number> = numb
   };
 
 /** The axis `A` moved to `B`, the others in their order; or the error for a missing one. */
-export type MoveAxis<S extends Shape, A extends number, B extends number> = number extends
-  S["length"] ? Shape
-  : number extends A | B ? Sizes<S>
+export type MoveAxis<
+  S extends Shape,
+  A extends number | readonly number[],
+  B extends number | readonly number[],
+> = number extends S["length"] ? Shape
+  : A extends readonly number[] ? Sizes<S>
+  : B extends readonly number[] ? Sizes<S>
+  : MoveOne<S, A & number, B & number>;
+
+/** {@link MoveAxis} of one axis. */
+export type MoveOne<S extends Shape, A extends number, B extends number> = number extends A | B
+  ? Sizes<S>
   : [AxisIndex<S, A>] extends [never] ? NoAxis<"moveAxis", S, A>
   : [AxisIndex<S, B>] extends [never] ? NoAxis<"moveAxis", S, B>
   : InsertAt<DropAxes<S, AxisIndex<S, A>>, AxisIndex<S, B>, [S[AxisIndex<S, A>]]>;
@@ -175,13 +184,14 @@ export type MoveAxis<S extends Shape, A extends number, B extends number> = numb
 /** A new axis of size `N` before the axis `A` of the result, or the error for an invalid axis. */
 export type ExpandDims<
   S extends Shape,
-  A extends number,
+  A extends number | readonly number[],
   N extends number = 1,
   Op extends string = "expandDims",
 > = number extends S["length"] ? Shape
+  : A extends readonly number[] ? Shape
   : number extends A ? Sizes<[...S, 1]>
-  : AxisIndex<[...S, 1], A> extends infer I
-    ? [I] extends [never] ? NoAxis<Op, [...S, 1], A> : InsertAt<S, I & number, [N]>
+  : AxisIndex<[...S, 1], A & number> extends infer I
+    ? [I] extends [never] ? NoAxis<Op, [...S, 1], A & number> : InsertAt<S, I & number, [N]>
   : never;
 
 /** `S` without the axes `A` (without all of size 1 if none is given), or the error. */

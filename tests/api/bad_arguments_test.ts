@@ -233,8 +233,8 @@ test("Bad structure: what takes a function, a mode or values says so", () => {
     assertStringIncludes(error.message, "Cannot scope ");
     assertStringIncludes(error.message, "expected a function");
   }
-  for (const mode of ["symmetric", 5, null]) {
-    const modes = ["pad with mode", '"constant", "edge", "reflect" or "wrap"'];
+  for (const mode of ["mirrored", 5, null]) {
+    const modes = ["pad with mode", '"constant", "edge", "reflect", "symmetric" or "wrap"'];
     assertRefused(() => loose(x).pad(1, { mode }), ArgumentError, modes, x);
   }
   const nested: [unknown, string][] = [

@@ -53,6 +53,7 @@ describe("op rows", () => {
     std: [1e8, 0, (sum) => Math.sqrt(sum / (ones + 1))],
     norm2: [1e8, 0, Math.sqrt],
     normP: [large ** (1 / 3), 0, Math.cbrt],
+    nanSquares: [1e8, 0, (sum) => sum],
     mean: [large, 0, (sum) => sum / (ones + 1)],
   };
 
@@ -231,9 +232,8 @@ describe("checks", () => {
     assert(error.message.includes("options come last"), error.message);
   });
 
-  it("an index of more elements than int32 counts is refused", () => {
+  it("a count of more elements than int32 counts is refused", () => {
     const x = zeros([1]).broadcastTo([2 ** 31]);
-    assertThrows(() => x.argmax(), ShapeError, "int32");
     assertThrows(() => x.countNonzero(), ShapeError, "int32");
   });
 

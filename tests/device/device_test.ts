@@ -30,6 +30,7 @@ import {
   type Shape,
   ShapeError,
   sharesBuffer,
+  special,
   stack,
   synchronize,
   tensor,
@@ -517,6 +518,9 @@ const WARMED: Record<string, (x: ReturnType<typeof loose>) => unknown> = {
   linear: (x) => x.linear(x, x.slice(0)),
   logsumexp: (x) => x.logsumexp(),
   matmul: (x) => x.matmul(x),
+  nanmean: (x) => x.nanmean(),
+  nanstd: (x) => x.nanstd(),
+  nanvar: (x) => x.nanvar(),
   nonzero: (x) => x.slice(0).nonzero(),
   outer: (x) => x.slice(0).outer(x.slice(0)),
   pad: (x) => x.pad(1),
@@ -542,6 +546,8 @@ const PARTS: Readonly<Record<string, string>> = {
   normMax: "norm",
   normMin: "norm",
   logSumExp: "logsumexp",
+  countNumbers: "nanmean",
+  nanSquares: "nanvar",
 };
 
 describe("kernels can be made ahead", () => {
@@ -593,7 +599,7 @@ describe("kernels can be made ahead", () => {
 
   it("by the names of methods and functions", () => {
     const methods = loose(ones([2]));
-    const functions: Record<string, unknown> = { where };
+    const functions: Record<string, unknown> = { ...special, where };
     for (const { name } of TABLE) {
       const op = PARTS[name] ?? name;
       warmUp("cpu", [op]);
@@ -605,7 +611,7 @@ describe("kernels can be made ahead", () => {
     ) {
       warmUp("cpu", [name]);
     }
-    for (const name of ["norm2", "logSumExp", "ad", "constructor"]) {
+    for (const name of ["norm2", "logSumExp", "nanSquares", "ad", "constructor"]) {
       assertThrows(
         () => warmUp("cpu", [name]),
         RangeError,

@@ -330,20 +330,20 @@ export function quantized(): void {
 }
 
 export function equations(): void {
-  // @ts-expect-error: Cannot einsum \"ij,jk->ik\" of shapes [2, 3] and [4, 5]: index j has sizes 3 and 4
+  // @ts-expect-error: Cannot einsum "ij,jk->ik" of shapes [2, 3] and [4, 5]: index j has sizes 3 and 4
   einsum("ij,jk->ik", a, zeros([4, 5]));
-  // @ts-expect-error: Cannot einsum \"ijk\" of shape [2, 3]: operand 0 has rank 2, and 3 indices
+  // @ts-expect-error: Cannot einsum "ijk" of shape [2, 3]: operand 0 has rank 2, and 3 indices
   einsum("ijk", a);
-  // @ts-expect-error: Cannot einsum \"ij,jk->ik\": it has 2 terms for 1 tensors
+  // @ts-expect-error: Cannot einsum "ij,jk->ik": it has 2 terms for 1 tensors
   einsum("ij,jk->ik", a);
-  // @ts-expect-error: Cannot einsum \"ij->ii\": the result has index i twice
+  // @ts-expect-error: Cannot einsum "ij->ii": the result has index i twice
   einsum("ij->ii", a);
-  // @ts-expect-error: Cannot einsum \"ij->ik\": no operand has index k of the result
+  // @ts-expect-error: Cannot einsum "ij->ik": no operand has index k of the result
   einsum("ij->ik", a);
-  // @ts-expect-error: Cannot einsum \"i1->i\": \"1\" is no index; indices are letters, or \"...\" once
+  // @ts-expect-error: Cannot einsum "i1->i": "1" is no index; indices are letters, or "..." once
   einsum("i1->i", a);
   // @ts-expect-error: Cannot einsum bool: it takes
   einsum("ij->ji", mask);
-  // @ts-expect-error: Cannot einsum \"ij,jk->ik\" of shapes [?, 3] and [2, 2]: index j has sizes 3 and 2
+  // @ts-expect-error: Cannot einsum "ij,jk->ik" of shapes [?, 3] and [2, 2]: index j has sizes 3 and 2
   einsum("ij,jk->ik", zeros([n, 3]), zeros([2, 2]));
 }
