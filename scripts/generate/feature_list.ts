@@ -346,7 +346,10 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
       title: "Dtypes without arithmetic",
       semantics: "bool supports comparisons, logic and casts; bool − bool is a DTypeError",
     },
-    { title: "Complex dtypes", semantics: "complex64 and complex128", later: "complex numbers" },
+    {
+      title: "Complex dtypes",
+      semantics: "complex64 and complex128; what needs an order is a DTypeError",
+    },
     {
       title: "Display",
       semantics:

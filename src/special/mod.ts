@@ -165,7 +165,7 @@ export function xlog1py(
  *
  * @example
  * ```ts
- * special.zeta(tensor([2, 4]), 1).mul(6).sqrt().slice(0).item().toFixed(4); // => 3.1416
+ * special.zeta(tensor(2)).mul(6).sqrt().allclose(Math.PI); // => true
  * ```
  */
 export function zeta(

@@ -27,7 +27,7 @@ import { type Any, assertRefused, loose } from "../support.ts";
 const i = { re: 0, im: 1 };
 const z = (): Any => tensor([{ re: 1, im: 2 }, { re: 3, im: -4 }]);
 
-test("complex: tensors of values, parts and interleaved arrays", () => {
+test("Complex dtypes: tensors of values, parts and interleaved arrays", () => {
   assertEquals(z().dtype, "complex64");
   assertEquals(z().toArray(), [{ re: 1, im: 2 }, { re: 3, im: -4 }]);
   assertEquals(z().get(1), { re: 3, im: -4 });
@@ -51,7 +51,7 @@ test("complex: tensors of values, parts and interleaved arrays", () => {
   assertEquals(zeros([1], { dtype: "complex128" }).toArray(), [{ re: 0, im: 0 }]);
 });
 
-test("complex: text", () => {
+test("Complex dtypes: text", () => {
   assertEquals(String(z()), "tensor([1+2i, 3-4i], shape [2], complex64)");
   const x = tensor([[{ re: 0.5, im: 0 }], [{ re: -10, im: NaN }]]);
   assertEquals(
@@ -60,7 +60,7 @@ test("complex: text", () => {
   );
 });
 
-test("complex: promotion, and scalars that keep the precision", () => {
+test("Complex dtypes: promotion, and scalars that keep the precision", () => {
   assertEquals(promoteTypes("complex64", "float32"), "complex64");
   assertEquals(promoteTypes("complex64", "float64"), "complex128");
   assertEquals(promoteTypes("int64", "complex64"), "complex64");
@@ -75,7 +75,7 @@ test("complex: promotion, and scalars that keep the precision", () => {
   assertEquals(tensor([1, 2]).equal(i).toArray(), [false, false]);
 });
 
-test("complex: what has an order, or would lose imaginary parts, is refused", () => {
+test("Complex dtypes: what has an order, or would lose imaginary parts, is refused", () => {
   const x = z();
   const unordered = "floor ceil trunc round max min argmax argmin sort argsort erf sigmoid relu " +
     "gelu silu softmax logsumexp";
@@ -98,7 +98,7 @@ test("complex: what has an order, or would lose imaginary parts, is refused", ()
   assertThrows(() => full([1], i, { dtype: "float32" }), DTypeError, "it is a complex number");
 });
 
-test("complex: indexing, writing, joining and views", () => {
+test("Complex dtypes: indexing, writing, joining and views", () => {
   const x = z();
   assertEquals(x.flip().toArray(), [{ re: 3, im: -4 }, { re: 1, im: 2 }]);
   assertEquals(x.slice([1, 0, 1]).shape, [3]);
@@ -114,7 +114,7 @@ test("complex: indexing, writing, joining and views", () => {
   assertEquals(x.diff().toArray(), [{ re: 2, im: -6 }]);
 });
 
-test("complex: npy, npz and safetensors", async () => {
+test("Complex dtypes: npy, npz and safetensors", async () => {
   const x = z();
   for (const one of [x, x.astype("complex128")]) {
     assertEquals(loose(io.decodeNpy(io.encodeNpy(one))).equals(one), true);
@@ -129,7 +129,7 @@ test("complex: npy, npz and safetensors", async () => {
   );
 });
 
-test("complex: compiled functions give what they give alone", () => {
+test("Complex dtypes: compiled functions give what they give alone", () => {
   const f = (x: Any): Any => [x.mul(i).add(1).exp(), x.real().mul(2).add(x.imag()), x.matmul(x)];
   const compiled = compile(f) as Any;
   for (let round = 0; round < 3; round++) {
