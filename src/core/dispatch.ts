@@ -52,6 +52,7 @@ import { profiler } from "./profiler.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
 import {
   canWriteDirectly,
+  checkResults,
   type Copied,
   disturbs,
   kernelOutput,
@@ -443,8 +444,7 @@ const NONE_GIVEN: readonly (Operand | undefined)[] = [];
 
 /** Runs a kernel of `backend`; false if none is available after all. */
 function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): boolean {
-  const { op, inputs, outputs } = call;
-  const like = call.like!;
+  const { op, inputs, outputs } = call, like = call.like!;
   call.badIndex = -1;
   prepareGiven(call, specs);
   const given = outputs.length === 0 ? NONE_GIVEN : outputs.slice();
@@ -465,7 +465,7 @@ function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): 
   for (let k = 0; k < given.length; k++) {
     if (given[k] !== undefined) outputs[k] = handOver(outputs[k]!, given[k]!);
   }
-  op.check?.(call);
+  if (op.check !== undefined) checkResults(call, given);
   if (op.writes !== undefined) {
     for (const k of op.writes) call.operand(k).storage.version++;
   }

@@ -15,7 +15,7 @@ import { checkAlive, type Storage } from "../memory/storage.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
 import type { Call, Input, OutputSpec } from "../ops/op.ts";
 import { SCALAR_LAYOUT } from "./calls.ts";
-import { wrap } from "./handles.ts";
+import { dispose, wrap } from "./handles.ts";
 
 /** Throws unless results of `from` may be written to a tensor of `to`. */
 export function checkStore(from: DTypeInfo, to: DTypeInfo, name: string): void {
@@ -160,6 +160,16 @@ export function kernelOutput(call: Call, k: number, spec: OutputSpec, like: Stor
     canWriteDirectly(call, given, spec) &&
     call.outputs.every((other, i) => i >= k || !overlaps(given, other));
   return fits ? given : newOutput(spec, like, given);
+}
+
+/** Runs the check of an op; disposes of results that it refuses. */
+export function checkResults(call: Call, given: readonly (Operand | undefined)[]): void {
+  try {
+    call.op.check!(call);
+  } catch (error) {
+    call.outputs.forEach((made, k) => given[k] === undefined && dispose(made));
+    throw error;
+  }
 }
 
 /** An input, and its contiguous copy for a kernel. */

@@ -20,6 +20,14 @@ export type FloatTensor<X extends AnyTensor, S extends Shape = Shape> = Tensor<
   X["device"]
 >;
 
+/** The axes before matrices of the shape of `X`. */
+export type BatchOf<X extends AnyTensor> = t.ShapeOf<X> extends
+  readonly [...infer R extends Shape, number, number] ? R : Shape;
+
+/** The shape of a vector for each square matrix of `X`. */
+export type VectorsOf<X extends AnyTensor> = t.ShapeOf<X> extends
+  readonly [...infer R extends Shape, number, infer N extends number] ? readonly [...R, N] : Shape;
+
 /** Options of functions that read one triangle of a matrix. */
 export interface TriangleOptions {
   /** Whether to use the upper triangle; the default is the lower one. */

@@ -7,24 +7,24 @@ import type { Shape } from "../base/shape.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { checkOptions } from "../ops/infer.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
-import type { FloatTensor, TriangleOptions } from "./factors.ts";
+import type { FloatTensor, TriangleOptions, VectorsOf } from "./factors.ts";
 import type * as t from "../types/mod.ts";
 import { LINALG } from "./ops.ts";
 import { upperOf } from "./parts.ts";
 
-/** The dtype of real results for `D`. */
-export type RealOf<X extends AnyTensor> = Tensor<
+/** A tensor of the dtype of real results for `X`. */
+export type RealOf<X extends AnyTensor, S extends Shape = Shape> = Tensor<
   t.ToReal[t.ToFloat[X["dtype"]]],
-  Shape,
+  S,
   X["device"]
 >;
 
 /** The results of {@link eigh}. */
 export interface Eigh<X extends AnyTensor> {
   /** In ascending order: [..., N], of a real dtype. */
-  readonly eigenvalues: RealOf<X>;
+  readonly eigenvalues: RealOf<X, VectorsOf<X>>;
   /** Column j belongs to eigenvalue j: [..., N, N]. */
-  readonly eigenvectors: FloatTensor<X>;
+  readonly eigenvectors: FloatTensor<X, t.ShapeOf<X>>;
 }
 
 /**
@@ -42,7 +42,10 @@ export function eigh<X extends AnyTensor>(a: X, options: TriangleOptions = {}): 
 }
 
 /** The eigenvalues of {@link eigh} alone, which takes less time. */
-export function eigvalsh<X extends AnyTensor>(a: X, options: TriangleOptions = {}): RealOf<X> {
+export function eigvalsh<X extends AnyTensor>(
+  a: X,
+  options: TriangleOptions = {},
+): RealOf<X, VectorsOf<X>> {
   return dispatch(LINALG.eigvalsh, [a], upperOf("eigvalsh", options)) as never;
 }
 
@@ -81,18 +84,18 @@ export function svdvals<X extends AnyTensor>(a: X): RealOf<X> {
 }
 
 /** A tensor of a complex dtype. */
-export type ComplexTensor<X extends AnyTensor> = Tensor<
+export type ComplexTensor<X extends AnyTensor, S extends Shape = Shape> = Tensor<
   t.ToComplex[X["dtype"]],
-  Shape,
+  S,
   X["device"]
 >;
 
 /** The results of {@link eig}. */
 export interface Eig<X extends AnyTensor> {
   /** In no particular order, conjugate pairs together: [..., N]. */
-  readonly eigenvalues: ComplexTensor<X>;
+  readonly eigenvalues: ComplexTensor<X, VectorsOf<X>>;
   /** Column j, of length 1, belongs to eigenvalue j: [..., N, N]. */
-  readonly eigenvectors: ComplexTensor<X>;
+  readonly eigenvectors: ComplexTensor<X, t.ShapeOf<X>>;
 }
 
 /**
@@ -111,6 +114,6 @@ export function eig<X extends AnyTensor>(a: X): Eig<X> {
 }
 
 /** The eigenvalues of {@link eig} alone. */
-export function eigvals<X extends AnyTensor>(a: X): ComplexTensor<X> {
+export function eigvals<X extends AnyTensor>(a: X): ComplexTensor<X, VectorsOf<X>> {
   return dispatch(LINALG.eigvals, [a]) as never;
 }

@@ -21,14 +21,14 @@ import { matmul } from "../tensor/products/linalg.ts";
 import { reduce } from "../tensor/reduce.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import type { FloatTensor } from "./factors.ts";
+import type { BatchOf, FloatTensor } from "./factors.ts";
 import { LINALG } from "./ops.ts";
 import type { RealOf } from "./spectral.ts";
 
 /** A solution of a system with the right side `B`. */
 export type Solution<A extends AnyTensor, B extends AnyTensor> = Tensor<
   t.ToFloat[A["dtype"] | B["dtype"]],
-  Shape,
+  t.ShapeOf<A> extends readonly [number, number] ? t.ShapeOf<B> : Shape,
   A["device"]
 >;
 
@@ -81,16 +81,16 @@ export function inv<X extends AnyTensor>(a: X): FloatTensor<X, t.ShapeOf<X>> {
 }
 
 /** The determinants of matrices [..., N, N]: [...]. */
-export function det<X extends AnyTensor>(a: X): FloatTensor<X> {
+export function det<X extends AnyTensor>(a: X): FloatTensor<X, BatchOf<X>> {
   return dispatch(LINALG.det, [a]) as never;
 }
 
 /** The results of {@link slogdet}. */
 export interface SLogDet<X extends AnyTensor> {
   /** The sign of the determinant; complex of magnitude 1 for complex matrices; 0 for singular ones. */
-  readonly sign: FloatTensor<X>;
+  readonly sign: FloatTensor<X, BatchOf<X>>;
   /** The logarithm of its magnitude. */
-  readonly logabsdet: RealOf<X>;
+  readonly logabsdet: RealOf<X, BatchOf<X>>;
 }
 
 /** Sign and logarithm of the determinants of matrices [..., N, N], which do not overflow. */
@@ -179,7 +179,7 @@ function significant(
 export function matrixRank<X extends AnyTensor>(
   a: X,
   options: RankOptions = {},
-): Tensor<"int64", Shape, X["device"]> {
+): Tensor<"int64", BatchOf<X>, X["device"]> {
   checkOptions("matrixRank", options, ["rtol"]);
   return tidy(() => {
     const s = dispatch(LINALG.svdvals, [a], undefined, undefined, "matrixRank");
@@ -250,9 +250,9 @@ function hermitianPinv(a: Operand, options: RankOptions): Operand {
 /** The results of {@link lstsq}. */
 export interface LstSq<A extends AnyTensor, B extends AnyTensor> {
   /** The solution of least length: [..., N, K], or [..., N] for a vector b. */
-  readonly x: Solution<A, B>;
+  readonly x: FloatTensor<A | B>;
   /** The sums of |b − a x|² over the rows: [..., K], or [...] for a vector b. */
-  readonly residuals: Solution<A, B>;
+  readonly residuals: FloatTensor<A | B>;
   /** The rank of a: int64 [...]. */
   readonly rank: Tensor<"int64", Shape, A["device"]>;
   /** The singular values of a: [..., min(M, N)]. */

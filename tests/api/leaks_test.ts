@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import "../device/mirror.ts";
 import * as rm from "../../mod.ts";
@@ -238,6 +238,47 @@ const functions: Record<string, [given: Make[], call: (...given: any[]) => unkno
       return rm.random.multivariateNormal(rm.random.key(1), [9], mean, covariance, { device });
     },
   ],
+  factors: [[receivers.square!], (x) => {
+    using positive = rm.eye(3).mul(2).to(device);
+    return [
+      rm.linalg.cholesky(positive),
+      ...Object.values(rm.linalg.lu(x)),
+      ...Object.values(rm.linalg.qr(x, { mode: "complete" })),
+    ];
+  }],
+  "eigenvalues and singular values": [[receivers.square!, receivers.transposed!], (x, y) => [
+    ...[rm.linalg.eig(x), rm.linalg.eigh(x), rm.linalg.svd(y)].flatMap(Object.values),
+    ...[rm.linalg.eigvals(x), rm.linalg.eigvalsh(x), rm.linalg.svdvals(y)],
+  ]],
+  systems: [[receivers.square!, receivers.transposed!, receivers.vector!], (x, y, v) => {
+    using regular = rm.eye(3).mul(2).to(device);
+    return [
+      ...[
+        rm.linalg.solve(regular, v),
+        rm.linalg.solveTriangular(regular, x),
+        rm.linalg.inv(regular),
+      ],
+      ...[rm.linalg.det(x), rm.linalg.expm(x), rm.linalg.pinv(y), rm.linalg.matrixRank(y)],
+      rm.linalg.pinv(x, { hermitian: true }),
+      ...[rm.linalg.slogdet(x), rm.linalg.lstsq(x, v)].flatMap(Object.values),
+      ...[-3, 0, 1, 5].map((n) => rm.linalg.matrixPower(regular, n)),
+    ];
+  }],
+  "a system without a solution": [[receivers.square!], (x) => {
+    using zeros = x.mul(0);
+    for (const name of ["inv", "cholesky", "matrixPower"] as const) {
+      assertThrows(() => loose(rm.linalg)[name](zeros, name === "matrixPower" ? -1 : undefined));
+    }
+    assertThrows(() => rm.linalg.solve(zeros, x), rm.LinAlgError);
+  }],
+  norms: [[receivers.square!, receivers.matrix!], (x, y) => [
+    ...["fro", "nuc", 1, -1, 2, -2, Infinity, -Infinity].flatMap((ord) => [
+      loose(rm.linalg).matrixNorm(y, { ord, keepDims: true }),
+      loose(rm.linalg).cond(x, { ord }),
+    ]),
+    ...[2, 0, -1, Infinity].map((ord) => rm.linalg.vectorNorm(y, { ord, axis: 1 })),
+  ]],
+  multiDot: [[receivers.matrix!, receivers.square!], (x, y) => rm.linalg.multiDot([x, y, y])],
   einsum: [[receivers.matrix!], (x) => rm.einsum("ij,kj->ki", x, x)],
   "einsum of three tensors": [
     [receivers.matrix!],

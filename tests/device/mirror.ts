@@ -13,6 +13,7 @@ import { registerDevices } from "../../src/core/dispatch.ts";
 import { isRowCall, ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { IndexError, OutOfMemoryError } from "../../src/base/errors.ts";
+import { LINALG } from "../../src/linalg/ops.ts";
 import { isOperand, type Operand } from "../../src/memory/operand.ts";
 import { type DeviceMemory, type DeviceMemoryInfo, Storage } from "../../src/memory/storage.ts";
 import { INDEX } from "../../src/ops/kernels.ts";
@@ -197,6 +198,10 @@ class MirrorBackend implements Backend {
     // Row ops are decomposed after a check that the operands are here.
     if (isRowKernel(call)) return false;
     this.#js.run(opened);
+    if (Object.hasOwn(LINALG, call.op.name)) {
+      call.badIndex = opened.badIndex;
+      return true;
+    }
     // An index out of range is only noted, as on devices that find it later.
     if (opened.badIndex >= 0) {
       this.memory.fault ??= new IndexError(

@@ -8,6 +8,7 @@ import {
   concat,
   einsum,
   eye,
+  linalg,
   ones,
   pack,
   random,
@@ -442,4 +443,28 @@ export function equations(): void {
   shape<readonly number[]>()(einsum(text, a));
   shape<[number, number]>()(einsum("ij", dynamic));
   is<"float64", [2, 4]>()(einsum("ij,jk->ik", a, zeros([3, 4], { dtype: "float64" })));
+}
+
+export function matrices(): void {
+  const many = zeros([5, 3, 3], { dtype: "float64" });
+  const integers = zeros([3, 3], { dtype: "int32" });
+  is<"float64", [5, 3, 3]>()(linalg.inv(many));
+  is<"float64", [5, 3, 3]>()(linalg.cholesky(many));
+  is<"float64", [5, 3, 3]>()(linalg.expm(many));
+  is<"float64", [5]>()(linalg.det(many));
+  is<"float32", []>()(linalg.det(integers));
+  is<"int64", [5]>()(linalg.matrixRank(many));
+  is<"float64", [5]>()(linalg.slogdet(many).logabsdet);
+  is<"float32", [3]>()(linalg.solve(integers, v));
+  is<"float32", [3, 2]>()(linalg.solve(integers, zeros([3, 2])));
+  is<"float64", readonly number[]>()(linalg.solve(many, zeros([3, 2], { dtype: "float64" })));
+  is<"float64", [5, 3]>()(linalg.eigh(many).eigenvalues);
+  is<"float64", [5, 3, 3]>()(linalg.eigh(many).eigenvectors);
+  is<"complex128", [5, 3]>()(linalg.eig(many).eigenvalues);
+  is<"complex64", [3, 3]>()(linalg.eig(integers).eigenvectors);
+  is<"float64", readonly number[]>()(linalg.svd(many).s);
+  is<"float32", readonly number[]>()(linalg.qr(integers).q);
+  is<"int32", readonly number[]>()(linalg.lu(many).p);
+  shape<readonly number[]>()(linalg.inv(dynamic));
+  shape<[number, 3]>()(linalg.solve(integers as Tensor<"int32", [3, 3]>, loose));
 }

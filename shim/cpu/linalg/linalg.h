@@ -48,7 +48,8 @@ enum {
   RM_LINALG_SVD,
   RM_LINALG_SVDVALS,
   RM_LINALG_EIG,
-  RM_LINALG_EIGVALS
+  RM_LINALG_EIGVALS,
+  RM_LINALG_EXPM
 };
 
 /* Attributes: where the first failure goes, then what follows. */

@@ -13,6 +13,7 @@
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"
+#include "expm_type.h"
 #include "run_type.h"
 
 #define TYPE double _Complex
@@ -24,4 +25,5 @@
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"
+#include "expm_type.h"
 #include "run_type.h"

@@ -259,15 +259,17 @@ static void NAME(reflect)(ptrdiff_t rows, int count, REAL b, REAL c, REAL tau, R
     z[i] -= sum * c;
   }
 }
+
+#include "jacobi_type.h"
 #endif
 
 static const NAME(rm_blas) NAME(blas) = {
     NAME(dot),   NAME(axpy), NAME(gemv), NAME(gemv_adjoint),
     NAME(rank1), NAME(hemv), NAME(her2), NAME(rotate),
 #if defined(COMPLEX)
-    NULL,
+    NULL,        0,          NULL,
 #else
-    NAME(reflect),
+    NAME(reflect), WIDTH,    NAME(jacobi),
 #endif
 };
 

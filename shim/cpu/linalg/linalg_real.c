@@ -12,6 +12,7 @@
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"
+#include "expm_type.h"
 #include "run_type.h"
 
 #define TYPE double
@@ -22,4 +23,5 @@
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"
+#include "expm_type.h"
 #include "run_type.h"

@@ -20,6 +20,12 @@ typedef struct {
   void (*rotate)(ptrdiff_t rows, ptrdiff_t count, const REAL *cs, REAL *z, ptrdiff_t ld);
   /* `count` columns of rows, 2 or 3, times I - tau v v' for v = (1, b, c); null for complex ones. */
   void (*reflect)(ptrdiff_t rows, int count, REAL b, REAL c, REAL tau, REAL *x, ptrdiff_t ld);
+  /* The matrices that `jacobi` takes at a time, element (i, j) of all at (j m + i) width; 0 for complex
+   * ones. */
+  ptrdiff_t width;
+  /* Makes columns of m rows orthogonal, or if `symmetric` diagonalizes matrices of n rows, by rotations
+   * of columns; those of v, n by n, turn with them unless it is null. False without convergence. */
+  bool (*jacobi)(bool symmetric, ptrdiff_t m, ptrdiff_t n, REAL *a, REAL *v);
 } RM_SUFFIXED(rm_blas, SUFFIX);
 #undef TYPE
 #undef REAL

@@ -152,26 +152,32 @@ static void NAME(run_solve)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *p
   else NAME(copy)(n, k, b, 1, n, to, k, 1);
 }
 
+/* Divides finite numbers by a power of two near the largest one; returns it. */
+static double NAME(normalize)(ptrdiff_t n, TYPE *a, double largest) {
+  if (largest == 0 || (largest > 1e-9 && largest < 1e9)) return 1;
+  const double by = exp2(fmin(1000, fmax(-1000, -floor(log2(largest)))));
+  REAL *parts = (REAL *)a;
+  for (ptrdiff_t i = 0; i < n * PARTS; i++) parts[i] = (REAL)((double)parts[i] * by);
+  return 1 / by;
+}
+
 static void NAME(run_qr)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   const ptrdiff_t m = ctx->m, n = ctx->n, least = rm_min(m, n), count = ctx->flag ? m : least;
   TYPE *q = a + m * n, *tau = q + m * count, *work = tau + least;
   NAME(copy)(m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
+  const double largest = NAME(largest)(m * n, a);
+  const double scale = largest < (double)INFINITY ? NAME(normalize)(m * n, a, largest) : 1;
   NAME(qr)(ctx->blas, ctx->dtype, m, n, a, m, tau, work);
   NAME(make_q)(ctx->blas, ctx->dtype, m, count, least, a, m, tau, q, m, work);
   NAME(copy)(m, count, q, 1, m, NAME(output)(ctx, 0) + index * m * count, count, 1);
   for (ptrdiff_t j = 0; j < n; j++) {
     for (ptrdiff_t i = j + 1; i < m; i++) a[j * m + i] = 0;
+    for (ptrdiff_t i = 0; i <= j && i < m && scale != 1; i++) {
+      REAL *parts = (REAL *)(a + j * m + i);
+      for (int p = 0; p < PARTS; p++) parts[p] = (REAL)((double)parts[p] * scale);
+    }
   }
   NAME(copy)(count, n, a, 1, m, NAME(output)(ctx, 1) + index * count * n, n, 1);
-}
-
-/* Divides finite numbers by a power of two near the largest one; returns it. */
-static double NAME(normalize)(ptrdiff_t n, TYPE *a, double largest) {
-  if (largest == 0 || (largest > 1e-9 && largest < 1e9)) return 1;
-  const double by = exp2(fmin(-floor(log2(largest)), 1000));
-  REAL *parts = (REAL *)a;
-  for (ptrdiff_t i = 0; i < n * PARTS; i++) parts[i] = (REAL)((double)parts[i] * by);
-  return 1 / by;
 }
 
 static void NAME(run_eigh)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numbers) {
@@ -255,6 +261,17 @@ static void NAME(run_svd)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numb
   }
 }
 
+/* Eigenvalues of a Hermitian matrix, or singular values. */
+static void NAME(run_spectral)(rm_linalg *ctx, ptrdiff_t index, TYPE *work, double *numbers) {
+  if (ctx->kind == RM_LINALG_EIGH || ctx->kind == RM_LINALG_EIGVALSH) {
+    NAME(run_eigh)(ctx, index, work, numbers);
+  } else NAME(run_svd)(ctx, index, work, numbers);
+}
+
+#if !defined(COMPLEX)
+#include "few_type.h"
+#endif
+
 static void NAME(run_eig)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   const ptrdiff_t n = ctx->n;
   REAL *values = (REAL *)ctx->call->buffers[0] + 2 * ((ptrdiff_t)ctx->out_at[0] + index * n);
@@ -277,6 +294,18 @@ static void NAME(run_eig)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   for (ptrdiff_t i = 0; i < 2 * n && scale != 1; i++) values[i] = (REAL)((double)values[i] * scale);
 }
 
+static void NAME(run_expm)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {
+  const ptrdiff_t n = ctx->n;
+  TYPE *to = NAME(output)(ctx, 0) + index * n * n;
+  NAME(copy)(n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
+  if (!(NAME(largest)(n * n, a) < (double)INFINITY)) {
+    NAME(fill_nan)(n * n, to);
+    return;
+  }
+  const TYPE *made = NAME(expm)(ctx->blas, ctx->dtype, n, a, pivots, a + n * n);
+  NAME(copy)(n, n, made, 1, n, to, n, 1);
+}
+
 /* The elements of workspace for a matrix. */
 static ptrdiff_t NAME(work_size)(const rm_linalg *ctx) {
   const ptrdiff_t m = ctx->m, n = ctx->n, k = ctx->k, most = m > n ? m : n;
@@ -294,6 +323,7 @@ static ptrdiff_t NAME(work_size)(const rm_linalg *ctx) {
       return tall * thin + tall * (ctx->flag ? tall : thin) + 3 * thin * thin + thin +
              NAME(svd_work)(tall, thin) + common;
     }
+    case RM_LINALG_EXPM: return n * n + NAME(expm_work)(n) + common;
     default: return m * n + n * k + common;
   }
 }
@@ -311,6 +341,13 @@ void NAME(rm_linalg)(void *context, ptrdiff_t task) {
   double *numbers = (double *)memory;
   TYPE *work = (TYPE *)(numbers + 8 * most + 8);
   int32_t *pivots = (int32_t *)((char *)work + elements);
+#if !defined(COMPLEX)
+  if (NAME(takes_few)(ctx)) {
+    NAME(run_few)(ctx, first, end, work, numbers);
+    free(memory);
+    return;
+  }
+#endif
   for (ptrdiff_t i = first; i < end; i++) {
     switch (ctx->kind) {
       case RM_LINALG_CHOLESKY:
@@ -328,11 +365,12 @@ void NAME(rm_linalg)(void *context, ptrdiff_t task) {
       case RM_LINALG_SOLVE_TRIANGULAR: NAME(run_solve)(ctx, i, work, pivots); break;
       case RM_LINALG_QR: NAME(run_qr)(ctx, i, work); break;
       case RM_LINALG_EIGH:
-      case RM_LINALG_EIGVALSH: NAME(run_eigh)(ctx, i, work, numbers); break;
+      case RM_LINALG_EIGVALSH:
       case RM_LINALG_SVD:
-      case RM_LINALG_SVDVALS: NAME(run_svd)(ctx, i, work, numbers); break;
+      case RM_LINALG_SVDVALS: NAME(run_spectral)(ctx, i, work, numbers); break;
       case RM_LINALG_EIG:
       case RM_LINALG_EIGVALS: NAME(run_eig)(ctx, i, work); break;
+      case RM_LINALG_EXPM: NAME(run_expm)(ctx, i, work, pivots); break;
       default: break;
     }
   }

@@ -89,8 +89,7 @@ static void NAME(run_solve_few)(rm_linalg *ctx, ptrdiff_t index) {
 }
 
 /* The Cholesky factor of a matrix of at most FEW rows. */
-static void NAME(run_cholesky_few)(rm_linalg *ctx, ptrdiff_t index) {
-  const ptrdiff_t n = ctx->n;
+static RM_ALWAYS_INLINE void NAME(cholesky_sized)(rm_linalg *ctx, ptrdiff_t index, ptrdiff_t n) {
   TYPE a[NAME(FEW)][NAME(FEW)];
   const TYPE *from = (const TYPE *)ctx->call->buffers[1] + (ptrdiff_t)ctx->a_at[index];
   TYPE *to = (TYPE *)ctx->call->buffers[0] + (ptrdiff_t)ctx->out_at[0] + index * n * n;
@@ -114,5 +113,13 @@ static void NAME(run_cholesky_few)(rm_linalg *ctx, ptrdiff_t index) {
       if (ctx->flag) to[i * n + j] = j < i ? 0 : CONJ(a[j][i]);
       else to[i * n + j] = j > i ? 0 : a[i][j];
     }
+  }
+}
+
+static void NAME(run_cholesky_few)(rm_linalg *ctx, ptrdiff_t index) {
+  switch (ctx->n) {
+    case 3: NAME(cholesky_sized)(ctx, index, 3); break;
+    case 4: NAME(cholesky_sized)(ctx, index, 4); break;
+    default: NAME(cholesky_sized)(ctx, index, ctx->n); break;
   }
 }

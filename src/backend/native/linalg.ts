@@ -13,7 +13,7 @@ import { checkLayout, checkRun } from "../ffi/checks.ts";
 /** The kinds of calls, in the order of linalg.h. */
 const KINDS: readonly string[] = [
   ...["cholesky", "lu", "det", "slogdet", "inv", "solve", "solveTriangular", "qr", "eigh"],
-  ...["eigvalsh", "svd", "svdvals", "eig", "eigvals"],
+  ...["eigvalsh", "svd", "svdvals", "eig", "eigvals", "expm"],
 ];
 /** The ops with a kernel. */
 export const NATIVE_LINALG: readonly string[] = KINDS;

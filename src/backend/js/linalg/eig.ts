@@ -15,6 +15,7 @@ import {
   type Matrix,
   multiply,
   norm,
+  normalize,
   real,
   scale,
   zeros,
@@ -109,10 +110,14 @@ export function eig(
 ): { values: Matrix; vectors: Matrix | null } | null {
   const n = matrix.rows;
   const t = copy(matrix);
+  const size = normalize(t);
   const q = hessenberg(t, hasVectors);
   if (!(t.im === null ? realSchur(t, q) : complexSchur(t, q))) return null;
   const values = valuesOf(t);
-  if (q === null) return { values, vectors: null };
+  if (q === null) {
+    scale(n, size, 0, values, 0);
+    return { values, vectors: null };
+  }
   const isReal = t.im === null;
   zeroParts = isReal ? new Float64Array(n * n) : null;
   const schur: Matrix = isReal ? { ...t, im: zeroParts } : t;
@@ -125,7 +130,7 @@ export function eig(
   for (let k = 0; k < n; k++) {
     backSubstitute(schur, values, k, x, small);
     const made = multiply(turned, x);
-    normalize(made);
+    normalizeVector(made);
     vectors.re.set(made.re, k * n);
     vectors.im!.set(made.im!, k * n);
     if (isReal && values.im![k] !== 0) {
@@ -134,11 +139,12 @@ export function eig(
       vectors.im!.set(made.im!.map((b) => -b), k * n);
     }
   }
+  scale(n, size, 0, values, 0);
   return { values, vectors };
 }
 
 /** Gives a column the length 1, and a real largest element. */
-function normalize(x: Matrix): void {
+function normalizeVector(x: Matrix): void {
   const length = norm(x.rows, x, 0);
   if (length === 0) return;
   scale(x.rows, 1 / length, 0, x, 0);
@@ -173,7 +179,9 @@ export function expm(matrix: Matrix): Matrix {
     }
     largest = Math.max(largest, sum);
   }
-  const squarings = largest > PADE_NORM ? Math.ceil(Math.log2(largest / PADE_NORM)) : 0;
+  const squarings = largest > PADE_NORM
+    ? Math.min(1030, Math.ceil(Math.log2(largest / PADE_NORM)))
+    : 0;
   const a = copy(matrix);
   scale(n * n, 2 ** -squarings, 0, a, 0);
   const a2 = multiply(a, a), a4 = multiply(a2, a2), a6 = multiply(a4, a2);

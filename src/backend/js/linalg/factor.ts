@@ -147,7 +147,10 @@ export function reflect(n: number, x: Matrix, i: number): Reflector {
   const [a, b] = [re[i]!, im === null ? 0 : im[i]!];
   if (rest === 0 && b === 0) return { re: 0, im: 0 };
   const image = (a > 0 ? -1 : 1) * Math.hypot(a, b, rest);
-  divide(1, 0, a - image, b);
+  // In two steps, where 1 / (a - image) would overflow.
+  const lift = Math.abs(a - image) < 1e-290 ? 2 ** 500 : 1;
+  if (lift !== 1) scale(n - 1, lift, 0, x, i + 1);
+  divide(1 / lift, 0, a - image, b);
   scale(n - 1, real, imaginary, x, i + 1);
   re[i] = image;
   if (im !== null) im[i] = 0;

@@ -23,7 +23,7 @@ import {
   solveTriangularInPlace,
   zeroPivot,
 } from "./factor.ts";
-import { adjoint, identity, isFinite, type Matrix, zeros } from "./matrix.ts";
+import { adjoint, identity, isFinite, type Matrix, normalize, scale, zeros } from "./matrix.ts";
 import { eigh, svd } from "./symmetric.ts";
 
 type Floats = Float32Array | Float64Array;
@@ -206,6 +206,7 @@ const DEFINITIONS: Readonly<Record<string, Definition>> = {
   qr({ attributes: { mode } }, a) {
     const { rows, columns } = a;
     const count = mode === "complete" ? rows : Math.min(rows, columns);
+    const size = normalize(a);
     const reflectors = qrInPlace(a);
     const r = zeros(count, columns, a.im !== null);
     for (let j = 0; j < columns; j++) {
@@ -214,7 +215,8 @@ const DEFINITIONS: Readonly<Record<string, Definition>> = {
         if (a.im !== null) r.im![j * count + i] = a.im[j * rows + i]!;
       }
     }
-    return [mode === "r" ? r : makeQ(a, reflectors, count), r];
+    scale(r.re.length, size, 0, r, 0);
+    return [makeQ(a, reflectors, count), r];
   },
   eigh(call, a) {
     hermitian(a, call.attributes.upper);
@@ -248,7 +250,7 @@ const DEFINITIONS: Readonly<Record<string, Definition>> = {
     const found = eig(a, false);
     return found === null ? NO_CONVERGENCE : [found.values];
   },
-  expm: (_, a) => [expm(a)],
+  expm: (call, a) => isFinite(a) ? [expm(a)] : allNaN(call, 2),
 };
 
 /** The kernels by the names of their ops. */

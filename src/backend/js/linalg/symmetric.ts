@@ -17,6 +17,7 @@ import {
   type Matrix,
   multiply,
   norm,
+  normalize,
   permuteColumns,
   real,
   rotate,
@@ -118,13 +119,14 @@ export function eigh(
   hasVectors: boolean,
 ): { values: Float64Array; vectors: Matrix | null } | null {
   const n = a.rows;
+  const size = normalize(a);
   const d = new Float64Array(n), e = new Float64Array(n);
   const reflectors = tridiagonalize(a, d, e);
   const z = hasVectors ? makeQ(a, reflectors, n, 1) : null;
   if (!diagonalize(d, e, z)) return null;
   const order = Array.from(d, (_, i) => i).sort((i, j) => d[i]! - d[j]!);
   return {
-    values: Float64Array.from(order, (i) => d[i]!),
+    values: Float64Array.from(order, (i) => d[i]! * size),
     vectors: z && permuteColumns(z, order),
   };
 }
@@ -192,11 +194,8 @@ export function svd(a: Matrix, full: boolean): Svd | null {
     const other = svd(adjoint(a), full);
     return other && { u: other.v, s: other.s, v: other.u };
   }
-  let largest = 0;
-  for (const x of a.re) largest = Math.max(largest, Math.abs(x));
-  for (const x of a.im ?? []) largest = Math.max(largest, Math.abs(x));
   let work = copy(a);
-  if (largest > 0) scale(m * n, 1 / largest, 0, work, 0);
+  const size = normalize(work);
   let q: Matrix | null = null;
   if (m > n) {
     const reflectors = qrInPlace(work);
@@ -212,7 +211,7 @@ export function svd(a: Matrix, full: boolean): Svd | null {
   if (!orthogonalize(work, v)) return null;
   const norms = Float64Array.from({ length: n }, (_, j) => norm(n, work, j * n));
   const order = Array.from(norms, (_, i) => i).sort((i, j) => norms[j]! - norms[i]!);
-  const s = Float64Array.from(order, (i) => norms[i]! * largest);
+  const s = Float64Array.from(order, (i) => norms[i]! * size);
   let u = permuteColumns(work, order);
   const tiny = 2 * n * EPSILON * (n > 0 ? norms[order[0]!]! : 0);
   const rank = order.filter((i) => norms[i]! > tiny).length;

@@ -1,0 +1,184 @@
+/**
+ * Matrices of the largest and smallest numbers, infinite ones, and small ones in batches: what has a
+ * result gets it, and every iteration ends.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { describe, it } from "node:test";
+import { linalg, stack, tensor } from "../../mod.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
+import { type Any, loose } from "../support.ts";
+import { adjoint, assertNear, assertOrthonormal, matrices, one, REAL } from "./support.ts";
+
+const L: Any = linalg;
+const CPU = BACKENDS.filter(({ name }) => name === "generated loops" || /native/.test(name));
+
+/** Integers up to 9: a matrix that a power of two scales without a rounding error. */
+function integers(n: number): number[][] {
+  return Array.from(
+    { length: n },
+    (_, i) =>
+      Array.from({ length: n }, (_, j) => (7 * i * j + 3 * (i + j) + i * i * j * j) % 10 - 4),
+  );
+}
+
+function numbers(x: Any): number[] {
+  return [x.toArray()].flat(3) as number[];
+}
+
+/** Throws unless the numbers, divided by a scale, are those expected up to a part of the largest. */
+function assertScaled(x: Any, scale: number, expected: Any, part: number, about: string): void {
+  const [all, want] = [numbers(x), numbers(expected)];
+  const most = Math.max(...want.map(Math.abs));
+  all.forEach((one, i) => {
+    const error = Math.abs(one / scale - want[i]!);
+    assert(error <= part * most, `${about}: ${one / scale} instead of ${want[i]}`);
+  });
+}
+
+describe("the largest and the smallest numbers", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const dtype of ["float32", "float64"] as const) {
+          const exponents = dtype === "float32" ? [-140, -100, 100, 120] : [-1062, -900, 900, 1015];
+          for (const exponent of exponents) {
+            // Few bits are left of the smallest numbers.
+            const part = exponent === -140 || exponent === -1062 ? 0.02 : 1e-4;
+            const scale = 2 ** exponent;
+            for (const n of [2, 4, 12]) {
+              const about = `${dtype} 2^${exponent} n = ${n}`;
+              const plain: Any = tensor(integers(n), { dtype });
+              const a: Any = tensor(integers(n).map((row) => row.map((x) => x * scale)), { dtype });
+              assertScaled(L.eigvalsh(a), scale, L.eigvalsh(plain), part, about);
+              assertScaled(L.svdvals(a), scale, L.svdvals(plain), part, about);
+              assertScaled(L.qr(a).r, scale, L.qr(plain).r, part, `${about}, qr`);
+              const times = 1e3;
+              assertOrthonormal(L.qr(a).q, times, about);
+              assertOrthonormal(L.eigh(a).eigenvectors, times, about);
+              assertOrthonormal(L.svd(a).u, times, about);
+              const sum = L.eigvals(a).real().sum().item() / scale;
+              const trace = integers(n).reduce((all, row, i) => all + row[i]!, 0);
+              assert(Math.abs(sum - trace) <= part * 10 * n, `${about}: trace ${sum}`);
+            }
+          }
+        }
+      }));
+  }
+});
+
+describe("infinite and huge numbers end every iteration", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const dtype of REAL) {
+          for (const n of [1, 2, 5, 40]) {
+            for (const bad of [Infinity, -Infinity, NaN]) {
+              const a = one(n, dtype).mul(2);
+              a.set([0, n - 1], bad);
+              const seen = [L.expm(a), L.eigvals(a), L.eig(a).eigenvectors, L.eig(a).eigenvalues];
+              for (const x of seen) assertEquals(x.notEqual(x).all().item(), true, `${dtype} ${n}`);
+              for (const f of [L.det, L.slogdet, L.qr, L.lu, L.matrixRank]) f(a);
+              for (const f of [L.inv, L.cholesky, L.pinv, L.cond]) {
+                // NaN is no error, but infinity divides to zeros.
+                try {
+                  f(a);
+                } catch (error) {
+                  assertEquals((error as Error).name, "LinAlgError");
+                }
+              }
+            }
+            const huge = one(n, dtype).mul(
+              dtype === "float32" || dtype === "complex64" ? 3e38 : 1e308,
+            );
+            const all = huge.matmul(one(n, dtype).mul(0).add(1));
+            for (const x of [huge, huge.neg(), all]) assertEquals(L.expm(x).shape, [n, n]);
+            assertEquals(L.expm(huge.neg()).slice(0, 0).abs().item(), 0);
+          }
+        }
+      }));
+  }
+});
+
+describe("exponentials", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const dtype of REAL) {
+          for (const shape of [[0, 0], [1, 1], [3, 3], [17, 17], [40, 40], [5, 3, 3]]) {
+            const a = matrices(shape, dtype).div(2);
+            const n = shape.at(-1)!;
+            for (const x of [a, loose(a.mT.copy()).mT]) {
+              const e = L.expm(x);
+              const unit = e.matmul(L.expm(x.neg()));
+              const size = n === 0 ? 1 : e.abs().max().item() ** 2;
+              assertNear(
+                unit,
+                one(n, dtype).broadcastTo(shape),
+                100 * (n + 1) * size,
+                `${dtype} ${shape}`,
+              );
+              assertNear(L.expm(x.mul(2)), e.matmul(e), 200 * (n + 1), `${dtype} ${shape}`);
+            }
+          }
+        }
+      }));
+  }
+});
+
+describe("a small matrix has the same result alone and in a batch", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const dtype of ["float32", "float64"] as const) {
+          for (
+            const shape of [[3, 1, 1], [37, 2, 2], [19, 4, 4], [5, 8, 8], [9, 6, 3], [9, 3, 7]]
+          ) {
+            const x = matrices(shape, dtype);
+            const [, m, n] = shape as [number, number, number];
+            // One of rank 1, one of zeros, one of large numbers, one that is diagonal.
+            const column = x.slice(0, ":", ":1");
+            const odd: Any = stack(
+              [
+                column.matmul(x.slice(0, ":1", ":")),
+                x.slice(0).mul(0),
+                x.slice(1).mul(dtype === "float32" ? 1e20 : 1e200),
+                one(Math.max(m, n), dtype).slice(`:${m}`, `:${n}`),
+              ] as Any,
+            );
+            for (const a of [x, odd]) {
+              const about = `${dtype} [${shape}]`;
+              const { u, s, vh } = L.svd(a, { fullMatrices: false });
+              const values = L.svdvals(a);
+              const most = s.max().item();
+              assertNear(u.mul(s.expandDims(-2)).matmul(vh).div(most), a.div(most), 100, about);
+              assertNear(values.div(most), s.div(most), 100, about);
+              assertOrthonormal(u, 100, about);
+              assertOrthonormal(adjoint(vh), 100, about);
+              for (let i = 0; i < a.shape[0]; i += 3) {
+                const alone = L.svd(a.slice(i), { fullMatrices: false });
+                for (const key of ["u", "s", "vh"] as const) {
+                  assertEquals(alone[key].toArray(), { u, s, vh }[key].slice(i).toArray(), about);
+                }
+              }
+              if (m !== n) continue;
+              const symmetric = a.add(a.mT);
+              const { eigenvalues, eigenvectors } = L.eigh(symmetric);
+              for (let i = 0; i < a.shape[0]; i += 3) {
+                const alone = L.eigh(symmetric.slice(i));
+                assertEquals(alone.eigenvalues.toArray(), eigenvalues.slice(i).toArray(), about);
+                assertEquals(alone.eigenvectors.toArray(), eigenvectors.slice(i).toArray(), about);
+                assertNear(
+                  alone.eigenvectors.mul(alone.eigenvalues).matmul(alone.eigenvectors.mT).div(most),
+                  symmetric.slice(i).div(most),
+                  100,
+                  about,
+                );
+              }
+            }
+          }
+        }
+      }));
+  }
+});
