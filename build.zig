@@ -49,6 +49,7 @@ const compact = [_][]const u8{
     "cuda/info.c",
     "cuda/blas.c",
     "cuda/blas_handles.c",
+    "cuda/fft.c",
     "cuda/memory/allocator.c",
     "cuda/memory/pinned.c",
     "cuda/memory/copies.c",

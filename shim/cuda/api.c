@@ -31,6 +31,10 @@ int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan) {
   (void)device, (void)dtype, (void)plan;
   return none();
 }
+int32_t rm_cuda_fft(int32_t device, const double *call) {
+  (void)device, (void)call;
+  return none();
+}
 int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers) {
   (void)what, (void)device, (void)numbers;
   return none();
@@ -75,6 +79,10 @@ int32_t rm_cuda_launch(int32_t index, const double *call, const void *arguments)
 
 int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
   RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_matmul_locked(index, dtype, plan));
+}
+
+int32_t rm_cuda_fft(int32_t index, const double *call) {
+  RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_fft_locked(index, call));
 }
 
 static int32_t control(int32_t what, int32_t index, double *numbers) {

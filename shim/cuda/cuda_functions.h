@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /* The libraries. */
-typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_LIBRARY_COUNT } rm_library;
+typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_CUFFT, RM_LIBRARY_COUNT } rm_library;
 
 typedef struct {
 #define RM_FIELD(name, parameters) int(*name) parameters;
@@ -17,6 +17,7 @@ typedef struct {
 #define RM_NVRTC_FUNCTION RM_FIELD
 #define RM_CUBLAS_FUNCTION RM_FIELD
 #define RM_CUBLASLT_FUNCTION RM_FIELD
+#define RM_CUFFT_FUNCTION RM_FIELD
 #include "cuda_functions.def"
 #undef RM_FIELD
   const char *(*cudaGetErrorName)(int code);

@@ -70,6 +70,7 @@ enum { RM_MAX_DEVICES = 64 };
 typedef struct rm_allocator rm_allocator;
 typedef struct rm_staging rm_staging;
 typedef struct rm_blas_context rm_blas_context;
+typedef struct rm_fft_context rm_fft_context;
 
 /* A device in use. */
 typedef struct {
@@ -82,6 +83,7 @@ typedef struct {
   rm_allocator *allocator;
   rm_staging *staging;
   rm_blas_context *blas;
+  rm_fft_context *fft;
 } rm_device;
 
 /* Implements rm_cuda_open. */
@@ -108,6 +110,7 @@ int32_t rm_cuda_compile_locked(int32_t index, const void *source, const void *na
                                double *handles);
 int32_t rm_cuda_launch_locked(int32_t index, const double *call, const void *arguments);
 int32_t rm_cuda_matmul_locked(int32_t index, int32_t dtype, const double *plan);
+int32_t rm_cuda_fft_locked(int32_t index, const double *call);
 int32_t rm_cuda_control_locked(int32_t what, int32_t index, double *numbers);
 
 /* ---- calls and captures (capture.c) ---------------------------------------------------------- */
@@ -180,6 +183,11 @@ int32_t rm_blas_create(rm_device *device);
 /* Initializes them if cuBLAS is available, because not all of that is possible during a capture.
  * The first product retries after a failure and reports it. */
 void rm_blas_prepare(rm_device *device);
+
+/* ---- Fourier transforms (fft.c) -------------------------------------------------------------- */
+
+/* Allocates the memory for the plans of a device. */
+int32_t rm_fft_create(rm_device *device);
 
 /* ---- kernels (modules/) ---------------------------------------------------------------------- */
 

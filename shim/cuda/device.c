@@ -64,7 +64,8 @@ static int32_t prepare(rm_device *device) {
   if (device->stream == NULL) RM_CU(cudaStreamCreateWithFlags, &device->stream, NON_BLOCKING);
   RM_TRY(rm_allocator_create(device));
   RM_TRY(rm_staging_create(device));
-  return rm_blas_create(device);
+  RM_TRY(rm_blas_create(device));
+  return rm_fft_create(device);
 }
 
 int32_t rm_cuda_use(int32_t index, rm_device **device) {

@@ -39,7 +39,7 @@ enum {
 };
 
 /* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0x8a89fed8u
+#define RM_ABI_HASH 0x2331e9c1u
 
 /* Where the parts of a plan begin. */
 enum {

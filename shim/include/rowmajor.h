@@ -273,6 +273,15 @@ RM_API int32_t rm_cuda_launch(int32_t device, const double *call, const void *ar
 RM_API int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan);
 
 /*
+ * Queues Fourier transforms of rows by cuFFT, without a factor. call is [kind, whether numbers are
+ * float64 or pairs of them, whether exponents are positive, length, rows, elements from row to row of
+ * the operand, and of the result, addresses of the operand and of the result]. Kinds: 0 complex, 1 of
+ * real numbers, 2 to real numbers, for which the exponents are positive, and which overwrites its
+ * operand. Without rows only the library is opened. RM_UNSUPPORTED if cuFFT has no plan.
+ */
+RM_API int32_t rm_cuda_fft(int32_t device, const double *call);
+
+/*
  * Controls the order of work, graphs and time on a device.
  *
  * RM_CUDA_SYNCHRONIZE: waits for all queued work; reports errors in it.

@@ -49,6 +49,15 @@ export function describeDevice(shim: Shim, index: number): string {
   return parts.join(", ");
 }
 
+/** The version and the path of a library of NVIDIA, or why it is not open. */
+export function describeLibrary(
+  cuda: CudaDevices | Unavailable,
+  name: "cublas" | "cufft",
+): string {
+  if ("reason" in cuda) return "needs the cuda backend";
+  return readCudaInfo(cuda.shim, -1).get(name) ?? "unknown";
+}
+
 /** The backend and the memory of `device`. */
 export function deviceFor(device: CudaDevice): Device {
   return { backend: new CudaBackend(device), memory: new CudaMemory(device) };

@@ -6,7 +6,7 @@
 import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
 import { findNative, js, whyNotAsync } from "../backend/cpu.ts";
 import { whyNotMapped } from "../backend/ffi/files.ts";
-import { describeDevice, findCuda } from "../backend/cuda.ts";
+import { describeDevice, describeLibrary, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
 import { VERSION } from "../base/version.ts";
@@ -26,8 +26,11 @@ export interface Info {
   readonly devices: Readonly<Record<string, string>>;
   /**
    * Each backend and library, with its status: `"in use"`, `"available"`, or why it is unavailable.
+   * NVIDIA's libraries, once an op has needed them, have their version and path.
    */
-  readonly backends: Readonly<Record<"js" | "native" | "openblas" | "cuda", string>>;
+  readonly backends: Readonly<
+    Record<"js" | "native" | "openblas" | "cuda" | "cublas" | "cufft" | "cusolver", string>
+  >;
   /** The instruction set of the native backend, such as `"x86-64-v3"`; null without it. */
   readonly level: string | null;
   /** The number of threads for large ops. */
@@ -122,6 +125,9 @@ export function info(): Info {
         ? blas.reason
         : `${blas.config} at ${blas.path}`,
       cuda: "reason" in cuda ? cuda.reason : used ? "in use" : "available",
+      cublas: describeLibrary(cuda, "cublas"),
+      cufft: describeLibrary(cuda, "cufft"),
+      cusolver: "not used: linear algebra of tensors on CUDA devices runs on the CPU",
     },
     level: opened?.level ?? null,
     threads: serving === opened?.name ? opened.threads : 1,

@@ -20,10 +20,16 @@ for (const header of headers) {
     // All others include device.h.
     const uses = header === "device.h"
       ? headers.map((name) => readText(`shim/cuda/kernels/${name}`)).join("")
+      : header === "complex.h"
+      ? text + readText("shim/math/complex/complex_ops.h")
       : text;
     const guard = /#if (!defined[^#]*)\n#error "([^"]*)"/.exec(text);
-    for (const name of Object.keys(CONSTANTS[header])) {
-      assert(guard !== null && guard[1]!.includes(`defined(RM_${name})`), `RM_${name}`);
+    const names = Object.keys(CONSTANTS[header]);
+    // The ops on complex numbers are a list: the first stands for all, the last is the default.
+    const isList = header === "complex.h";
+    for (const name of isList ? names.slice(0, -1) : names) {
+      const named = `defined(RM_${isList ? names[0] : name})`;
+      assert(guard !== null && guard[1]!.includes(named), `RM_${name}`);
       assert(uses.replace(guard[0], "").includes(`RM_${name}`), `RM_${name} is used`);
       assert(!new RegExp(`#define RM_${name}\\b|^ *RM_${name} =`, "m").test(text), name);
       assert(constantsOf(header).includes(`#define RM_${name} `), name);

@@ -87,6 +87,14 @@ emulated("without cuBLAS the library's own kernels make products", (folder) => {
   }
 });
 
+emulated("without cuFFT the CPU makes Fourier transforms", (folder) => {
+  const files = ["libcufft.so.12"];
+  for (const [i, without] of [{ files }, { symbols: ["cufftXtExec"] }].entries()) {
+    const part = emulatorCopy(mkdtempSync(join(folder, `part-${i}-`)), without);
+    apart("withoutFft", alone(folder, { ROWMAJOR_CUDA_LIB_DIR: part }));
+  }
+});
+
 emulated("without NVRTC an op says what to install", (folder) => {
   const part = emulatorCopy(mkdtempSync(join(folder, "part-")), { files: ["libnvrtc.so.13"] });
   const nothing = { ROWMAJOR_CUDA_LIB_DIR: part, ROWMAJOR_PTX: join(folder, "none") };

@@ -42,9 +42,19 @@ export const NAMES = [
   "libnvrtc.so.13",
   "libcublas.so.13",
   "libcublasLt.so.13",
+  "libcufft.so.12",
 ] as const;
 
-const SOURCES = ["state.c", "fibers.c", "cudart.c", "libcuda.c", "nvrtc.c", "cublas.c", "faults.c"];
+const SOURCES = [
+  "state.c",
+  "fibers.c",
+  "cudart.c",
+  "libcuda.c",
+  "nvrtc.c",
+  "libraries/cublas.c",
+  "libraries/cufft.c",
+  "faults.c",
+];
 const HEADERS = ["abi.h", "device.h", "macros.h", "std.h", "emulator.h", "faults.h", "image.h"];
 
 const FLAGS = [

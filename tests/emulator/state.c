@@ -15,8 +15,8 @@
 static const char *const names[NUMBERS] = {
     "order", "seed", "strict", "exact", "memory", "devices", "multiprocessors", "capability",
     "builtins", "failMalloc", "failLaunch", "failKernel", "failCompile", "failDriver",
-    "failBlas", "launches", "kernels",
-    "compiles", "cached", "mallocs", "copies", "products", "used"};
+    "failBlas", "failFft", "launches", "kernels",
+    "compiles", "cached", "mallocs", "copies", "products", "transforms", "plans", "used"};
 
 double emu_numbers[NUMBERS] = {[SEED] = 1, [MEMORY] = 4294967296.0, [DEVICES] = 2,
                                [MULTIPROCESSORS] = 8, [CAPABILITY] = 90, [BUILTINS] = 1};
@@ -116,7 +116,7 @@ device *emu_device(int n) {
 void emu_reset(void) {
   EMU_LOCK;
   for (int i = 0; i < MAX_DEVICES; i++) devices[i].fault = SUCCESS;
-  for (int i = FAIL_MALLOC; i <= FAIL_BLAS; i++) emu_numbers[i] = 0;
+  for (int i = FAIL_MALLOC; i <= FAIL_FFT; i++) emu_numbers[i] = 0;
   last_fault[0] = 0;
 }
 

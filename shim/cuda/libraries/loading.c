@@ -1,5 +1,5 @@
 /*
- * Finds and opens NVIDIA's libraries: the driver, the runtime, NVRTC and cuBLAS.
+ * Finds and opens NVIDIA's libraries: the driver, the runtime, NVRTC, cuBLAS and cuFFT.
  *
  * Each library is opened when it is first needed, at most once per process, and never closed. A
  * library never has a newer major version of CUDA than the driver, and both parts of cuBLAS come
@@ -71,6 +71,10 @@ static const symbol cublaslt_symbols[] = {
 #define RM_CUBLASLT_FUNCTION RM_SYMBOL
 #include "cuda_functions.def"
     {NULL, 0}};
+static const symbol cufft_symbols[] = {
+#define RM_CUFFT_FUNCTION RM_SYMBOL
+#include "cuda_functions.def"
+    {NULL, 0}};
 
 #define MAX_CANDIDATES 4
 
@@ -135,6 +139,21 @@ static library_state libraries[RM_LIBRARY_COUNT] = {
                              "nvidia-cublas), or name its folder in ROWMAJOR_CUDA_LIB_DIR",
                    .symbols = cublas_symbols,
                    .part_symbols = cublaslt_symbols},
+    /* Its versions are one less than CUDA's. */
+    [RM_CUFFT] = {.title = "cuFFT",
+                  .advice = "install the CUDA toolkit, or NVIDIA's Python package (pip install "
+                            "nvidia-cufft), or name its folder in ROWMAJOR_CUDA_LIB_DIR",
+                  .symbols = cufft_symbols,
+#if defined(_WIN32)
+                  .candidates = {{13, "cufft64_12.dll", NULL},
+                                 {12, "cufft64_11.dll", NULL},
+                                 {11, "cufft64_10.dll", NULL}}},
+#else
+                  .candidates = {{13, "libcufft.so.12", NULL},
+                                 {12, "libcufft.so.11", NULL},
+                                 {11, "libcufft.so.10", NULL},
+                                 {0, "libcufft.so", NULL}}},
+#endif
 };
 
 /* Locked while libraries are opened. */
@@ -171,8 +190,8 @@ static void open_builtins(const char *path) {
   rm_glob(pattern, open_quietly);
 }
 
-/* The version of a part of cuBLAS. Returns false if it is unknown. */
-static bool blas_version(void *file, const char *name, int *version) {
+/* The version of a library, or of a part of one. Returns false if it is unknown. */
+static bool read_version(void *file, const char *name, int *version) {
   int (*get)(int property, int *value);
   void *found = rm_library_symbol(file, name);
   if (found == NULL) return false;
@@ -201,9 +220,12 @@ static bool check_version(rm_library which, int major, void *file, void *other, 
   } else if (which == RM_NVRTC) {
     code = rm_cu.nvrtcVersion(&whole[0], &whole[1]);
     version = whole[0] * 1000 + whole[1] * 10;
+  } else if (which == RM_CUFFT) {
+    if (!read_version(file, "cufftGetProperty", whole)) code = -1;
+    version = whole[0] * 1000 + whole[1] * 10;
   } else {
-    const bool told = blas_version(file, "cublasGetProperty", whole) &&
-                      blas_version(other, "cublasLtGetProperty", part);
+    const bool told = read_version(file, "cublasGetProperty", whole) &&
+                      read_version(other, "cublasLtGetProperty", part);
     version = (told ? whole[0] : major) * 1000 + whole[1] * 10;
     if (told && memcmp(whole, part, sizeof whole) != 0) {
       snprintf(reason, length, "it is version %d.%d.%d, but cublasLt is %d.%d.%d", whole[0],
@@ -218,11 +240,11 @@ static bool check_version(rm_library which, int major, void *file, void *other, 
   library->major = version / 1000;
   library->minor = version % 1000 / 10;
   const int driver = atomic_load(&driver_version);
+  const int cuda = library->major + (which == RM_CUFFT);
   if (which == RM_DRIVER) {
     atomic_store(&driver_version, version);
-  } else if (driver != 0 && library->major > driver / 1000) {
-    snprintf(reason, length, "it is of CUDA %d, the driver of CUDA %d", library->major,
-             driver / 1000);
+  } else if (driver != 0 && cuda > driver / 1000) {
+    snprintf(reason, length, "it is of CUDA %d, the driver of CUDA %d", cuda, driver / 1000);
     return false;
   }
   return true;

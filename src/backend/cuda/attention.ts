@@ -20,7 +20,7 @@ import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { type Family, suffixOf } from "./source/mod.ts";
 import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
-import { withWorkspace } from "./workspace.ts";
+import { withWorkspace } from "../../memory/workspace.ts";
 
 const { ATTENTION_AXES: AXES } = CONSTANTS["attention.h"];
 /** The first compute capability with the instructions of the kernels, times 10. */

@@ -19,6 +19,7 @@ import { attention, isTensorCoreAttention } from "./attention.ts";
 import { chain, isSmallChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
 import type { CudaDevice } from "./device.ts";
+import { fft, isDeviceFft } from "./fft.ts";
 import { fold } from "./reduce.ts";
 import { record } from "./graphs.ts";
 import { map } from "./maps.ts";
@@ -118,6 +119,7 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
       supports: isPlainLinear,
       run: (device, call) => linear(device, gemmOf(call), call.operand(2)),
     },
+    fft: { supports: isDeviceFft, run: fft },
     complexMap: { supports: always, run: complexMap },
     attention: { supports: isTensorCoreAttention, run: attention },
     chain: { supports: isSmallChain, run: chain },

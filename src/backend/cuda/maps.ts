@@ -23,7 +23,7 @@ import {
   mapSource,
   mixedSource,
 } from "./source/mod.ts";
-import { withWorkspace } from "./workspace.ts";
+import { withWorkspace } from "../../memory/workspace.ts";
 import { addAttributes, addAxes, addDivisor, isPacked, start } from "./walks.ts";
 
 const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];

@@ -18,7 +18,7 @@ import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 import { map } from "./maps.ts";
-import { withWorkspace } from "./workspace.ts";
+import { withWorkspace } from "../../memory/workspace.ts";
 import { type Family, suffixOf } from "./source/mod.ts";
 
 const { THREADS } = CONSTANTS["device.h"];

@@ -24,7 +24,7 @@ import { linear, matmul } from "./matmul.ts";
 import { map } from "./maps.ts";
 import { type Family, suffixOf } from "./source/mod.ts";
 import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
-import { withWorkspace } from "./workspace.ts";
+import { withWorkspace } from "../../memory/workspace.ts";
 
 const SYMBOL = "rm_cuda_launch";
 const { THREADS } = CONSTANTS["device.h"];

@@ -17,7 +17,7 @@ import { checkOperand } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";
 import { map } from "./maps.ts";
-import { withWorkspace } from "./workspace.ts";
+import { withWorkspace } from "../../memory/workspace.ts";
 import {
   argReduceSource,
   type FoldKernel,

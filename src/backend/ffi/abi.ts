@@ -128,6 +128,10 @@ export const SYMBOLS = {
     c: "int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan)",
     parameters: ["i32", "i32", "buffer"],
   },
+  rm_cuda_fft: {
+    c: "int32_t rm_cuda_fft(int32_t device, const double *call)",
+    parameters: ["i32", "buffer"],
+  },
   rm_cuda_control: {
     c: "int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers)",
     parameters: ["i32", "i32", "buffer"],

@@ -12,6 +12,8 @@ import {
   arange,
   capture,
   emptyCache,
+  fft,
+  info,
   memory,
   ones,
   synchronize,
@@ -78,6 +80,15 @@ export function withoutBlas(): void {
   assertEquals(x.matmul(x).cpu().toArray(), [[7, 10], [15, 22]]);
   const many = ones([3, 40, 50], { device: "cuda" }) as Any;
   assertEquals(many.matmul(ones([50, 20], { device: "cuda" })).sum().item(), 3 * 40 * 50 * 20);
+}
+
+/** A transform without cuFFT. */
+export function withoutFft(): void {
+  const y = fft.fft(small().cuda()) as Any;
+  assertEquals(y.device, "cuda");
+  assertEquals(y.real().cpu().toArray(), [[3, -1], [7, -1]]);
+  assertMatch(info().backends.cufft, /^no usable cuFFT: /);
+  assertMatch(info().backends.cusolver, /runs on the CPU/);
 }
 
 /** The errors of ops without a working compiler, twice. */

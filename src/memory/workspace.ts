@@ -5,9 +5,9 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../../base/dtype.ts";
-import { DeviceStorage } from "../../memory/device.ts";
-import type { Storage } from "../../memory/storage.ts";
+import { DTYPE, type DType } from "../base/dtype.ts";
+import { DeviceStorage } from "./device.ts";
+import type { Storage } from "./storage.ts";
 
 /**
  * Calls `use` with storages of the given lengths and dtypes on the device of `beside`, and frees

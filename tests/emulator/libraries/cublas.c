@@ -1,5 +1,5 @@
 /* cuBLAS and cuBLASLt: products in column-major order by plain loops. */
-#include "emulator.h"
+#include "../emulator.h"
 
 #include <math.h>
 #include <stdlib.h>
