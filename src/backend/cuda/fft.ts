@@ -9,7 +9,13 @@
 import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import { planMap } from "../../base/plan.ts";
-import { type FftAttributes, type FftKind, fftOf, type FftSizes, partsOf } from "../../core/fft.ts";
+import {
+  type FftAttributes,
+  type FftKind,
+  fftOf,
+  type FftSizes,
+  partsOf,
+} from "../../core/problems/fft.ts";
 import { DeviceStorage } from "../../memory/device.ts";
 import { writeElement } from "../../memory/element.ts";
 import { Storage } from "../../memory/storage.ts";
