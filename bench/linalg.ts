@@ -65,6 +65,7 @@ const CALLS: Readonly<Record<string, (a: Any, s: Any) => Any>> = {
   "L.eig(a)": (a) => linalg.eig(a),
 };
 const SHAPES = [[1000, 4, 4], [32, 32], [100, 100], [500, 500]];
+const DTYPES = ["float64", "float32"] as const;
 
 const python = findPython(["numpy"], []);
 if (python.path === undefined) throw new Error("there is no Python with NumPy");
@@ -74,8 +75,7 @@ const peer = new Peer("numpy", [python.path, join(root, "bench", "linalg_peer.py
 });
 await peer.begin();
 const [filter = ""] = process.argv.slice(2);
-for (const shape of SHAPES) {
-  const dtype = "float64";
+for (const [dtype, shape] of DTYPES.flatMap((dtype) => SHAPES.map((s) => [dtype, s] as const))) {
   const a: Any = rm.random.normal(rm.random.key(1), shape, { dtype });
   const n = shape.at(-1)!;
   const s = a.matmul(a.mT).add(rm.eye(n, { dtype }).mul(n));

@@ -1,13 +1,14 @@
 /*
- * Eigenvalues and singular values of batches of small real matrices by rotations, a matrix in each lane
- * of the vectors; within run_type.h.
+ * Cholesky factors, and eigenvalues and singular values by rotations, of batches of small real matrices,
+ * one in each lane of the vectors; after small_type.h.
  */
 enum { NAME(LANES) = 16, NAME(FEW_SIZE) = NAME(FEW) * NAME(FEW) };
 
-/* Whether rotations compute a call: they take less time for these matrices. */
+/* Whether a call is computed in lanes. */
 static bool NAME(takes_few)(const rm_linalg *ctx) {
   const ptrdiff_t most = ctx->m > ctx->n ? ctx->m : ctx->n;
   if (((const TABLE *)ctx->blas)->width == 0 || most > NAME(FEW)) return false;
+  if (ctx->kind == RM_LINALG_CHOLESKY) return true;
   if (ctx->kind == RM_LINALG_EIGH || ctx->kind == RM_LINALG_EIGVALSH) return true;
   return ctx->kind == RM_LINALG_SVDVALS ||
          (ctx->kind == RM_LINALG_SVD && (!ctx->flag || ctx->m == ctx->n));
@@ -68,10 +69,44 @@ static bool NAME(write_few)(rm_linalg *ctx, ptrdiff_t index, const REAL *a, cons
   return true;
 }
 
-/* Computes the matrices from `first` to before `end`. */
-static void NAME(run_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t end, TYPE *work, double *numbers) {
+/* Computes Cholesky factors of matrices from `first` on; notes those that have none. */
+static void NAME(cholesky_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t count, bool *left) {
   const TABLE *blas = ctx->blas;
-  const ptrdiff_t width = blas->width;
+  const ptrdiff_t n = ctx->n, width = blas->width;
+  const ptrdiff_t row = ctx->flag ? ctx->a_column : ctx->a_row;
+  const ptrdiff_t column = ctx->flag ? ctx->a_row : ctx->a_column;
+  const ptrdiff_t to_row = ctx->flag ? 1 : n, to_column = ctx->flag ? n : 1;
+  REAL a[NAME(FEW_SIZE) * NAME(LANES)];
+  if (count < width) memset(a, 0, sizeof a);
+  for (ptrdiff_t k = 0; k < count; k++) {
+    const TYPE *from = NAME(matrix)(ctx, first + k);
+    for (ptrdiff_t j = 0; j < n; j++) {
+      for (ptrdiff_t i = j; i < n; i++) a[(j * n + i) * width + k] = from[i * row + j * column];
+    }
+  }
+  blas->cholesky(n, a);
+  TYPE *to = NAME(output)(ctx, 0) + first * n * n;
+  for (ptrdiff_t k = 0; k < count; k++, to += n * n) {
+    left[k] = false;
+    for (ptrdiff_t j = 0; j < n; j++) {
+      left[k] |= !(a[(j * n + j) * width + k] > 0);
+      for (ptrdiff_t i = 0; i < j; i++) to[i * to_row + j * to_column] = 0;
+      for (ptrdiff_t i = j; i < n; i++) {
+        to[i * to_row + j * to_column] = a[(j * n + i) * width + k];
+      }
+    }
+  }
+}
+
+/* Computes matrices from `first` to before `end`, and returns how many; `left` notes those that have to
+ * be computed in another way. */
+static ptrdiff_t NAME(run_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t end, bool *left) {
+  const TABLE *blas = ctx->blas;
+  const ptrdiff_t width = blas->width, count = rm_min(width, end - first);
+  if (ctx->kind == RM_LINALG_CHOLESKY) {
+    NAME(cholesky_few)(ctx, first, count, left);
+    return count;
+  }
   const bool symmetric = ctx->kind == RM_LINALG_EIGH || ctx->kind == RM_LINALG_EIGVALSH;
   const bool is_wide = ctx->m < ctx->n;
   const ptrdiff_t m = is_wide ? ctx->n : ctx->m, n = is_wide ? ctx->m : ctx->n;
@@ -80,37 +115,32 @@ static void NAME(run_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t end, TYPE *
   const bool flips = symmetric ? ctx->flag : is_wide;
   const ptrdiff_t row = flips ? ctx->a_column : ctx->a_row, column = flips ? ctx->a_row : ctx->a_column;
   REAL a[NAME(FEW_SIZE) * NAME(LANES)], v[NAME(FEW_SIZE) * NAME(LANES)];
-  bool takes[NAME(LANES)];
-  for (; first < end; first += width) {
-    const ptrdiff_t count = rm_min(width, end - first);
-    if (count < width) memset(a, 0, sizeof a);
-    for (ptrdiff_t k = 0; k < count; k++) {
-      const TYPE *from = NAME(matrix)(ctx, first + k);
-      double largest = 0;
-      for (ptrdiff_t j = 0; j < n; j++) {
-        for (ptrdiff_t i = symmetric ? j : 0; i < m; i++) {
-          const REAL x = RE(from[i * row + j * column]);
-          const double size = fabs((double)x);
-          if (!(size <= largest)) largest = size == size ? size : (double)INFINITY;
-          a[(j * m + i) * width + k] = x;
-          if (symmetric) a[(i * m + j) * width + k] = x;
-        }
-      }
-      /* Others go the long way. */
-      takes[k] = largest < 1e9 && (largest > 1e-9 || largest == 0);
-      for (ptrdiff_t i = 0; i < m * n && !takes[k]; i++) a[i * width + k] = 0;
-    }
-    if (has_vectors) {
-      memset(v, 0, (size_t)(n * n * width) * sizeof *v);
-      for (ptrdiff_t j = 0; j < n; j++) {
-        for (ptrdiff_t k = 0; k < width; k++) v[(j * n + j) * width + k] = 1;
+  if (count < width) memset(a, 0, sizeof a);
+  for (ptrdiff_t k = 0; k < count; k++) {
+    const TYPE *from = NAME(matrix)(ctx, first + k);
+    double largest = 0;
+    for (ptrdiff_t j = 0; j < n; j++) {
+      for (ptrdiff_t i = symmetric ? j : 0; i < m; i++) {
+        const REAL x = RE(from[i * row + j * column]);
+        const double size = fabs((double)x);
+        if (!(size <= largest)) largest = size == size ? size : (double)INFINITY;
+        a[(j * m + i) * width + k] = x;
+        if (symmetric) a[(i * m + j) * width + k] = x;
       }
     }
-    const bool done = blas->jacobi(symmetric, m, n, a, has_vectors ? v : NULL);
-    for (ptrdiff_t k = 0; k < count; k++) {
-      if (!done || !takes[k] || !NAME(write_few)(ctx, first + k, a + k, v + k)) {
-        NAME(run_spectral)(ctx, first + k, work, numbers);
-      }
+    /* Others go the long way. */
+    left[k] = !(largest < 1e9 && (largest > 1e-9 || largest == 0));
+    for (ptrdiff_t i = 0; i < m * n && left[k]; i++) a[i * width + k] = 0;
+  }
+  if (has_vectors) {
+    memset(v, 0, (size_t)(n * n * width) * sizeof *v);
+    for (ptrdiff_t j = 0; j < n; j++) {
+      for (ptrdiff_t k = 0; k < width; k++) v[(j * n + j) * width + k] = 1;
     }
   }
+  const bool done = blas->jacobi(symmetric, m, n, a, has_vectors ? v : NULL);
+  for (ptrdiff_t k = 0; k < count; k++) {
+    left[k] = left[k] || !done || !NAME(write_few)(ctx, first + k, a + k, v + k);
+  }
+  return count;
 }

@@ -1,5 +1,5 @@
 /*
- * Jacobi's rotations for as many small matrices at a time as a vector has lanes; within
+ * Jacobi's rotations and Cholesky factors for as many small matrices at a time as a vector has lanes; within
  * linalg_kernels_type.h.
  */
 #define FLAGS __typeof__((LANES){0} > (LANES){0})
@@ -71,5 +71,19 @@ static bool NAME(jacobi)(bool symmetric, ptrdiff_t m, ptrdiff_t n, REAL *a, REAL
     if (left == 0) return true;
   }
   return false;
+}
+
+static void NAME(cholesky_lanes)(ptrdiff_t n, REAL *a) {
+  for (ptrdiff_t j = 0; j < n; j++) {
+    REAL *x = a + j * n * WIDTH;
+    const LANES root = __builtin_elementwise_sqrt(IN(x + j * WIDTH));
+    AT(x + j * WIDTH) = root;
+    RM_ROLLED for (ptrdiff_t i = j + 1; i < n; i++) AT(x + i * WIDTH) /= root;
+    for (ptrdiff_t k = j + 1; k < n; k++) {
+      REAL *y = a + k * n * WIDTH;
+      const LANES by = IN(x + k * WIDTH);
+      RM_ROLLED for (ptrdiff_t i = k; i < n; i++) AT(y + i * WIDTH) -= by * IN(x + i * WIDTH);
+    }
+  }
 }
 #undef FLAGS

@@ -267,9 +267,9 @@ static const NAME(rm_blas) NAME(blas) = {
     NAME(dot),   NAME(axpy), NAME(gemv), NAME(gemv_adjoint),
     NAME(rank1), NAME(hemv), NAME(her2), NAME(rotate),
 #if defined(COMPLEX)
-    NULL,        0,          NULL,
+    NULL,          0,     NULL,                 NULL,
 #else
-    NAME(reflect), WIDTH,    NAME(jacobi),
+    NAME(reflect), WIDTH, NAME(cholesky_lanes), NAME(jacobi),
 #endif
 };
 

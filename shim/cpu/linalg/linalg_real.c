@@ -9,6 +9,7 @@
 #define SUFFIX f32
 #include "linalg_type.h"
 #include "small_type.h"
+#include "few_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"
@@ -20,6 +21,7 @@
 #define SUFFIX f64
 #include "linalg_type.h"
 #include "small_type.h"
+#include "few_type.h"
 #include "factor_type.h"
 #include "eigen_type.h"
 #include "schur_type.h"

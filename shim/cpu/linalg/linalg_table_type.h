@@ -23,6 +23,9 @@ typedef struct {
   /* The matrices that `jacobi` takes at a time, element (i, j) of all at (j m + i) width; 0 for complex
    * ones. */
   ptrdiff_t width;
+  /* Replaces the lower triangles of matrices of n rows by their Cholesky factors; NaN or 0 is on the
+   * diagonals of those that have none. */
+  void (*cholesky)(ptrdiff_t n, REAL *a);
   /* Makes columns of m rows orthogonal, or if `symmetric` diagonalizes matrices of n rows, by rotations
    * of columns; those of v, n by n, turn with them unless it is null. False without convergence. */
   bool (*jacobi)(bool symmetric, ptrdiff_t m, ptrdiff_t n, REAL *a, REAL *v);

@@ -28,20 +28,6 @@ static void NAME(copy_conjugate)(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptr
 #endif
 }
 
-static TYPE *NAME(output)(const rm_linalg *ctx, int k) {
-  void *const *buffers = ctx->call->buffers;
-  return (TYPE *)buffers[k == 0 ? 0 : k + 2] + (ptrdiff_t)ctx->out_at[k];
-}
-
-static REAL *NAME(real_output)(const rm_linalg *ctx, int k) {
-  void *const *buffers = ctx->call->buffers;
-  return (REAL *)buffers[k == 0 ? 0 : k + 2] + (ptrdiff_t)ctx->out_at[k];
-}
-
-static const TYPE *NAME(matrix)(const rm_linalg *ctx, ptrdiff_t index) {
-  return (const TYPE *)ctx->call->buffers[1] + (ptrdiff_t)ctx->a_at[index];
-}
-
 static void NAME(fill_nan)(ptrdiff_t n, TYPE *x) {
   for (ptrdiff_t i = 0; i < n; i++) x[i] = NAME(make)((REAL)NAN, PARTS == 2 ? (REAL)NAN : 0);
 }
@@ -268,10 +254,6 @@ static void NAME(run_spectral)(rm_linalg *ctx, ptrdiff_t index, TYPE *work, doub
   } else NAME(run_svd)(ctx, index, work, numbers);
 }
 
-#if !defined(COMPLEX)
-#include "few_type.h"
-#endif
-
 static void NAME(run_eig)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   const ptrdiff_t n = ctx->n;
   REAL *values = (REAL *)ctx->call->buffers[0] + 2 * ((ptrdiff_t)ctx->out_at[0] + index * n);
@@ -343,7 +325,15 @@ void NAME(rm_linalg)(void *context, ptrdiff_t task) {
   int32_t *pivots = (int32_t *)((char *)work + elements);
 #if !defined(COMPLEX)
   if (NAME(takes_few)(ctx)) {
-    NAME(run_few)(ctx, first, end, work, numbers);
+    bool left[NAME(LANES)];
+    for (ptrdiff_t i = first, count; i < end; i += count) {
+      count = NAME(run_few)(ctx, i, end, left);
+      for (ptrdiff_t k = 0; k < count; k++) {
+        if (!left[k]) continue;
+        if (ctx->kind == RM_LINALG_CHOLESKY) NAME(run_cholesky_few)(ctx, i + k);
+        else NAME(run_spectral)(ctx, i + k, work, numbers);
+      }
+    }
     free(memory);
     return;
   }

@@ -3,6 +3,20 @@
  */
 enum { NAME(FEW) = 8 };
 
+static TYPE *NAME(output)(const rm_linalg *ctx, int k) {
+  void *const *buffers = ctx->call->buffers;
+  return (TYPE *)buffers[k == 0 ? 0 : k + 2] + (ptrdiff_t)ctx->out_at[k];
+}
+
+static REAL *NAME(real_output)(const rm_linalg *ctx, int k) {
+  void *const *buffers = ctx->call->buffers;
+  return (REAL *)buffers[k == 0 ? 0 : k + 2] + (ptrdiff_t)ctx->out_at[k];
+}
+
+static const TYPE *NAME(matrix)(const rm_linalg *ctx, ptrdiff_t index) {
+  return (const TYPE *)ctx->call->buffers[1] + (ptrdiff_t)ctx->a_at[index];
+}
+
 /* Eliminates a, n rows, and b, k columns beside it; returns a zero pivot, or -1, and the sign of the row
  * exchanges. */
 static RM_ALWAYS_INLINE ptrdiff_t NAME(eliminate)(ptrdiff_t n, ptrdiff_t k, TYPE (*a)[NAME(FEW)],
@@ -89,7 +103,8 @@ static void NAME(run_solve_few)(rm_linalg *ctx, ptrdiff_t index) {
 }
 
 /* The Cholesky factor of a matrix of at most FEW rows. */
-static RM_ALWAYS_INLINE void NAME(cholesky_sized)(rm_linalg *ctx, ptrdiff_t index, ptrdiff_t n) {
+static void NAME(run_cholesky_few)(rm_linalg *ctx, ptrdiff_t index) {
+  const ptrdiff_t n = ctx->n;
   TYPE a[NAME(FEW)][NAME(FEW)];
   const TYPE *from = (const TYPE *)ctx->call->buffers[1] + (ptrdiff_t)ctx->a_at[index];
   TYPE *to = (TYPE *)ctx->call->buffers[0] + (ptrdiff_t)ctx->out_at[0] + index * n * n;
@@ -113,13 +128,5 @@ static RM_ALWAYS_INLINE void NAME(cholesky_sized)(rm_linalg *ctx, ptrdiff_t inde
       if (ctx->flag) to[i * n + j] = j < i ? 0 : CONJ(a[j][i]);
       else to[i * n + j] = j > i ? 0 : a[i][j];
     }
-  }
-}
-
-static void NAME(run_cholesky_few)(rm_linalg *ctx, ptrdiff_t index) {
-  switch (ctx->n) {
-    case 3: NAME(cholesky_sized)(ctx, index, 3); break;
-    case 4: NAME(cholesky_sized)(ctx, index, 4); break;
-    default: NAME(cholesky_sized)(ctx, index, ctx->n); break;
   }
 }
