@@ -50,7 +50,7 @@ static void NAME(columns)(void *context, ptrdiff_t block) {
   x = NAME(transform)(&plan->columns, x, y);
   const bool is_factored = plan->steps != NULL;
   const PAIR *w = (const PAIR *)plan->twiddles + (is_factored ? 0 : block * length);
-  const T *step = (const T *)plan->steps + 2 * block * length;
+  const T *step = is_factored ? (const T *)plan->steps + 2 * block * length : NULL;
   for (ptrdiff_t k = 0; k < length; k += LANES) {
     V re[LANES], im[LANES];
     const ptrdiff_t rows = rm_min(LANES, length - k);
@@ -295,13 +295,13 @@ static bool NAME(to_real)(const fft_plan *plan, const T *in, ptrdiff_t given, T 
     in = padded;
   }
   if (!plan->is_real) {
-    x[0] = in[0];
-    x[1] = 0;
-    RM_ROLLED for (ptrdiff_t k = 1; k <= h; k++) {
+    /* Element n, which is not used, is that of the first one. */
+    RM_ROLLED for (ptrdiff_t k = 0; k <= h; k++) {
       x[2 * k] = x[2 * (n - k)] = in[2 * k];
       x[2 * k + 1] = in[2 * k + 1];
       x[2 * (n - k) + 1] = -in[2 * k + 1];
     }
+    x[1] = 0;
     T *y = x + 2 * n + 2;
     done = NAME(one)(plan, x, n, y, -sign, scale);
     RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) out[i] = y[2 * i];

@@ -8,7 +8,7 @@
  *
  * Every buffer is exactly as long as its operand reaches, so that valgrind and sanitizers detect
  * any access beyond it. No call may change an input, or memory between the elements of an output.
- * The driver uses rowmajor.h and internal.h only.
+ * The driver uses rowmajor.h, internal.h and linalg.h only. Parts of it are in driver_....h.
  *
  * Arguments: the highest instruction set to try (a number; 0 is the best one of the machine), then
  * "short" for fewer and smaller cases, or "fenced" for buffers between inaccessible pages. Prints a
@@ -1992,6 +1992,10 @@ static void try_random(ptrdiff_t length, int threads) {
   }
 }
 
+#include "driver_fft.h"
+#include "driver_linalg.h"
+#include "driver_sets.h"
+
 /* ---- the small entry points ------------------------------------------------------------------ */
 
 static void try_others(void) {
@@ -2115,6 +2119,12 @@ int main(int count, char **arguments) {
       try_packed(n, 1 + below(40), 1);
       try_moves(n);
       try_random(n, 1);
+      try_fft(n, 20, 6, 1);
+      try_convolve(n, 1 + below(40), 1);
+      try_complex(n, 1);
+      try_sets(n, 1);
+      try_deviates(n, 1);
+      if (n < 19 || n % 8 == 1) try_linalg(n, 1);
     }
     for (ptrdiff_t n = 1023; n <= 1025; n += in_short ? 2 : 1) {
       try_maps(n, n == 1023, 1);
@@ -2126,6 +2136,16 @@ int main(int count, char **arguments) {
       try_packed(1 + below(20), n, 1);
       try_moves(n);
       try_random(n, 1);
+      try_fft(n, 3, 3, 1);
+      try_convolve(n, 1 + below(40), 1);
+      try_complex(n, 1);
+      try_sets(n, 1);
+      try_deviates(n, 1);
+    }
+    /* Large primes, powers of two and products of primes. */
+    static const ptrdiff_t lengths[] = {97, 128, 37 * 2, 101 * 3, 256, 1000, 31 * 29, 1009, 4096, 5003};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+      if (!in_short || i % 3 == 0) try_fft(lengths[i], in_short ? 3 : 20, 3, 1);
     }
     try_matmul(70, in_short ? 6 : 60);
     try_attention(in_short ? 24 : 70, in_short ? 70 : 300, in_short ? 10 : 60);
@@ -2148,6 +2168,16 @@ int main(int count, char **arguments) {
       try_selection(30, 1000, 3);
       try_packed(300, 600, 3);
       try_random(100003, 3);
+      try_fft(65536, 2, 6, 3);
+      try_fft(65537, 1, 3, 3);
+      try_fft(120, 100, 6, 3);
+      try_convolve(20003, 50, 3);
+      try_convolve(5000, 5000, 3);
+      try_complex(10007, 3);
+      try_sets(140003, 3);
+      try_deviates(10007, 3);
+      try_linalg(110, 3);
+      try_linalg(9, 3);
     }
   }
   if (levels == 0) fail("no instruction set was tried");
