@@ -114,7 +114,10 @@ static int32_t find_plan(rm_device *device, const problem *of, cached_plan **fou
     }
     if (!each->is_captured && (oldest == NULL || each->used < oldest->used)) oldest = each;
   }
-  RM_TRY(rm_cuda_not_capturing(device, "plan a Fourier transform"));
+  if (atomic_load(&device->graph) != 0) {
+    return rm_fail(RM_BAD_ARGUMENT, "cannot plan a Fourier transform while a graph is being "
+                                    "captured: do it before");
+  }
   if (oldest == NULL) return rm_fail(RM_UNSUPPORTED, "graphs use all plans of transforms");
   cached_plan made;
   RM_TRY(make_plan(device, of, &made));
