@@ -87,7 +87,6 @@ const kernels = [_][]const u8{
     "cpu/attention/attention_panels.c",
     "cpu/attention/attention_rows.c",
     "cpu/attention/rope.c",
-    "cpu/complex/complex_map.c",
     "cpu/sets/search.c",
     "cpu/sets/histogram.c",
     "cpu/conv/conv.c",
@@ -101,7 +100,6 @@ const kernels = [_][]const u8{
     "cpu/quant/quant_tiles.c",
     "cpu/random.c",
     "cpu/linalg/linalg_kernels.c",
-    "cpu/deviates.c",
 };
 
 /// Compiled once per instruction set: many short loops, most of them over contiguous elements.
@@ -254,7 +252,7 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &per_call, .flags = &(flags ++ [_][]const u8{ "-O2", "-fno-unroll-loops" }) });
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });
     // Complex products need no care for infinities, and no function of the compiler's library.
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &algorithms, .flags = &(flags ++ [_][]const u8{ "-O2", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fcx-limited-range" }) });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &algorithms, .flags = &(flags ++ [_][]const u8{ "-Os", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fcx-limited-range" }) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
     // macOS has no CUDA.
     if (target.result.os.tag != .macos) addZstd(b, module, target);
@@ -323,8 +321,10 @@ fn addKernels(
     const sorts = no_unrolling ++ [_][]const u8{"-falign-loops=32"};
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/sort.c", "cpu/sort/topk.c", "cpu/sort/quicksort.c", "cpu/sort/partition.c", "cpu/sort/quantile.c" }, .flags = &sorts });
     // These choose themselves which loops are unrolled.
-    const transforms = no_unrolling ++ [_][]const u8{"-O2"};
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/fft/fft.c", "cpu/fft/convolve.c" }, .flags = &transforms });
+    const transforms = no_unrolling ++ [_][]const u8{if (old) "-Os" else "-O2"};
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/fft/fft.c", "cpu/fft/convolve.c", "cpu/deviates.c" }, .flags = &transforms });
+    const complex = transforms ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
+    module.addCSourceFile(.{ .file = b.path("shim/cpu/complex/complex_map.c"), .flags = &complex });
     // These loops are many, and vectors need no unrolling on top: a quarter of the size. Nor do
     // remainders need narrower vectors, unless they can be more than 15 elements.
     const maps = no_unrolling ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };

@@ -31,12 +31,23 @@ function isRounding(expr: Expr): boolean {
   return someExpr(expr, (part) => part.kind === "call" && ROUNDING.has(part.name));
 }
 
+/** Primitives that float32 computes in double too: those of shim/math/special. */
+const SPECIAL = new Set(
+  "lgamma gamma digamma erfc erfinv erfcinv ndtr ndtri i0 i0e i1 i1e sinc zeta".split(" "),
+);
+
+function isSpecial(expr: Expr): boolean {
+  return expr.kind === "call" && SPECIAL.has(expr.name);
+}
+
 /** The macro of an op's line for a kind of dtype; undefined if the op does not compute in it. */
 function macroOf(row: MapOp, kind: Kind): string | undefined {
   if (!row.dtypes.includes(kind)) return undefined;
   if (kind === "f") {
     if (needsDouble(row)) return "RM_DOUBLE_MAP";
-    if (isRounding(parseExpr(exprFor(row, kind)))) return "RM_ROUND_MAP";
+    const expr = parseExpr(exprFor(row, kind));
+    if (isRounding(expr)) return "RM_ROUND_MAP";
+    if (isSpecial(expr)) return "RM_SPECIAL_MAP";
     return isComputeBound(row) ? "RM_COMPUTE_BOUND_MAP" : "RM_FLOAT_MAP";
   }
   // All other ops compute in floats.
@@ -95,6 +106,7 @@ export function makeOpsDef(): string {
     "FLOAT_ARITHMETIC",
     "ROUND_MAP",
     "COMPUTE_BOUND_MAP",
+    "SPECIAL_MAP",
     "DOUBLE_MAP",
     "INT_MAP",
     "BITS_MAP",
@@ -112,8 +124,9 @@ export function makeOpsDef(): string {
     " * RM_..._MAP(name, operands, result, expression of x, y, z, declarations of attributes). A c",
     " * after the number of operands stands for a condition, an a for attributes. The result is same",
     " * or flag, a bool. FLOAT is for float dtypes, ROUND for ops that round to integers or neighbors,",
-    " * COMPUTE_BOUND for other compute-bound ops, DOUBLE for those that float32 computes in double,",
-    " * INT for integers, BITS for integers of any sign, BOOL for bool.",
+    " * SPECIAL for special functions, COMPUTE_BOUND for other compute-bound ops, DOUBLE for those",
+    " * whose float32 loops compute in double, INT for integers, BITS for integers of any sign, BOOL",
+    " * for bool.",
     " * RM_..._ARITHMETIC(name, expression) repeats the lines whose expression is one operator.",
     " * RM_CALL(f) is primitive f, RM_NUM(n) number n.",
     " * A file defines the macros that it needs, includes this file, and undefines them.",

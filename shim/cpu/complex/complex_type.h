@@ -6,17 +6,22 @@
  */
 
 #define NAME(name) RM_SUFFIXED(name, SUFFIX)
+/* Not inlined: some of them are called in several places. */
+#define BLOCK_LOOP static __attribute__((noinline)) RM_KERNEL void
 #define EACH RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++)
+/* Short loops gain from two vectors at a time. */
+#define EACH_LIGHT _Pragma("clang loop interleave_count(2)") EACH
 
 /* Whether all of n are at most `most` in magnitude, and not NaN. */
-static bool NAME(all_within)(ptrdiff_t n, const TYPE *x, TYPE most) {
+static __attribute__((noinline)) bool NAME(all_within)(ptrdiff_t n, const TYPE *x, TYPE most) {
   int outside = 0;
   for (ptrdiff_t i = 0; i < n; i++) outside |= !(BUILTIN(fabs)(x[i]) <= most);
   return !outside;
 }
 
 /* Whether the larger part of each number is in the range in which squares are normal. */
-static bool NAME(squares_are_normal)(ptrdiff_t n, const TYPE *xr, const TYPE *xi) {
+static __attribute__((noinline)) bool NAME(squares_are_normal)(ptrdiff_t n, const TYPE *xr,
+                                                               const TYPE *xi) {
   int outside = 0;
   for (ptrdiff_t i = 0; i < n; i++) {
     const TYPE a = BUILTIN(fabs)(xr[i]), b = BUILTIN(fabs)(xi[i]), big = a > b ? a : b;
@@ -25,17 +30,17 @@ static bool NAME(squares_are_normal)(ptrdiff_t n, const TYPE *xr, const TYPE *xi
   return !outside;
 }
 
-static RM_KERNEL void NAME(mul_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, const TYPE *yr,
-                                      const TYPE *yi, TYPE *re, TYPE *im) {
-  EACH {
+BLOCK_LOOP NAME(mul_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, const TYPE *yr,
+                           const TYPE *yi, TYPE *re, TYPE *im) {
+  EACH_LIGHT {
     const TYPE a = xr[i], b = xi[i], c = yr[i], d = yi[i];
     re[i] = a * c - b * d;
     im[i] = a * d + b * c;
   }
 }
 
-static RM_KERNEL void NAME(div_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, const TYPE *yr,
-                                      const TYPE *yi, TYPE *re, TYPE *im) {
+BLOCK_LOOP NAME(div_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, const TYPE *yr,
+                           const TYPE *yi, TYPE *re, TYPE *im) {
   EACH {
     const TYPE a = xr[i], b = xi[i], c = yr[i], d = yi[i];
     const TYPE ac = BUILTIN(fabs)(c), ad = BUILTIN(fabs)(d);
@@ -49,8 +54,8 @@ static RM_KERNEL void NAME(div_block)(ptrdiff_t n, const TYPE *xr, const TYPE *x
   }
 }
 
-static RM_KERNEL void NAME(exp_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
-                                      TYPE *im) {
+BLOCK_LOOP NAME(exp_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
+                           TYPE *im) {
   EACH {
     const TYPE e = NAME(rm_exp)(xr[i]), y = xi[i];
     re[i] = e * NAME(rm_cos)(y);
@@ -58,27 +63,18 @@ static RM_KERNEL void NAME(exp_block)(ptrdiff_t n, const TYPE *xr, const TYPE *x
   }
 }
 
-/* sinh, or cosh for `even`: the sums of exponentials are those of the other one. */
-static RM_KERNEL void NAME(sinh_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
-                                       TYPE *im) {
+/* sinh, or cosh for `even`: the products are those of the other one. */
+BLOCK_LOOP NAME(sinh_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
+                            TYPE *im, bool even) {
   EACH {
-    const TYPE x = xr[i], y = xi[i];
-    re[i] = NAME(rm_sinh)(x) * NAME(rm_cos)(y);
-    im[i] = NAME(rm_cosh)(x) * NAME(rm_sin)(y);
+    const TYPE x = xr[i], y = xi[i], s = NAME(rm_sinh)(x), c = NAME(rm_cosh)(x);
+    re[i] = (even ? c : s) * NAME(rm_cos)(y);
+    im[i] = (even ? s : c) * NAME(rm_sin)(y);
   }
 }
 
-static RM_KERNEL void NAME(cosh_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
-                                       TYPE *im) {
-  EACH {
-    const TYPE x = xr[i], y = xi[i];
-    re[i] = NAME(rm_cosh)(x) * NAME(rm_cos)(y);
-    im[i] = NAME(rm_sinh)(x) * NAME(rm_sin)(y);
-  }
-}
-
-static RM_KERNEL void NAME(sqrt_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
-                                       TYPE *im) {
+BLOCK_LOOP NAME(sqrt_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
+                            TYPE *im) {
   EACH {
     const TYPE x = xr[i], y = xi[i], size = BUILTIN(sqrt)(x * x + y * y);
     const TYPE t = BUILTIN(sqrt)((BUILTIN(fabs)(x) + size) * (TYPE)0.5);
@@ -89,8 +85,8 @@ static RM_KERNEL void NAME(sqrt_block)(ptrdiff_t n, const TYPE *xr, const TYPE *
 }
 
 /* In double: squares of float32 are exact, so that their sum is rounded once. */
-static RM_KERNEL void NAME(log_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
-                                      TYPE *im, TYPE scale) {
+BLOCK_LOOP NAME(log_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re,
+                           TYPE *im, TYPE scale) {
   EACH {
     const TYPE x = xr[i], y = xi[i];
     const double a = __builtin_fabs((double)x), b = __builtin_fabs((double)y);
@@ -104,7 +100,7 @@ static RM_KERNEL void NAME(log_block)(ptrdiff_t n, const TYPE *xr, const TYPE *x
   }
 }
 
-static RM_KERNEL void NAME(abs_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re) {
+BLOCK_LOOP NAME(abs_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re) {
   EACH {
     const TYPE x = xr[i], y = xi[i];
     const int infinite = (BUILTIN(fabs)(x) == (TYPE)INFINITY) | (BUILTIN(fabs)(y) == (TYPE)INFINITY);
@@ -112,7 +108,7 @@ static RM_KERNEL void NAME(abs_block)(ptrdiff_t n, const TYPE *xr, const TYPE *x
   }
 }
 
-static RM_KERNEL void NAME(angle_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re) {
+BLOCK_LOOP NAME(angle_block)(ptrdiff_t n, const TYPE *xr, const TYPE *xi, TYPE *re) {
   EACH re[i] = NAME(rm_atan2)(xi[i], xr[i]);
 }
 
@@ -142,17 +138,17 @@ static bool NAME(fast_block)(int op, ptrdiff_t n, const TYPE *xr, const TYPE *xi
     case RM_COMPLEX_SINH:
     case RM_COMPLEX_COSH:
       if (!NAME(all_within)(n, xr, EXP_BOUND) || !NAME(all_within)(n, xi, ANGLE_BOUND)) return false;
-      (op == RM_COMPLEX_SINH ? NAME(sinh_block) : NAME(cosh_block))(n, xr, xi, re, im);
+      NAME(sinh_block)(n, xr, xi, re, im, op == RM_COMPLEX_COSH);
       return true;
     case RM_COMPLEX_SIN:
       if (!NAME(all_within)(n, xi, EXP_BOUND) || !NAME(all_within)(n, xr, ANGLE_BOUND)) return false;
-      NAME(sinh_block)(n, xi, xr, im, re);
+      NAME(sinh_block)(n, xi, xr, im, re, false);
       return true;
     case RM_COMPLEX_COS: {
       if (!NAME(all_within)(n, xi, EXP_BOUND) || !NAME(all_within)(n, xr, ANGLE_BOUND)) return false;
       TYPE negative[RM_COMPLEX_BLOCK];
       for (ptrdiff_t i = 0; i < n; i++) negative[i] = -xi[i];
-      NAME(cosh_block)(n, negative, xr, re, im);
+      NAME(sinh_block)(n, negative, xr, re, im, true);
       return true;
     }
     case RM_COMPLEX_SQRT:
@@ -176,7 +172,7 @@ static bool NAME(fast_block)(int op, ptrdiff_t n, const TYPE *xr, const TYPE *xi
 }
 
 /* Products of contiguous numbers, or with one number y. */
-static RM_KERNEL void NAME(mul_dense)(ptrdiff_t n, TYPE *o, const TYPE *p, const TYPE *q, bool one) {
+BLOCK_LOOP NAME(mul_dense)(ptrdiff_t n, TYPE *o, const TYPE *p, const TYPE *q, bool one) {
   if (one) {
     const TYPE c = q[0], d = q[1];
     EACH {
@@ -193,28 +189,28 @@ static RM_KERNEL void NAME(mul_dense)(ptrdiff_t n, TYPE *o, const TYPE *p, const
   }
 }
 
-static RM_KERNEL void NAME(compare_dense)(int op, ptrdiff_t n, uint8_t *o, const TYPE *p,
-                                          ptrdiff_t sx, const TYPE *q, ptrdiff_t sy, ptrdiff_t so) {
+BLOCK_LOOP NAME(compare_dense)(int op, ptrdiff_t n, uint8_t *o, const TYPE *p,
+                               ptrdiff_t sx, const TYPE *q, ptrdiff_t sy, ptrdiff_t so) {
   switch (op) {
     case RM_COMPLEX_EQUAL:
-      EACH o[i * so] = (p[i * sx] == q[i * sy]) & (p[i * sx + 1] == q[i * sy + 1]);
+      EACH_LIGHT o[i * so] = (p[i * sx] == q[i * sy]) & (p[i * sx + 1] == q[i * sy + 1]);
       return;
     case RM_COMPLEX_NOT_EQUAL:
-      EACH o[i * so] = (p[i * sx] != q[i * sy]) | (p[i * sx + 1] != q[i * sy + 1]);
+      EACH_LIGHT o[i * so] = (p[i * sx] != q[i * sy]) | (p[i * sx + 1] != q[i * sy + 1]);
       return;
     case RM_COMPLEX_ISNAN:
-      EACH o[i * so] = (p[i * sx] != p[i * sx]) | (p[i * sx + 1] != p[i * sx + 1]);
+      EACH_LIGHT o[i * so] = (p[i * sx] != p[i * sx]) | (p[i * sx + 1] != p[i * sx + 1]);
       return;
     case RM_COMPLEX_ISINF:
-      EACH o[i * so] = (BUILTIN(fabs)(p[i * sx]) == (TYPE)INFINITY) |
+      EACH_LIGHT o[i * so] = (BUILTIN(fabs)(p[i * sx]) == (TYPE)INFINITY) |
                        (BUILTIN(fabs)(p[i * sx + 1]) == (TYPE)INFINITY);
       return;
     default:
-      EACH o[i * so] = (p[i * sx] - p[i * sx] == 0) & (p[i * sx + 1] - p[i * sx + 1] == 0);
+      EACH_LIGHT o[i * so] = (p[i * sx] - p[i * sx] == 0) & (p[i * sx + 1] - p[i * sx + 1] == 0);
   }
 }
 
-static void NAME(take_apart)(ptrdiff_t n, const TYPE *from, ptrdiff_t stride, TYPE *re, TYPE *im) {
+BLOCK_LOOP NAME(take_apart)(ptrdiff_t n, const TYPE *from, ptrdiff_t stride, TYPE *re, TYPE *im) {
   if (stride == 2) {
     EACH {
       re[i] = from[2 * i];
@@ -275,7 +271,9 @@ static void NAME(run)(int op, ptrdiff_t n, char *const *at, const ptrdiff_t *str
 }
 
 #undef NAME
+#undef BLOCK_LOOP
 #undef EACH
+#undef EACH_LIGHT
 #undef TYPE
 #undef SUFFIX
 #undef BUILTIN

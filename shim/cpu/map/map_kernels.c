@@ -16,13 +16,34 @@
 /* The ops of arithmetic have consecutive ids. */
 enum { ARITHMETIC = RM_OP_div - RM_OP_add + 1 };
 
-#define TYPE float
-#define SUFFIX f32
-#define FAMILY_FLOAT
-#include "map_type.h"
+/* Runs a kernel of float64 with one or two operands on float32. */
+__attribute__((noinline)) static void run_in_double(ptrdiff_t n, float *out, const float *a,
+                                                    const float *b, map_function function) {
+  double x[CHECKED_BLOCK], y[CHECKED_BLOCK];
+  for (ptrdiff_t from = 0; from < n; from += CHECKED_BLOCK) {
+    const ptrdiff_t m = rm_min(n - from, CHECKED_BLOCK);
+    for (ptrdiff_t i = 0; i < m; i++) x[i] = a[from + i];
+    for (ptrdiff_t i = 0; i < m && b != NULL; i++) y[i] = b[from + i];
+    function(m, x, x, y, NULL, NULL);
+    for (ptrdiff_t i = 0; i < m; i++) out[from + i] = (float)x[i];
+  }
+}
+
 #define TYPE double
 #define SUFFIX f64
 #define FAMILY_FLOAT
+#define SPECIAL_LINE OP_LINE
+#include "map_type.h"
+
+/* Special functions are long, and computed in double anyway. */
+#define IN_DOUBLE_1(name) \
+  KERNEL_NAMED(name##_f32) { run_in_double(n & -VECTOR, out, a, NULL, name##_f64); }
+#define IN_DOUBLE_2(name) \
+  KERNEL_NAMED(name##_f32) { run_in_double(n & -VECTOR, out, a, b, name##_f64); }
+#define TYPE float
+#define SUFFIX f32
+#define FAMILY_FLOAT
+#define SPECIAL_LINE(name, operands, ...) IN_DOUBLE_##operands(name)
 #include "map_type.h"
 #define TYPE uint8_t
 #define SUFFIX u8

@@ -20,10 +20,12 @@ static const op_info op_infos[RM_OP_COUNT] = {
 
 /* Ops whose float32 and float64 kernels take whole vectors only. */
 #define RM_COMPUTE_BOUND_MAP(name, ...) [RM_OP_##name] = true,
+#define RM_SPECIAL_MAP RM_COMPUTE_BOUND_MAP
 static const bool needs_whole_vectors[RM_OP_COUNT] = {
 #include "ops.def"
 };
 #undef RM_COMPUTE_BOUND_MAP
+#undef RM_SPECIAL_MAP
 
 int32_t RM_FOR_ISA(find_map_op)(map_op *op, int opcode, int dtype, const double *attributes) {
   if (dtype >= RM_DTYPE_COUNT) return RM_UNSUPPORTED;

@@ -1,8 +1,9 @@
 /*
  * The elementwise kernels of one dtype: one contiguous loop per line of ops.def, and their table.
  *
- * Included by map_kernels.c once per dtype, with TYPE, SUFFIX, FAMILY_... and, for 16-bit floats,
- * which compute as float32, READ and WRITE. It has no include guard.
+ * Included by map_kernels.c once per dtype, with TYPE, SUFFIX, FAMILY_..., for 16-bit floats, which
+ * compute as float32, READ and WRITE, and for other floats SPECIAL_LINE, the kernel of a special
+ * function. It has no include guard.
  */
 
 #define NAME(name) RM_SUFFIXED(name, SUFFIX)
@@ -81,8 +82,10 @@
 #undef COUNT
 #define COUNT WHOLE_VECTORS
 #define RM_COMPUTE_BOUND_MAP OP_LINE
+#define RM_SPECIAL_MAP SPECIAL_LINE
 #include "ops.def"
 #undef RM_COMPUTE_BOUND_MAP
+#undef RM_SPECIAL_MAP
 #undef COUNT
 #define COUNT ALL
 #undef RM_NUM
@@ -121,6 +124,7 @@ static const map_function NAME(table)[RM_OP_COUNT] = {
 #define RM_FLOAT_MAP ENTRY
 #define RM_ROUND_MAP ENTRY
 #define RM_COMPUTE_BOUND_MAP ENTRY
+#define RM_SPECIAL_MAP ENTRY
 #define RM_DOUBLE_MAP ENTRY
 #elif defined(FAMILY_HALF)
 #define RM_FLOAT_MAP ENTRY
@@ -139,6 +143,7 @@ static const map_function NAME(table)[RM_OP_COUNT] = {
 #undef RM_FLOAT_MAP
 #undef RM_ROUND_MAP
 #undef RM_COMPUTE_BOUND_MAP
+#undef RM_SPECIAL_MAP
 #undef RM_DOUBLE_MAP
 #undef RM_BOOL_MAP
 #undef RM_INT_MAP
@@ -188,6 +193,7 @@ static const map_function NAME(scalar_table)[ARITHMETIC][2] = {
 #undef TYPE
 #undef SUFFIX
 #undef UNSIGNED
+#undef SPECIAL_LINE
 #undef FAMILY_FLOAT
 #undef FAMILY_HALF
 #undef FAMILY_BOOL

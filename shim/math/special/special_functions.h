@@ -21,9 +21,15 @@
 #define RM_INLINE_CALL
 #else
 #define RM_UNROLLED _Pragma("clang loop unroll(full)")
+#if defined(__x86_64__) && !defined(__AVX__)
+/* Two lanes gain less than their constants take. */
+#define RM_SPECIAL static inline __attribute__((noinline))
+#define RM_INLINE_CALL
+#else
 /* A call would keep the loop around it from being vectorized. */
 #define RM_SPECIAL static inline __attribute__((always_inline))
 #define RM_INLINE_CALL [[clang::always_inline]]
+#endif
 #endif
 
 #define RM_PI 0x1.921fb54442d18p+1
