@@ -30,6 +30,7 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
       "RM_BOOL_MAP(where, 3c, same, ((x != 0) ? y : z),)",
       "RM_ROUND_MAP(floor, 1, same, RM_CALL(floor)(x),)",
       "RM_COMPUTE_BOUND_MAP(exp, 1, same, RM_CALL(exp)(x),)",
+      "RM_SPECIAL_MAP(erfc, 1, same, RM_CALL(erfc)(x),)",
     ]
   ) assert(opsDef.includes(text), text);
   for (const row of Object.values<MapOp>(MAP)) {
@@ -40,7 +41,7 @@ test("ops.def holds every elementwise row, for each kind of dtype that it comput
       b: row.dtypes.includes("b") && row.result !== "float",
     };
     const macros: Record<string, RegExp> = {
-      f: / RM_(FLOAT|ROUND|COMPUTE_BOUND|DOUBLE)_MAP\((\w+), /g,
+      f: / RM_(FLOAT|ROUND|SPECIAL|COMPUTE_BOUND|DOUBLE)_MAP\((\w+), /g,
       i: / RM_(INT|BITS)_MAP\((\w+), /g,
       b: / RM_BOOL(_MAP)\((\w+), /g,
     };

@@ -199,14 +199,14 @@ BLOCK_LOOP NAME(compare_dense)(int op, ptrdiff_t n, uint8_t *o, const TYPE *p,
       EACH_LIGHT o[i * so] = (p[i * sx] != q[i * sy]) | (p[i * sx + 1] != q[i * sy + 1]);
       return;
     case RM_COMPLEX_ISNAN:
-      EACH_LIGHT o[i * so] = (p[i * sx] != p[i * sx]) | (p[i * sx + 1] != p[i * sx + 1]);
+      EACH o[i * so] = (p[i * sx] != p[i * sx]) | (p[i * sx + 1] != p[i * sx + 1]);
       return;
     case RM_COMPLEX_ISINF:
-      EACH_LIGHT o[i * so] = (BUILTIN(fabs)(p[i * sx]) == (TYPE)INFINITY) |
+      EACH o[i * so] = (BUILTIN(fabs)(p[i * sx]) == (TYPE)INFINITY) |
                        (BUILTIN(fabs)(p[i * sx + 1]) == (TYPE)INFINITY);
       return;
     default:
-      EACH_LIGHT o[i * so] = (p[i * sx] - p[i * sx] == 0) & (p[i * sx + 1] - p[i * sx + 1] == 0);
+      EACH o[i * so] = (p[i * sx] - p[i * sx] == 0) & (p[i * sx + 1] - p[i * sx + 1] == 0);
   }
 }
 

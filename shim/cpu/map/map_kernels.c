@@ -97,7 +97,9 @@ __attribute__((noinline)) static void run_in_double(ptrdiff_t n, float *out, con
 #include "map_type.h"
 #else
 /* Conversion by arithmetic would make long kernels. */
-static const map_function table_f16[RM_OP_COUNT], table_bf16[RM_OP_COUNT];
+static map_function no_kernel(__attribute__((unused)) int opcode) { return NULL; }
+#define kernel_of_f16 no_kernel
+#define kernel_of_bf16 no_kernel
 #endif
 
 /* The neighbours of 16-bit floats cannot be computed in float32. */
@@ -183,14 +185,15 @@ KERNEL_NAMED(avx512_gelu_f32) {
 }
 #endif
 
-static const map_function *const tables[RM_DTYPE_COUNT] = {
-    table_b8,  table_i8,  table_i16, table_i32,  table_i64, table_u8,  table_u16,
-    table_u32, table_u64, table_f16, table_bf16, table_f32, table_f64,
+static map_function (*const kernels_of[RM_DTYPE_COUNT])(int) = {
+    kernel_of_b8,  kernel_of_i8,  kernel_of_i16, kernel_of_i32,  kernel_of_i64,
+    kernel_of_u8,  kernel_of_u16, kernel_of_u32, kernel_of_u64,  kernel_of_f16,
+    kernel_of_bf16, kernel_of_f32, kernel_of_f64,
 };
 
-/* Returns the kernel of the table or, if that is not for all operands, one that checks them. */
+/* Returns the kernel of the op or, if that is not for all operands, one that checks them. */
 map_function RM_FOR_ISA(map_kernel)(int opcode, int compute) {
-  const map_function fast_path = tables[compute][opcode];
+  const map_function fast_path = kernels_of[compute](opcode);
   if (compute == RM_FLOAT32) {
     switch (opcode) {
       case RM_OP_sin: return checked_sin_f32;
