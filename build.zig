@@ -89,6 +89,7 @@ const kernels = [_][]const u8{
     "cpu/attention/rope.c",
     "cpu/sets/search.c",
     "cpu/sets/histogram.c",
+    "cpu/sets/interp.c",
     "cpu/conv/conv.c",
     "cpu/conv/conv_pack.c",
     "cpu/conv/conv_depthwise.c",

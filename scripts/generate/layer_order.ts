@@ -43,8 +43,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         what:
           "files; random numbers; transforms; linear algebra; devices in use; profiles; a lint plugin",
       },
-      { folders: ["sets"], what: "sets, searching, histograms" },
       { folders: ["functions", "special"], what: "functions of tensors; special functions" },
+      { folders: ["sets"], what: "sets, searching, histograms" },
       { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
       {
         folders: ["tensor/products", "tensor/statistics"],

@@ -198,7 +198,9 @@ export class Recorder implements Backend {
     const outer = this.#call;
     this.#call = call;
     try {
-      if (this.#native.run(call)) return true;
+      const { op } = call;
+      const isKernel = op.kind === "kernel" && op.decompose === undefined;
+      if ((!isKernel || this.#native.supports(call)) && this.#native.run(call)) return true;
     } finally {
       this.#call = outer;
     }

@@ -17,7 +17,7 @@ import { describe } from "../base/text.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { MAX_RANK } from "../base/shape.ts";
 import { brandOf } from "../base/version.ts";
-import { isScalar } from "../ops/infer.ts";
+import { checkOptions, isScalar } from "../ops/infer.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 
 /** How much a cast may change. */
@@ -70,7 +70,8 @@ export function canCast(
   to: DType,
   options: { readonly casting?: Casting } = {},
 ): boolean {
-  const source = typeof from === "string" ? from : from.dtype;
+  checkOptions("canCast", options, ["casting"]);
+  const source: unknown = typeof from === "object" && from !== null ? from.dtype : from;
   checkDType(source, "canCast");
   checkDType(to, "canCast");
   const { casting = "safe" } = options;

@@ -11,12 +11,13 @@ import { apply, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
+import { tidy } from "../core/handles.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
-import { INDEX } from "../ops/kernels.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
+import { onHost, runKernel, widened } from "../sets/ops.ts";
 import { empty } from "../tensor/composite.ts";
 import { diff } from "../tensor/manipulate.ts";
 import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
@@ -200,13 +201,17 @@ export function gradient<
       `${name}() needs one spacing for each of ${axes.length} axes, got ${given.length}`,
     );
   }
-  const made = axes.map((along, k) => {
-    const one = given[k];
-    const isNumber = typeof one === "number";
-    const attributes = { axis: along, spacing: isNumber ? one : undefined, edgeOrder };
-    const inputs = isNumber || one === undefined ? [own] : [own, ownOperand(one as Operand, name)];
-    return dispatch(GRADIENT, inputs, attributes);
-  });
+  const made = tidy(() =>
+    axes.map((along, k) => {
+      const one = given[k];
+      const isNumber = typeof one === "number";
+      const attributes = { axis: along, spacing: isNumber ? one : undefined, edgeOrder };
+      const inputs = isNumber || one === undefined
+        ? [own]
+        : [own, ownOperand(one as Operand, name)];
+      return dispatch(GRADIENT, inputs, attributes);
+    })
+  );
   return (typeof axis === "number" ? made[0] : made) as never;
 }
 
@@ -251,14 +256,14 @@ const TRAPEZOID: Op = makeOp({
     const x = call.inputs[1];
     if (n < 2) return cast(sum(narrow(y, along, 0, 0)), dtype.name);
     if (!isOperand(x)) {
-      // The sum of all but the half ends.
       const ends = apply(
         MAP.add,
         applyView(VIEWS.selectAxis, y, "selectAxis", along, 0),
         applyView(VIEWS.selectAxis, y, "selectAxis", along, n - 1),
       );
-      const inner = apply(MAP.sub, sum(y), apply(MAP.mul, ends, 0.5));
-      return cast(apply(MAP.mul, inner, dx), dtype.name);
+      const inner = sum(narrow(y, along, 1, n - 2));
+      const whole = apply(MAP.add, inner, apply(MAP.mul, ends, 0.5));
+      return cast(apply(MAP.mul, whole, dx), dtype.name);
     }
     const positions = wide(x, dtype.name);
     const steps = positions.layout.shape.length === 1
@@ -323,53 +328,18 @@ const INTERP: Op = makeOp({
     const dtype = promoteTypes(x!.storage.info.name, ys!.storage.info.name, name);
     return [{ shape: x!.layout.shape, dtype: DTYPE[floatOf(dtype)] }];
   },
-  // By bisection with gathers: as many steps as the number of points has bits.
   decompose(call: Call) {
     const { left, right } = call.attributes as { left?: number; right?: number };
-    const { dtype } = call.specs[0]!;
-    const [x, xs, ys] = (call.inputs as Operand[]).map((one) => cast(one, "float64"));
-    const n = xs!.layout.size;
-    const take = (from: Operand, indices: Operand): Operand =>
-      dispatch(INDEX.gather, [from, indices], { axis: 0 });
-    if (n === 1) {
-      const only = applyView(VIEWS.broadcastTo, ys!, "broadcastTo", [1]);
-      const whole = apply(MAP.add, apply(MAP.mul, x!, 0), only);
-      return cast(limited(whole, x!, xs!, xs!, left, right, ys!, ys!), dtype.name);
-    }
-    let low = cast(apply(MAP.mul, cast(apply(MAP.isnan, x!), "int32"), 0), "int32");
-    for (let step = 2 ** Math.floor(Math.log2(Math.max(1, n - 2))); step >= 1; step /= 2) {
-      const next = apply(MAP.minimum, apply(MAP.add, low, step), n - 2);
-      const isBelow = apply(MAP.lessEqual, take(xs!, next), x!);
-      low = apply(MAP.where, isBelow, next, low);
-    }
-    const high = apply(MAP.add, low, 1);
-    const [x0, x1, y0, y1] = [take(xs!, low), take(xs!, high), take(ys!, low), take(ys!, high)];
-    const slope = apply(MAP.div, apply(MAP.sub, y1, y0), apply(MAP.sub, x1, x0));
-    const made = apply(MAP.add, apply(MAP.mul, slope, apply(MAP.sub, x!, x0)), y0);
-    const first = narrow(xs!, 0, 0, 1), last = narrow(xs!, 0, n - 1, 1);
-    const ends = [narrow(ys!, 0, 0, 1), narrow(ys!, 0, n - 1, 1)] as const;
-    return cast(limited(made, x!, first, last, left, right, ...ends), dtype.name);
+    const { dtype: { name, bytes } } = call.specs[0]!;
+    const dtype = bytes === 2 ? "float32" : name;
+    return onHost(call, (inputs) => {
+      const [x, xs, ys] = inputs as [Operand, Operand, Operand];
+      const points = [cast(xs, "float64"), cast(ys, "float64")];
+      const made = runKernel("interpolate", [widened(x), ...points], { left, right, dtype });
+      return [cast(made, name)];
+    });
   },
 });
-
-/** The values with those outside of the points replaced. */
-function limited(
-  made: Operand,
-  x: Operand,
-  first: Operand,
-  last: Operand,
-  left: number | undefined,
-  right: number | undefined,
-  before: Operand,
-  after: Operand,
-): Operand {
-  const scalar = (one: Operand): Operand => applyView(VIEWS.reshape, one, "reshape", []);
-  const low = apply(MAP.where, apply(MAP.less, x, scalar(first)), left ?? scalar(before), made);
-  const end = apply(MAP.where, apply(MAP.greaterEqual, x, scalar(last)), scalar(after), low);
-  return right === undefined
-    ? end
-    : apply(MAP.where, apply(MAP.greater, x, scalar(last)), right, end);
-}
 
 /** Options of `interp`. */
 export interface InterpOptions {

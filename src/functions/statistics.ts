@@ -93,6 +93,19 @@ function checkWeights(name: string, x: Operand, weights: Operand, axis: unknown)
   );
 }
 
+/** Sums of products over `axes` as a matrix product: a vector along one axis, or all elements. */
+function productOf(x: Operand, weights: Operand, axes: readonly number[]): Operand | undefined {
+  const { layout: { shape, size, contiguous } } = x;
+  if (size === 0) return undefined;
+  if (weights.layout.shape.length === 1 && axes.length === 1) {
+    const last = applyView(VIEWS.moveAxis, x, "moveAxis", axes[0]!, -1);
+    return matmul(last, weights as never);
+  }
+  if (axes.length < shape.length || !contiguous || !weights.layout.contiguous) return undefined;
+  const [a, b] = [x, weights].map((one) => applyView(VIEWS.flatten, one, "flatten"));
+  return a!.layout.size === b!.layout.size ? matmul(a!, b as never) : undefined;
+}
+
 const AVERAGE: Op = makeOp({
   kind: "kernel",
   name: "average",
@@ -114,6 +127,12 @@ const AVERAGE: Op = makeOp({
     const dtype = call.specs[0]!.dtype.name;
     const x = wide(call.operand(0), dtype);
     let weights = wide(call.operand(1), dtype);
+    const product = productOf(x, weights, normalizeAxes(name, axis, shape.length));
+    if (product !== undefined) {
+      const total = dispatch(REDUCE.sum, [weights], { axis: undefined }, undefined, name);
+      const mean = cast(apply(MAP.div, product, total), dtype);
+      return applyView(VIEWS.reshape, mean, "reshape", call.specs[0]!.shape);
+    }
     if (!sameShape(weights.layout.shape, shape)) {
       const axes = normalizeAxes(name, axis, shape.length);
       // The axes of the weights in the order of those of x.

@@ -156,3 +156,13 @@ export interface QuantileRowsAttributes {
   /** The float dtype of the result. */
   readonly dtype: DType;
 }
+
+/** Attributes of `interpolate`. */
+export interface InterpolateAttributes {
+  /** The value below the first point; that of the first point if missing. */
+  readonly left: number | undefined;
+  /** The value above the last point; that of the last point if missing. */
+  readonly right: number | undefined;
+  /** The dtype of the result: float32 or float64. */
+  readonly dtype: DType;
+}

@@ -54,6 +54,27 @@ const CATEGORICAL: Op = makeOp({
   },
 });
 
+/** Attributes of {@link DISTINCT}. */
+interface DistinctAttributes {
+  /** The number of places, and how many of them are chosen. */
+  readonly n: number;
+  readonly count: number;
+}
+
+/** Few of many places without repetition, in random order; input: two random words. */
+const DISTINCT: Op = makeOp({
+  kind: "kernel",
+  name: "distinctPlaces",
+  contiguous: [0],
+  infer(call: Call) {
+    const { count } = call.attributes as DistinctAttributes;
+    return [{ shape: [count], dtype: DTYPE.int32 }];
+  },
+});
+
+/** So many times more places than choices are few choices. */
+const FEW = 16;
+
 /** `x` in float64 on the CPU. */
 function doubles(x: Operand): Operand {
   return cast(isOn(x.storage, "cpu") ? x : toDevice(x, "cpu"), "float64");
@@ -129,6 +150,10 @@ export interface ChoiceOptions<V extends t.Device = "cpu"> extends PlaceOptions<
 function distinct(key: Key, n: number, count: number, weights: Operand | undefined): Operand {
   const uniform = { shape: [n], dtype: "float64", device: "cpu" } as const;
   if (weights === undefined) {
+    if (FEW * count <= n) {
+      const attributes: DistinctAttributes = { n, count };
+      return dispatch(DISTINCT, [wordsFor("choice", key)], attributes, undefined, "choice");
+    }
     const x = generate("choice", key, "f", {
       ...uniform,
       distribution: "uniform",

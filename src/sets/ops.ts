@@ -12,6 +12,7 @@ import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { readElement } from "../memory/element.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
+import type { InterpolateAttributes } from "../ops/kernels.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { VIEWS } from "../ops/views.ts";
 
@@ -125,6 +126,11 @@ export const KERNELS = {
     2,
     (call) => [{ shape: call.operand(1).layout.shape, dtype: INT32 }],
   ),
+  /** Values of the lines between points; inputs: where, places and values of points, in float64. */
+  interpolate: kernel("interpolate", 3, (call) => {
+    const { dtype } = call.attributes as InterpolateAttributes;
+    return [{ shape: call.operand(0).layout.shape, dtype: DTYPE[dtype] }];
+  }),
   /** How often integers below the number of bins occur; inputs: integers, weights. */
   binCounts: kernel(
     "binCounts",

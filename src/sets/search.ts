@@ -128,7 +128,9 @@ export function isin<X extends AnyTensor>(
   checkOptions("isin", options, ["invert", "out"]);
   const own = ownOperand(x, "isin");
   const { invert = false, out } = options;
-  return tidy(() => dispatch(ISIN, [own, besides("isin", own, tests)], { invert }, out)) as never;
+  return tidy(() =>
+    dispatch(ISIN, [own, besides("isin", own, tests)], { invert: Boolean(invert) }, out)
+  ) as never;
 }
 
 // ---- sets --------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ function unique(op: Op, x: unknown, options: UniqueOptions): Operand[] {
   const { name } = op;
   checkOptions(name, options, ["equalNan"]);
   const { equalNan = true } = options;
-  return dispatchAll(op, [ownOperand(x, name)], { equalNan });
+  return dispatchAll(op, [ownOperand(x, name)], { equalNan: Boolean(equalNan) });
 }
 
 /** The different elements of `x` in order, on the CPU. */

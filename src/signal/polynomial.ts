@@ -182,12 +182,15 @@ const POLYFIT: Op = makeOp<Op>({
   },
 });
 
+/** The largest degree of a fit. */
+const MOST_DEGREE = 1000;
+
 /**
  * The coefficients of the polynomial of a degree that fits points best, in the sense of least squares,
  * the one of the highest power first: [degree + 1], or [degree + 1, K] for y [N, K]. Computed in
  * float64; the result is float64 if x or y is, else float32.
  *
- * Throws a ShapeError for shapes that do not fit, an ArgumentError for a degree below 0, and a
+ * Throws a ShapeError for shapes that do not fit, an ArgumentError for a degree that is not from 0 to 1000, and a
  * DTypeError for complex numbers.
  *
  * @example
@@ -204,9 +207,9 @@ export function polyfit<X extends AnyTensor, Y extends AnyTensor>(
 ): Tensor<FitDType<X, Y>, Shape, X["device"]> {
   checkOptions("polyfit", options, ["w", "rcond"]);
   const { w, rcond } = options;
-  if (!Number.isSafeInteger(degree) || degree < 0) {
+  if (!Number.isInteger(degree) || degree < 0 || degree > MOST_DEGREE) {
     throw new ArgumentError(
-      `polyfit() needs an integer from 0 on as the degree, got ${describe(degree)}`,
+      `polyfit() needs an integer from 0 to ${MOST_DEGREE} as the degree, got ${describe(degree)}`,
     );
   }
   const at = ownOperand(x, "polyfit");

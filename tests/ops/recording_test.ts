@@ -150,7 +150,9 @@ const PARTS = [
   ...["dequantizeInt8", "matmulInt8"],
   // Sets and histograms.
   ...["uniqueRuns", "runIndices", "uniqueTable", "isAmong", "searchIndices", "binCounts"],
-  ...["histogramCounts", "binIndices", "scatterFold"],
+  ...["histogramCounts", "binIndices", "scatterFold", "interpolate"],
+  // Few choices of many.
+  "distinctPlaces",
   // Means and variances without NaN.
   ...["countNumbers", "nanSquares"],
 ];

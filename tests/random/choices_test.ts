@@ -189,3 +189,41 @@ test("random: compiled functions draw for the key of each run", () => {
   program.dispose();
   bad.dispose();
 });
+
+test("random.choice of few of many: different ones, all alike, the same on every backend", () => {
+  for (const [n, count] of [[16, 1], [1000, 60], [100_000, 6000], [2 ** 31, 600]] as const) {
+    const places = random.choice(key, n, [count], { replace: false }).toTypedArray();
+    assertEquals(new Set(places).size, count);
+    assert(places.every((place) => place >= 0 && place < n));
+  }
+  const firsts: number[] = [], seconds: number[] = [];
+  for (let i = 0; i < 4000; i++) {
+    const two = random.choice(random.foldIn(key, i), 32, [2], { replace: false }).toArray();
+    firsts.push(two[0]! >> 3);
+    seconds.push(two[1]! >> 3);
+  }
+  assertShares(firsts, [0.25, 0.25, 0.25, 0.25]);
+  assertShares(seconds, [0.25, 0.25, 0.25, 0.25]);
+  const draws = BACKENDS.map(({ on }) =>
+    using(on, () => random.choice(key, 5000, [20, 3], { replace: false }).toArray())
+  );
+  for (const one of draws) assertEquals(one, draws[0]);
+  const program = compile((of: random.Key) => random.choice(of, 500, [4], { replace: false }));
+  for (const seed of [1, 2]) {
+    const of = random.key(seed);
+    assertEquals(
+      program(of).toArray(),
+      random.choice(of, 500, [4], { replace: false }).toArray(),
+    );
+  }
+  program.dispose();
+});
+
+test("compiled functions run ops without a kernel in C", () => {
+  const draw = (of: random.Key, covariance: rm.Tensor) =>
+    random.multivariateNormal(of, [3], rm.zeros([2]), covariance);
+  const program = compile(draw);
+  const covariance = tensor([[2, 1], [1, 2]]);
+  assertEquals(program(key, covariance).toArray(), draw(key, covariance).toArray());
+  program.dispose();
+});

@@ -183,6 +183,12 @@ test("bins may be as narrow as the smallest number", () => {
   }
 });
 
+test("a flag of any type counts as true or false", () => {
+  const x = rm.tensor([1, 2]);
+  assertEquals(rm.isin(x, 1, { invert: loose(Symbol()) }).toArray(), [false, true]);
+  assertEquals(rm.uniqueValues(x, { equalNan: loose(Symbol()) }).toArray(), [1, 2]);
+});
+
 // ---- errors ------------------------------------------------------------------------------------
 
 test("sets, searching and histograms refuse what they cannot do", () => {
@@ -195,6 +201,10 @@ test("sets, searching and histograms refuse what they cannot do", () => {
   assertThrows(() => rm.histogram(x, 0), rm.ArgumentError, "at least 1");
   assertThrows(() => rm.histogram(x, [2, 1]), rm.ArgumentError, "1 follows 2");
   assertThrows(() => rm.histogram(rm.tensor([1, NaN])), rm.ArgumentError, "pass a range");
+  assertThrows(() => rm.trace(rm.eye(2), { dtype: loose("x") }), rm.DTypeError, "trace");
+  assertThrows(() => rm.canCast(loose(null), "int8"), rm.DTypeError, "canCast");
+  assertThrows(() => rm.canCast("int8", "int8", loose(null)), TypeError, "options");
+  assertThrows(() => rm.polyfit(x, x, 2 ** 40), rm.ArgumentError, "from 0 to 1000");
   assertThrows(() => rm.histogram(x, 3, { range: [2, 1] }), rm.ArgumentError, "the smaller first");
   const large = [rm.full([9], 3e7), rm.tensor([1e17], { dtype: "float64" })];
   const apart = rm.tensor([-1.5e308, 1.5e308], { dtype: "float64" });

@@ -12,6 +12,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as rm from "../../mod.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
 import { loose } from "../support.ts";
 
 interface Values {
@@ -198,4 +199,53 @@ test("reductions write into out, and keep the axes they are asked to keep", () =
   x.sum(0, { where: x.greater(2), out });
   assertEquals(out.toArray(), [3, 4]);
   assertEquals(x.nanmax(1, { keepDims: true }).toArray(), [[1], [4]]);
+});
+
+test("interp does not make NaN of infinities where there is a value", () => {
+  // The answers of np.interp, NumPy 2.4.
+  const f64 = (data: number[]) => rm.tensor(data, { dtype: "float64" });
+  const { Infinity: inf } = globalThis;
+  const cases: [number[], number[], number[], number[]][] = [
+    [[0, 0.5, 1, 2], [0, 1, 2], [1, inf, 3], [1, inf, inf, 3]],
+    [[-inf, NaN, 0.5, inf], [0, 1], [inf, inf], [inf, NaN, inf, inf]],
+    [[0, 5], [-inf, 1, inf], [1, 2, 3], [2, 2]],
+    [[0, 1, 1.5, 2, 3], [0, 1, 1, 2], [1, 2, 3, 4], [1, 3, 3.5, 4, 4]],
+  ];
+  for (const { on } of BACKENDS) {
+    using(on, () => {
+      for (const [x, xs, ys, wanted] of cases) {
+        assertEquals(rm.interp(f64(x), f64(xs), f64(ys)).toArray() as unknown, wanted);
+      }
+    });
+  }
+  const many = rm.random.uniform(rm.random.key(1), [20_000], { low: -1, high: 11 });
+  const points = rm.linspace(0, 10, 1001);
+  const made = BACKENDS.map(({ on }) =>
+    using(
+      on,
+      () =>
+        [many, many.astype("float64"), many.astype("int8"), many.astype("float16")].map((
+          x,
+        ) => [...rm.interp(x, points, points.square(), { left: -1, right: NaN }).toTypedArray()]),
+    )
+  );
+  for (const one of made) assertEquals(one, made[0]);
+});
+
+test("trapezoid of an infinite end is infinite", () => {
+  assertEquals(rm.trapezoid(rm.tensor([Infinity, 1, 2])).item(), Infinity);
+  assertEquals(rm.trapezoid(rm.tensor([1, 2, 3]), { dx: 2 }).item(), 8);
+  assertEquals(rm.trapezoid(rm.tensor([1, 2])).item(), 1.5);
+});
+
+test("average by a vector along any axis, and by all elements", () => {
+  const x = rm.tensor([[1, 2, 3], [4, 5, 9]]), w = rm.tensor([1, 3]);
+  assertEquals(rm.average(x, 0, { weights: w }).toArray(), [3.25, 4.25, 7.5]);
+  assertEquals(rm.average(x.T, -1, { weights: w, keepDims: true }).toArray() as unknown, [
+    [3.25],
+    [4.25],
+    [7.5],
+  ]);
+  assertEquals(rm.average(x, undefined, { weights: rm.onesLike(x) }).item(), 4);
+  assertEquals(rm.average(x, undefined, { weights: x, keepDims: true }).shape as unknown, [1, 1]);
 });

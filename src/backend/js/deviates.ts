@@ -381,6 +381,42 @@ export function categorical(call: Call): void {
   }
 }
 
+/**
+ * Writes different places below `n`: the first steps of a shuffle of all, which keeps only the places
+ * that it moves, those of the result in it and the others in a hash table.
+ */
+export function distinctPlaces(call: Call): void {
+  const { n, count } = call.attributes as { readonly n: number; readonly count: number };
+  const { storage, layout: { offset } } = call.outputs[0]!;
+  const target = (storage.array as Int32Array).subarray(offset, offset + count);
+  const bits = Math.max(1, Math.ceil(Math.log2(2 * count + 1)));
+  const mask = 2 ** bits - 1;
+  // Places plus 1, and what is there now.
+  const keys = new Uint32Array(mask + 1), values = new Int32Array(mask + 1);
+  for (let i = 0; i < count; i++) target[i] = i;
+  takeKey(call);
+  for (let start = 0; start < count; start += CHUNK) {
+    const chunk = Math.min(CHUNK, count - start);
+    beginChunk(start, chunk);
+    for (let k = 0; k < chunk; k++) {
+      const i = start + k;
+      select(i, k, 0);
+      const j = i + Math.floor(bits53(2) * 2 ** -53 * (n - i));
+      const own = target[i]!;
+      if (j < count) {
+        target[i] = target[j]!;
+        target[j] = own;
+        continue;
+      }
+      let slot = Math.imul(j, 0x9e3779b1) >>> (32 - bits);
+      while (keys[slot] !== 0 && keys[slot] !== j + 1) slot = (slot + 1) & mask;
+      target[i] = keys[slot] === 0 ? j : values[slot]!;
+      keys[slot] = j + 1;
+      values[slot] = own;
+    }
+  }
+}
+
 /** Writes the lower triangular factor of a covariance matrix. */
 export function covarianceFactor(call: Call): void {
   const { storage, layout: { offset, shape: [n] } } = call.operand(0);

@@ -13,7 +13,7 @@ import type { Call } from "../../ops/op.ts";
 import { chain, runsChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
 import { conv, runsConv } from "./conv.ts";
-import { categorical, covarianceFactor, deviates } from "./deviates.ts";
+import { categorical, covarianceFactor, deviates, distinctPlaces } from "./deviates.ts";
 import {
   gather,
   nonzeroIndices,
@@ -35,6 +35,7 @@ import { argsort, sort } from "./sorting/sort.ts";
 import {
   binIndices,
   countBins,
+  interpolate,
   isAmong,
   runIndices,
   scatterFold,
@@ -73,6 +74,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     random: { supports: always, run: random },
     complexMap: { supports: always, run: complexMap },
     deviates: { supports: always, run: deviates },
+    distinctPlaces: { supports: always, run: distinctPlaces },
     categorical: { supports: always, run: categorical },
     covarianceFactor: { supports: always, run: covarianceFactor },
     chain: { supports: runsChain, run: chain },
@@ -92,6 +94,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     uniqueTable: { supports: always, run: uniqueTable },
     isAmong: { supports: always, run: isAmong },
     searchIndices: { supports: always, run: searchIndices },
+    interpolate: { supports: always, run: interpolate },
     binCounts: { supports: always, run: countBins },
     histogramCounts: { supports: always, run: countBins },
     binIndices: { supports: always, run: binIndices },

@@ -5,13 +5,14 @@
  */
 import { ATTRIBUTES } from "../../base/plan.ts";
 import type { Operand } from "../../memory/operand.ts";
+import type { InterpolateAttributes } from "../../ops/kernels.ts";
 import type { Call } from "../../ops/op.ts";
 import { checkRun } from "../ffi/checks.ts";
 import type { Kernel } from "./kernel.ts";
 
 /** The numbers of calls, which have no plan. */
 function numbersOf(...attributes: readonly number[]): Float64Array {
-  const numbers = new Float64Array(ATTRIBUTES + 8);
+  const numbers = new Float64Array(ATTRIBUTES + 12);
   numbers.set(attributes, ATTRIBUTES);
   return numbers;
 }
@@ -93,6 +94,33 @@ function pair(flag: "invert" | "right"): Kernel {
   };
 }
 
+const interpolate: Kernel = {
+  supports: isPlain,
+  prepare(call) {
+    check(call);
+    const [x, xs, ys] = [call.operand(0), call.operand(1), call.operand(2)];
+    const { left, right } = call.attributes as InterpolateAttributes;
+    const numbers = numbersOf(
+      x.layout.offset,
+      x.layout.size,
+      xs.layout.offset,
+      xs.layout.size,
+      ys.layout.offset,
+      Number(left !== undefined),
+      left ?? 0,
+      Number(right !== undefined),
+      right ?? 0,
+    );
+    return {
+      numbers,
+      out: call.outputs[0]!.storage,
+      a: x.storage,
+      b: xs.storage,
+      c: ys.storage,
+    };
+  },
+};
+
 const bins: Kernel = {
   supports: isPlain,
   prepare(call) {
@@ -153,6 +181,7 @@ export const SET_KERNELS: Readonly<Record<string, Kernel>> = {
   uniqueTable,
   isAmong: pair("invert"),
   searchIndices: pair("right"),
+  interpolate,
   binCounts: bins,
   histogramCounts: bins,
   binIndices: bins,

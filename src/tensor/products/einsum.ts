@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { DTYPE, type DType, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
+import { checkDType, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
 import { ArgumentError, AxisError, ShapeError } from "../../base/errors.ts";
 import { Layout } from "../../base/layout.ts";
 import {
@@ -347,6 +347,7 @@ const TRACE: Op = makeOp({
 export function trace(x: Operand, options: TraceOptions = {}): Operand {
   checkOptions("trace", options, ["offset", "axis1", "axis2", "dtype", "out"]);
   const { offset = 0, axis1 = 0, axis2 = 1, dtype, out } = options;
+  if (dtype !== undefined) checkDType(dtype, "trace");
   return dispatch(TRACE, [ownOperand(x, "trace")], { offset, axis1, axis2, dtype }, out);
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Storage } from "../../../memory/storage.ts";
 import type { Operand } from "../../../memory/operand.ts";
+import type { InterpolateAttributes } from "../../../ops/kernels.ts";
 import type { Call } from "../../../ops/op.ts";
 import { readElement, writeElement } from "../../../memory/element.ts";
 
@@ -130,6 +131,31 @@ export function searchIndices(call: Call): void {
   const out = written(call, 0);
   const length = sorted.layout.size;
   for (let i = 0; i < values.layout.size; i++) out[i] = searchOne(read, length, value(i), right);
+}
+
+/** Values of the lines between points. */
+export function interpolate(call: Call): void {
+  const { left, right } = call.attributes as InterpolateAttributes;
+  const at = reader(call.operand(0));
+  const [xs, ys] = [1, 2].map((k) => reader(call.operand(k))) as ((i: number) => number)[];
+  const { layout: { size: n } } = call.operand(0);
+  const last = call.operand(1).layout.size - 1;
+  const out = call.outputs[0]!.storage.array as Float64Array;
+  for (let i = 0; i < n; i++) {
+    const v = Number(at(i));
+    const j = searchOne(xs!, last + 1, v, true) - 1;
+    if (isNan(v)) out[i] = v;
+    else if (j < 0) out[i] = left ?? ys!(0);
+    else if (j >= last) out[i] = v > xs!(last) ? right ?? ys!(last) : ys!(last);
+    else if (xs!(j) === v) out[i] = ys!(j);
+    else {
+      const slope = (ys!(j + 1) - ys!(j)) / (xs!(j + 1) - xs!(j));
+      let value = slope * (v - xs!(j)) + ys!(j);
+      // Infinities may make NaN of one of the points.
+      if (isNan(value)) value = slope * (v - xs!(j + 1)) + ys!(j + 1);
+      out[i] = isNan(value) && ys!(j) === ys!(j + 1) ? ys!(j) : value;
+    }
+  }
 }
 
 /** Calls `each` with the bin of every element; the number of bins stands for none. */
