@@ -260,9 +260,16 @@ export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = [
 
 /** {@link PromoteScalar} of a quantized dtype: 0 is the same bits in every dtype. */
 export type ScalarOfQuantized<D extends DType, X, Op extends string> = [X] extends [0] ? D
-  : `Cannot ${Op} ${X & (number | bigint | boolean)} to ${D}: it takes no numbers but 0${Advice<
-    D
-  >}`;
+  : `Cannot ${Op} ${ScalarText<X>} to ${D}: it takes no numbers but 0${Advice<D>}`;
+
+/**
+ * A scalar as text. Booleans are no placeholder: TypeScript 7.0.2 fails where a template literal has
+ * an intersection of a boolean and an object, which the constraint of `X` may have.
+ */
+export type ScalarText<X> = X extends true ? "true"
+  : X extends false ? "false"
+  : X extends number | bigint ? `${X}`
+  : string;
 
 /** The dtype of an op between operands, either of which may be a scalar, or the error. */
 export type PromoteOperands<A, B, Op extends string = "promote"> = A extends
