@@ -198,7 +198,6 @@ export function runMap(call: Call): void {
   finishMap(call, call.compute, dtype, shape, like, x, y ?? null, z ?? null, call.outputs[0]);
 }
 
-/** Runs calls on complex numbers. */
 let runComplexCall: (call: Call) => void;
 
 /** Runs an op on dense complex operands in few steps; null if they are not. */
@@ -238,7 +237,8 @@ export function finishMap(
 ): void {
   if (call.compute !== compute) call.compute = compute;
   if (out !== undefined) {
-    if (out.storage.info.lane === null) return writeMap(call, dtype, shape, like, a, b, c, out);
+    const isPlain = (out?.storage?.info.lane ?? null) === null;
+    if (isPlain) return writeMap(call, dtype, shape, like, a, b, c, out);
     prepareOut(out, { shape, dtype }, like, call.name);
     finishMap(call, compute, dtype, shape, like, a, b, c, undefined);
     copyInto(out, call.outputs[0]!);

@@ -428,8 +428,8 @@ function shifted(
   checkOptions(name, options, ["axes"]);
   const { shape } = x.layout;
   const { axes = shape.map((_, k) => k) } = options;
-  const list = (typeof axes === "number" ? [axes] : axes.slice())
-    .map((axis) => normalizeAxis(name, axis, shape.length));
+  const list = (Array.isArray(axes) ? [...axes] : [axes])
+    .map((axis) => normalizeAxis(name, axis as number, shape.length));
   return tidy(() => roll(x, list.map((axis) => shiftOf(shape[axis]!)), list)) as never;
 }
 

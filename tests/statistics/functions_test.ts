@@ -249,3 +249,15 @@ test("average by a vector along any axis, and by all elements", () => {
   assertEquals(rm.average(x, undefined, { weights: rm.onesLike(x) }).item(), 4);
   assertEquals(rm.average(x, undefined, { weights: x, keepDims: true }).shape as unknown, [1, 1]);
 });
+
+test("what is no tensor is refused as out, and what is no axis as one", () => {
+  const x = loose(rm.tensor([1, 2]));
+  for (const out of [null, "x", 1, {}]) {
+    for (const run of [() => x.abs({ out }), () => x.fmax(x, { out }), () => x.add(1, { out })]) {
+      assertThrows(run, rm.DTypeError, "expected a tensor");
+    }
+  }
+  for (const axes of [null, "x", true, {}, [null]]) {
+    assertThrows(() => rm.fft.fftshift(x, { axes: loose(axes) }), rm.AxisError, "fftshift");
+  }
+});
