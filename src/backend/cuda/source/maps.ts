@@ -74,7 +74,8 @@ export const MIXED_KERNELS = ["contiguous", "vectorized", "strided"] as const;
 /** The dtypes of the operands of `row` for which there is a {@link mixedSource}. */
 function mixesOf(row: MapOp): (readonly [DType, DType])[] {
   const { arity, dtypes, result } = row;
-  const isArithmetic = arity === 2 && dtypes === "iuf" && result !== "bool" && !isComputeBound(row);
+  const isArithmetic = arity === 2 && dtypes.startsWith("iuf") && result !== "bool" &&
+    !isComputeBound(row);
   if (!isArithmetic) return [];
   const own = result === "float" ? MIXED.filter((dtype) => DTYPE[dtype].kind !== "f") : [];
   return [
