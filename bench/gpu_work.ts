@@ -115,6 +115,58 @@ function quantizedWork(scale: number): GpuRow[] {
   return rows;
 }
 
+type AddRow = (
+  group: string,
+  name: string,
+  target: number | undefined,
+  inputs: Record<string, Input>,
+  output: Input | number,
+  body: GpuRow["body"],
+  torch: string | undefined,
+  more?: Partial<GpuRow>,
+) => void;
+
+/** Adds the rows of complex numbers and transforms. `n` is the number of complex64 elements. */
+function addComplex(add: AddRow, n: number): void {
+  const pairs = of("float32", n, 2);
+  const rows = Math.max(1, n / 4096);
+  const joined = (x: rm.AnyTensor): rm.AnyTensor =>
+    rm.complex(loose(x).slice("..., 0"), loose(x).slice("..., 1"));
+  const numbers = "torch.view_as_complex(a)";
+  add(
+    "complex numbers",
+    "mul complex64",
+    undefined,
+    { a: pairs, b: pairs },
+    pairs,
+    ({ a, b }) => {
+      const [x, y] = [joined(a!), joined(b!)];
+      return () => (x as rm.Tensor<"complex64">).mul(y as rm.Tensor<"complex64">).dispose();
+    },
+    `${numbers} * torch.view_as_complex(b)`,
+  );
+  add("complex numbers", "exp complex64", undefined, { a: pairs }, pairs, ({ a }) => {
+    const x = joined(a!) as rm.Tensor<"complex64">;
+    return () => x.exp().dispose();
+  }, `${numbers}.exp()`);
+  add("Fourier transforms", "fft of rows of 4096", undefined, { a: pairs }, pairs, ({ a }) => {
+    const x = joined(a!).reshape([rows, n / rows]);
+    return () => rm.fft.fft(x).dispose();
+  }, `torch.fft.fft(${numbers}.reshape(${rows}, -1))`);
+  add(
+    "Fourier transforms",
+    "rfft of rows of 4096",
+    undefined,
+    { a: of("float32", rows, n / rows) },
+    {
+      dtype: "float32",
+      shape: [n],
+    },
+    ({ a }) => () => rm.fft.rfft(a!).dispose(),
+    "torch.fft.rfft(a)",
+  );
+}
+
 /**
  * The rows. `scale` divides the number of elements, for machines on which kernels are emulated: 1 on
  * a GPU.
@@ -124,16 +176,7 @@ export function gpuWork(scale: number): GpuRow[] {
   const side = Math.max(32, Math.round(Math.sqrt(n / 4) / 32) * 32);
   const m = Math.max(32, 8192 / Math.ceil(Math.sqrt(scale)));
   const rows: GpuRow[] = [];
-  const add = (
-    group: string,
-    name: string,
-    target: number | undefined,
-    inputs: Record<string, Input>,
-    output: Input | number,
-    body: GpuRow["body"],
-    torch: string | undefined,
-    more: Partial<GpuRow> = {},
-  ): void => {
+  const add: AddRow = (group, name, target, inputs, output, body, torch, more = {}) => {
     const read = Object.values(inputs).reduce((sum, input) => sum + sizeOf(input), 0);
     const bytes = read + (typeof output === "number" ? output : sizeOf(output));
     const others = { ...(torch ? { torch } : {}), ...(target ? { target } : {}) };
@@ -450,6 +493,7 @@ export function gpuWork(scale: number): GpuRow[] {
     { a },
   ) =>
   () => a!.sort().dispose(), "a.sort()");
+  addComplex(add, n / 8);
   for (const [dtype, target] of [["bfloat16", 760], ["float32", undefined]] as const) {
     const x = of(dtype, m, m);
     add(
