@@ -141,11 +141,16 @@ static int32_t transform(rm_device *device, const problem *of, const double *cal
   int code = workspace == 0
                  ? 0
                  : rm_cu.cufftSetWorkArea(found->plan, (void *)(uintptr_t)workspace);
+  /* The other directions of real numbers are made of these by conjugates. */
+  const int direction = of->kind == REAL_TO_COMPLEX   ? FORWARD
+                        : of->kind == COMPLEX_TO_REAL ? INVERSE
+                        : call[IS_INVERSE] != 0       ? INVERSE
+                                                      : FORWARD;
   if (code == 0) {
     name = "cufftXtExec";
     code = rm_cu.cufftXtExec(found->plan, (void *)(uintptr_t)(rm_address)call[FROM],
                              (void *)(uintptr_t)(rm_address)call[TO],
-                             call[IS_INVERSE] != 0 ? INVERSE : FORWARD);
+                             direction);
   }
   /* The device runs this work before any later use of the memory. */
   if (workspace != 0) rm_device_free(device, workspace);

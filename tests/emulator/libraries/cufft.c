@@ -202,9 +202,11 @@ EMU_API int cufftXtExec(int number, void *from, void *to, int direction) {
   if (s == NULL || s->device != emu_current || p->device != emu_current) return FFT_INVALID_VALUE;
   if (p->workspace == NULL) return FFT_NO_WORKSPACE;
   if (emu_fails(FAIL_FFT) || emu_device(s->device)->fault != SUCCESS) return FFT_EXEC_FAILED;
-  transform *t = malloc(sizeof *t);
-  /* Exponents are negative for results of real numbers, and positive for real results. */
+  /* Exponents are negative for transforms of real numbers, and positive for real results: cuFFT
+   * refuses the other direction. */
   const int sign = is_real(p->type_from) ? -1 : is_real(p->type_to) ? 1 : direction;
+  if (direction != sign) return FFT_INVALID_VALUE;
+  transform *t = malloc(sizeof *t);
   *t = (transform){.head = {.run = run_transform}, .of = *p, .from = from, .to = to, .sign = sign};
   emu_queue(s, &t->head);
   return FFT_SUCCESS;
