@@ -93,7 +93,7 @@ def main():
         ("structured", np.zeros(2, dtype=[("x", "<f4"), ("y", "<i4")]), "('x', '<f4')"),
         ("unicode", np.array(["ab", "c"]), "<U2"),
         ("bytes", np.array([b"ab", b"c"]), "|S2"),
-        ("complex", np.zeros(1, dtype="complex64"), "<c8"),
+        ("longcomplex", np.zeros(1, dtype="complex256"), "<c32"),
         ("datetime", np.zeros(1, dtype="datetime64[s]"), "<M8[s]"),
         ("longdouble", np.zeros(1, dtype="float128"), "<f16"),
     ]:

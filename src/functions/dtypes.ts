@@ -129,7 +129,8 @@ export function isdtype(
   kind: DTypeKind | DType | readonly (DTypeKind | DType)[],
 ): boolean {
   checkDType(dtype, "isdtype");
-  if (Array.isArray(kind)) return kind.some((one) => isdtype(dtype, one));
+  // Array.from: holes are values that are no dtypes.
+  if (Array.isArray(kind)) return Array.from(kind).some((one) => isdtype(dtype, one));
   if (Object.hasOwn(KINDS, kind as string) && kind !== "bool") {
     return KINDS[kind as DTypeKind].includes(DTYPE[dtype].kind);
   }

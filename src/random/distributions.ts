@@ -369,7 +369,7 @@ export interface TruncatedOptions<E extends DType, V extends t.Device = "cpu">
 /** The probability of a standard normal number below `x`; exact to the last digits in the lower tail. */
 function below(x: number): number {
   if (x === 0) return 0.5;
-  return x === Infinity ? 1 : x === -Infinity ? 0 : FLOAT.gelu!(x) / x;
+  return x === Infinity ? 1 : x === -Infinity ? 0 : FLOAT["gelu"]!(x) / x;
 }
 
 /** Bounds further from the mean than this leave no probability that a double can express. */
