@@ -535,7 +535,9 @@ function checkFold(
   const what = `${row.name} of ${dtype} to ${to}, [${shape}] ${kind} over [${reduced}], ` +
     `level ${level}`;
   const asked = handedOn(() => calls.fold(row, plan, out, a, b));
-  assertEquals(asked, shape.includes(0) ? 1 : 0, `${what}: calls of the js backend`);
+  // C compares integers as int64.
+  const isLeft = dtype === "uint64" && (row === SCAN.cumulativeMax || row === SCAN.cumulativeMin);
+  assertEquals(asked, shape.includes(0) || isLeft ? 1 : 0, `${what}: calls of the js backend`);
   reference.fold(row, plan, expected, a, b);
   const values = positions(layout).map((at) => readElement(a, at));
   const tolerance = foldTolerance(row, to, values, dtype);

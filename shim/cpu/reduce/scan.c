@@ -250,7 +250,7 @@ int32_t RM_FOR_ISA(scan)(int32_t opcode, const rm_iterator *it, int outer_axes, 
                                                 : opcode == RM_OP_cumulativeMin ? MIN
                                                                                 : SUM};
   ctx.floats = rm_is_float(out);
-  if (rm_is_float(a) != ctx.floats || out == RM_BOOL) return RM_UNSUPPORTED;
+  if (rm_is_float(a) != ctx.floats || (out == RM_BOOL && ctx.kind < MAX)) return RM_UNSUPPORTED;
   /* Integers are compared as int64. */
   if (ctx.kind >= MAX && (out != a || out == RM_UINT64)) return RM_UNSUPPORTED;
   if (it->rank > outer_axes + 1) {
@@ -258,7 +258,8 @@ int32_t RM_FOR_ISA(scan)(int32_t opcode, const rm_iterator *it, int outer_axes, 
   }
   ctx.load = ctx.floats ? RM_FOR_ISA(to_f64)[a] : RM_FOR_ISA(to_i64)[a];
   ctx.bytes = rm_itemsize(a);
-  ctx.out = out;
+  /* The largest and smallest of 0 and 1 are bytes as they are. */
+  ctx.out = out == RM_BOOL ? RM_UINT8 : out;
   ctx.out_bytes = rm_itemsize(out);
   ctx.in_place = !ctx.floats && ctx.kind == SUM && ctx.bytes == 8 && ctx.out_bytes == 8;
   ptrdiff_t outer = 1;
