@@ -12,7 +12,7 @@ void rm_linalg_fail(rm_linalg *ctx, ptrdiff_t matrix, ptrdiff_t pivot) {
   }
 }
 
-void rm_linalg_product(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *c, ptrdiff_t ldc,
+bool rm_linalg_product(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *c, ptrdiff_t ldc,
                        const void *a, ptrdiff_t a_row, ptrdiff_t a_column, const void *b,
                        ptrdiff_t b_row, ptrdiff_t b_column) {
   /* The transpose, whose rows are contiguous: c' = b' a'. */
@@ -30,7 +30,7 @@ void rm_linalg_product(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *c
                         .dtypes = dtypes,
                         .numbers = numbers,
                         .buffers = buffers};
-  rm_isa_kernels()->own_matmul(&call);
+  return rm_isa_kernels()->own_matmul(&call) == RM_OK;
 }
 
 int32_t rm_linear_algebra(const rm_call *call) {

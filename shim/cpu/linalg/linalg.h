@@ -94,8 +94,8 @@ typedef struct {
 /* Marks that a matrix failed at a pivot; n for no convergence. */
 void rm_linalg_fail(rm_linalg *ctx, ptrdiff_t matrix, ptrdiff_t pivot);
 
-/* c = a b for real columns with any strides; c is m by n. */
-void rm_linalg_product(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *c, ptrdiff_t ldc,
+/* c = a b for real columns with any strides; c is m by n. False without memory to work in. */
+bool rm_linalg_product(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *c, ptrdiff_t ldc,
                        const void *a, ptrdiff_t a_row, ptrdiff_t a_column, const void *b,
                        ptrdiff_t b_row, ptrdiff_t b_column);
 

@@ -69,19 +69,24 @@ static void NAME(subtract_product)(const TABLE *blas, int dtype, ptrdiff_t m, pt
                                    ptrdiff_t ldb, bool adjoint, TYPE *c, ptrdiff_t ldc,
                                    TYPE *work) {
   if (m <= 0 || n <= 0 || k <= 0) return;
+  ptrdiff_t first = 0;
 #if !defined(COMPLEX)
   if (k >= 12 && m >= 8 && n >= 4) {
-    for (ptrdiff_t j = 0, count; j < n; j += count) {
-      count = rm_min(64, n - j);
-      rm_linalg_product(dtype, m, count, k, work, m, a, 1, lda, adjoint ? b + j : b + j * ldb,
-                        adjoint ? ldb : 1, adjoint ? 1 : ldb);
-      for (ptrdiff_t i = 0; i < count; i++) blas->axpy(m, -1, work + i * m, c + (j + i) * ldc);
+    for (ptrdiff_t count; first < n; first += count) {
+      count = rm_min(64, n - first);
+      const TYPE *factor = adjoint ? b + first : b + first * ldb;
+      if (!rm_linalg_product(dtype, m, count, k, work, m, a, 1, lda, factor, adjoint ? ldb : 1,
+                             adjoint ? 1 : ldb)) {
+        break;
+      }
+      for (ptrdiff_t i = 0; i < count; i++) {
+        blas->axpy(m, -1, work + i * m, c + (first + i) * ldc);
+      }
     }
-    return;
   }
 #endif
   (void)dtype;
-  for (ptrdiff_t j = 0; j < n; j++) {
+  for (ptrdiff_t j = first; j < n; j++) {
     for (ptrdiff_t p = 0; p < k; p++) work[p] = adjoint ? -CONJ(b[p * ldb + j]) : -b[j * ldb + p];
     blas->gemv(m, k, a, lda, work, c + j * ldc);
   }
@@ -92,8 +97,8 @@ static void NAME(adjoint_product)(const TABLE *blas, int dtype, ptrdiff_t k, ptr
                                   ptrdiff_t m, const TYPE *a, ptrdiff_t lda, const TYPE *b,
                                   ptrdiff_t ldb, TYPE *c, ptrdiff_t ldc) {
 #if !defined(COMPLEX)
-  if (k >= 8 && m >= 12 && n >= 4) {
-    rm_linalg_product(dtype, k, n, m, c, ldc, a, lda, 1, b, 1, ldb);
+  if (k >= 8 && m >= 12 && n >= 4 &&
+      rm_linalg_product(dtype, k, n, m, c, ldc, a, lda, 1, b, 1, ldb)) {
     return;
   }
 #endif
@@ -106,8 +111,8 @@ static void NAME(product)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n
                           const TYPE *a, ptrdiff_t lda, const TYPE *b, ptrdiff_t ldb, TYPE *c,
                           ptrdiff_t ldc) {
 #if !defined(COMPLEX)
-  if (k >= 8 && m >= 8 && n >= 4) {
-    rm_linalg_product(dtype, m, n, k, c, ldc, a, 1, lda, b, 1, ldb);
+  if (k >= 8 && m >= 8 && n >= 4 &&
+      rm_linalg_product(dtype, m, n, k, c, ldc, a, 1, lda, b, 1, ldb)) {
     return;
   }
 #endif

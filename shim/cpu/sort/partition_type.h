@@ -34,6 +34,8 @@ static void NAME(split)(const sort_context *ctx, const void *values, const class
         }
         at = next[which]++;
       }
+      /* Another thread may have changed values since they were counted. */
+      at = rm_min(at, n - 1);
       if (indices != NULL) indices[at] = (int32_t)(first + i);
       else to[at] = x[first + i];
     }
