@@ -50,6 +50,7 @@ const compact = [_][]const u8{
     "cuda/blas.c",
     "cuda/blas_handles.c",
     "cuda/fft.c",
+    "cuda/fft_plans.c",
     "cuda/memory/allocator.c",
     "cuda/memory/pinned.c",
     "cuda/memory/copies.c",

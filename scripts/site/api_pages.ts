@@ -180,9 +180,9 @@ export const API_PAGES: readonly ApiPage[] = [
   {
     id: "fft",
     title: "Fourier transforms",
-    about: "Discrete Fourier transforms of any length, along one axis or several.",
+    about: "Discrete Fourier transforms of any length; convolutions and polynomials.",
     guides: { "Fourier transforms": "fft.md" },
-    files: ["fft"],
+    files: ["fft", "signal"],
   },
   {
     id: "linalg",

@@ -184,10 +184,41 @@ int32_t rm_blas_create(rm_device *device);
  * The first product retries after a failure and reports it. */
 void rm_blas_prepare(rm_device *device);
 
-/* ---- Fourier transforms (fft.c) -------------------------------------------------------------- */
+/* ---- Fourier transforms (fft_plans.c) -------------------------------------------------------- */
+
+enum { RM_COMPLEX_TO_COMPLEX, RM_REAL_TO_COMPLEX, RM_COMPLEX_TO_REAL };
+
+/* Everything that determines a plan. Compared byte by byte. */
+typedef struct {
+  long long length, rows, step_from, step_to, kind, is_wide;
+} rm_fft_problem;
+
+typedef struct {
+  rm_fft_problem of;
+  int plan;
+  size_t workspace;
+  /* The number of the call that used it last; 0 if there is no plan. */
+  uint64_t used;
+  /* Whether a graph contains its work, which needs the plan's tables. */
+  bool is_captured;
+} rm_fft_plan;
+
+enum { RM_FFT_PLANS = 32 };
+
+/* The mutex must be locked for every use. */
+struct rm_fft_context {
+  rm_mutex mutex;
+  uint64_t calls;
+  rm_fft_plan plans[RM_FFT_PLANS];
+};
 
 /* Allocates the memory for the plans of a device. */
 int32_t rm_fft_create(rm_device *device);
+/* The plan of a problem: a kept one, or a new one in place of the one that was used least
+ * recently. */
+int32_t rm_fft_find(rm_device *device, const rm_fft_problem *of, rm_fft_plan **found);
+/* Reports the code of a failed call of cuFFT. */
+int32_t rm_fft_error(const char *call, int code);
 
 /* ---- kernels (modules/) ---------------------------------------------------------------------- */
 

@@ -358,8 +358,7 @@ function frequencies(
   name: string,
   n: number,
   options: FreqOptions<DType, t.Device>,
-  count: number,
-  positive: number,
+  isReal: boolean,
 ): never {
   checkOptions(name, options, FREQ_OPTIONS);
   const { d = 1, dtype = "float32", device = "cpu" } = options;
@@ -370,6 +369,8 @@ function frequencies(
   if (typeof d !== "number" || d === 0) {
     throw new ArgumentError(`${name}() needs a number other than 0 as d, got ${describe(d)}`);
   }
+  const count = isReal ? Math.floor(n / 2) + 1 : n;
+  const positive = isReal ? count : Math.ceil(n / 2);
   const step = 1 / (n * d);
   const values = Float64Array.from({ length: count }, (_, k) => (k < positive ? k : k - n) * step);
   return tensor(values, { dtype, device }) as never;
@@ -390,7 +391,7 @@ export function fftfreq<E extends DType = "float32", V extends t.Device = "cpu">
   n: number,
   options: FreqOptions<E, V> = {},
 ): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
-  return frequencies("fftfreq", n, options, n, Math.ceil(n / 2));
+  return frequencies("fftfreq", n, options, false);
 }
 
 /**
@@ -407,8 +408,7 @@ export function rfftfreq<E extends DType = "float32", V extends t.Device = "cpu"
   n: number,
   options: FreqOptions<E, V> = {},
 ): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
-  const count = Math.floor(n / 2) + 1;
-  return frequencies("rfftfreq", n, options, count, count);
+  return frequencies("rfftfreq", n, options, true);
 }
 
 /** Options of {@link fftshift} and {@link ifftshift}. */

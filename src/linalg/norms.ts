@@ -132,6 +132,9 @@ export function vectorNorm<X extends AnyTensor>(
   checkOptions("vectorNorm", options, ["axis", "keepDims", "ord"]);
   checkOperand(x, "vectorNorm");
   const { axis = null, keepDims = false, ord = 2 } = options;
+  if (typeof ord !== "number" || Number.isNaN(ord)) {
+    throw new ArgumentError(`Cannot vectorNorm with ord ${describe(ord)}: it is a number`);
+  }
   return tidy(() => {
     if (ord >= 0 || ord === -Infinity) {
       return norm(elements("vectorNorm", x), axis as Axes, { keepDims, ord });

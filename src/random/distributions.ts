@@ -400,8 +400,17 @@ export function truncatedNormal<
   const name = "truncatedNormal";
   checkOptions(name, options, ["dtype", "device", "low", "high", "mean", "std"]);
   const { mean = 0, std = 1, dtype = "float32", device = "cpu" } = options;
-  const { low = mean - 2 * std, high = mean + 2 * std } = options;
   const made = madeIn(name, dtype, "f");
+  const given = [mean, std, options.low ?? 0, options.high ?? 0];
+  const wrong = given.findIndex((one) => typeof one !== "number");
+  if (wrong >= 0) {
+    throw new ArgumentError(
+      `Cannot make ${name} numbers with ${["mean", "std", "low", "high"][wrong]} ${
+        describe(given[wrong])
+      }: it is not a number`,
+    );
+  }
+  const { low = mean - 2 * std, high = mean + 2 * std } = options;
   if (!Number.isFinite(mean) || !Number.isFinite(std) || !(std > 0) || !(low < high)) {
     throw new ArgumentError(
       `Cannot make ${name} numbers from ${describe(low)} to ${describe(high)} of mean ` +

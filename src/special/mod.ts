@@ -19,7 +19,7 @@ import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
-import { inferMap, isScalar } from "../ops/infer.ts";
+import { checkOptions, inferMap, isScalar } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type MapOp, type Op } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { inferAs } from "../tensor/statistics/nan.ts";
@@ -192,6 +192,7 @@ const BETALN: Op = makeOp({
  * is absolute, in units of the largest of these terms.
  */
 export function betaln(a: AnyTensor, b: AnyTensor, options: UnaryOptions = {}): SpecialOfTwo {
+  checkOptions("betaln", options, ["out"]);
   const inputs = [ownOperand(a, "betaln"), ownOperand(b, "betaln")];
   return dispatch(BETALN, inputs, undefined, options.out) as never;
 }
@@ -205,6 +206,7 @@ const BETA: Op = makeOp({
 
 /** The beta function of two tensors of positive numbers: the exponential of {@link betaln}. */
 export function beta(a: AnyTensor, b: AnyTensor, options: UnaryOptions = {}): SpecialOfTwo {
+  checkOptions("beta", options, ["out"]);
   const inputs = [ownOperand(a, "beta"), ownOperand(b, "beta")];
   return dispatch(BETA, inputs, undefined, options.out) as never;
 }

@@ -17,12 +17,14 @@ import {
   DTypeError,
   empty,
   eye,
+  fft,
   fromBuffer,
   full,
   fullLike,
   fullMax,
   fullMin,
   IndexError,
+  linalg,
   linspace,
   meshgrid,
   ones,
@@ -36,6 +38,7 @@ import {
   setBackend,
   setThreads,
   ShapeError,
+  special,
   stack,
   tensor,
   where,
@@ -249,6 +252,21 @@ test("Bad structure: what takes a function, a mode or values says so", () => {
   for (const [data, message] of nested) {
     assertRefused(() => loose(tensor)(data), DTypeError, message, x);
   }
+});
+
+test("Bad structure: functions of namespaces refuse what is no number and no options", () => {
+  const key = random.key(1);
+  const one = Symbol("one");
+  const calls: [() => unknown, string, (typeof ArgumentError | typeof TypeError)?][] = [
+    [() => loose(special).betaln(x, x, null), "Cannot betaln", TypeError],
+    [() => loose(special).beta(x, x, null), "Cannot beta", TypeError],
+    [() => loose(random).truncatedNormal(key, [2], { low: 1n }), "with low 1n"],
+    [() => loose(random).truncatedNormal(key, [2], { mean: one }), "with mean"],
+    [() => loose(fft).fftfreq(1n), "fftfreq() needs an integer"],
+    [() => loose(fft).rfftfreq(one), "rfftfreq() needs an integer"],
+    [() => loose(linalg).vectorNorm(x, { ord: one }), "Cannot vectorNorm with ord"],
+  ];
+  for (const [call, message, type = ArgumentError] of calls) assertRefused(call, type, message, x);
 });
 
 test("Bad structure: permute names the way to write the axes of an array", () => {
