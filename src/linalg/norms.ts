@@ -22,8 +22,8 @@ import type { AnyTensor } from "../tensor/tensor.ts";
 import { LINALG } from "./ops.ts";
 import type { RealOf } from "./spectral.ts";
 
-/** The kinds of matrix norms: Frobenius, nuclear, or a number. */
-export type MatrixOrder = "fro" | "nuc" | 1 | -1 | 2 | -2 | typeof Infinity;
+/** The kinds of matrix norms: Frobenius, nuclear, or 1, -1, 2, -2, Infinity or -Infinity. */
+export type MatrixOrder = "fro" | "nuc" | number;
 
 const ORDERS: readonly unknown[] = ["fro", "nuc", 1, -1, 2, -2, Infinity, -Infinity];
 

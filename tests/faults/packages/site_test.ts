@@ -95,7 +95,7 @@ fault({
       ["in-place", "x.add_(other: TensorOrScalar): this"],
       ["creation", "zeros(shape: Shape, options?: CreateOptions): Tensor"],
       ["random", "random.key(seed: number | bigint): Key"],
-      ["types", "type TensorOrScalar = AnyTensor | Scalar;"],
+      ["types", "type TensorOrScalar = AnyTensor | Scalar | Complex;"],
     ] as const
   ) assert(page(id).includes(text), `${id}: ${text}`);
   for (const { id, guides } of API_PAGES) {
