@@ -1,5 +1,5 @@
 /**
- * Fourier transforms and convolutions beside NumPy's: single lengths, batches, two axes.
+ * Fourier transforms, convolutions and complex arithmetic beside NumPy's.
  *
  *     deno run -A bench/fft.ts [filter]
  *     bun bench/fft.ts [filter]
@@ -70,6 +70,16 @@ function* work(): Generator<Work> {
       const shapes = sizes.map((n) => [n]);
       yield { dtype: real, shapes, numpy: "np.convolve(x, y)", call: (x, y) => rm.convolve(x, y) };
     }
+    for (const n of [1000, 100_000, 1_000_000]) {
+      const shapes = [[n], [n]];
+      yield { dtype: complex, shapes, numpy: "x + y", call: (x, y) => x.add(y) };
+      yield { dtype: complex, shapes, numpy: "x * y", call: (x, y) => x.mul(y) };
+      yield { dtype: complex, shapes: [[n]], numpy: "np.exp(x)", call: (x) => x.exp() };
+    }
+    for (const n of [64, 256, 512]) {
+      const shapes = [[n, n], [n, n]];
+      yield { dtype: complex, shapes, numpy: "x @ y", call: (x, y) => x.matmul(y) };
+    }
     const shapes = [[512, 512]];
     yield { dtype: complex, shapes, numpy: "np.fft.fft2(x)", call: (x) => fft.fft2(x) };
     yield { dtype: real, shapes, numpy: "np.fft.rfft2(x)", call: (x) => fft.rfft2(x) };
@@ -77,8 +87,10 @@ function* work(): Generator<Work> {
 }
 
 function tensorOf(dtype: string, shape: readonly number[]): Any {
-  const x = rm.random.normal(rm.random.key(1), shape, { dtype: "float64" }) as Any;
-  return x.astype(dtype);
+  const numbers = (seed: number): Any =>
+    rm.random.normal(rm.random.key(seed), shape, { dtype: "float64" });
+  const x = dtype.startsWith("complex") ? rm.complex(numbers(1), numbers(2)) : numbers(1);
+  return (x as Any).astype(dtype);
 }
 
 const python = findPython(["numpy"], []);
