@@ -288,7 +288,7 @@ export function ihfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spec
  *
  * @example
  * ```ts
- * fft.fftn(ones([2, 3])).real().toArray(); // => [[6, 0, 0], [0, 0, 0]]
+ * fft.fftn(ones([2, 2])).real().toArray(); // => [[4, 0], [0, 0]]
  * ```
  */
 export function fftn<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spectrum<X> {

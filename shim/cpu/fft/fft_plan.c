@@ -216,8 +216,8 @@ static ptrdiff_t choose_columns(ptrdiff_t n, int width) {
     for (int i = 0; i < 2; i++) {
       const ptrdiff_t columns = i == 0 ? factor : n / factor, rows = n / columns;
       /* Passes are fast while their elements are in the caches. */
-      const double far = (double)(columns > rows ? columns : rows) * width > 32768 ? 1.5 : 1;
-      const double cost = far * (cost_of(columns) * (double)(rm_ceil_div(rows, width) * columns) +
+      const double penalty = (double)(columns > rows ? columns : rows) * width > 32768 ? 1.5 : 1;
+      const double cost = penalty * (cost_of(columns) * (double)(rm_ceil_div(rows, width) * columns) +
                                  cost_of(rows) * (double)(rm_ceil_div(columns, width) * rows) + 24);
       if (cost < best) {
         best = cost;
