@@ -70,7 +70,6 @@ const PLAIN: Readonly<Record<string, string>> = {
   Unshaped: "Tensor[]",
   TypedArrayOf: "TypedArray",
   View: "Tensor",
-  Clipped: "Tensor",
 };
 
 /** Types of the language, whose arguments matter. */

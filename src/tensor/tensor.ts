@@ -1738,7 +1738,12 @@ export class Tensor<
     X extends AnyTensor,
     const P extends TensorOrScalar | null | undefined = undefined,
     const Q extends TensorOrScalar | null | undefined = undefined,
-  >(this: X, min?: P, max?: Q, options?: UnaryOptions): Clipped<Clipped<X, P>, Q> {
+  >(
+    this: X,
+    min?: P,
+    max?: Q,
+    options?: UnaryOptions,
+  ): Tensor<t.TernaryDType<X, P, Q>, t.TernaryShape<t.ShapeOf<X>, P, Q>, X["device"]> {
     const [low, high] = [min ?? undefined, max ?? undefined];
     if (low === undefined && high === undefined) {
       return typed(apply(MAP.copy, this, undefined, undefined, options, "clip"));
@@ -2398,7 +2403,7 @@ export class Tensor<
     end: P,
     weight: Q,
     options?: UnaryOptions,
-  ): Clipped<Clipped<X, P>, Q> {
+  ): Tensor<t.TernaryDType<X, P, Q>, t.TernaryShape<t.ShapeOf<X>, P, Q>, X["device"]> {
     return typed(apply(MAP.lerp, this, end, weight, options));
   }
 
@@ -2408,7 +2413,7 @@ export class Tensor<
     y: P,
     z: Q,
     options?: UnaryOptions,
-  ): Clipped<Clipped<X, P>, Q> {
+  ): Tensor<t.TernaryDType<X, P, Q>, t.TernaryShape<t.ShapeOf<X>, P, Q>, X["device"]> {
     return typed(apply(MAP.addcmul, this, y, z, options));
   }
 
@@ -2422,7 +2427,7 @@ export class Tensor<
     y: P,
     z: Q,
     options?: UnaryOptions,
-  ): Clipped<Clipped<X, P>, Q> {
+  ): Tensor<t.TernaryDType<X, P, Q>, t.TernaryShape<t.ShapeOf<X>, P, Q>, X["device"]> {
     return typed(apply(MAP.addcdiv, this, y, z, options));
   }
 
@@ -3095,11 +3100,6 @@ registerHandles(
   tidy,
   (handle) => (handle as AnyTensor).dispose(),
 );
-
-/** The type of `X` limited by `P`, which is optional. */
-export type Clipped<X extends AnyTensor, P> = P extends TensorOrScalar
-  ? Tensor<t.OperandDType<"clip", X, P>, t.BinaryShape<X, P>, X["device"]>
-  : Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
 
 /** The shape of the indexes of `take`. */
 export type IndexShape<I> = I extends t.Typed ? t.ShapeOf<I>

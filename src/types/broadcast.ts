@@ -115,6 +115,23 @@ export type BinaryDType<Op extends keyof OpTable, A, B> = { dtype: OperandDType<
   ? "float" extends OpTable[Op][1] ? AsFloat<D> : ResultDType<Op, D>
   : DType;
 
+/** The dtype of an op on the tensor `X` and two operands, each of which may be missing. */
+export type TernaryDType<X extends Typed, P, Q> = OptionalDType<
+  { readonly dtype: OptionalDType<X, P> },
+  Q
+>;
+
+/** The dtype of `X` beside an operand, or that of `X` without one. */
+export type OptionalDType<X extends { readonly dtype: DType }, P> = P extends Operand
+  ? OperandDType<"clip", X, P>
+  : X["dtype"];
+
+/** The shape of an op on the shape `S` and two operands, each of which may be missing. */
+export type TernaryShape<S extends Shape, P, Q> = OptionalShape<OptionalShape<S, P>, Q>;
+
+/** The shape that `S` and that of an operand broadcast to, or `S` without one. */
+export type OptionalShape<S extends Shape, P> = P extends Typed ? FitShape<S, ShapeOf<P>> : S;
+
 /** The shape of an elementwise op on two operands. */
 export type BinaryShape<A, B> = B extends Scalar | Complex ? ShapeOf<A>
   : FitShape<ShapeOf<A>, ShapeOf<B>>;

@@ -307,9 +307,13 @@ export type ScalarOperandInPlace<Op extends string, U> = {
 };
 
 /** The dtype in `R`, or any dtype if `R` is an error. */
-export type OkDType<R> = [R] extends [DType] ? R
-  : [Extract<R, DType>] extends [never] ? DType
-  : Extract<R, DType>;
+// With infer, TypeScript knows it to be a dtype without computing `R`.
+export type OkDType<R> = [R] extends [infer D extends DType] ? D
+  : [DTypesIn<R>] extends [never] ? DType
+  : DTypesIn<R>;
+
+/** The dtypes among a dtype and errors. */
+export type DTypesIn<R> = R extends infer D extends DType ? D : never;
 
 /** The dtype that all tensors of a list promote to, or why they do not. */
 export type PromoteAll<
