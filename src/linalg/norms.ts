@@ -51,7 +51,13 @@ function checkMatrices(name: string, a: unknown): asserts a is Operand {
 /** The largest or smallest sum of magnitudes over an axis. */
 function sumNorm(name: string, a: Operand, axis: -1 | -2, pick: ReduceOp): Operand {
   const sums = reduce(REDUCE.sum, magnitudes(name, a), axis);
-  return reduce(pick, sums, -1);
+  return extreme(pick, sums);
+}
+
+/** The largest or smallest of sizes along the last axis; the largest of none is 0, as in NumPy. */
+function extreme(pick: ReduceOp, sizes: Operand): Operand {
+  const isZero = pick === REDUCE.max && sizes.layout.shape.at(-1) === 0;
+  return reduce(isZero ? REDUCE.sum : pick, sizes, -1);
 }
 
 function normOf(name: string, a: Operand, ord: MatrixOrder): Operand {
@@ -69,7 +75,7 @@ function normOf(name: string, a: Operand, ord: MatrixOrder): Operand {
     default: {
       const s = dispatch(LINALG.svdvals, [a], undefined, undefined, name);
       if (ord === "nuc") return reduce(REDUCE.sum, s, -1);
-      return reduce(ord === 2 ? REDUCE.max : REDUCE.min, s, -1);
+      return extreme(ord === 2 ? REDUCE.max : REDUCE.min, s);
     }
   }
 }
@@ -84,7 +90,8 @@ function checkOrder(name: string, ord: unknown): asserts ord is MatrixOrder {
 
 /**
  * The norms of matrices [..., M, N]: Frobenius (`"fro"`), nuclear (`"nuc"`), the largest and smallest
- * sum of a column (1, -1) or row (±Infinity), the largest and smallest singular value (2, -2).
+ * sum of a column (1, -1) or row (±Infinity), the largest and smallest singular value (2, -2). The
+ * largest of nothing is 0; the smallest of nothing is a ShapeError.
  *
  * @example
  * ```ts
@@ -146,7 +153,8 @@ export function vectorNorm<X extends AnyTensor>(
 
 /**
  * The condition numbers of matrices [..., M, N]: the largest singular value over the smallest, or the
- * norm of `ord` times that of the inverse. Singular matrices give Infinity.
+ * norm of `ord` times that of the inverse. Singular matrices give Infinity. Throws a ShapeError for
+ * matrices without elements.
  *
  * @example
  * ```ts
@@ -160,6 +168,10 @@ export function cond<X extends AnyTensor>(
   checkOptions("cond", options, ["ord"]);
   const { ord = 2 } = options;
   checkMatrices("cond", a);
+  const { shape } = (a as Operand).layout;
+  if (shape.slice(-2).includes(0)) {
+    throw new ShapeError(`Cannot cond shape ${formatShape(shape)}: it has no elements`);
+  }
   checkOrder("cond", ord);
   const x: Operand = a;
   return tidy(() => {

@@ -297,8 +297,12 @@ export function lstsq<A extends AnyTensor, B extends AnyTensor>(
       Operand,
     ];
     const isNonzero = significant("lstsq", p, s, options);
-    const column = applyView(VIEWS.expandDims, inverseOf(s, isNonzero), "expandDims", -1);
-    const x = matmul(adjoint(vh), apply(MAP.mul, matmul(adjoint(u), q), column));
+    // Divided by s: 1 / s may overflow where the solution does not.
+    const asColumn = (y: Operand): Operand => applyView(VIEWS.expandDims, y, "expandDims", -1);
+    const divisor = apply(MAP.where, apply(MAP.logicalNot, isNonzero), 1, s);
+    const shares = apply(MAP.div, matmul(adjoint(u), q), asColumn(divisor));
+    const isUsed = asColumn(apply(MAP.logicalOr, isNonzero, apply(MAP.notEqual, s, s)));
+    const x = matmul(adjoint(vh), apply(MAP.where, isUsed, shares, 0));
     const rest = apply(MAP.abs, apply(MAP.sub, q, matmul(p, x)));
     const real = realOf(rest.storage.info).name;
     const residuals = reduce(REDUCE.sum, apply(MAP.mul, rest, rest), -2, { dtype: real });

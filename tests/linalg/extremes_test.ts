@@ -4,9 +4,9 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { describe, it } from "node:test";
-import { linalg, stack, tensor } from "../../mod.ts";
+import { linalg, ShapeError, stack, tensor, zeros } from "../../mod.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
 import { type Any, loose } from "../support.ts";
 import { adjoint, assertNear, assertOrthonormal, matrices, one, REAL } from "./support.ts";
@@ -181,6 +181,100 @@ describe("a small matrix has the same result alone and in a batch", () => {
             }
           }
         }
+      }));
+  }
+});
+
+describe("equal singular values and eigenvalues end every iteration", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const [dtype, seeds] of [["float64", 8], ["complex128", 8], ["float32", 2]] as const) {
+          for (const n of [2, 3, 16, 33]) {
+            for (let seed = 1; seed <= seeds; seed++) {
+              // Orthogonal: all singular values are 1.
+              const { q } = L.qr(matrices([n, n], dtype, seed));
+              const about = `${dtype} n = ${n}, seed ${seed}`;
+              const { u, s, vh } = L.svd(q);
+              assertNear(u.mul(s).matmul(vh), q, 100 + 20 * n, about);
+              assertNear(s, s.mul(0).add(1), 100 + 20 * n, about);
+              // Two eigenvalues, each many times.
+              const values = tensor(Array.from({ length: n }, (_, i) => 1 + i % 2)).astype(
+                "float32",
+              );
+              const twice = q.mul(values.astype(dtype)).matmul(adjoint(q));
+              const sorted = [...loose(values).sort().toTypedArray()];
+              const found = L.eigvalsh(twice).toArray() as number[];
+              found.forEach((one, i) => assert(Math.abs(one - sorted[i]!) < 1e-3, about));
+              const w = L.eigvals(twice);
+              assertNear(w.real().sum(), values.sum().astype(w.real().dtype), 1000 + 50 * n, about);
+            }
+          }
+        }
+        // Eigenvalues that differ little: a shift by their products would have no digits.
+        for (const seed of [1, 2, 3]) {
+          for (const spread of [1e-7, 1e-9, 1e-15]) {
+            const a = one(65, "float64").add(matrices([65, 65], "float64", seed).mul(spread));
+            assertNear(L.eigvals(a).real().sum(), L.trace(a), 5000, `spread ${spread}`);
+          }
+        }
+      }));
+  }
+});
+
+describe("matrices far from 1", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const dtype of ["float64", "complex128"] as const) {
+          for (const scale of [1e-120, 1e-95, 1e-60, 1e60, 1e95, 1e120]) {
+            for (const shape of [[3, 3], [3, 4], [12, 12]]) {
+              const plain = matrices(shape, dtype);
+              const a = plain.mul(scale);
+              const about = `${dtype} [${shape}] ${scale}`;
+              const { u, s, vh } = L.svd(a, { fullMatrices: false });
+              assertOrthonormal(u, 200, about);
+              assertOrthonormal(adjoint(vh), 200, about);
+              assertNear(u.mul(s.div(scale)).matmul(vh), plain, 400, about);
+              assertEquals(L.matrixRank(a).item(), L.matrixRank(plain).item(), about);
+              if (shape[0] !== shape[1]) continue;
+              const w = L.eigh(a.add(adjoint(a)));
+              assertOrthonormal(w.eigenvectors, 200, about);
+              assertNear(
+                w.eigenvalues.div(scale),
+                L.eigvalsh(plain.add(adjoint(plain))),
+                400,
+                about,
+              );
+            }
+          }
+        }
+        // 1 / 1e-310 is infinite, and the solution is not.
+        const tiny = tensor([[1e-310]], { dtype: "float64" });
+        const { x } = L.lstsq(tiny, tensor([3e-310], { dtype: "float64" }), { rtol: 0 });
+        assert(Math.abs(x.item() - 3) < 1e-6, `${x.item()}`);
+      }));
+  }
+});
+
+describe("norms of no elements", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const shape of [[0, 0], [0, 3], [3, 0], [2, 3, 0]]) {
+          const a: Any = zeros(shape);
+          const batch = shape.slice(0, -2);
+          for (const ord of ["fro", "nuc", 1, 2, Infinity]) {
+            const norm = L.matrixNorm(a, { ord });
+            assertEquals([norm.shape, norm.sum().item()], [batch, 0], `${ord} [${shape}]`);
+          }
+          assertThrows(() => L.matrixNorm(a, { ord: -2 }), ShapeError, "is empty");
+          for (const ord of [2, "fro", -1]) {
+            assertThrows(() => L.cond(a, { ord }), ShapeError, "it has no elements");
+          }
+        }
+        assertEquals(L.cond(zeros([0, 3, 3])).shape, [0]);
+        assertEquals(Object.is(L.svdvals(zeros([9, 9]).neg()).toArray()[3], 0), true);
       }));
   }
 });

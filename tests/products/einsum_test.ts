@@ -131,10 +131,22 @@ test("einsum refuses equations and shapes that do not fit", () => {
     'Cannot einsum "ij,j->i" of shapes [2, 3] and [4]: index j has sizes 3 and 4',
   );
   fails("ii", [x], ShapeError, "index i has sizes 2 and 3");
+  fails("ii,i", [rm.ones([1, 2]), rm.ones([2])], ShapeError, "index i has sizes 1 and 2");
+  fails("i,ii", [rm.ones([2]), rm.ones([1, 2])], ShapeError, "index i has sizes 1 and 2");
+  fails("i,ii", [rm.ones([2]), rm.ones([2, 1])], ShapeError, "index i has sizes 2 and 1");
   fails("...,...", [x, y], ShapeError, "axis -1 of the ellipsis has sizes 3 and 4");
   fails("ij->", [rm.ones([2, 2], { dtype: "bool" })], rm.DTypeError, "Cannot einsum bool");
   assertThrows(() => loose(rm.einsum)(5, x), ArgumentError, "the equation is a string");
   assertThrows(() => loose(rm.einsum)("ij"), ArgumentError, "without tensors");
+});
+
+test("a diagonal of size 1 broadcasts in einsum", () => {
+  const [v, one, e] = [rm.tensor([1, 2, 3]), rm.full([1, 1], 5), loose(rm.einsum)];
+  assertEquals(e("i,ii->i", v, one).toArray(), [5, 10, 15]);
+  assertEquals(e("ii,i", one, v).item(), 30);
+  assertEquals(e("...ii,i...->...i", one, v).toArray(), [5, 10, 15]);
+  // Axes of the ellipsis that the result does not have are summed.
+  assertEquals(e("i...->i", rm.ones([2, 3])).toArray(), [3, 3]);
 });
 
 test("products along axes refuse shapes that do not fit", () => {

@@ -18,6 +18,10 @@ static double rotation(double x, double y, double *c, double *s) {
   return r;
 }
 
+/* Between equal values, rounding errors can keep an element above the limit at which it counts as 0; after
+ * as many steps for one value, the limit is doubled. */
+enum { MOST_STEPS = 8 };
+
 bool rm_linalg_tridiagonal(ptrdiff_t n, double *d, double *e, double eps, double *cs,
                            rm_linalg_turn *turn, void *context) {
   ptrdiff_t left = 60 * n;
@@ -26,20 +30,24 @@ bool rm_linalg_tridiagonal(ptrdiff_t n, double *d, double *e, double eps, double
     size = fmax(size, fabs(d[i]) + (i < n - 1 ? fabs(e[i]) : 0));
   }
   const double tiny = size * 1e-140;
-  for (ptrdiff_t high = n - 1; high > 0;) {
+  double near = eps;
+  for (ptrdiff_t high = n - 1, steps = 0; high > 0;) {
     ptrdiff_t low = high;
     for (; low > 0; low--) {
       const double one = fabs(e[low - 1]);
-      if (one <= eps * (fabs(d[low - 1]) + fabs(d[low])) || one <= tiny) {
+      if (one <= near * (fabs(d[low - 1]) + fabs(d[low])) || one <= tiny) {
         e[low - 1] = 0;
         break;
       }
     }
     if (low == high) {
       high--;
+      steps = 0;
+      near = eps;
       continue;
     }
     if (left-- == 0) return false;
+    if (++steps % MOST_STEPS == 0) near *= 2;
     const double half = (d[high - 1] - d[high]) / 2, off = e[high - 1];
     const double root = sqrt(half * half + off * off);
     double x = d[low] - (d[high] - off * off / (half < 0 ? half - root : half + root)), y = e[low];
@@ -78,21 +86,24 @@ bool rm_linalg_bidiagonal(ptrdiff_t n, double *d, double *e, double eps, double 
   for (ptrdiff_t i = 0; i < n; i++) {
     size = fmax(size, fmax(fabs(d[i]), i < n - 1 ? fabs(e[i]) : 0));
   }
-  double *left_cs = cs + 2 * n;
-  for (ptrdiff_t high = n - 1; high > 0;) {
+  double *left_cs = cs + 2 * n, near = eps;
+  for (ptrdiff_t high = n - 1, steps = 0; high > 0;) {
     ptrdiff_t low = high;
     for (; low > 0; low--) {
       const double one = fabs(e[low - 1]);
-      if (one <= eps * (fabs(d[low - 1]) + fabs(d[low])) || one <= eps * size / 4) {
+      if (one <= near * (fabs(d[low - 1]) + fabs(d[low])) || one <= near * size / 4) {
         e[low - 1] = 0;
         break;
       }
     }
     if (low == high) {
       high--;
+      steps = 0;
+      near = eps;
       continue;
     }
     if (left-- == 0) return false;
+    if (++steps % MOST_STEPS == 0) near *= 2;
     double shift = smaller(d[high - 1], e[high - 1], d[high]);
     const double part = d[low] == 0 ? 0 : shift / fabs(d[low]);
     double most = size, least = size;

@@ -182,8 +182,9 @@ static bool NAME(svd)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, TY
   NAME(apply_rotations)(&all, 0);
   NAME(apply_rotations)(&all, 1);
   for (ptrdiff_t j = 0; j < n; j++) {
-    if (!(d[j] < 0)) continue;
-    d[j] = -d[j];
+    const bool is_negative = d[j] < 0;
+    d[j] = fabs(d[j]);
+    if (!is_negative) continue;
     for (ptrdiff_t i = 0; v != NULL && i < n; i++) v[j * ldv + i] = -v[j * ldv + i];
   }
   NAME(sort_columns)(n, d, true, u, m, ldu, v, ldv);

@@ -33,14 +33,16 @@ static void NAME(hessenberg)(const TABLE *blas, int dtype, ptrdiff_t n, TYPE *a,
 }
 
 /* Sets elements below the diagonal that are negligible to 0; returns where the block up to `high`
- * begins. */
-static ptrdiff_t NAME(block_start)(ptrdiff_t n, TYPE *h, ptrdiff_t high, double largest) {
+ * begins. After many steps, what is negligible beside the largest element is enough: between equal
+ * eigenvalues, rounding errors can keep an element above the usual limit. */
+static ptrdiff_t NAME(block_start)(ptrdiff_t n, TYPE *h, ptrdiff_t high, double largest, int steps) {
   const double eps = sizeof(REAL) == 4 ? 0x1p-23 : 0x1p-52;
   ptrdiff_t low = high;
   for (; low > 0; low--) {
     const double near = (double)NAME(size1)(h[low * n + low]) +
                         (double)NAME(size1)(h[(low - 1) * n + low - 1]);
-    if ((double)NAME(size1)(h[(low - 1) * n + low]) <= eps * (near == 0 ? largest : near)) {
+    const double limit = steps >= 60 ? largest * (steps / 10) : near == 0 ? largest : near;
+    if ((double)NAME(size1)(h[(low - 1) * n + low]) <= eps * limit) {
       h[(low - 1) * n + low] = 0;
       break;
     }
@@ -73,16 +75,18 @@ static void NAME(split_block)(const TABLE *blas, ptrdiff_t n, TYPE *h, TYPE *q, 
 static void NAME(francis)(const TABLE *blas, ptrdiff_t n, TYPE *h, TYPE *q, ptrdiff_t low,
                           ptrdiff_t high, bool exceptional) {
   const TYPE *end = h + high * n + high;
-  double trace = (double)end[0] + (double)end[-n - 1];
-  double det = (double)end[0] * (double)end[-n - 1] - (double)end[-1] * (double)end[-n];
+  /* The shifts are the eigenvalues of [p, off; 1, r]. Differences come before products: those of almost
+   * equal eigenvalues have few digits. */
+  double p = (double)end[-n - 1], r = (double)end[0], off = (double)end[-1] * (double)end[-n];
   if (exceptional) {
     const double size = fabs((double)end[-n]) + fabs((double)end[-2 * n - 1]);
-    trace = 1.5 * size, det = size * size;
+    p = r += 0.75 * size, off = -0.4375 * size * size;
   }
   const TYPE *first = h + low * n + low;
-  const double p = (double)first[0], q10 = (double)first[1];
-  double x = p * (p - trace) + det + (double)first[n] * q10;
-  double y = q10 * (p + (double)first[n + 1] - trace), z = q10 * (double)first[n + 2];
+  const double q10 = (double)first[1];
+  p -= (double)first[0], r -= (double)first[0];
+  double x = p * r - off + (double)first[n] * q10;
+  double y = q10 * ((double)first[n + 1] - (double)first[0] - p - r), z = q10 * (double)first[n + 2];
   const ptrdiff_t last = q == NULL ? high + 1 : n, top = q == NULL ? low : 0;
   for (ptrdiff_t k = low; k < high; k++) {
     const bool is_pair = k == high - 1;
@@ -127,7 +131,7 @@ static void NAME(francis)(const TABLE *blas, ptrdiff_t n, TYPE *h, TYPE *q, ptrd
 static bool NAME(schur)(const TABLE *blas, ptrdiff_t n, TYPE *h, TYPE *q, double largest) {
   int steps = 0;
   for (ptrdiff_t high = n - 1; high > 0;) {
-    const ptrdiff_t low = NAME(block_start)(n, h, high, largest);
+    const ptrdiff_t low = NAME(block_start)(n, h, high, largest, steps);
     if (low >= high - 1) {
       if (low == high - 1) NAME(split_block)(blas, n, h, q, low);
       high = low - 1;
@@ -256,7 +260,7 @@ static bool NAME(schur)(const TABLE *blas, ptrdiff_t n, TYPE *h, TYPE *q, double
   (void)blas;
   int steps = 0;
   for (ptrdiff_t high = n - 1; high > 0;) {
-    const ptrdiff_t low = NAME(block_start)(n, h, high, largest);
+    const ptrdiff_t low = NAME(block_start)(n, h, high, largest, steps);
     if (low == high) {
       high--;
       steps = 0;

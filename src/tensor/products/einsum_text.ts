@@ -154,10 +154,12 @@ function bind(
   terms.forEach((labels, k) =>
     labels.forEach((label, axis) => {
       const n = shapes[k]![axis]!;
-      const other = sizes.get(label);
-      const twice = labels.indexOf(label) < axis;
-      if (other === undefined || (other === 1 && !twice)) sizes.set(label, n);
-      else if (n !== other && (n !== 1 || twice)) {
+      // A diagonal has axes of one size; sizes of 1 broadcast between operands only.
+      const first = labels.indexOf(label);
+      const other = first < axis ? shapes[k]![first]! : sizes.get(label) ?? 1;
+      const fits = n === other || (first === axis && (n === 1 || other === 1));
+      if (fits && (n !== 1 || !sizes.has(label))) sizes.set(label, n);
+      else if (!fits) {
         const what = typeof label === "string" ? `index ${label}` : `axis ${label} of the ellipsis`;
         throw mismatch(equation, shapes, `${what} has sizes ${other} and ${n}`);
       }

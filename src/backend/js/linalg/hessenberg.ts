@@ -72,17 +72,20 @@ function francis(
   exceptional: boolean,
 ): void {
   const at = (i: number, j: number): number => h[j * n + i]!;
-  let trace = at(high - 1, high - 1) + at(high, high);
-  let det = at(high - 1, high - 1) * at(high, high) - at(high - 1, high) * at(high, high - 1);
+  // The shifts are the eigenvalues of [p, w; 1, r]. Differences come before products: those of almost
+  // equal eigenvalues have few digits.
+  let p = at(high - 1, high - 1), r = at(high, high);
+  let w = at(high - 1, high) * at(high, high - 1);
   if (exceptional) {
     const size = Math.abs(at(high, high - 1)) + Math.abs(at(high - 1, high - 2));
-    trace = 1.5 * size;
-    det = size * size;
+    p = r += 0.75 * size;
+    w = -0.4375 * size * size;
   }
+  const first = at(low, low), below = at(low + 1, low);
   let x = [
-    at(low, low) * (at(low, low) - trace) + det + at(low, low + 1) * at(low + 1, low),
-    at(low + 1, low) * (at(low, low) + at(low + 1, low + 1) - trace),
-    at(low + 1, low) * at(low + 2, low + 1),
+    (p - first) * (r - first) - w + at(low, low + 1) * below,
+    below * (at(low + 1, low + 1) - first - (p - first) - (r - first)),
+    below * at(low + 2, low + 1),
   ];
   for (let k = low; k < high; k++) {
     const size = Math.min(3, high - k + 1);
@@ -129,6 +132,15 @@ function split({ rows: n, re: h }: Matrix, q: Matrix | null, k: number): void {
   h[k * n + k + 1] = 0;
 }
 
+/**
+ * The limit up to which an element below the diagonal counts as 0, beside the sum of the elements near
+ * it. After many steps, what is negligible beside the largest element is enough: between equal
+ * eigenvalues, rounding errors can keep an element above the usual limit.
+ */
+function negligible(near: number, largest: number, steps: number): number {
+  return EPSILON * (steps >= 60 ? largest * (steps / 10) : near || largest);
+}
+
 /** Replaces a real Hessenberg matrix by its Schur form, with blocks of two for complex pairs. */
 export function realSchur(a: Matrix, q: Matrix | null): boolean {
   const { rows: n, re: h } = a;
@@ -138,7 +150,7 @@ export function realSchur(a: Matrix, q: Matrix | null): boolean {
     let low = high;
     while (low > 0) {
       const near = Math.abs(h[low * n + low]!) + Math.abs(h[(low - 1) * n + low - 1]!);
-      if (Math.abs(h[(low - 1) * n + low]!) <= EPSILON * (near || largest)) {
+      if (Math.abs(h[(low - 1) * n + low]!) <= negligible(near, largest, steps)) {
         h[(low - 1) * n + low] = 0;
         break;
       }
@@ -188,7 +200,7 @@ export function complexSchur(a: Matrix, q: Matrix | null): boolean {
     let low = high;
     while (low > 0) {
       const near = size(low * n + low) + size((low - 1) * n + low - 1);
-      if (size((low - 1) * n + low) <= EPSILON * (near || largest)) {
+      if (size((low - 1) * n + low) <= negligible(near, largest, steps)) {
         re[(low - 1) * n + low] = im[(low - 1) * n + low] = 0;
         break;
       }

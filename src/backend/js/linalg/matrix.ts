@@ -128,12 +128,13 @@ export function scale(n: number, a: number, b: number, x: Matrix, i: number): vo
   }
 }
 
-/** Divides elements by a power of two near the largest one if their squares are none; returns it. */
+/** Divides elements by a power of two near the largest one if products of several could overflow or
+ * vanish; returns it. */
 export function normalize(x: Matrix): number {
   let largest = 0;
   for (const part of x.re) largest = Math.max(largest, Math.abs(part));
   for (const part of x.im ?? []) largest = Math.max(largest, Math.abs(part));
-  if (!(largest > 0 && largest < Infinity) || (largest > 1e-100 && largest < 1e100)) return 1;
+  if (!(largest > 0 && largest < Infinity) || (largest > 1e-30 && largest < 1e30)) return 1;
   const exponent = Math.max(-1000, Math.min(1000, Math.floor(Math.log2(largest))));
   scale(x.re.length, 2 ** -exponent, 0, x, 0);
   return 2 ** exponent;

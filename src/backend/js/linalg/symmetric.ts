@@ -95,18 +95,26 @@ function chase(
 function diagonalize(d: Float64Array, e: Float64Array, z: Matrix | null): boolean {
   const n = d.length;
   let left = 60 * n;
+  // Between equal eigenvalues, rounding errors can keep an element above the limit; it is doubled after
+  // as many steps for one of them.
+  const mostSteps = 8;
+  let steps = 0, near = EPSILON;
   for (let high = n - 1; high > 0;) {
     let low = high;
     while (low > 0) {
-      if (Math.abs(e[low - 1]!) <= EPSILON * (Math.abs(d[low - 1]!) + Math.abs(d[low]!))) {
+      if (Math.abs(e[low - 1]!) <= near * (Math.abs(d[low - 1]!) + Math.abs(d[low]!))) {
         e[low - 1] = 0;
         break;
       }
       low--;
     }
-    if (low === high) high--;
-    else {
+    if (low === high) {
+      high--;
+      steps = 0;
+      near = EPSILON;
+    } else {
       if (left-- === 0) return false;
+      if (++steps % mostSteps === 0) near *= 2;
       chase(low, high, d, e, z);
     }
   }
@@ -157,7 +165,9 @@ function orthogonalize(a: Matrix, v: Matrix): boolean {
         const y = real;
         dot(m, a, p * m, a, q * m);
         const r = Math.hypot(real, imaginary);
-        if (r <= EPSILON * Math.sqrt(x * y) * 4 || Math.min(x, y) <= tiny || r === 0) continue;
+        if (r <= EPSILON * Math.sqrt(x) * Math.sqrt(y) * 4 || Math.min(x, y) <= tiny || r === 0) {
+          continue;
+        }
         isDone = false;
         const theta = (y - x) / (2 * r);
         const t = (theta < 0 ? -1 : 1) / (Math.abs(theta) + Math.hypot(theta, 1));
