@@ -101,9 +101,11 @@ function productOf(x: Operand, weights: Operand, axes: readonly number[]): Opera
     const last = applyView(VIEWS.moveAxis, x, "moveAxis", axes[0]!, -1);
     return matmul(last, weights as never);
   }
-  if (axes.length < shape.length || !contiguous || !weights.layout.contiguous) return undefined;
+  // Weights of the sizes of the axes in another order are permuted first.
+  if (axes.length < shape.length || !sameShape(weights.layout.shape, shape)) return undefined;
+  if (!contiguous || !weights.layout.contiguous) return undefined;
   const [a, b] = [x, weights].map((one) => applyView(VIEWS.flatten, one, "flatten"));
-  return a!.layout.size === b!.layout.size ? matmul(a!, b as never) : undefined;
+  return matmul(a!, b as never);
 }
 
 const AVERAGE: Op = makeOp({
