@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPE } from "../base/dtype.ts";
+import { DTYPE, type DType, promoteTypes } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, AxisError, IndexError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
@@ -19,7 +19,7 @@ import {
   sizeOf,
 } from "../base/shape.ts";
 import { apply, applyCreate, applyView } from "../core/apply.ts";
-import { cast } from "../core/copy.ts";
+import { cast, contiguousCopy } from "../core/copy.ts";
 import { dispatch, memoryOf } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy, wrap } from "../core/handles.ts";
@@ -277,9 +277,16 @@ export interface RavelOptions {
   readonly mode?: OutOfRange;
 }
 
+/** The dtype of flat indices up to `most`: that of the indices if it can hold them. */
+function placeDType(dtype: DType, most: number): DType {
+  if (most <= (DTYPE[dtype].max as number)) return dtype;
+  return most < 2 ** 31 ? "int32" : "int64";
+}
+
 /**
  * The flat indices, in row-major order, of elements of `shape` with these indices along its axes.
- * Indices broadcast. With mode `"raise"` their values are read.
+ * Indices broadcast. With mode `"raise"` their values are read. The result has the dtype that the
+ * indices promote to, or int32 or int64 where that cannot hold all flat indices of `shape`.
  *
  * Throws an IndexError for an index out of range, a DTypeError for floats.
  *
@@ -293,7 +300,7 @@ export function ravelMultiIndex<Ts extends readonly AnyTensor[]>(
   indices: Ts,
   shape: Shape,
   options: RavelOptions = {},
-): Tensor<Ts[number]["dtype"], readonly number[], Ts[number]["device"]> {
+): Tensor<Ts[number]["dtype"] | "int32" | "int64", readonly number[], Ts[number]["device"]> {
   const name = "ravelMultiIndex";
   checkOptions(name, options, ["mode"]);
   const { mode = "raise" } = options;
@@ -315,12 +322,19 @@ export function ravelMultiIndex<Ts extends readonly AnyTensor[]>(
     checkKind(one.storage.info, "iu", name);
     common = commonShape(name, common, one.layout.shape);
   }
+  const dtype = placeDType(
+    own.map(({ storage }) => storage.info.name).reduce((a, b) => promoteTypes(a, b, name)),
+    Math.max(sizeOf(sizes) - 1, ...sizes),
+  );
   if (mode === "raise") own.forEach((one, k) => checkRange(name, one, sizes[k]!, `axis ${k}`));
+  else if (sizes.includes(0) && !common.includes(0)) {
+    throw new IndexError(`Cannot ${name} in shape ${formatShape(sizes)}: it has no elements`);
+  }
   return tidy(() => {
     let stride = 1;
     let flat: Operand | undefined;
     for (let k = sizes.length - 1; k >= 0; k--) {
-      let one = own[k]!;
+      let one = cast(own[k]!, dtype);
       const size = sizes[k]!;
       if (mode === "wrap") one = apply(MAP.remainder, one, size);
       if (mode === "clip") one = apply(MAP.clip, one, 0, Math.max(0, size - 1));
@@ -355,15 +369,13 @@ export function unravelIndex<X extends AnyTensor>(
   checkCount(name, own.layout, 1);
   checkRange(name, own, sizeOf(sizes), `shape ${formatShape(sizes)}`);
   return tidy(() => {
-    let rest = own;
+    const { name: dtype } = own.storage.info;
+    let rest = cast(own, placeDType(dtype, Math.max(0, ...sizes)));
     const made: Operand[] = [];
     for (let k = sizes.length - 1; k >= 0; k--) {
       const size = Math.max(1, sizes[k]!);
-      made.unshift(
-        k === 0
-          ? cast(apply(MAP.add, rest, 0), own.storage.info.name)
-          : apply(MAP.remainder, rest, size),
-      );
+      const one = k === 0 ? contiguousCopy(rest) : apply(MAP.remainder, rest, size);
+      made.unshift(cast(one, dtype));
       if (k > 0) rest = apply(MAP.floorDivide, rest, size);
     }
     return made;
