@@ -81,16 +81,18 @@ const GRADIENT: Op = makeOp({
   decompose(call: Call) {
     const { axis, spacing, edgeOrder } = call.attributes as GradientAttributes;
     const { dtype } = call.specs[0]!;
-    const x = cast(call.operand(0), dtype.name);
+    const positions = call.inputs[1];
+    // Quotients of 16-bit floats and of steps are rounded once.
+    const computed = isOperand(positions) && dtype.bytes === 2 ? DTYPE.float32 : dtype;
+    const x = cast(call.operand(0), computed.name);
     const { shape } = x.layout;
     const along = normalizeAxis(call.name, axis, shape.length);
     const n = shape[along]!;
-    const made = empty(shape, x, dtype);
+    const made = empty(shape, x, computed);
     const at = (i: number): Operand => narrow(x, along, i, 1);
     const to = (i: number, length = 1): { out: Operand } => ({
       out: narrow(made, along, i, length),
     });
-    const positions = call.inputs[1];
     if (!isOperand(positions)) {
       const h = spacing!;
       if (n > 2) {
@@ -117,7 +119,7 @@ const GRADIENT: Op = makeOp({
       }
       return made;
     }
-    const steps = alongAxis(diff(cast(positions, dtype.name)), along, shape.length);
+    const steps = alongAxis(cast(stepsOf(positions), computed.name), along, shape.length);
     const step = (i: number): Operand => narrow(steps, along, i < 0 ? n - 1 + i : i, 1);
     if (n > 2) {
       const before = narrow(steps, along, 0, n - 2);
@@ -152,9 +154,15 @@ const GRADIENT: Op = makeOp({
       if (sign > 0) apply(MAP.sub, positive, negative, undefined, to(edge));
       else apply(MAP.sub, negative, positive, undefined, to(edge));
     }
-    return made;
+    return cast(made, dtype.name);
   },
 });
+
+/** The steps between positions: narrower floats than float64 lose those of large positions. */
+function stepsOf(positions: Operand, axis = -1): Operand {
+  const isExact = positions.storage.info.name === "int64";
+  return diff(isExact ? positions : cast(positions, "float64"), 1, axis);
+}
 
 /** The elements at each edge, the steps beside them, and the direction. */
 function edges(n: number) {
@@ -265,10 +273,9 @@ const TRAPEZOID: Op = makeOp({
       const whole = apply(MAP.add, inner, apply(MAP.mul, ends, 0.5));
       return cast(apply(MAP.mul, whole, dx), dtype.name);
     }
-    const positions = wide(x, dtype.name);
-    const steps = positions.layout.shape.length === 1
-      ? alongAxis(diff(positions), along, shape.length)
-      : diff(positions, 1, along);
+    const steps = x.layout.shape.length === 1
+      ? alongAxis(wide(stepsOf(x), dtype.name), along, shape.length)
+      : wide(stepsOf(x, along), dtype.name);
     const pairs = apply(MAP.add, narrow(y, along, 1, n - 1), narrow(y, along, 0, n - 1));
     return cast(apply(MAP.mul, sum(apply(MAP.mul, pairs, steps)), 0.5), dtype.name);
   },
