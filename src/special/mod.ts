@@ -16,6 +16,7 @@ import type { DType } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError } from "../base/errors.ts";
 import { apply } from "../core/apply.ts";
+import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
@@ -180,16 +181,19 @@ const BETALN: Op = makeOp({
   kind: "kernel",
   name: "betaln",
   infer: (call: Call) => inferAs(MAP.div, call, inferMap),
-  decompose({ inputs: [a, b] }: Call) {
-    const [p, q] = [apply(MAP.lgamma, a), apply(MAP.lgamma, b)];
-    const sum = apply(MAP.add, a, b);
-    return apply(MAP.sub, apply(MAP.add, p, q), apply(MAP.lgamma, sum));
-  },
+  decompose: (call: Call) => cast(logBeta(call), call.specs[0]!.dtype.name),
 });
 
+/** The logarithm of the beta function in float64. */
+function logBeta({ inputs }: Call): Operand {
+  const [a, b] = (inputs as Operand[]).map((one) => cast(one, "float64")) as [Operand, Operand];
+  const [p, q] = [apply(MAP.lgamma, a), apply(MAP.lgamma, b)];
+  return apply(MAP.sub, apply(MAP.add, p, q), apply(MAP.lgamma, apply(MAP.add, a, b)));
+}
+
 /**
- * The logarithm of the beta function of two tensors: lgamma(a) + lgamma(b) - lgamma(a + b). Its error
- * is absolute, in units of the largest of these terms.
+ * The logarithm of the beta function of two tensors: lgamma(a) + lgamma(b) - lgamma(a + b), computed in
+ * float64. Its error is absolute, in units of the largest of these terms.
  */
 export function betaln(a: AnyTensor, b: AnyTensor, options: UnaryOptions = {}): SpecialOfTwo {
   checkOptions("betaln", options, ["out"]);
@@ -201,7 +205,7 @@ const BETA: Op = makeOp({
   kind: "kernel",
   name: "beta",
   infer: (call: Call) => inferAs(MAP.div, call, inferMap),
-  decompose: ({ inputs }: Call) => apply(MAP.exp, dispatch(BETALN, inputs)),
+  decompose: (call: Call) => cast(apply(MAP.exp, logBeta(call)), call.specs[0]!.dtype.name),
 });
 
 /** The beta function of two tensors of positive numbers: the exponential of {@link betaln}. */
