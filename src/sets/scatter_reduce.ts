@@ -3,10 +3,11 @@
  *
  * @module
  */
+import { DTYPE } from "../base/dtype.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { apply, applyView } from "../core/apply.ts";
-import { contiguousCopy } from "../core/copy.ts";
+import { cast, contiguousCopy } from "../core/copy.ts";
 import { dispatch, fillWith, performCall } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
@@ -20,7 +21,7 @@ import { fromData } from "../tensor/from_data.ts";
 import { alongAxis, checkAlong, checkFound, withIndices } from "../tensor/selection.ts";
 import type { AnyTensor, Tensor, TensorOrScalar, UnaryOptions } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { flat, onHost } from "./ops.ts";
+import { flat, onHost, widened } from "./ops.ts";
 import { broadcastAll, normalizeAxis } from "../base/shape.ts";
 
 /** How values are combined. */
@@ -82,12 +83,13 @@ function means(call: Call, x: Operand, values: Operand): Operand {
   const { includeSelf } = call.attributes as Attributes;
   const sums = contiguousCopy(x);
   fold(call, sums, values, "sum", includeSelf);
-  const counts = empty(x.layout.shape, x);
+  const counts = empty(x.layout.shape, x, DTYPE.int32);
   fillWith(counts, includeSelf ? 1 : 0);
-  const ones = empty(values.layout.shape, values);
+  const ones = empty(values.layout.shape, values, DTYPE.int32);
   fillWith(ones, 1);
   fold(call, counts, ones, "sum", true);
-  return apply(MAP.where, apply(MAP.equal, counts, 0), x, apply(MAP.div, sums, counts));
+  const quotients = apply(MAP.div, sums, cast(counts, "float64"));
+  return apply(MAP.where, apply(MAP.equal, counts, 0), x, cast(quotients, x.storage.info.name));
 }
 
 const SCATTER_REDUCE: Op = makeOp({
@@ -115,11 +117,15 @@ const SCATTER_REDUCE: Op = makeOp({
       const here = new Call(call.op, call.name, [x, indices, values], call.attributes);
       const { axis, reduce, includeSelf } = call.attributes as Attributes;
       const shape = shapeOfValues(call.name, x!, indices!, axis);
-      const all = contiguousCopy(applyView(VIEWS.broadcastTo, values!, "broadcastTo", shape));
-      if (reduce === "mean") return [means(here, x!, all)];
-      const made = contiguousCopy(x!);
-      fold(here, made, all, reduce, includeSelf);
-      return [made];
+      // Sums, products and counts of 16-bit floats are rounded once, at the end.
+      const target = reduce === "max" || reduce === "min" ? x! : widened(x!);
+      const { name: dtype } = target.storage.info;
+      const spread = applyView(VIEWS.broadcastTo, values!, "broadcastTo", shape);
+      const all = contiguousCopy(spread, dtype);
+      let made: Operand;
+      if (reduce === "mean") made = means(here, target, all);
+      else fold(here, made = contiguousCopy(target), all, reduce, includeSelf);
+      return [cast(made, x!.storage.info.name)];
     })[0]!,
 });
 
