@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { checkDType, DTYPE, type DType } from "../base/dtype.ts";
+import { checkDType, DTYPE, type DType, finfo } from "../base/dtype.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { checkShape, normalizeAxis, type Shape, sizeOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
@@ -370,7 +370,10 @@ export function multivariateNormal<E extends DType = "float32", V extends t.Devi
   }
   const sizes = checkShape(shape, name);
   return tidy(() => {
-    const factor = dispatch(COVARIANCE_FACTOR, [doubles(spread)], undefined, undefined, name);
+    const { kind, bytes, name: given } = spread.storage.info;
+    // Rounding errors of the elements leave this much of a variance that is 0.
+    const epsilon = kind === "f" && bytes < 8 ? 4 * finfo(given as "float32").eps : 1e-12;
+    const factor = dispatch(COVARIANCE_FACTOR, [doubles(spread)], { epsilon }, undefined, name);
     const normal = { distribution: "normal", mean: 0, std: 1 } as const;
     const about = { shape: [sizeOf(sizes), d], dtype: "float64", device: "cpu" } as const;
     const z = generate(name, key, "f", { ...about, ...normal });

@@ -227,3 +227,35 @@ test("compiled functions run ops without a kernel in C", () => {
   assertEquals(program(key, covariance).toArray(), draw(key, covariance).toArray());
   program.dispose();
 });
+
+test("random.multivariateNormal: variances of very different sizes", () => {
+  const variances = [1e16, 1, 1e-12];
+  for (const dtype of ["float32", "float64"] as const) {
+    const covariance = rm.eye(3, { dtype }).mul(tensor(variances, { dtype }));
+    const x = random.multivariateNormal(key, [4000], rm.zeros([3]), covariance, {
+      dtype: "float64",
+    });
+    const made = x.var(0).div(tensor(variances, { dtype: "float64" })).toArray() as number[];
+    for (const one of made) assert(Math.abs(one - 1) < 0.2, `${made} in ${dtype}`);
+  }
+  const wrong = tensor([[1e16, 0, 0], [0, 1, 2], [0, 2, 1]], { dtype: "float64" });
+  assertThrows(
+    () => random.multivariateNormal(key, [1], rm.zeros([3]), wrong),
+    ArgumentError,
+    "not symmetric and positive semidefinite",
+  );
+});
+
+test("random.multivariateNormal: a singular matrix that is rounded to float32 or float16", () => {
+  const rows = random.normal(random.key(3), [40, 5], { dtype: "float64" });
+  const exact = rows.matmul(rows.T);
+  for (const dtype of ["float64", "float32", "float16"] as const) {
+    const x = random.multivariateNormal(key, [2000], rm.zeros([40]), exact.astype(dtype), {
+      dtype: "float64",
+    });
+    const made = rm.cov(x, { rowVariables: false });
+    const scale = exact.diagonal().sqrt();
+    const error = made.sub(exact).abs().div(scale.reshape([40, 1])).div(scale).max().item();
+    assert(error < 0.2, `${dtype}: ${error}`);
+  }
+});

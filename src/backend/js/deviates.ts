@@ -419,35 +419,40 @@ export function distinctPlaces(call: Call): void {
 
 /** Writes the lower triangular factor of a covariance matrix. */
 export function covarianceFactor(call: Call): void {
+  const { epsilon } = call.attributes as { readonly epsilon: number };
   const { storage, layout: { offset, shape: [n] } } = call.operand(0);
   const a = storage.array as Float64Array;
   const { storage: made, layout } = call.outputs[0]!;
   const d = n!;
   const l = (made.array as Float64Array).subarray(layout.offset, layout.offset + d * d);
-  let largest = 0;
-  for (let i = 0; i < d; i++) largest = Math.max(largest, Math.abs(a[offset + i * d + i]!));
-  // Rounding errors of a matrix in float32.
-  const close = 1e-6 * largest;
+  // Variances may differ by many orders of magnitude: all limits are relative to those of the row and
+  // the column.
+  const deviations = Float64Array.from(
+    { length: d },
+    (_, i) => Math.sqrt(Math.abs(a[offset + i * d + i]!)),
+  );
+  const close = Math.max(1e-6, epsilon);
   l.fill(0);
   for (let j = 0; j < d; j++) {
     for (let i = j; i < d; i++) {
       const value = a[offset + i * d + j]!;
-      if (!(Math.abs(value - a[offset + j * d + i]!) <= close)) {
+      const scale = deviations[i]! * deviations[j]!;
+      if (!(Math.abs(value - a[offset + j * d + i]!) <= close * scale)) {
         call.badIndex = j;
         return;
       }
       let sum = value;
       for (let k = 0; k < j; k++) sum -= l[i * d + k]! * l[j * d + k]!;
       if (i === j) {
-        if (!(sum >= -close && sum < Infinity)) {
+        if (!(sum >= -close * scale && sum < Infinity)) {
           call.badIndex = j;
           return;
         }
-        l[j * d + j] = sum <= 1e-12 * largest ? 0 : Math.sqrt(sum);
+        l[j * d + j] = sum <= epsilon * scale ? 0 : Math.sqrt(sum);
       } else {
         const pivot = l[j * d + j]!;
         if (pivot > 0) l[i * d + j] = sum / pivot;
-        else if (Math.abs(sum) > Math.sqrt(close * largest)) {
+        else if (Math.abs(sum) > Math.sqrt(close) * scale) {
           call.badIndex = j;
           return;
         }
