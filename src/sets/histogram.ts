@@ -29,6 +29,7 @@ import { flat, onHost, readOnly, runKernel, widened } from "./ops.ts";
 function countDType(name: string, x: Operand, weights: Input): DTypeInfo {
   if (weights === undefined) return DTYPE.int32;
   checkOperand(weights, name);
+  checkKind(weights.storage.info, "biuf", name);
   checkDevice(x.storage, weights.storage, name);
   if (!sameShape(x.layout.shape, weights.layout.shape)) {
     throw new ShapeError(

@@ -35,7 +35,7 @@ function besides(name: string, x: Operand, given: unknown): Operand {
   if (!isList && !isScalar(given)) return ownOperand(given, name);
   const list: unknown[] = isList ? [...given] : [given];
   for (const one of list) {
-    if (isScalar(one)) continue;
+    if (isScalar(one) && typeof one !== "object") continue;
     throw new DTypeError(`Cannot ${name} by ${describe(one)}: expected a number`);
   }
   const { info, device } = x.storage;

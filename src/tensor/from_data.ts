@@ -172,8 +172,8 @@ function writeNest(storage: Storage, { shape, rows, length }: Nest): void {
     for (; i < length; i++) {
       const one = row[i];
       checkLeaf(one, shape.length);
-      // Floats accept every number.
-      if (kind !== "f") checkScalar(name, one, "write");
+      // Floats accept every number but complex ones.
+      if (kind !== "f" || typeof one === "object") checkScalar(name, one, "write");
       writeElement(storage, at++, one);
     }
   }

@@ -43,6 +43,10 @@ test("Complex dtypes: tensors of values, parts and interleaved arrays", () => {
     ShapeError,
     "Cannot make a tensor of 3 numbers in complex64",
   );
+  for (const dtype of ["float32", "float64", "float16"] as const) {
+    const refused = () => tensor([1, { re: 1, im: 2 }] as never, { dtype });
+    assertThrows(refused, DTypeError, "it is a complex number");
+  }
   assertEquals(complex(tensor([1, 2]), tensor([[3], [4]])).shape, [2, 2]);
   assertEquals(complex(tensor([1]), tensor([2], { dtype: "float64" })).dtype, "complex128");
   assertEquals(full([2], i).toArray(), [i, i]);

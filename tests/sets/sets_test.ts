@@ -228,3 +228,32 @@ test("sets, searching and histograms refuse what they cannot do", () => {
   const traced = compile((t: Any) => rm.uniqueValues(t));
   assertThrows(() => traced(x), rm.TraceError, "Cannot uniqueValues in a traced function");
 });
+
+test("complex numbers are refused where real ones are compared or counted", () => {
+  const x = loose(rm.tensor([1, 2])), z = { re: 1, im: 2 };
+  const one = rm.tensor([z, z]);
+  assertRefused(() => rm.isin(x, loose(z)), rm.DTypeError, "Cannot isin", x);
+  assertRefused(() => rm.searchsorted(x, loose(z)), rm.DTypeError, "Cannot searchsorted", x);
+  assertRefused(() => rm.digitize(x, loose([z])), rm.DTypeError, "Cannot digitize", x);
+  const places = rm.tensor([0, 1], { dtype: "int32" });
+  assertRefused(() => rm.histogram(x, 2, { weights: one }), rm.DTypeError, "Cannot histogram", x);
+  assertRefused(() => rm.bincount(places, { weights: one }), rm.DTypeError, "Cannot bincount", x);
+});
+
+test("scatterReduce counts and sums 16-bit floats without rounding in between", () => {
+  const n = 5000;
+  const at = rm.zeros([n], { dtype: "int32" });
+  for (const dtype of ["float16", "bfloat16"] as const) {
+    for (const { on, name } of BACKENDS) {
+      using(on, () => {
+        const [x, values] = [rm.zeros([2], { dtype }), rm.full([n], 3, { dtype })];
+        const here = [x, at, values].map((one) => typeof on === "string" ? one.to(on) : one) as Any;
+        const reduce = (by: Reduction): unknown =>
+          loose(rm.scatterReduce)(...here, by, { includeSelf: false }).astype("float32").toArray();
+        assertEquals(reduce("mean"), [3, 0], `${dtype}, ${name}`);
+        const sum = rm.tensor([3 * n], { dtype }).astype("float32").item();
+        assertEquals(reduce("sum"), [sum, 0], `${dtype}, ${name}`);
+      });
+    }
+  }
+});
