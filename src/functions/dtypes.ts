@@ -5,6 +5,8 @@
  */
 import {
   checkDType,
+  type Complex,
+  complexOf,
   DTYPE,
   type DType,
   DTYPES,
@@ -150,10 +152,10 @@ export function isdtype(
  * resultType(tensor([1]), 2.5); // => float32
  * ```
  */
-export function resultType(...given: readonly (AnyTensor | DType | Scalar)[]): DType {
+export function resultType(...given: readonly (AnyTensor | DType | Scalar | Complex)[]): DType {
   const name = "resultType";
   let dtype: DType | undefined;
-  const scalars: Scalar[] = [];
+  const scalars: (Scalar | Complex)[] = [];
   for (const one of given) {
     if (isScalar(one)) {
       scalars.push(one);
@@ -168,10 +170,15 @@ export function resultType(...given: readonly (AnyTensor | DType | Scalar)[]): D
     checkDType(own, name);
     dtype = dtype === undefined ? own : promoteTypes(dtype, own, name);
   }
-  for (const scalar of scalars) {
-    dtype = dtype === undefined ? scalarDType(scalar) : promoteScalar(dtype, scalar, name);
+  if (dtype === undefined) {
+    if (scalars.length === 0) throw new ArgumentError(`${name}() needs at least one argument`);
+    return scalars.map(scalarDType).reduce((a, b) => promoteTypes(a, b, name));
   }
-  if (dtype === undefined) throw new ArgumentError(`${name}() needs at least one argument`);
+  for (const scalar of scalars) {
+    if (typeof scalar !== "object") dtype = promoteScalar(dtype, scalar, name);
+    else if (DTYPE[dtype].block > 1) dtype = promoteTypes(dtype, "complex64", name);
+    else dtype = complexOf(DTYPE[dtype]).name;
+  }
   return dtype;
 }
 

@@ -155,8 +155,8 @@ export function arrayEqual(
   if (!sameShape(a.layout.shape, b.layout.shape)) return false;
   return tidy(() => {
     let same = apply(MAP.equal, a, b);
-    const floats = [a, b].every(({ storage }) => storage.info.kind === "f");
-    if (options.equalNan === true && floats) {
+    const haveNaN = [a, b].every(({ storage: { info } }) => info.kind === "f" || info.kind === "c");
+    if (options.equalNan === true && haveNaN) {
       same = apply(
         MAP.logicalOr,
         same,

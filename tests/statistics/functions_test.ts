@@ -261,3 +261,77 @@ test("what is no tensor is refused as out, and what is no axis as one", () => {
     assertThrows(() => rm.fft.fftshift(x, { axes: loose(axes) }), rm.AxisError, "fftshift");
   }
 });
+
+test("average aligns weights of all axes in the order of the axes", () => {
+  const x = rm.tensor([[1, 2, 3], [4, 5, 9]]), w = rm.tensor([[1, 0], [0, 0], [0, 3]]);
+  assertEquals(loose(rm.average)(x, [1, 0], { weights: w }).item(), (1 + 3 * 9) / 4);
+});
+
+test("ravelMultiIndex and unravelIndex hold indices that the dtype of the others cannot", () => {
+  const of = (dtype: rm.DType, ...data: number[]): rm.AnyTensor =>
+    loose(rm.tensor)(dtype === "int64" ? data.map(BigInt) : data, { dtype });
+  const cases: [rm.DType, number[], number[], rm.DType, number][] = [
+    ["int8", [101, 4], [137, 9], "int32", 913],
+    ["uint8", [2, 200], [3, 1000], "int32", 2200],
+    ["int8", [9, 9], [10, 10], "int8", 99],
+    ["int32", [2 ** 20, 5], [2 ** 21, 2 ** 20], "int64", 2 ** 40 + 5],
+  ];
+  for (const [dtype, at, shape, wide, place] of cases) {
+    for (const mode of ["raise", "wrap", "clip"] as const) {
+      const made = rm.ravelMultiIndex(at.map((i) => of(dtype, i)), shape, { mode });
+      assertEquals([made.dtype as string, loose(made).get(0)], [wide, place], `${dtype} ${mode}`);
+    }
+  }
+  const mixed = rm.ravelMultiIndex([of("int8", 3), of("int32", 5)], [100, 1000]);
+  assertEquals([mixed.dtype as string, mixed.toArray()], ["int32", [3005]]);
+  const parts = rm.unravelIndex(of("uint8", 255), [2, 1000]);
+  assertEquals(parts.map((part) => [part.dtype as string, part.toArray()]), [["uint8", [0]], [
+    "uint8",
+    [255],
+  ]]);
+  assertThrows(
+    () => rm.ravelMultiIndex([of("int32", 1)], [0], { mode: "wrap" }),
+    rm.IndexError,
+    "shape [0]: it has no elements",
+  );
+});
+
+test("gradient and trapezoid keep the steps of large positions", () => {
+  const y = rm.tensor([1, 2, 4]);
+  const seconds = rm.tensor([1.7e9, 1.7e9 + 0.5, 1.7e9 + 1.5], { dtype: "float64" });
+  assertEquals(rm.gradient(y, { axis: 0, spacing: seconds }).toArray(), [2, 2, 2]);
+  const time = rm.tensor([2n ** 60n, 2n ** 60n + 1n, 2n ** 60n + 5n]);
+  assertEquals(rm.gradient(y, { axis: 0, spacing: time }).toArray().at(-1), 0.5);
+  assertEquals(rm.trapezoid(y, { x: time }).item(), 1.5 + 3 * 4);
+  const far = rm.tensor([1e5, 2e5, 3e5]);
+  const half = rm.gradient(y.astype("float16"), { axis: 0, spacing: far, edgeOrder: 2 });
+  assertEquals(half.dtype, "float16");
+  assert(half.allclose(rm.tensor([0.5e-5, 1.5e-5, 2.5e-5], { dtype: "float16" }), { rtol: 0.02 }));
+});
+
+test("beta and betaln of narrow floats are computed in double precision", () => {
+  const [a, b] = [118.5, 0.25].map((v) => rm.tensor([v], { dtype: "float64" })) as [
+    rm.Tensor<"float64">,
+    rm.Tensor<"float64">,
+  ];
+  for (const dtype of ["float32", "float16", "bfloat16"] as const) {
+    for (const f of [rm.special.beta, rm.special.betaln]) {
+      const made = f(a.astype(dtype), b.astype(dtype));
+      const exact = f(a.astype(dtype).astype("float64"), b.astype(dtype).astype("float64"));
+      assertEquals(made.toArray(), exact.astype(dtype).toArray(), dtype);
+    }
+  }
+});
+
+test("complex NaN, scalars and variances", () => {
+  const z = (re: number, im: number) => rm.complex(rm.tensor([re]), rm.tensor([im]));
+  assert(rm.arrayEqual(z(NaN, 1), z(2, NaN), { equalNan: true }));
+  assert(!rm.arrayEqual(z(NaN, 1), z(2, NaN)));
+  assertEquals(rm.resultType("float64", { re: 1, im: 2 }), "complex128");
+  assertEquals(rm.resultType(1.5, { re: 1, im: 2 }), "complex64");
+  assertEquals(rm.resultType(true, "int8", { re: 1, im: 2 }), "complex64");
+  const x = rm.complex(rm.tensor([1, 3, 9]), rm.tensor([2, -2, 9]));
+  const mask = rm.tensor([true, true, false]);
+  const made = x.var(0, { where: mask });
+  assertEquals([made.dtype as string, made.item()], ["float32", 5]);
+});

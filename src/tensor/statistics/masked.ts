@@ -20,7 +20,7 @@ import {
   reductionOf,
   ruleFor,
 } from "../../ops/infer.ts";
-import { type Call, makeOp, type Op, type ReduceOp } from "../../ops/op.ts";
+import { type Call, makeOp, type Op, type OutputSpec, type ReduceOp } from "../../ops/op.ts";
 import { MAP, REDUCE } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { inferAs } from "./nan.ts";
@@ -112,9 +112,10 @@ function varianceOf(call: Call, x: Operand, mask: Operand): Operand {
   const center = meanOf(x, mask, { axis, keepDims: true }, name);
   const difference = apply(MAP.where, mask, apply(MAP.sub, x, center), 0);
   const along = { axis, keepDims };
+  const distance = x.storage.info.kind === "c" ? apply(MAP.abs, difference) : difference;
   const squares = dispatch(
     REDUCE.sum,
-    [apply(MAP.square, difference)],
+    [apply(MAP.square, distance)],
     along,
     undefined,
     name,
@@ -153,6 +154,9 @@ const MASKED: Op = makeOp({
     if (row === "var" || row === "std") ruleFor(REDUCE.var, x.storage.info, name);
     if (dtype !== undefined && as === REDUCE.mean) checkFloat(dtype, name);
     const specs = inferAs(as, call, inferReduce);
+    const [{ shape, dtype: { kind, lane } }] = specs as [OutputSpec];
+    // Variances of complex numbers are real.
+    if (row !== as.name && kind === "c") return [{ shape, dtype: lane! }];
     if (initial !== undefined) checkScalar(specs[0]!.dtype.name, initial, name);
     return specs;
   },
