@@ -47,6 +47,7 @@ const steps: Step[] = [
       "src/hub/mod.ts",
       "src/profile/mod.ts",
       "src/io/mod.ts",
+      "src/images/mod.ts",
       "src/fft/mod.ts",
       "src/linalg/mod.ts",
       "src/random/mod.ts",

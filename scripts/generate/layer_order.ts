@@ -29,7 +29,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "What programs call",
     layers: [
-      { folders: ["hub"], what: "downloads models" },
+      { folders: ["hub", "images"], what: "downloads models; PNG and JPEG files" },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },

@@ -63,6 +63,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   "./hub": "src/hub/mod.ts",
   "./profile": "src/profile/mod.ts",
   "./io": "src/io/mod.ts",
+  "./images": "src/images/mod.ts",
   "./fft": "src/fft/mod.ts",
   "./linalg": "src/linalg/mod.ts",
   "./random": "src/random/mod.ts",
@@ -71,7 +72,11 @@ const ENTRIES: Readonly<Record<string, string>> = {
 };
 
 /** Packages that a program installs if it uses an entry point, and their versions. */
-const PEERS: Readonly<Record<string, string>> = { "@huggingface/hub": "^2.17.0" };
+const PEERS: Readonly<Record<string, string>> = {
+  "@huggingface/hub": "^2.17.0",
+  "fast-png": "^8.0.0",
+  "jpeg-js": "^0.4.4",
+};
 
 /** A file in the format of packages. */
 export function packed(path: string, name: string): Packed {

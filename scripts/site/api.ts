@@ -7,6 +7,7 @@
 import * as library from "../../mod.ts";
 import * as programs from "../../src/compile/mod.ts";
 import * as hub from "../../src/hub/mod.ts";
+import * as images from "../../src/images/mod.ts";
 import * as profiles from "../../src/profile/mod.ts";
 import { readText } from "../tools.ts";
 import { API_PAGES, type ApiPage } from "./api_pages.ts";
@@ -39,6 +40,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
   "src/fft/mod.ts": { from: PACKAGE, namespace: "fft" },
   "src/hub/mod.ts": { from: `${PACKAGE}/hub`, values: hub },
+  "src/images/mod.ts": { from: `${PACKAGE}/images`, values: images },
   "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
   "src/llm/mod.ts": { from: `${PACKAGE}/llm`, namespace: "llm" },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },

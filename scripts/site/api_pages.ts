@@ -221,6 +221,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["io"],
   },
   {
+    id: "images",
+    title: "PNG and JPEG files",
+    about: "Pictures as tensors, by packages that a program installs.",
+    guides: { "Pictures": "files.md#pictures" },
+    files: ["images"],
+  },
+  {
     id: "image",
     title: "Images in notebooks",
     about: "Tensors as pictures.",

@@ -356,6 +356,31 @@ export class FormatError extends Error {
   }
 }
 
+/** A package that a program has to install itself, and that could not be imported. */
+export class PackageError extends Error {
+  static {
+    nameError(this, "PackageError");
+  }
+
+  /** The class name. */
+  declare readonly name: "PackageError";
+  /** Survives `structuredClone`, unlike the class. */
+  readonly code = "RM_PACKAGE";
+  /** The name of the package. */
+  readonly package: string;
+
+  /** Builds the error for `op`, which needs the package of that name. */
+  constructor(op: string, name: string, options?: ErrorOptions) {
+    super(
+      `Cannot ${op}: the package ${name} could not be imported; "npm install ${name}", ` +
+        `"bun add ${name}" or "deno add npm:${name}" installs it`,
+      options,
+    );
+    this.package = name;
+    locate(this);
+  }
+}
+
 /** A buffer that could not be allocated. */
 export class OutOfMemoryError extends Error {
   static {

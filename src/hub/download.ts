@@ -10,7 +10,7 @@
  */
 import type { Hash } from "node:crypto";
 import { host } from "../backend/ffi/runtime.ts";
-import { ArgumentError, FormatError } from "../base/errors.ts";
+import { ArgumentError, FormatError, PackageError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { cacheFolder, checkModel, modelFolder } from "../io/find_model.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -91,12 +91,7 @@ async function importHub(): Promise<Hub> {
   try {
     return await import("@huggingface/hub") as unknown as Hub;
   } catch (cause) {
-    throw new Error(
-      "Cannot download: the package @huggingface/hub could not be imported; " +
-        '"npm install @huggingface/hub", "bun add @huggingface/hub" or ' +
-        '"deno add npm:@huggingface/hub" installs it',
-      { cause },
-    );
+    throw new PackageError("download", "@huggingface/hub", { cause });
   }
 }
 

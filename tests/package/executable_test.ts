@@ -60,6 +60,10 @@ async function makeAndRun(
   assertEquals(readdirSync(temp!), []);
 }
 
+/** A program that uses optional packages, and what it prints. */
+const PICTURES = "tests/package/programs/pictures.ts";
+const SEEN = "[8,8,1] 2016 [8,8,3]";
+
 if (inDeno) {
   // Deno embeds a program in its smaller runtime, denort, which it downloads unless a file is
   // named.
@@ -69,10 +73,18 @@ if (inDeno) {
     "deno compile makes the demo (needs DENORT_BIN)",
     () => makeAndRun([]),
   );
+  (named ? check : test.skip)(
+    "deno compile includes the packages for pictures (needs DENORT_BIN)",
+    () => makeAndRun([], [PICTURES], SEEN),
+  );
 } else {
   for (const flags of [[], ["--minify"]]) {
     check(`bun build --compile ${flags} makes the demo`, () => makeAndRun(flags));
   }
+  check(
+    "bun build --compile includes the packages for pictures",
+    () => makeAndRun([], [PICTURES], SEEN),
+  );
   check("an executable has the files that options name", () => {
     const main = "tests/package/programs/included.ts";
     const include = "--include=examples/digits/model.safetensors=weights/model.safetensors";

@@ -17,6 +17,7 @@ import { inDeno, moduleAt, runApart } from "../native/support.ts";
 const OUTSIDE: [folder: string, specifier: RegExp][] = [
   ["io/", /^node:/],
   ["hub/", /^(node:|@huggingface\/hub$)/],
+  ["images/", /^(fast-png|jpeg-js)$/],
   ["backend/ffi/", /^(node:|bun:ffi$)/],
 ];
 

@@ -1,0 +1,313 @@
+/**
+ * PNG files: fast-png takes the filters off and back, this file does what has to be safe or exact.
+ *
+ * A PNG is untrusted: sizes are compared with the header and inflated data with the sizes before the
+ * library sees them. Palettes, samples of less than 8 bits and transparent colors are applied here.
+ * Knows nothing of the class Tensor.
+ *
+ * @module
+ */
+import { FormatError, PackageError } from "../base/errors.ts";
+import { allocate, joined } from "../io/bytes.ts";
+import { type Limits, type Picture, reasonOf, type Samples, unpackBits } from "./pixels.ts";
+
+/** The part of fast-png that is in use. */
+interface FastPng {
+  decode(bytes: Uint8Array): { data: Uint8Array | Uint16Array };
+  encode(picture: object): Uint8Array;
+}
+
+/** The part of `node:zlib` in use, typed without Node's types. */
+interface Zlib {
+  crc32(data: Uint8Array): number;
+  deflateSync(data: Uint8Array, options: { level: number }): Uint8Array;
+  inflateSync(data: Uint8Array, options: { maxOutputLength: number }): Uint8Array;
+}
+
+const SIGNATURE = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+/** The number of samples per pixel in the file, by color type. */
+const CHANNELS: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
+/** The depths by color type. */
+const DEPTHS: Readonly<Record<number, readonly number[]>> = {
+  0: [1, 2, 4, 8, 16],
+  2: [8, 16],
+  3: [1, 2, 4, 8],
+  4: [8, 16],
+  6: [8, 16],
+};
+const INDEXED = 3;
+/** Chunks that decide which pixels there are. */
+const KNOWN = ["IHDR", "PLTE", "tRNS", "IDAT", "IEND"];
+
+/** Every how many pixels from the first one on a pass has. */
+interface Pass {
+  readonly x: number;
+  readonly y: number;
+  readonly xStep: number;
+  readonly yStep: number;
+}
+
+const WHOLE: readonly Pass[] = [{ x: 0, y: 0, xStep: 1, yStep: 1 }];
+/** The passes of an interlaced picture. */
+const PASSES: readonly Pass[] = [
+  { x: 0, y: 0, xStep: 8, yStep: 8 },
+  { x: 4, y: 0, xStep: 8, yStep: 8 },
+  { x: 0, y: 4, xStep: 4, yStep: 8 },
+  { x: 2, y: 0, xStep: 4, yStep: 4 },
+  { x: 0, y: 2, xStep: 2, yStep: 4 },
+  { x: 1, y: 0, xStep: 2, yStep: 2 },
+  { x: 0, y: 1, xStep: 1, yStep: 2 },
+];
+
+interface Header {
+  readonly width: number;
+  readonly height: number;
+  readonly depth: number;
+  readonly colorType: number;
+  readonly isInterlaced: boolean;
+}
+
+/** The known chunks of a file, checked; data of those that occur once. */
+interface Chunks {
+  readonly header: Header;
+  readonly palette: Uint8Array | undefined;
+  readonly transparency: Uint8Array | undefined;
+  /** The compressed data. */
+  readonly data: Uint8Array;
+  /** Where they begin in the file. */
+  readonly dataAt: number;
+}
+
+function zlib(): Zlib {
+  return globalThis.process.getBuiltinModule("node:zlib");
+}
+
+function importPng(op: string): Promise<FastPng> {
+  return import("fast-png").then((library) => library as unknown as FastPng, (cause) => {
+    throw new PackageError(op, "fast-png", { cause });
+  });
+}
+
+/** Whether bytes begin as PNG files do. */
+export function isPng(bytes: Uint8Array): boolean {
+  return SIGNATURE.every((byte, i) => bytes[i] === byte);
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function readHeader(data: Uint8Array, at: number, { file, maxPixels }: Limits): Header {
+  if (data.length !== 13) throw new FormatError("the header of the PNG has a wrong size", file, at);
+  const view = viewOf(data);
+  const [width, height] = [view.getUint32(0), view.getUint32(4)];
+  const [depth, colorType, compression, filter, interlace] = data.subarray(8);
+  const isKnown = DEPTHS[colorType!]?.includes(depth!) && compression === 0 && filter === 0 &&
+    interlace! <= 1;
+  if (!isKnown || width === 0 || height === 0 || Math.max(width, height) >= 2 ** 31) {
+    throw new FormatError("the header of the PNG is damaged", file, at);
+  }
+  if (width * height > maxPixels) {
+    throw new FormatError(
+      `the picture has ${width} × ${height} pixels, more than maxPixels, ${maxPixels}`,
+      file,
+      at,
+    );
+  }
+  return { width, height, depth: depth!, colorType: colorType!, isInterlaced: interlace === 1 };
+}
+
+function readChunks(bytes: Uint8Array, limits: Limits): Chunks {
+  const { file } = limits;
+  const view = viewOf(bytes);
+  let header: Header | undefined;
+  let palette: Uint8Array | undefined;
+  let transparency: Uint8Array | undefined;
+  const parts: Uint8Array[] = [];
+  let dataAt = 0;
+  for (let at = SIGNATURE.length; at + 12 <= bytes.length;) {
+    const length = view.getUint32(at);
+    const end = at + 12 + length;
+    if (end > bytes.length) break;
+    const type = String.fromCharCode(...bytes.subarray(at + 4, at + 8));
+    const data = bytes.subarray(at + 8, end - 4);
+    if ((header === undefined) !== (type === "IHDR")) {
+      throw new FormatError("the PNG does not begin with its one header", file, at);
+    }
+    if (KNOWN.includes(type)) {
+      if (zlib().crc32(bytes.subarray(at + 4, end - 4)) !== view.getUint32(end - 4)) {
+        throw new FormatError(`the checksum of the chunk ${type} is wrong`, file, at);
+      }
+    } else if (!/^[a-z][a-zA-Z]{3}$/.test(type)) {
+      throw new FormatError("the PNG has a chunk of an unknown type", file, at);
+    }
+    if (type === "IHDR") header = readHeader(data, at + 8, limits);
+    else if (type === "PLTE") palette = data;
+    else if (type === "tRNS") transparency = data;
+    else if (type === "IDAT") {
+      if (parts.length === 0) dataAt = at;
+      parts.push(data);
+    } else if (type === "IEND") {
+      return { header: header!, palette, transparency, data: joined(parts), dataAt };
+    }
+    at = end;
+  }
+  throw new FormatError("truncated", file, bytes.length);
+}
+
+/** The numbers of columns and rows of a pass, and of the bytes of its filtered rows. */
+function sizeOf({ width, height, depth, colorType }: Header, { x, y, xStep, yStep }: Pass) {
+  const columns = Math.max(0, Math.ceil((width - x) / xStep));
+  const rows = Math.max(0, Math.ceil((height - y) / yStep));
+  const row = 1 + Math.ceil(columns * CHANNELS[colorType]! * depth / 8);
+  return { columns, rows, bytes: columns > 0 ? rows * row : 0 };
+}
+
+/** The filtered rows, whose number is that of the header. */
+function inflate({ data, dataAt }: Chunks, size: number, file: string): Uint8Array {
+  let rows: Uint8Array;
+  try {
+    rows = zlib().inflateSync(data, { maxOutputLength: size });
+  } catch {
+    throw new FormatError("the data of the PNG are damaged, or more than its pixels", file, dataAt);
+  }
+  if (rows.length !== size) {
+    throw new FormatError("the data of the PNG are less than its pixels", file, dataAt);
+  }
+  return rows;
+}
+
+function chunk(type: string, data: Uint8Array): Uint8Array {
+  const bytes = allocate(12 + data.length);
+  const view = viewOf(bytes);
+  view.setUint32(0, data.length);
+  for (let i = 0; i < 4; i++) bytes[4 + i] = type.charCodeAt(i);
+  bytes.set(data, 8);
+  view.setUint32(8 + data.length, zlib().crc32(bytes.subarray(4, 8 + data.length)));
+  return bytes;
+}
+
+/** The samples of filtered rows: a PNG of its own, not interlaced nor compressed, by the library. */
+function unfilter(
+  library: FastPng,
+  rows: Uint8Array,
+  width: number,
+  height: number,
+  { depth, colorType }: Header,
+): Samples {
+  const header = new Uint8Array(13);
+  viewOf(header).setUint32(0, width);
+  viewOf(header).setUint32(4, height);
+  header[8] = depth;
+  header[9] = colorType;
+  const { data } = library.decode(joined([
+    SIGNATURE,
+    chunk("IHDR", header),
+    chunk("IDAT", zlib().deflateSync(rows, { level: 0 })),
+    chunk("IEND", new Uint8Array(0)),
+  ]));
+  return depth < 8 ? unpackBits(data, width, height, depth) : data as Samples;
+}
+
+/** The samples of all pixels, as they are in the file. */
+function samplesOf(library: FastPng, chunks: Chunks, file: string): Samples {
+  const { header } = chunks;
+  const { width, height, depth, colorType } = header;
+  const passes = (header.isInterlaced ? PASSES : WHOLE)
+    .map((pass) => ({ ...pass, ...sizeOf(header, pass) }))
+    .filter(({ bytes }) => bytes > 0);
+  const rows = inflate(chunks, passes.reduce((sum, { bytes }) => sum + bytes, 0), file);
+  if (!header.isInterlaced) return unfilter(library, rows, width, height, header);
+  const channels = CHANNELS[colorType]!;
+  const size = width * height * channels;
+  const all = depth === 16 ? new Uint16Array(size) : new Uint8Array(size);
+  let begin = 0;
+  for (const { x, y, xStep, yStep, columns, rows: count, bytes } of passes) {
+    const some = unfilter(library, rows.subarray(begin, begin + bytes), columns, count, header);
+    begin += bytes;
+    for (let i = 0, from = 0; i < count; i++) {
+      for (let j = 0; j < columns; j++) {
+        const to = ((y + i * yStep) * width + x + j * xStep) * channels;
+        for (let c = 0; c < channels; c++) all[to + c] = some[from++]!;
+      }
+    }
+  }
+  return all;
+}
+
+/** The colors of indexes of the palette. */
+function fromPalette(samples: Samples, chunks: Chunks, file: string): Picture {
+  const { header: { width, height }, palette, transparency: alphas, dataAt } = chunks;
+  if (palette === undefined || palette.length === 0 || palette.length % 3 !== 0) {
+    throw new FormatError("the PNG has no palette of whole colors", file, SIGNATURE.length);
+  }
+  const channels = alphas === undefined ? 3 : 4;
+  const data = new Uint8Array(samples.length * channels);
+  for (let i = 0, to = 0; i < samples.length; i++, to += channels) {
+    const index = samples[i]!;
+    if (3 * index >= palette.length) {
+      throw new FormatError(`the palette of the PNG has no color ${index}`, file, dataAt);
+    }
+    for (let c = 0; c < 3; c++) data[to + c] = palette[3 * index + c]!;
+    if (alphas !== undefined) data[to + 3] = alphas[index] ?? 255;
+  }
+  return { width, height, channels, data };
+}
+
+/** Adds alpha to a picture: pixels of the color of `transparency` are transparent, others opaque. */
+function withAlpha(picture: Picture, transparency: Uint8Array, file: string): Picture {
+  const { width, height, channels, data } = picture;
+  if (transparency.length !== 2 * channels) {
+    throw new FormatError("the transparent color of the PNG is damaged", file, SIGNATURE.length);
+  }
+  const view = viewOf(transparency);
+  const color = Array.from({ length: channels }, (_, c) => view.getUint16(2 * c));
+  const size = width * height * (channels + 1);
+  const all = data instanceof Uint16Array ? new Uint16Array(size) : new Uint8Array(size);
+  const opaque = data instanceof Uint16Array ? 65535 : 255;
+  for (let from = 0, to = 0; from < data.length;) {
+    let isOpaque = false;
+    for (const wanted of color) {
+      const value = data[from++]!;
+      if (value !== wanted) isOpaque = true;
+      all[to++] = value;
+    }
+    all[to++] = isOpaque ? opaque : 0;
+  }
+  return { width, height, channels: channels + 1, data: all };
+}
+
+/** Decodes a PNG. Throws a FormatError for a damaged one. */
+export async function decodePng(bytes: Uint8Array, op: string, limits: Limits): Promise<Picture> {
+  const { file } = limits;
+  const chunks = readChunks(bytes, limits);
+  const { header: { width, height, depth, colorType }, transparency } = chunks;
+  const library = await importPng(op);
+  let samples: Samples;
+  try {
+    samples = samplesOf(library, chunks, file);
+  } catch (error) {
+    if (error instanceof FormatError) throw error;
+    throw new FormatError(`the PNG is damaged${reasonOf(error)}`, file, chunks.dataAt);
+  }
+  if (colorType === INDEXED) return fromPalette(samples, chunks, file);
+  let picture: Picture = { width, height, channels: CHANNELS[colorType]!, data: samples };
+  if (transparency !== undefined) {
+    if (colorType > INDEXED) throw new FormatError("the PNG has alpha twice", file, chunks.dataAt);
+    picture = withAlpha(picture, transparency, file);
+  }
+  if (depth < 8) {
+    // Alpha is of 8 bits already.
+    const { channels, data } = picture;
+    const step = 255 / (2 ** depth - 1);
+    for (let i = 0; i < data.length; i += channels) data[i]! *= step;
+  }
+  return picture;
+}
+
+/** The bytes of a PNG file of the picture. */
+export async function encodePng(picture: Picture, op: string): Promise<Uint8Array<ArrayBuffer>> {
+  const library = await importPng(op);
+  const depth = picture.data instanceof Uint16Array ? 16 : 8;
+  return library.encode({ ...picture, depth }) as Uint8Array<ArrayBuffer>;
+}

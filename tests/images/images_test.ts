@@ -1,0 +1,293 @@
+/**
+ * PNG and JPEG files as tensors: pixels against Pillow, options, errors, damaged files.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "@std/assert";
+import { Buffer } from "node:buffer";
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { deflateSync } from "node:zlib";
+import {
+  type AnyTensor,
+  arange,
+  ArgumentError,
+  DTypeError,
+  FormatError,
+  ShapeError,
+  tensor,
+  zeros,
+} from "../../mod.ts";
+import * as images from "../../src/images/mod.ts";
+import { root } from "../../scripts/tools.ts";
+import { type Any, loose } from "../support.ts";
+
+interface Case {
+  readonly name: string;
+  readonly file: string;
+  readonly dtype: "uint8" | "uint16";
+  readonly shape: readonly number[];
+  readonly pixels: string;
+  readonly error: number;
+}
+
+const GOLDEN = join(root, "tests", "golden", "images", "images.json");
+const { cases, luma }: {
+  cases: readonly Case[];
+  luma: { colors: number[][][]; grey: number[][] };
+} = JSON.parse(readFileSync(GOLDEN, "utf8"));
+
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(text, "base64"));
+}
+
+/** The file of the case of that name. */
+function fileOf(name: string): Uint8Array<ArrayBuffer> {
+  return bytesOf(cases.find((one) => one.name === name)!.file);
+}
+
+test("every color type, depth and order of PNG, and JPEG files, as Pillow reads them", async () => {
+  assert(cases.length > 80);
+  for (const { name, file, dtype, shape, pixels, error } of cases) {
+    const x = await images.decodeImage(bytesOf(file));
+    assertEquals([x.shape, x.dtype], [shape, dtype] as Any, name);
+    const bytes = bytesOf(pixels);
+    const expected = dtype === "uint8" ? bytes : new Uint16Array(bytes.buffer);
+    if (error === 0) assertEquals(loose(x).toTypedArray(), expected, name);
+    else {
+      const found: ArrayLike<number> = loose(x).toTypedArray();
+      const worst = Math.max(...Array.from(expected, (value, i) => Math.abs(value - found[i]!)));
+      assert(worst <= error, `${name}: off by ${worst}`);
+    }
+  }
+});
+
+test("channels: grey by luma as in Pillow, colors of grey, alpha added and dropped", async () => {
+  const colors = tensor(luma.colors, { dtype: "uint8" });
+  const file = await images.encodePng(colors);
+  const grey = await images.decodeImage(file, { channels: 1 });
+  const shape: readonly [number, number, 1] = grey.shape;
+  assertEquals(shape, [5, 6, 1]);
+  assertEquals(loose(grey).squeeze(2).toArray(), luma.grey);
+  const four = loose(await images.decodeImage(file, { channels: 4 }));
+  assertEquals(four.slice("...", ":3").toArray(), luma.colors);
+  assertEquals(four.slice("...", 3).min().item(), 255);
+  const back = await images.decodeImage(await images.encodePng(four), { channels: 3 });
+  assertEquals(loose(back).toArray(), luma.colors);
+  const pair = tensor([[[7, 100], [9, 0]]], { dtype: "uint16" });
+  const deep = await images.encodePng(pair as AnyTensor);
+  const read = async (options: images.DecodeOptions) =>
+    loose(await images.decodeImage(deep, options)).toArray();
+  assertEquals(await read({}), [[[7, 100], [9, 0]]]);
+  assertEquals(await read({ channels: 1 }), [[[7], [9]]]);
+  assertEquals(await read({ channels: 3 }), [[[7, 7, 7], [9, 9, 9]]]);
+  assertEquals(await read({ channels: 4 }), [[[7, 7, 7, 100], [9, 9, 9, 0]]]);
+  const opaque = await images.encodePng(tensor([[300]], { dtype: "uint16" }) as AnyTensor);
+  assertEquals(loose(await images.decodeImage(opaque, { channels: 4 })).toArray(), [[[
+    300,
+    300,
+    300,
+    65535,
+  ]]]);
+});
+
+test("what was written is read again: views, 1 to 4 channels, 8 and 16 bits", async () => {
+  for (const dtype of ["uint8", "uint16"] as const) {
+    for (const channels of [1, 2, 3, 4]) {
+      const x = arange(5 * 6 * channels).mul(dtype === "uint8" ? 2 : 500).astype(dtype)
+        .reshape([5, 6, channels]) as Any;
+      for (const one of [x, x.permute(1, 0, 2), x.slice("::-1", "::2")]) {
+        const back = loose(await images.decodeImage(await images.encodePng(one)));
+        assertEquals([back.dtype, back.toArray()], [dtype, one.toArray()]);
+      }
+    }
+  }
+  const flat = arange(64, { dtype: "uint8" }).reshape([8, 8]);
+  for (const x of [flat, flat.expandDims(2).broadcastTo([8, 8, 3])] as AnyTensor[]) {
+    const back = loose(await images.decodeImage(await images.encodeJpeg(x, { quality: 100 })));
+    assertEquals(back.shape, [8, 8, 3]);
+    const error = back.astype("float32").sub(flat.expandDims(2).astype("float32")).abs().max();
+    assert(error.item() <= 3);
+  }
+});
+
+test("files", async () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "rowmajor-images-")));
+  try {
+    const x = arange(12, { dtype: "uint8" }).reshape([2, 2, 3]);
+    const png = join(folder, "a.png"), jpeg = join(folder, "b.JPG");
+    await images.writeImage(png, x);
+    await images.writeImage(jpeg, x, { quality: 100 });
+    assertEquals(loose(await images.readImage(png)).toArray(), x.toArray() as Any);
+    const grey = await images.readImage(new URL(`file://${jpeg}`), { channels: 1 });
+    assertEquals(grey.shape, [2, 2, 1]);
+    await assertRejects(() => images.writeImage(join(folder, "c.gif"), x), ArgumentError, ".png");
+    writeFileSync(png, readFileSync(png).subarray(0, 60));
+    const error = await assertRejects(() => images.readImage(png), FormatError) as FormatError;
+    assertEquals(error.file, png);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("wrong tensors and options", async () => {
+  const { encodePng, encodeJpeg, decodeImage } = images;
+  const byte = zeros([2, 2, 3], { dtype: "uint8" });
+  const shapes = [
+    zeros([3]),
+    zeros([2, 2, 5]),
+    zeros([0, 2]),
+    zeros([1, 2, 2, 3]),
+    zeros([2, 2, 0]),
+  ];
+  for (const x of shapes) await assertRejects(() => encodePng(x.astype("uint8")), ShapeError);
+  await assertRejects(() => encodePng(zeros([2, 2])), DTypeError, "Cannot encodePng float32");
+  await assertRejects(() => encodeJpeg(zeros([2, 2], { dtype: "uint16" })), DTypeError);
+  await assertRejects(() => encodeJpeg(zeros([2, 2, 4], { dtype: "uint8" })), ShapeError);
+  await assertRejects(() => encodeJpeg(zeros([1, 65536], { dtype: "uint8" })), ShapeError, "65535");
+  await assertRejects(() => encodeJpeg(byte, { quality: 0 }), ArgumentError);
+  await assertRejects(() => encodeJpeg(byte, { color: 1 } as Any));
+  const png = await encodePng(byte);
+  await assertRejects(() => decodeImage(png, { channels: 2 as Any }), ArgumentError, "1, 3 or 4");
+  await assertRejects(() => decodeImage(png, { maxPixels: 0 }), ArgumentError);
+  await assertRejects(() => decodeImage(png, { maxPixels: 3 }), FormatError, "2 × 2 pixels");
+  await assertRejects(() => decodeImage([1, 2] as Any), TypeError);
+});
+
+/** A PNG of a size in the header, with other data. */
+function bomb(width: number, height: number, data: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(fileOf("rgb8 1x1"));
+  const view = new DataView(bytes.buffer);
+  view.setUint32(16, width);
+  view.setUint32(20, height);
+  return rebuilt(bytes, data);
+}
+
+/** The PNG with right checksums; `data` is in the place of its own. */
+function rebuilt(bytes: Uint8Array<ArrayBuffer>, data?: Uint8Array): Uint8Array {
+  const { crc32 } = process.getBuiltinModule("node:zlib");
+  const parts: Uint8Array[] = [bytes.subarray(0, 8)];
+  let isDone = false;
+  for (let at = 8; at < bytes.length;) {
+    const length = new DataView(bytes.buffer).getUint32(at);
+    const type = Buffer.from(bytes.subarray(at + 4, at + 8)).toString();
+    let content: Uint8Array = bytes.subarray(at + 8, at + 8 + length);
+    if (type === "IDAT" && data !== undefined) content = isDone ? new Uint8Array() : data;
+    isDone ||= type === "IDAT";
+    const head = Buffer.alloc(4), sum = Buffer.alloc(4);
+    head.writeUInt32BE(content.length);
+    sum.writeUInt32BE(crc32(Buffer.concat([Buffer.from(type), content])));
+    parts.push(head, Buffer.from(type), content, sum);
+    at += 12 + length;
+  }
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+test("bombs and damaged files are FormatErrors", async () => {
+  const refuse = async (bytes: Uint8Array, text = "") => {
+    const error = await assertRejects(() => images.decodeImage(bytes, { file: "x" }), FormatError);
+    assertStringIncludes((error as Error).message, text);
+  };
+  await refuse(new Uint8Array(0), "neither a PNG nor a JPEG");
+  await refuse(new TextEncoder().encode("GIF89a and more"), "neither");
+  const zipped = new Uint8Array(deflateSync(new Uint8Array(2 ** 24)));
+  await refuse(bomb(2 ** 31 - 1, 2 ** 31 - 1, zipped), "more than maxPixels");
+  await refuse(bomb(4, 4, zipped), "more than its pixels");
+  await refuse(bomb(9999, 9999, zipped), "less than its pixels");
+  await refuse(bomb(0, 4, zipped), "header");
+  await refuse(bomb(1, 1, new Uint8Array(deflateSync(new Uint8Array([9, 0, 0, 0])))), "damaged");
+  const big = new Uint8Array(fileOf("jpeg baseline"));
+  const at = big.findIndex((byte, i) => byte === 0xff && big[i + 1] === 0xc0);
+  big.fill(255, at + 5, at + 9);
+  await refuse(big, "65535 × 65535 pixels");
+  const dimensionless = new Uint8Array(fileOf("jpeg baseline"));
+  dimensionless[at + 11] = 0;
+  await refuse(dimensionless, "header");
+  const palette = fileOf("palette8 7x11");
+  const sized = new DataView(palette.buffer);
+  const start = 8 + 25;
+  assertEquals(sized.getUint32(start), 768);
+  const short = Buffer.concat([
+    palette.subarray(0, start),
+    new Uint8Array([0, 0, 0, 3]),
+    palette.subarray(start + 4, start + 11),
+    new Uint8Array(4),
+    palette.subarray(start + 12 + 768),
+  ]);
+  await refuse(rebuilt(new Uint8Array(short)), "the palette of the PNG has no color");
+});
+
+test("truncated at every byte", async () => {
+  for (const name of ["rgba16i 7x11", "palette2t 7x11", "jpeg progressive", "jpeg grey"]) {
+    const bytes = fileOf(name);
+    for (let end = 0; end < bytes.length; end++) {
+      await assertRejects(() => images.decodeImage(bytes.subarray(0, end)), FormatError);
+    }
+  }
+});
+
+test("randomly changed files are read, or are FormatErrors", async () => {
+  let state = 1;
+  const random = (n: number) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor(state / 2 ** 32 * n);
+  };
+  const names = [
+    "grey4i 7x11",
+    "palette4t 7x11",
+    "rgba8i 7x11",
+    "jpeg restarts",
+    "jpeg progressive",
+  ];
+  let failed = 0;
+  for (let round = 0; round < 400; round++) {
+    const name = names[round % names.length]!;
+    let bytes = fileOf(name);
+    for (let k = random(4); k >= 0; k--) bytes[random(bytes.length)] = random(256);
+    // Right checksums let changes reach what comes after them.
+    try {
+      if (!name.startsWith("jpeg")) bytes = new Uint8Array(rebuilt(bytes));
+    } catch {
+      // A chunk of another length.
+    }
+    try {
+      await images.decodeImage(bytes, { maxPixels: 1e5 });
+    } catch (error) {
+      assert(error instanceof FormatError, `${name}: ${error}`);
+      failed++;
+    }
+  }
+  assert(failed > 100 && failed < 400, `${failed}`);
+});
+
+test("without the packages, errors tell how to install them", () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "rowmajor-images-")));
+  try {
+    cpSync(join(root, "src"), join(folder, "src"), { recursive: true });
+    cpSync(join(root, "mod.ts"), join(folder, "mod.ts"));
+    const path = join(folder, "main.ts");
+    writeFileSync(
+      path,
+      'import { PackageError, zeros } from "./mod.ts";\n' +
+        'import { encodeJpeg, encodePng } from "./src/images/mod.ts";\n' +
+        "for (const encode of [encodePng, encodeJpeg]) {\n" +
+        '  await encode(zeros([2, 2], { dtype: "uint8" })).catch((error) =>\n' +
+        "    console.log(error instanceof PackageError, error.package, error.message)\n" +
+        "  );\n}\n",
+    );
+    const args = "Deno" in globalThis
+      ? ["run", "-A", "--quiet", "--no-check", "--no-config", "--cached-only", path]
+      : ["--no-install", path];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
+    for (const name of ["fast-png", "jpeg-js"]) {
+      assertStringIncludes(stdout, `true ${name} Cannot encode`, stderr);
+      assertStringIncludes(stdout, `npm install ${name}`, stderr);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
