@@ -98,8 +98,8 @@ async function decode(
  *
  * @example
  * ```ts
- * const x = await images.decodeImage(await images.encodePng(arange(6, { dtype: "uint8" }).reshape([2, 3])));
- * x.shape; // => [2, 3, 1]
+ * const file = await encodePng(arange(6, { dtype: "uint8" }).reshape([2, 3]));
+ * (await decodeImage(file, { channels: 3 })).shape; // => [2, 3, 3]
  * ```
  */
 export async function decodeImage<C extends 1 | 3 | 4 = 1 | 3 | 4>(
