@@ -42,14 +42,14 @@ await ensureInstalled();
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-start-"));
 try {
   const [jsr, npm] = [join(folder, "jsr"), join(folder, "npm")];
-  stageJsr(jsr, builtLibraries(HOST));
+  await stageJsr(jsr, builtLibraries(HOST));
   await stageNpm(npm, builtLibraries(HOST));
   const starts: Start[] = [
     { name: "Deno, checkout", tool: "deno", module: join(root, "mod.ts") },
-    { name: "Deno, JSR package", tool: "deno", module: join(jsr, "mod.ts") },
+    { name: "Deno, JSR package", tool: "deno", module: join(jsr, "mod.js") },
     { name: "Deno, npm package", tool: "deno", module: join(npm, "mod.js") },
     { name: "Bun, checkout", tool: "bun", module: join(root, "mod.ts") },
-    { name: "Bun, JSR package", tool: "bun", module: join(jsr, "mod.ts") },
+    { name: "Bun, JSR package", tool: "bun", module: join(jsr, "mod.js") },
     { name: "Bun, npm package", tool: "bun", module: join(npm, "mod.js") },
   ];
   const env = { ...process.env, ROWMAJOR_CACHE: join(folder, "cache") };

@@ -1,7 +1,8 @@
 /**
  * Stages the published packages, with the native libraries of all targets inside, below
- * zig-out/package: `jsr`, the sources in TypeScript, and `npm`, JavaScript with declarations, which
- * it also packs as a tarball. `deno` is the latter for imports by a path.
+ * zig-out/package: `jsr` and `npm`, which it also packs as a tarball. `deno` is the latter for
+ * imports by a path. All are JavaScript in a few files, with declarations: a runtime opens each
+ * module by itself, and the sources are more than two hundred.
  *
  * The sources stay unchanged, except for src/backend/ffi/embedded.ts, which lists the contents of a
  * package and is generated here. `--host` stages for this machine only; `--check` runs Deno's check
@@ -27,6 +28,7 @@ import process from "node:process";
 import { brotliCompressSync, constants } from "node:zlib";
 import type { CarriedFile } from "../../src/backend/ffi/cache.ts";
 import { ensureInstalled, findTool, root, start } from "../tools.ts";
+import { bundle } from "./bundle.ts";
 
 /** The targets, and the name of the library on each. */
 export const TARGETS: Readonly<Record<string, string>> = {
@@ -153,15 +155,31 @@ function contentOf({ path, sha256 }: Packed): string {
   return text;
 }
 
-/** Writes a module for each target that contains its files; `type` is the type of the export. */
-function writeModules(folder: string, libraries: Libraries, extension: ".ts" | ".js"): void {
+/** The declarations of a module that contains files. */
+const CONTENT_TYPES = `/**
+ * Files of a package by their names, in Brotli, as base64.
+ *
+ * @module
+ */
+
+/** The files. */
+export declare const content: Readonly<Record<string, string>>;
+`;
+
+/** Writes a module for each target that contains its files; `head` is its first line. */
+function writeModules(
+  folder: string,
+  libraries: Libraries,
+  extension: ".ts" | ".js",
+  head = "",
+): void {
   mkdirSync(folder, { recursive: true });
   const type = extension === ".ts" ? ": Readonly<Record<string, string>>" : "";
   const write = (name: string, what: string, imports: string, properties: string) =>
     writeFileSync(
       join(folder, name + extension),
-      `/**\n * ${what}: files by their names, in Brotli, as base64.\n *\n * @module\n */\n${imports}` +
-        `/** The files. */\nexport const content${type} = {${properties}};\n`,
+      `${head}/**\n * ${what}: files by their names, in Brotli, as base64.\n *\n * @module\n */\n` +
+        `${imports}/** The files. */\nexport const content${type} = {${properties}};\n`,
     );
   for (const [target, [library, kernels]] of Object.entries(libraries)) {
     const property = (file: Packed) => `\n  "${file.name}": "${contentOf(file)}",\n`;
@@ -264,8 +282,17 @@ ${branches.join("")}  }
   return undefined;
 }
 
-const { process: { platform, arch } = { platform: "", arch: "" } } = globalThis;
-const target = \`\${platform}-\${arch}\`;
+/** The target of this machine. Deno takes 12 ms to load \`process\` for the first that reads it. */
+function targetOf() {
+  if ("Deno" in globalThis) {
+    const { os, arch } = Deno.build;
+    return \`\${os === "windows" ? "win32" : os}-\${arch === "x86_64" ? "x64" : "arm64"}\`;
+  }
+  const { process: { platform, arch } = { platform: "", arch: "" } } = globalThis;
+  return \`\${platform}-\${arch}\`;
+}
+
+const target = targetOf();
 
 /** The files of the package; none in a bundle whose format has no import.meta. */
 const own = () => import.meta.url === undefined ? undefined : OWN[target]?.();
@@ -292,17 +319,19 @@ function writeJson(path: string, value: unknown): void {
 }
 
 /** Stages the package for JSR in `folder`. */
-export function stageJsr(folder: string, libraries: Libraries): void {
-  copySources(folder);
-  writeFileSync(join(folder, SHIM, "embedded.ts"), embeddedForJsr(libraries));
-  writeModules(join(folder, SHIM, "native"), libraries, ".ts");
+export async function stageJsr(folder: string, libraries: Libraries): Promise<void> {
+  const sources = `${folder}-sources`;
+  copySources(sources);
+  writeFileSync(join(sources, SHIM, "embedded.ts"), embeddedForJsr(libraries));
+  await compileSources(sources, folder);
+  declareForDeno(folder);
+  const native = join(folder, "native");
+  writeModules(native, libraries, ".js", selfTypes("content.d.ts"));
+  writeFileSync(join(native, "content.d.ts"), CONTENT_TYPES);
   const { version, license } = manifest();
-  const entries = Object.entries(ENTRIES).map(([name, path]) => [name, `./${path}`]);
-  const native = Object.keys(libraries).map((target) => [
-    `./native/${target}`,
-    `./${SHIM}/native/${target}.ts`,
-  ]);
-  const exports = Object.fromEntries([...entries, ...native]);
+  const entries = Object.entries(ENTRIES).map(([name, path]) => [name, `./${scriptOf(path)}`]);
+  const modules = Object.keys(libraries).map((target) => `./native/${target}`);
+  const exports = Object.fromEntries([...entries, ...modules.map((path) => [path, `${path}.js`])]);
   // Deno loads one of them only for a program that imports its entry point.
   const imports = Object.fromEntries(
     Object.entries(PEERS).map(([name, range]) => [name, `npm:${name}@${range}`]),
@@ -323,14 +352,11 @@ export function stageForExecutable(folder: string, target: string, libraries: Li
 export async function stageNpm(folder: string, libraries: Libraries): Promise<string> {
   const sources = `${folder}-sources`;
   copySources(sources);
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  copyTexts(folder);
-  await bundle(sources, folder);
-  await declare(sources, folder);
-  pruneDeclarations(folder);
+  await compileSources(sources, folder, ["--external=*/embedded.ts"]);
+  const core = join(folder, "core.js");
+  const text = readFileSync(core, "utf8");
+  writeFileSync(core, text.replace('"./embedded.ts"', '"./embedded.js"'));
   declareFiles(folder);
-  rmSync(sources, { recursive: true });
   writeFileSync(join(folder, "embedded.js"), embeddedForNpm(libraries));
   writeModules(join(folder, "native"), libraries, ".js");
   for (const [target, files] of Object.entries(libraries)) {
@@ -345,7 +371,7 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
   const exports = Object.fromEntries(
     Object.entries(ENTRIES).map(([name, path]) => [name, {
       types: `./${path.replace(/ts$/, "d.ts")}`,
-      default: `./${path.replace(/ts$/, "js")}`,
+      default: `./${scriptOf(path)}`,
     }]),
   );
   writeJson(join(folder, "package.json"), {
@@ -375,17 +401,25 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
   return join(folder, "..", `rowmajor-tensor-${version}.tgz`);
 }
 
-/**
- * Stages what Deno imports by a path in `folder`: the package for npm that is staged in `npm`, with
- * comments and specifiers by which Deno finds declarations.
- */
+/** Stages what Deno imports by a path in `folder`: the package for npm that is staged in `npm`. */
 export function stageDeno(folder: string, npm: string): void {
   rmSync(folder, { recursive: true, force: true });
   const others = [join(npm, "native"), join(npm, "package.json")];
   cpSync(npm, folder, { recursive: true, filter: (path) => !others.includes(path) });
+  declareForDeno(folder);
+}
+
+/** The path of the JavaScript of a module. */
+const scriptOf = (path: string): string => path.replace(/ts$/, "js");
+
+/** The comment by which Deno finds the declarations of a module. */
+const selfTypes = (name: string): string => `// @ts-self-types="./${name}"\n`;
+
+/** Adds the comments and specifiers by which Deno finds declarations. */
+function declareForDeno(folder: string): void {
   for (const entry of Object.values(ENTRIES)) {
-    const path = join(folder, entry.replace(/ts$/, "js"));
-    const types = `// @ts-self-types="./${basename(entry, ".ts")}.d.ts"\n`;
+    const path = join(folder, scriptOf(entry));
+    const types = selfTypes(`${basename(entry, ".ts")}.d.ts`);
     writeFileSync(path, types + readFileSync(path, "utf8"));
   }
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
@@ -396,21 +430,24 @@ export function stageDeno(folder: string, npm: string): void {
   }
 }
 
-/** Bundles the JavaScript of the entry points; shared code is in files of its own. */
-async function bundle(sources: string, folder: string): Promise<void> {
-  await run("bun", [
-    ...["build", ...Object.values(ENTRIES).map((path) => `./${path}`)],
-    ...[`--outdir=${folder}`, "--root=.", "--splitting", "--target=node", "--format=esm"],
-    // Indentation would be a sixth of the package without its libraries.
-    "--minify-whitespace",
-    ...["--chunk-naming=shared-[hash].[ext]", "--external=*/embedded.ts"],
-    ...Object.keys(PEERS).map((name) => `--external=${name}`),
-  ], sources);
-  for (const name of readdirSync(folder).filter((name) => name.endsWith(".js"))) {
-    const path = join(folder, name);
-    const text = readFileSync(path, "utf8");
-    writeFileSync(path, text.replaceAll('"./embedded.ts"', '"./embedded.js"'));
-  }
+/** Makes the JavaScript and the declarations in `folder`, and removes the sources. */
+async function compileSources(
+  sources: string,
+  folder: string,
+  options: readonly string[] = [],
+): Promise<void> {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  copyTexts(folder);
+  await declare(sources, folder);
+  pruneDeclarations(folder);
+  const settings = [`--outdir=${folder}`, "--root=.", "--target=node", "--format=esm"];
+  // Indentation would be a sixth of the package without its libraries.
+  settings.push("--minify-whitespace", ...Object.keys(PEERS).map((name) => `--external=${name}`));
+  const build = (...args: string[]): Promise<void> =>
+    run("bun", ["build", ...args, ...settings, ...options], sources);
+  await bundle(sources, folder, Object.values(ENTRIES), build);
+  rmSync(sources, { recursive: true });
 }
 
 /** Writes the declarations of all modules that the entry points reach. */
@@ -506,7 +543,7 @@ async function main(): Promise<number> {
   const libraries = builtLibraries(only);
   const out = join(root, "zig-out", "package");
   const [jsr, npm, deno] = [join(out, "jsr"), join(out, "npm"), join(out, "deno")];
-  stageJsr(jsr, libraries);
+  await stageJsr(jsr, libraries);
   const tarball = await stageNpm(npm, libraries);
   stageDeno(deno, npm);
   if (process.argv.includes("--check")) {

@@ -208,7 +208,7 @@ async function stage(version: string): Promise<void> {
   const libraries = builtLibraries();
   const out = join(root, "zig-out", "package");
   const jsr = join(out, "jsr");
-  stageJsr(jsr, libraries);
+  await stageJsr(jsr, libraries);
   await run("deno", ["publish", "--dry-run", "--allow-dirty"], jsr);
   const tarball = await stageNpm(join(out, "npm"), libraries);
   const time = new Date(outputOf("git", ["log", "-1", "--format=%cI"]).trim());

@@ -11,7 +11,7 @@ import { shorten } from "./text.ts";
 
 /** The folder of this library's own modules in a stack of Bun, if it is known. */
 const own = "Bun" in globalThis
-  ? /^(?:file:\/\/)?(.*\/)(?:base\/errors\.ts|shared-\w+\.js)$/.exec(import.meta.url ?? "")?.[1]
+  ? /^(?:file:\/\/)?(.*\/)(?:base\/errors\.ts|core\.js)$/.exec(import.meta.url ?? "")?.[1]
   : undefined;
 /** The frames of a stack: enough to reach the program from the depth of any op. */
 const FRAMES = 50;

@@ -1,6 +1,6 @@
 /**
  * The package on JSR: imported by Deno from a local registry, with the permissions of
- * docs/install.md and without any; and its sources as files, in either runtime.
+ * docs/install.md and without any; and as files, in either runtime.
  *
  * @module
  */
@@ -21,8 +21,8 @@ after(() => {
   stage[Symbol.dispose]();
 });
 const staged = join(stage.path, "jsr");
-stageJsr(staged, librariesIn(stage.path));
-const NATIVE = `/src/backend/ffi/native/${HOST}.ts`;
+await stageJsr(staged, librariesIn(stage.path));
+const NATIVE = `/native/${HOST}.js`;
 
 /** Starts a program of an empty folder that imports from a registry, which sees a new machine. */
 interface Machine {
@@ -93,7 +93,7 @@ inDenoOnly(
   async () => {
     await using machine = await newMachine();
     const { registry, cache } = machine;
-    const asked = (): string[] => registry.asked.filter((path) => path.includes("/ffi/native/"));
+    const asked = (): string[] => registry.asked.filter((path) => path.startsWith("/native/"));
     const first = told({ code: 0, ...await machine.start(PROGRAM, documented(cache)) });
     assertEquals([first.cpu, first.native], ["native", "in use"]);
     assertEquals(asked().sort(), [NATIVE, NATIVE.replace(HOST, "kernels")].sort());
@@ -104,7 +104,7 @@ inDenoOnly(
     machine.forget();
     const reading = documented(cache).filter((flag) => !flag.startsWith("--allow-write"));
     assertEquals(told({ code: 0, ...await machine.start(PROGRAM, reading) }).cpu, "native");
-    assert(registry.asked.includes("/mod.ts"));
+    assert(registry.asked.includes("/core.js"));
     assertEquals(asked(), []);
   },
 );
@@ -130,7 +130,7 @@ inDenoOnly(
       if (typeof reason === "string") assertStringIncludes(native, reason);
       else assertMatch(native, reason);
     }
-    assertEquals(registry.asked.filter((path) => path.includes("/ffi/native/")), []);
+    assertEquals(registry.asked.filter((path) => path.startsWith("/native/")), []);
     assert(!existsSync(cache));
   },
 );
@@ -140,7 +140,7 @@ inDenoOnly(
   async () => {
     await using machine = await newMachine();
     const { registry, cache } = machine;
-    registry.broken = /\/ffi\/native\//;
+    registry.broken = /\/native\//;
     const { cpu, native } = told({ code: 0, ...await machine.start(PROGRAM, documented(cache)) });
     assertEquals(cpu, "js");
     assertStringIncludes(native, "could not be fetched");
@@ -153,16 +153,16 @@ inDenoOnly(
   },
 );
 
-check("the sources for JSR run as files, with parts of their own", async () => {
+check("the package for JSR runs as files, with parts of their own", async () => {
   using folder = temporary();
   const path = join(folder.path, "main.ts");
   const at = (name: string): string => JSON.stringify(pathToFileURL(join(staged, name)).href);
   writeFileSync(
     path,
-    `import { encodeNpy, decodeNpy } from ${at("src/io/mod.ts")};
-    import { key, uniform } from ${at("src/random/mod.ts")};
+    `import { encodeNpy, decodeNpy } from ${at("src/io/mod.js")};
+    import { key, uniform } from ${at("src/random/mod.js")};
     if (decodeNpy(encodeNpy(uniform(key(1), [3]))).shape[0] !== 3) throw new Error("no tensor");
-    ${program(pathToFileURL(join(staged, "mod.ts")).href)}`,
+    ${program(pathToFileURL(join(staged, "mod.js")).href)}`,
   );
   const args = inDeno ? ["run", "--no-check", "-A", path] : [path];
   const env = { ROWMAJOR_CACHE: join(folder.path, "cache") };

@@ -13,7 +13,17 @@ import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { stageDeno, stageNpm } from "../../scripts/release/package.ts";
 import { findTool, root } from "../../scripts/tools.ts";
-import { check, inDeno, librariesIn, program, report, run, temporary, told } from "./support.ts";
+import {
+  check,
+  globalsRead,
+  inDeno,
+  librariesIn,
+  program,
+  report,
+  run,
+  temporary,
+  told,
+} from "./support.ts";
 
 // Packing takes seconds, and its users run in processes of their own anyway.
 const checkOnce = inDeno ? test.skip : check;
@@ -91,6 +101,10 @@ checkOnce(
     const outcome = await run(findTool("deno"), args, { cwd: stage.path, env });
     assertEquals(told(outcome).cpu, "native");
     assert(!existsSync(cache));
+    const [module, globals] = [join(byPath, "mod.js"), join(stage.path, "globals.mjs")];
+    writeFileSync(globals, globalsRead(pathToFileURL(module).href));
+    const { stdout } = await run(findTool("deno"), ["run", globals], { cwd: stage.path, env });
+    assertEquals(JSON.parse(stdout), ["", "setImmediate"]);
   },
 );
 

@@ -112,6 +112,27 @@ console.log(JSON.stringify({
 `;
 }
 
+/**
+ * A program that imports `specifier`, and prints the globals of Node that the import has read, and
+ * those with one that the program reads. Deno loads modules of Node for the first reader of each.
+ */
+export function globalsRead(specifier: string): string {
+  return `const names = ["setImmediate", "setTimeout", "setInterval", "process", "Buffer"];
+const seen = [];
+for (const name of names) {
+  const value = Object.getOwnPropertyDescriptor(globalThis, name);
+  Object.defineProperty(globalThis, name, {
+    configurable: true,
+    get: () => (seen.push(name), value.get ? value.get.call(globalThis) : value.value),
+  });
+}
+await import(${JSON.stringify(specifier)});
+const read = seen.join();
+setImmediate;
+console.log(JSON.stringify([read, seen.join()]));
+`;
+}
+
 /** The report of {@link program}. */
 export interface Told {
   readonly product: number[][];
