@@ -17,8 +17,9 @@ const memory_bound = [_][]const u8{
     "cpu/sets/scatter_reduce.c",
 };
 
-/// Code that every call runs, compiled once.
+/// Code that every call runs, and other code that has no use for vectors, compiled once.
 const per_call = [_][]const u8{
+    "cpu/deviates.c",
     "core/plan.c",
     "program/program.c",
     "core/run.c",
@@ -65,6 +66,15 @@ const compact = [_][]const u8{
     "cuda/libraries/loading.c",
 };
 
+/// Compiled once per instruction set: loops that profit from unrolling.
+const unrolled = [_][]const u8{
+    "cpu/reduce/reduce_minmax.c",
+    "cpu/reduce/scan.c",
+    "cpu/softmax_norm/softmax_norm.c",
+    "cpu/random.c",
+    "cpu/linalg/linalg_kernels.c",
+};
+
 /// Compiled once per instruction set.
 const kernels = [_][]const u8{
     "cpu/kernels.c",
@@ -72,9 +82,6 @@ const kernels = [_][]const u8{
     "cpu/reduce/reduce_load.c",
     "cpu/reduce/reduce_float.c",
     "cpu/reduce/reduce_int.c",
-    "cpu/reduce/reduce_minmax.c",
-    "cpu/reduce/scan.c",
-    "cpu/softmax_norm/softmax_norm.c",
     "cpu/gemm/gemm.c",
     "cpu/gemm/gemm_kernels.c",
     "cpu/gemm/gemm_convert.c",
@@ -100,8 +107,6 @@ const kernels = [_][]const u8{
     "cpu/quant/linear_int8.c",
     "cpu/quant/quantize.c",
     "cpu/quant/quant_tiles.c",
-    "cpu/random.c",
-    "cpu/linalg/linalg_kernels.c",
 };
 
 /// Compiled once per instruction set: many short loops, most of them over contiguous elements.
@@ -316,15 +321,17 @@ fn addKernels(
     const common = flags ++ [_][]const u8{ width, "-DRM_ISA=" ++ isa, "-Xclang", "-fmerge-functions" };
     module.addCSourceFile(.{ .file = headers_hash });
     const no_unrolling = common ++ [_][]const u8{"-fno-unroll-loops"};
-    // Loops profit from unrolling, except on machines without AVX.
-    const regular = if (old) &no_unrolling else &common;
+    // Machines without AVX get smaller code.
+    const small = no_unrolling ++ [_][]const u8{"-Os"};
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &unrolled, .flags = if (old) &small else &common });
+    const regular = if (old) &small else &no_unrolling;
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = regular });
     // Two loops request unrolling themselves: half the size, and 5% faster.
-    const sorts = no_unrolling ++ [_][]const u8{"-falign-loops=32"};
+    const sorts = no_unrolling ++ (if (old) [_][]const u8{"-Os"} else [_][]const u8{"-falign-loops=32"});
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/sort.c", "cpu/sort/topk.c", "cpu/sort/quicksort.c", "cpu/sort/partition.c", "cpu/sort/quantile.c" }, .flags = &sorts });
     // These choose themselves which loops are unrolled.
     const transforms = no_unrolling ++ [_][]const u8{if (old) "-Os" else "-O2"};
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/fft/fft.c", "cpu/fft/convolve.c", "cpu/deviates.c" }, .flags = &transforms });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/fft/fft.c", "cpu/fft/convolve.c", "cpu/deviate_loops.c" }, .flags = &transforms });
     const complex = transforms ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
     module.addCSourceFile(.{ .file = b.path("shim/cpu/complex/complex_map.c"), .flags = &complex });
     // These loops are many, and vectors need no unrolling on top: a quarter of the size. Nor do

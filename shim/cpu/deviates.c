@@ -4,17 +4,14 @@
  *
  * Element i uses the blocks with counter (i, attempt, lane), in the same steps as
  * src/backend/js/deviates.ts, which names the sources. The blocks of many elements are made at once:
- * first those of all, then those of the rejected ones.
+ * first those of all, then those of the rejected ones. Those loops are compiled for each ISA
+ * (deviate_loops.c); the rest, which is no code for vectors, once.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
-
-/* One counter per lane of a vector. */
-enum { LANES = 8 };
-typedef uint64_t u64x8 __attribute__((vector_size(8 * LANES)));
-typedef u64x8 rm_philox_word, rm_philox_wide;
-#include "philox.h"
+#include "deviate_loops.h"
+#include "vecmath.h"
 
 enum { BLOCK = 256, TASK_ELEMENTS = 16 * BLOCK };
 
@@ -22,9 +19,13 @@ enum { BLOCK = 256, TASK_ELEMENTS = 16 * BLOCK };
 #define BOOST 0xffffffffu
 #define LARGE_MEAN 10.0
 enum { LANE = 2, SECOND_LANE = 3, LAST_COUNT = 200 };
+/* No valid number is rejected that often: the probability is below 1e-100. Another thread may make a
+ * parameter invalid after it was checked, with which all are. */
+enum { MOST_ATTEMPTS = 256 };
 
 typedef struct {
-  uint32_t key0, key1;
+  const rm_deviate_loops *loops;
+  uint32_t key[2];
   int kind, dtype;
   ptrdiff_t length;
   ptrdiff_t each_b, each_c;
@@ -44,21 +45,9 @@ typedef struct {
 } block;
 
 /* The words of an attempt of the first n pending elements. */
-__attribute__((noinline)) static void make_words(uint32_t key0, uint32_t key1, block *b,
-                                                 ptrdiff_t n, uint32_t attempt) {
-  const u64x8 zero = {};
-  for (ptrdiff_t at = 0; at < n; at += LANES) {
-    u64x8 counter;
-    for (int k = 0; k < LANES; k++) {
-      counter[k] = (uint64_t)(b->start + b->pending[rm_min(at + k, n - 1)]);
-    }
-    u64x8 words[4] = {counter, counter >> 32, zero + attempt, zero + b->lane};
-    rm_philox(words, key0, key1);
-    const int count = (int)rm_min(LANES, n - at);
-    for (int k = 0; k < count; k++) {
-      for (int w = 0; w < 4; w++) b->words[4 * (at + k) + w] = (uint32_t)words[w][k];
-    }
-  }
+static void make_words(const deviate_context *ctx, block *b, ptrdiff_t n, uint32_t attempt) {
+  ctx->loops->words(ctx->key, (const uint32_t[]){attempt, b->lane}, (uint64_t)b->start, b->pending,
+                    n, b->words);
 }
 
 /* The upper 53 bits of two words. */
@@ -71,24 +60,7 @@ static inline double unit(const uint32_t *words) {
   return (bits53(words) + 1) * 0x1p-53;
 }
 
-/* The words of one attempt of one element. */
-static void one_block(uint32_t key0, uint32_t key1, uint64_t i, uint32_t attempt, uint32_t lane,
-                      uint32_t *out) {
-  const u64x8 zero = {};
-  u64x8 words[4] = {zero + i, zero + (i >> 32), zero + attempt, zero + lane};
-  rm_philox(words, key0, key1);
-  for (int w = 0; w < 4; w++) out[w] = (uint32_t)words[w][0];
-}
-
 /* ---- gamma ----------------------------------------------------------------------------------- */
-
-__attribute__((noinline)) static void make_normals(block *b, ptrdiff_t n) {
-  RM_ANY_ORDER for (ptrdiff_t j = 0; j < n; j++) {
-    double second;
-    const double u = (double)b->words[4 * j] + 1, v = (double)b->words[4 * j + 1];
-    rm_normal_pair_f64(u * 0x1p-32, v * 0x1p-32, &b->normals[j], &second);
-  }
-}
 
 /* Gammas of shapes of at least 1; those of smaller ones for the shape plus 1. */
 static void gammas_above(const deviate_context *ctx, block *b, const double *shapes,
@@ -96,9 +68,9 @@ static void gammas_above(const deviate_context *ctx, block *b, const double *sha
   ptrdiff_t n = b->n;
   for (ptrdiff_t k = 0; k < n; k++) b->pending[k] = (int32_t)k;
   double last = -1, d = 0, c = 0;
-  for (uint32_t attempt = 0; n > 0; attempt++) {
-    make_words(ctx->key0, ctx->key1, b, n, attempt);
-    make_normals(b, n);
+  for (uint32_t attempt = 0; n > 0 && attempt < MOST_ATTEMPTS; attempt++) {
+    make_words(ctx, b, n, attempt);
+    ctx->loops->normals(n, b->words, b->normals);
     ptrdiff_t left = 0;
     for (ptrdiff_t j = 0; j < n; j++) {
       const int32_t k = b->pending[j];
@@ -124,6 +96,7 @@ static void gammas_above(const deviate_context *ctx, block *b, const double *sha
     }
     n = left;
   }
+  for (ptrdiff_t j = 0; j < n; j++) b->values[b->pending[j]] = __builtin_nan("");
 }
 
 /* Makes the words of the factors of all elements, if any shape is below 1. */
@@ -133,7 +106,7 @@ static bool make_boosts(const deviate_context *ctx, block *b, const double *shap
   for (ptrdiff_t k = 0; k < b->n; k++) any |= shapes[k * each] < 1;
   if (!any) return false;
   for (ptrdiff_t k = 0; k < b->n; k++) b->pending[k] = (int32_t)k;
-  make_words(ctx->key0, ctx->key1, b, b->n, BOOST);
+  make_words(ctx, b, b->n, BOOST);
   return true;
 }
 
@@ -285,8 +258,8 @@ static void counts(const deviate_context *ctx, block *b) {
   count_setup s = {.first = -1};
   ptrdiff_t n = b->n;
   for (ptrdiff_t k = 0; k < n; k++) b->pending[k] = (int32_t)k;
-  for (uint32_t attempt = 0; n > 0; attempt++) {
-    make_words(ctx->key0, ctx->key1, b, n, attempt);
+  for (uint32_t attempt = 0; n > 0 && attempt < MOST_ATTEMPTS; attempt++) {
+    make_words(ctx, b, n, attempt);
     ptrdiff_t left = 0;
     for (ptrdiff_t j = 0; j < n; j++) {
       const int32_t at = b->pending[j];
@@ -309,6 +282,7 @@ static void counts(const deviate_context *ctx, block *b) {
     }
     n = left;
   }
+  for (ptrdiff_t j = 0; j < n; j++) b->values[b->pending[j]] = __builtin_nan("");
 }
 
 /* ---- truncated normal numbers ---------------------------------------------------------------- */
@@ -349,7 +323,7 @@ static double normal_quantile(double p) {
 
 static void truncated(const deviate_context *ctx, block *b) {
   for (ptrdiff_t k = 0; k < b->n; k++) b->pending[k] = (int32_t)k;
-  make_words(ctx->key0, ctx->key1, b, b->n, 0);
+  make_words(ctx, b, b->n, 0);
   for (ptrdiff_t k = 0; k < b->n; k++) {
     const double low = ctx->b[(b->start + k) * ctx->each_b];
     const double width = ctx->c[(b->start + k) * ctx->each_c];
@@ -360,6 +334,9 @@ static void truncated(const deviate_context *ctx, block *b) {
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* What an integer can hold; 0 for what it cannot, which invalid parameters make. */
+static inline double integer(double x, double limit) { return x > -limit && x < limit ? x : 0; }
+
 static void store(const deviate_context *ctx, const block *b) {
   char *out = ctx->out + b->start * rm_itemsize(ctx->dtype);
   switch (ctx->dtype) {
@@ -367,10 +344,10 @@ static void store(const deviate_context *ctx, const block *b) {
       for (ptrdiff_t k = 0; k < b->n; k++) ((float *)out)[k] = (float)b->values[k];
       break;
     case RM_INT32:
-      for (ptrdiff_t k = 0; k < b->n; k++) ((int32_t *)out)[k] = (int32_t)b->values[k];
+      for (ptrdiff_t k = 0; k < b->n; k++) ((int32_t *)out)[k] = (int32_t)integer(b->values[k], 0x1p31);
       break;
     case RM_INT64:
-      for (ptrdiff_t k = 0; k < b->n; k++) ((int64_t *)out)[k] = (int64_t)b->values[k];
+      for (ptrdiff_t k = 0; k < b->n; k++) ((int64_t *)out)[k] = (int64_t)integer(b->values[k], 0x1p63);
       break;
     default: memcpy(out, b->values, (size_t)b->n * 8);
   }
@@ -406,12 +383,12 @@ static bool is_valid(int kind, double b, double c) {
   }
 }
 
-int32_t RM_FOR_ISA(deviates)(const rm_call *call) {
+int32_t rm_deviates(const rm_call *call) {
   double *attributes = call->numbers + RM_ATTRIBUTES;
   const uint32_t *key = (const uint32_t *)call->buffers[1] + (ptrdiff_t)attributes[4];
   deviate_context ctx = {
-      .key0 = key[0],
-      .key1 = key[1],
+      .loops = rm_isa_kernels()->deviate_loops,
+      .key = {key[0], key[1]},
       .kind = (int)attributes[0],
       .dtype = call->dtypes[0],
       .length = (ptrdiff_t)attributes[1],
@@ -442,7 +419,8 @@ int32_t RM_FOR_ISA(deviates)(const rm_call *call) {
 /* ---- categorical numbers --------------------------------------------------------------------- */
 
 /* Writes the running sums of the weights of a row; false if they have no finite positive sum. */
-static bool make_sums(const double *row, ptrdiff_t n, bool is_logits, double *sums) {
+static bool make_sums(const rm_deviate_loops *loops, const double *row, ptrdiff_t n, bool is_logits,
+                      double *sums) {
   double sum = 0;
   if (!is_logits) {
     for (ptrdiff_t k = 0; k < n; k++) {
@@ -457,7 +435,7 @@ static bool make_sums(const double *row, ptrdiff_t n, bool is_logits, double *su
     if (row[k] > max) max = row[k];
   }
   if (__builtin_fabs(max) == __builtin_inf()) return false;
-  RM_ANY_ORDER for (ptrdiff_t k = 0; k < n; k++) sums[k] = rm_exp_f64(row[k] - max);
+  loops->exps(n, row, max, sums);
   for (ptrdiff_t k = 0; k < n; k++) sums[k] = sum += sums[k];
   return true;
 }
@@ -475,7 +453,7 @@ static int32_t place_of(const double *sums, ptrdiff_t n, double value) {
   return (int32_t)low;
 }
 
-int32_t RM_FOR_ISA(categorical)(const rm_call *call) {
+int32_t rm_categorical(const rm_call *call) {
   double *attributes = call->numbers + RM_ATTRIBUTES;
   const ptrdiff_t draws = (ptrdiff_t)attributes[0], rows = (ptrdiff_t)attributes[1];
   const ptrdiff_t n = (ptrdiff_t)attributes[2];
@@ -489,16 +467,18 @@ int32_t RM_FOR_ISA(categorical)(const rm_call *call) {
   }
   double *sums = malloc((size_t)n * sizeof *sums);
   if (sums == NULL) return rm_fail(RM_OUT_OF_MEMORY, "categorical: no memory for %.0f sums", (double)n);
+  const rm_deviate_loops *loops = rm_isa_kernels()->deviate_loops;
+  const int32_t first = 0;
   ptrdiff_t bad = -1;
   /* In two passes, so that nothing is written if a row is invalid. */
   for (int pass = rows == 1; pass < 2 && bad < 0; pass++) {
     for (ptrdiff_t r = 0; r < rows && bad < 0; r++) {
-      if (!make_sums(weights + r * n, n, is_logits, sums)) {
+      if (!make_sums(loops, weights + r * n, n, is_logits, sums)) {
         bad = r;
       } else if (pass == 1) {
         for (ptrdiff_t s = 0; s < draws; s++) {
           uint32_t words[4];
-          one_block(key[0], key[1], (uint64_t)(s * rows + r), 0, LANE, words);
+          loops->words(key, (const uint32_t[]){0, LANE}, (uint64_t)(s * rows + r), &first, 1, words);
           out[s * rows + r] = place_of(sums, n, bits53(words + 2) * 0x1p-53 * sums[n - 1]);
         }
       }

@@ -261,8 +261,8 @@ static RM_ALWAYS_INLINE void multiply(const int format, const int rows, ptrdiff_
 #define TILE_OF(format, rows) \
   (rows == 1 ? tile_1_##format : rows == 2 ? tile_2_##format : tile_4_##format)
 #else
-#define TILES(format) TILE(1, format) TILE(2, format)
-#define TILE_OF(format, rows) (rows == 1 ? tile_1_##format : tile_2_##format)
+#define TILES(format) TILE(1, format)
+#define TILE_OF(format, rows) (rows == 1 ? tile_1_##format : NULL)
 #endif
 TILES(Q4_0)
 TILES(Q4_1)

@@ -7,13 +7,14 @@
 #include "quant_formats.h"
 #include "quant_vectors.h"
 
-/* The most rows of x of a tile; the numbers of rows are powers of two. */
+/* The most rows of x of a tile; the numbers of rows are powers of two. Two rows on machines without
+ * AVX would be a sixtieth of the library. */
 #if defined(__AVX512F__)
 enum { TILE_ROWS = 8 };
 #elif defined(__AVX2__) || defined(__aarch64__)
 enum { TILE_ROWS = 4 };
 #else
-enum { TILE_ROWS = 2 };
+enum { TILE_ROWS = 1 };
 #endif
 
 /* The rows of the next tile, if that many are left: a power of two. */

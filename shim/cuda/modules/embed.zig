@@ -43,6 +43,20 @@ pub const headers = [_][]const u8{
     "cuda/kernels/quantized.h",
 };
 
+/// A space instead of each comment, and its line ends, so that messages name the same lines. Comments
+/// would be a quarter of the stream. scripts/gpu/embedded_headers.ts does the same.
+fn appendCode(gpa: std.mem.Allocator, to: *std.ArrayList(u8), text: []const u8) !void {
+    var rest = text;
+    while (std.mem.indexOf(u8, rest, "/*")) |begin| {
+        const length = std.mem.indexOf(u8, rest[begin..], "*/").? + 2;
+        try to.appendSlice(gpa, rest[0..begin]);
+        try to.append(gpa, ' ');
+        for (rest[begin..][0..length]) |byte| if (byte == '\n') try to.append(gpa, byte);
+        rest = rest[begin + length ..];
+    }
+    try to.appendSlice(gpa, rest);
+}
+
 /// C constants: the number of headers, and a DEFLATE stream of their names and texts, each with a 0
 /// at its end. The texts are a quarter of a megabyte.
 pub fn constants(b: *std.Build) ![]const u8 {
@@ -51,10 +65,10 @@ pub fn constants(b: *std.Build) ![]const u8 {
     for (headers) |path| {
         const file = b.fmt("shim/{s}", .{path});
         const text = try b.build_root.handle.readFileAlloc(b.graph.io, file, gpa, .limited(1 << 20));
-        for ([_][]const u8{ std.fs.path.basename(path), text }) |part| {
-            try texts.appendSlice(gpa, part);
-            try texts.append(gpa, 0);
-        }
+        try texts.appendSlice(gpa, std.fs.path.basename(path));
+        try texts.append(gpa, 0);
+        try appendCode(gpa, &texts, text);
+        try texts.append(gpa, 0);
     }
     const flate = std.compress.flate;
     const window = try gpa.alloc(u8, flate.max_window_len);
