@@ -52,6 +52,7 @@ const compact = [_][]const u8{
     "cuda/blas_handles.c",
     "cuda/fft.c",
     "cuda/fft_plans.c",
+    "cuda/solver.c",
     "cuda/memory/allocator.c",
     "cuda/memory/pinned.c",
     "cuda/memory/copies.c",

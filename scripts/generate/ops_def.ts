@@ -208,6 +208,8 @@ export function makeConstants(): string {
     enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),
     enumOf("What comes of RM_CUDA_END_READ.", "RM_CUDA_READ_", abi.CUDA_READ),
     enumOf("The flags of rm_cuda_matmul.", "RM_CUDA_MATMUL_", abi.CUDA_MATMUL),
+    enumOf("The steps of rm_cuda_linalg.", "RM_CUDA_LINALG_", abi.CUDA_LINALG),
+    enumOf("The flags of rm_cuda_linalg.", "RM_CUDA_LINALG_", abi.CUDA_LINALG_FLAGS),
     enumOf("What rm_cuda_control does.", "RM_CUDA_", abi.CUDA_CONTROL),
     "#endif\n",
   ].join("\n");

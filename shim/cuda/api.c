@@ -35,6 +35,10 @@ int32_t rm_cuda_fft(int32_t device, const double *call) {
   (void)device, (void)call;
   return none();
 }
+int32_t rm_cuda_linalg(int32_t device, double *call) {
+  (void)device, (void)call;
+  return none();
+}
 int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers) {
   (void)what, (void)device, (void)numbers;
   return none();
@@ -83,6 +87,10 @@ int32_t rm_cuda_matmul(int32_t index, int32_t dtype, const double *plan) {
 
 int32_t rm_cuda_fft(int32_t index, const double *call) {
   RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_fft_locked(index, call));
+}
+
+int32_t rm_cuda_linalg(int32_t index, double *call) {
+  RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_linalg_locked(index, call));
 }
 
 static int32_t control(int32_t what, int32_t index, double *numbers) {

@@ -36,6 +36,9 @@ struct rm_blas_context {
   void *handle, *lt_handle, *workspace;
   /* Whether the handle is fully configured. */
   bool is_configured;
+  /* cuSOLVER, made by the first call that needs it. */
+  void *solver, *solver_params;
+  bool solver_is_ready;
   /* A cache indexed by the hash of the problem. Later entries replace earlier ones. */
   lt_problem problems[CACHED_ALGORITHMS];
   lt_algorithm algorithms[CACHED_ALGORITHMS];

@@ -8,7 +8,8 @@
 #include <stdint.h>
 
 /* The libraries. */
-typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_CUFFT, RM_LIBRARY_COUNT } rm_library;
+typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_CUFFT, RM_CUSOLVER,
+               RM_LIBRARY_COUNT } rm_library;
 
 typedef struct {
 #define RM_FIELD(name, parameters) int(*name) parameters;
@@ -18,7 +19,13 @@ typedef struct {
 #define RM_CUBLAS_FUNCTION RM_FIELD
 #define RM_CUBLASLT_FUNCTION RM_FIELD
 #define RM_CUFFT_FUNCTION RM_FIELD
+#define RM_CUSOLVER_FUNCTION RM_FIELD
+/* For float32, float64, complex64 and complex128. */
+#define RM_FIELDS(name, s, d, c, z, parameters) int(*name[4]) parameters;
+#define RM_CUBLAS_FUNCTIONS RM_FIELDS
+#define RM_CUSOLVER_FUNCTIONS RM_FIELDS
 #include "cuda_functions.def"
+#undef RM_FIELDS
 #undef RM_FIELD
   const char *(*cudaGetErrorName)(int code);
   const char *(*cudaGetErrorString)(int code);

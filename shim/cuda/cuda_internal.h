@@ -111,6 +111,7 @@ int32_t rm_cuda_compile_locked(int32_t index, const void *source, const void *na
 int32_t rm_cuda_launch_locked(int32_t index, const double *call, const void *arguments);
 int32_t rm_cuda_matmul_locked(int32_t index, int32_t dtype, const double *plan);
 int32_t rm_cuda_fft_locked(int32_t index, const double *call);
+int32_t rm_cuda_linalg_locked(int32_t index, double *call);
 int32_t rm_cuda_control_locked(int32_t what, int32_t index, double *numbers);
 
 /* ---- calls and captures (capture.c) ---------------------------------------------------------- */

@@ -39,7 +39,7 @@ enum {
 };
 
 /* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0x2331e9c1u
+#define RM_ABI_HASH 0xc5ccae54u
 
 /* Where the parts of a plan begin. */
 enum {
@@ -228,6 +228,29 @@ enum {
   RM_CUDA_MATMUL_ADD_BIAS = 2,
   RM_CUDA_MATMUL_RELU = 4,
   RM_CUDA_MATMUL_GELU = 8
+};
+
+/* The steps of rm_cuda_linalg. */
+enum {
+  RM_CUDA_LINALG_OPEN = 0,
+  RM_CUDA_LINALG_LU = 1,
+  RM_CUDA_LINALG_SOLVE = 2,
+  RM_CUDA_LINALG_CHOLESKY = 3,
+  RM_CUDA_LINALG_QR = 4,
+  RM_CUDA_LINALG_MAKE_Q = 5,
+  RM_CUDA_LINALG_EIGH = 6,
+  RM_CUDA_LINALG_SVD = 7,
+  RM_CUDA_LINALG_TRIANGULAR = 8
+};
+
+/* The flags of rm_cuda_linalg. */
+enum {
+  RM_CUDA_LINALG_UPPER = 1,
+  RM_CUDA_LINALG_VECTORS = 2,
+  RM_CUDA_LINALG_FULL = 4,
+  RM_CUDA_LINALG_UNIT = 8,
+  RM_CUDA_LINALG_TRANSPOSED = 16,
+  RM_CUDA_LINALG_BATCHED = 32
 };
 
 /* What rm_cuda_control does. */

@@ -282,6 +282,31 @@ RM_API int32_t rm_cuda_matmul(int32_t device, int32_t dtype, const double *plan)
 RM_API int32_t rm_cuda_fft(int32_t device, const double *call);
 
 /*
+ * One step of linear algebra by cuSOLVER or cuBLAS on a batch of column-major matrices without gaps.
+ * call is [step, type, m, n, k, batch, flags, a, elements from matrix to matrix of a, b, c, d, result].
+ * a to d are addresses; types are 0 to 3: float32, float64, complex64, complex128. The result is the
+ * number of the first matrix without a result, or -1. Steps, all of which overwrite a, wait for the
+ * device, and cannot be captured:
+ *
+ *   RM_CUDA_LINALG_OPEN: only opens the libraries.
+ *   RM_CUDA_LINALG_LU: a [m, n] by its factors, pivots to b: int64; int32 in a batch, for m = n.
+ *   RM_CUDA_LINALG_SOLVE: c [n, k] by the solution of a x = c, or with RM_CUDA_LINALG_TRANSPOSED of
+ *   aᵀ x = c, for factors a and pivots b.
+ *   RM_CUDA_LINALG_CHOLESKY: a [n, n] by the factor in its lower, or with RM_CUDA_LINALG_UPPER its
+ *   upper triangle.
+ *   RM_CUDA_LINALG_QR: a [m, n] by R and reflectors, whose factors go to b.
+ *   RM_CUDA_LINALG_MAKE_Q: the k reflectors in a by n columns of Q [m, n].
+ *   RM_CUDA_LINALG_EIGH: eigenvalues of a [n, n] to b, with RM_CUDA_LINALG_VECTORS eigenvectors to a.
+ *   RM_CUDA_LINALG_SVD: singular values of a [m, n], m >= n, to b; with RM_CUDA_LINALG_VECTORS U to
+ *   c, [m, n] or with RM_CUDA_LINALG_FULL [m, m], and Vᴴ to d [n, n].
+ *   RM_CUDA_LINALG_TRIANGULAR: c [k, n] by the solution of x a = c for a triangle of a, whose
+ *   diagonal is 1 with RM_CUDA_LINALG_UNIT.
+ *
+ * With RM_CUDA_LINALG_BATCHED systems, triangles and Cholesky factors are one call for all matrices.
+ */
+RM_API int32_t rm_cuda_linalg(int32_t device, double *call);
+
+/*
  * Controls the order of work, graphs and time on a device.
  *
  * RM_CUDA_SYNCHRONIZE: waits for all queued work; reports errors in it.

@@ -52,7 +52,7 @@ export function describeDevice(shim: Shim, index: number): string {
 /** The version and the path of a library of NVIDIA, or why it is not open. */
 export function describeLibrary(
   cuda: CudaDevices | Unavailable,
-  name: "cublas" | "cufft",
+  name: "cublas" | "cufft" | "cusolver",
 ): string {
   if ("reason" in cuda) return "needs the cuda backend";
   return readCudaInfo(cuda.shim, -1).get(name) ?? "unknown";

@@ -99,6 +99,7 @@ export function info(): Info {
   const opened = typeof shim === "string" ? undefined : shim;
   const blas = opened?.blas();
   const cuda = findCuda();
+  const solver = describeLibrary(cuda, "cusolver");
   const refusal = whyNotAsync();
   const unmapped = whyNotMapped();
   const devices: Record<string, string> = { cpu: serving };
@@ -127,7 +128,9 @@ export function info(): Info {
       cuda: "reason" in cuda ? cuda.reason : used ? "in use" : "available",
       cublas: describeLibrary(cuda, "cublas"),
       cufft: describeLibrary(cuda, "cufft"),
-      cusolver: "not used: linear algebra of tensors on CUDA devices runs on the CPU",
+      cusolver: solver.startsWith("no usable")
+        ? `${solver}; linear algebra of tensors on CUDA devices runs on the CPU`
+        : solver,
     },
     level: opened?.level ?? null,
     threads: serving === opened?.name ? opened.threads : 1,

@@ -77,12 +77,16 @@ function linalgOp(
       if (isSquare && m !== n) throw refuse(call.name, [shape], "it takes square matrices");
       return outputs({ call, info, real: realOf(info), batch: shape.slice(0, -2), m, n });
     },
-    // Operands of other dtypes, and on devices, where the CPU computes.
+    // Operands of other dtypes, and on devices that leave the call to the CPU.
     decompose(call) {
       const operands = call.inputs as Operand[];
       const { name: dtype } = linalgDType(call.name, operands.map(({ storage }) => storage.info));
+      if (operands.some(({ storage }) => storage.info.name !== dtype)) {
+        const alike = operands.map((x) => cast(x, dtype));
+        return dispatchAll(op, alike, call.attributes, call.name);
+      }
       const { memory, device } = operands[0]!.storage;
-      const here = operands.map((x) => cast(memory === null ? x : toDevice(x, "cpu"), dtype));
+      const here = operands.map((x) => memory === null ? x : toDevice(x, "cpu"));
       const made = dispatchAll(op, here, call.attributes, call.name);
       return memory === null ? made : made.map((y) => toDevice(y, device));
     },

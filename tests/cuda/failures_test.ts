@@ -95,6 +95,14 @@ emulated("without cuFFT the CPU makes Fourier transforms", (folder) => {
   }
 });
 
+emulated("without cuSOLVER the CPU computes linear algebra", (folder) => {
+  const files = ["libcusolver.so.12"];
+  for (const [i, without] of [{ files }, { symbols: ["cusolverDnXgesvd"] }].entries()) {
+    const part = emulatorCopy(mkdtempSync(join(folder, `part-${i}-`)), without);
+    apart("withoutSolver", alone(folder, { ROWMAJOR_CUDA_LIB_DIR: part }));
+  }
+});
+
 emulated("without NVRTC an op says what to install", (folder) => {
   const part = emulatorCopy(mkdtempSync(join(folder, "part-")), { files: ["libnvrtc.so.13"] });
   const nothing = { ROWMAJOR_CUDA_LIB_DIR: part, ROWMAJOR_PTX: join(folder, "none") };

@@ -43,6 +43,7 @@ export const NAMES = [
   "libcublas.so.13",
   "libcublasLt.so.13",
   "libcufft.so.12",
+  "libcusolver.so.12",
 ] as const;
 
 const SOURCES = [
@@ -53,6 +54,7 @@ const SOURCES = [
   "nvrtc.c",
   "libraries/cublas.c",
   "libraries/cufft.c",
+  "libraries/cusolver.c",
   "faults.c",
 ];
 const HEADERS = ["abi.h", "device.h", "macros.h", "std.h", "emulator.h", "faults.h", "image.h"];

@@ -15,8 +15,8 @@
 static const char *const names[NUMBERS] = {
     "order", "seed", "strict", "exact", "memory", "devices", "multiprocessors", "capability",
     "builtins", "failMalloc", "failLaunch", "failKernel", "failCompile", "failDriver",
-    "failBlas", "failFft", "launches", "kernels",
-    "compiles", "cached", "mallocs", "copies", "products", "transforms", "plans", "used"};
+    "failBlas", "failFft", "failSolver", "launches", "kernels", "compiles", "cached", "mallocs",
+    "copies", "products", "transforms", "plans", "factors", "used"};
 
 double emu_numbers[NUMBERS] = {[SEED] = 1, [MEMORY] = 4294967296.0, [DEVICES] = 2,
                                [MULTIPROCESSORS] = 8, [CAPABILITY] = 90, [BUILTINS] = 1};

@@ -1,5 +1,6 @@
 /*
- * Finds and opens NVIDIA's libraries: the driver, the runtime, NVRTC, cuBLAS and cuFFT.
+ * Finds and opens NVIDIA's libraries: the driver, the runtime, NVRTC, cuBLAS, cuFFT and
+ * cuSOLVER.
  *
  * Each library is opened when it is first needed, at most once per process, and never closed. A
  * library never has a newer major version of CUDA than the driver, and both parts of cuBLAS come
@@ -51,6 +52,10 @@ typedef struct {
 } symbol;
 
 #define RM_SYMBOL(name, ...) {#name, offsetof(rm_functions, name)},
+#define RM_FOURTH(name, i) offsetof(rm_functions, name) + i * sizeof(int (*)(void))
+#define RM_SYMBOLS(name, s, d, c, z, ...) \
+  {#s, RM_FOURTH(name, 0)}, {#d, RM_FOURTH(name, 1)}, {#c, RM_FOURTH(name, 2)}, \
+      {#z, RM_FOURTH(name, 3)},
 static const symbol driver_symbols[] = {
 #define RM_DRIVER_FUNCTION RM_SYMBOL
 #include "cuda_functions.def"
@@ -65,6 +70,7 @@ static const symbol nvrtc_symbols[] = {
     RM_SYMBOL(nvrtcGetErrorString){NULL, 0}};
 static const symbol cublas_symbols[] = {
 #define RM_CUBLAS_FUNCTION RM_SYMBOL
+#define RM_CUBLAS_FUNCTIONS RM_SYMBOLS
 #include "cuda_functions.def"
     {NULL, 0}};
 static const symbol cublaslt_symbols[] = {
@@ -73,6 +79,11 @@ static const symbol cublaslt_symbols[] = {
     {NULL, 0}};
 static const symbol cufft_symbols[] = {
 #define RM_CUFFT_FUNCTION RM_SYMBOL
+#include "cuda_functions.def"
+    {NULL, 0}};
+static const symbol cusolver_symbols[] = {
+#define RM_CUSOLVER_FUNCTION RM_SYMBOL
+#define RM_CUSOLVER_FUNCTIONS RM_SYMBOLS
 #include "cuda_functions.def"
     {NULL, 0}};
 
@@ -154,6 +165,19 @@ static library_state libraries[RM_LIBRARY_COUNT] = {
                                  {11, "libcufft.so.10", NULL},
                                  {0, "libcufft.so", NULL}}},
 #endif
+    /* Version 11 is of CUDA 11 and of CUDA 12, version 12 of CUDA 13. */
+    [RM_CUSOLVER] = {.title = "cuSOLVER",
+                     .advice = "install the CUDA toolkit, or NVIDIA's Python package (pip install "
+                               "nvidia-cusolver), or name its folder in ROWMAJOR_CUDA_LIB_DIR",
+                     .symbols = cusolver_symbols,
+#if defined(_WIN32)
+                     .candidates = {{13, "cusolver64_12.dll", NULL},
+                                    {11, "cusolver64_11.dll", NULL}}},
+#else
+                     .candidates = {{13, "libcusolver.so.12", NULL},
+                                    {11, "libcusolver.so.11", NULL},
+                                    {0, "libcusolver.so", NULL}}},
+#endif
 };
 
 /* Locked while libraries are opened. */
@@ -190,6 +214,19 @@ static void open_builtins(const char *path) {
   rm_glob(pattern, open_quietly);
 }
 
+/* Opens what cuSOLVER needs, if it lies beside it: the system looks for it elsewhere. */
+static void open_needed(const char *path) {
+  static const char *const needed[] = {"libnvJitLink.so*", "libcusparse.so*"};
+  char pattern[RM_PATH_CAPACITY + 40];
+  for (int i = 0; i < COUNT(needed); i++) {
+    snprintf(pattern, sizeof pattern - 40, "%s", path);
+    rm_parent_folder(pattern);
+    strcat(pattern, "/");
+    strcat(pattern, needed[i]);
+    rm_glob(pattern, open_quietly);
+  }
+}
+
 /* The version of a library, or of a part of one. Returns false if it is unknown. */
 static bool read_version(void *file, const char *name, int *version) {
   int (*get)(int property, int *value);
@@ -220,8 +257,10 @@ static bool check_version(rm_library which, int major, void *file, void *other, 
   } else if (which == RM_NVRTC) {
     code = rm_cu.nvrtcVersion(&whole[0], &whole[1]);
     version = whole[0] * 1000 + whole[1] * 10;
-  } else if (which == RM_CUFFT) {
-    if (!read_version(file, "cufftGetProperty", whole)) code = -1;
+  } else if (which == RM_CUFFT || which == RM_CUSOLVER) {
+    if (!read_version(file, which == RM_CUFFT ? "cufftGetProperty" : "cusolverGetProperty", whole)) {
+      code = -1;
+    }
     version = whole[0] * 1000 + whole[1] * 10;
   } else {
     const bool told = read_version(file, "cublasGetProperty", whole) &&
@@ -240,7 +279,8 @@ static bool check_version(rm_library which, int major, void *file, void *other, 
   library->major = version / 1000;
   library->minor = version % 1000 / 10;
   const int driver = atomic_load(&driver_version);
-  const int cuda = library->major + (which == RM_CUFFT);
+  const int cuda = library->major + (which == RM_CUFFT ||
+                                     (which == RM_CUSOLVER && library->major > 11));
   if (which == RM_DRIVER) {
     atomic_store(&driver_version, version);
   } else if (driver != 0 && cuda > driver / 1000) {
@@ -259,6 +299,7 @@ static void *open_file(const char *folder, const char *name, const symbol *symbo
   if (length >= RM_PATH_CAPACITY) return NULL;
   rm_native_separators(path);
   if (folder != NULL && !rm_file_exists(path)) return NULL;
+  if (folder != NULL && symbols == cusolver_symbols) open_needed(path);
   void *file = rm_library_open(path, folder != NULL);
   if (file == NULL) {
     char reason[RM_PATH_CAPACITY];
@@ -389,6 +430,8 @@ int32_t rm_cuda_library(rm_library which) {
   /* The driver limits the version of the others, although some of their functions work without
    * it. */
   if (which != RM_DRIVER) open_library(RM_DRIVER);
+  /* cuSOLVER uses cuBLAS: the one that products use. */
+  if (which == RM_CUSOLVER) open_library(RM_CUBLAS);
   const int32_t status = open_library(which);
   rm_mutex_unlock(&mutex);
   return status;

@@ -187,7 +187,7 @@ static bool next_item(const char **list, char *part, size_t capacity) {
 static const char *const wheels[] = {
     "nvidia/cu13/bin/x86_64", "nvidia/cu13/bin/x64", "nvidia/cu13/bin",
     "nvidia/cuda_runtime/bin", "nvidia/cuda_nvrtc/bin", "nvidia/cublas/bin",
-    "nvidia/cufft/bin"};
+    "nvidia/cufft/bin", "nvidia/cusolver/bin"};
 static const char *const sites[] = {"Lib/site-packages"};
 static const char *const toolkit[] = {"bin/x64", "bin"};
 static const char *const conda[] = {"Library/bin/x64", "Library/bin"};
@@ -198,7 +198,7 @@ static const char *const python = "python.exe";
 #else
 static const char *const wheels[] = {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib",
                                      "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib",
-                                     "nvidia/cufft/lib"};
+                                     "nvidia/cufft/lib", "nvidia/cusolver/lib"};
 static const char *const sites[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages"};
 static const char *const toolkit[] = {"lib64", "lib", "targets/*/lib"};
 static const char *const conda[] = {"lib", "targets/*/lib"};

@@ -17,9 +17,8 @@ import type { Operand } from "../../memory/operand.ts";
 import { Call } from "../../ops/op.ts";
 import { checkLayout } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
+import { Arguments, type CudaDevice, familyOf, findKernel, type KernelVariant } from "./device.ts";
 import { type Family, suffixOf } from "./source/mod.ts";
-import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
 import { withWorkspace } from "../../memory/workspace.ts";
 
 const { ATTENTION_AXES: AXES } = CONSTANTS["attention.h"];

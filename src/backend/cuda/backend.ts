@@ -20,6 +20,7 @@ import { chain, isSmallChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
 import type { CudaDevice } from "./device.ts";
 import { fft, isDeviceFft } from "./fft.ts";
+import { DEVICE_LINALG, isDeviceLinalg, linalg } from "./linalg.ts";
 import { fold } from "./reduce.ts";
 import { record } from "./graphs.ts";
 import { map } from "./maps.ts";
@@ -120,6 +121,9 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
       run: (device, call) => linear(device, gemmOf(call), call.operand(2)),
     },
     fft: { supports: isDeviceFft, run: fft },
+    ...Object.fromEntries(
+      DEVICE_LINALG.map((name) => [name, { supports: isDeviceLinalg, run: linalg }]),
+    ),
     complexMap: { supports: always, run: complexMap },
     attention: { supports: isTensorCoreAttention, run: attention },
     chain: { supports: isSmallChain, run: chain },

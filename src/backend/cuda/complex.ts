@@ -17,9 +17,8 @@ import {
 import type { Call } from "../../ops/op.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
+import { Arguments, type CudaDevice, familyOf, kernelOf, type KernelVariant } from "./device.ts";
 import type { Family } from "./source/mod.ts";
-import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS, FEW_AXES, MAX_AXES } = CONSTANTS["device.h"];
 /** The most blocks; each of them loops over the rest. */

@@ -2,7 +2,7 @@
  * One CUDA device as the shim shows it: kernels compiled once, launches, matrix products, errors in
  * words.
  *
- * Knows nothing of ops or of how kernels are written.
+ * Knows nothing of ops.
  *
  * @module
  */
@@ -10,7 +10,8 @@ import { DeviceError, IndexError, NativeError, OutOfMemoryError } from "../../ba
 import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL, CUDA_MEMORY, type Shim, STATUS } from "../ffi/abi.ts";
 import { lastError, readCudaInfo } from "../ffi/text.ts";
-import { CONSTANTS } from "./source/constants.ts";
+import { CONSTANTS, constantsOf, type Header } from "./source/constants.ts";
+import type { Family } from "./source/mod.ts";
 import type { Notes } from "../../memory/notes.ts";
 
 /** The arguments of a kernel: 8 bytes each, in the order of its parameters. */
@@ -296,4 +297,36 @@ export class CudaDevice {
     }
     throw new NativeError(symbol, status, message);
   }
+}
+
+// ---- kernels of one line: a macro of a header in shim/cuda/kernels, with a name and types --------
+
+/** A kernel: one line of C, and the header that it needs. */
+export interface KernelVariant {
+  /** The name, which distinguishes it from all other kernels. */
+  readonly name: string;
+  /** The file of shim/cuda/kernels. */
+  readonly header: Header;
+  /** The line. */
+  readonly line: string;
+}
+
+/** The kernels of one header, together. */
+export function familyOf(variants: readonly KernelVariant[]): Family {
+  const lines = variants.map(({ line }) => line);
+  const { header } = variants[0]!;
+  return {
+    source: `${constantsOf(header)}#include "${header}"\n${lines.join("\n")}\n`,
+    names: variants.map(({ name }) => name),
+  };
+}
+
+/** {@link kernelOf}, but 0 if the kernel is unavailable. */
+export function findKernel(device: CudaDevice, variant: KernelVariant): number {
+  return device.find(variant.name, () => familyOf([variant]).source);
+}
+
+/** The kernel on `device`, compiled by the first call. */
+export function kernelOf(device: CudaDevice, variant: KernelVariant): number {
+  return device.kernel(variant.name, () => familyOf([variant]).source);
 }

@@ -6,7 +6,6 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import { planMap } from "../../base/plan.ts";
 import {
@@ -16,25 +15,16 @@ import {
   type FftSizes,
   partsOf,
 } from "../../core/problems/fft.ts";
-import { DeviceStorage } from "../../memory/device.ts";
-import { writeElement } from "../../memory/element.ts";
-import { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../ops/op.ts";
 import { MAP } from "../../ops/table.ts";
 import { STATUS } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import type { CudaDevice } from "./device.ts";
-import { map } from "./maps.ts";
+import { alike, copyNumbers, map, type Numbers, scalarOf } from "./maps.ts";
 import { withWorkspace } from "../../memory/workspace.ts";
 
 /** The numbers of the kinds in C. */
 const KINDS: Readonly<Record<FftKind, number>> = { complex: 0, fromReal: 1, toReal: 2 };
-
-/** Numbers of a storage: an element is real, or a pair. */
-interface Numbers {
-  readonly storage: Storage;
-  readonly layout: Layout;
-}
 
 /** Whether cuFFT transforms the input of a call as it is. */
 export function isDeviceFft(call: Call): boolean {
@@ -62,7 +52,7 @@ export function fft(device: CudaDevice, call: Call): boolean {
       withWorkspace(to.storage, [[info.name, outer * inner * outLength]], ([made]) => {
         const turned = { storage: made!, layout: Layout.contiguous([outer, inner, outLength]) };
         done = transform(device, sizes, rows, turned);
-        if (done) copy(device, to, turned);
+        if (done) copyNumbers(device, to, turned);
       });
     }
   });
@@ -101,7 +91,7 @@ function withInput(
     const storage = made!;
     if (given < taken) device.zero(storage.address, outer * inner * taken * info.bytes);
     const rows = { storage, layout: Layout.contiguous([outer, inner, taken]) };
-    copy(device, { storage, layout: partOfLines(rows.layout, 0, given) }, {
+    copyNumbers(device, { storage, layout: partOfLines(rows.layout, 0, given) }, {
       storage: from.storage,
       layout: partOfLines(from.layout, 0, given),
     });
@@ -196,35 +186,4 @@ function clearImaginary(device: CudaDevice, rows: Numbers, at: number): void {
   const plan = planMap(column, alike(column), null, null);
   const zero = scalarOf(0, storage.info);
   map(device, MAP.copy, storage.info.name, plan, storage, zero, null, null);
-}
-
-/** The layout of a single element as all elements of `layout`. */
-function alike({ shape }: Layout): Layout {
-  return new Layout(shape, shape.map(() => 0), 0);
-}
-
-function scalarOf(value: number, info: DTypeInfo): Storage {
-  const scalar = new Storage(new info.array(1), info, true, false);
-  writeElement(scalar, 0, value);
-  return scalar;
-}
-
-/** A storage of elements of 8 bytes, for one of as long elements: kernels copy those. */
-function wordsOf(storage: Storage): Storage {
-  const { info, memory, base, length } = storage;
-  return info.name === "complex64"
-    ? new DeviceStorage(memory!, DTYPE.int64, length, false, base as DeviceStorage)
-    : storage;
-}
-
-/** Copies numbers of the same dtype. */
-function copy(device: CudaDevice, to: Numbers, from: Numbers): void {
-  let [target, source, layout, read] = [to.storage, from.storage, to.layout, from.layout];
-  if (target.info.bytes > 8) {
-    const inLanes = ({ shape, strides, offset }: Layout): Layout =>
-      new Layout([...shape, 2], [...strides.map((stride) => 2 * stride), 1], 2 * offset);
-    [target, source, layout, read] = [target.lanes, source.lanes, inLanes(layout), inLanes(read)];
-  } else [target, source] = [wordsOf(target), wordsOf(source)];
-  const plan = planMap(layout, read, null, null);
-  map(device, MAP.copy, target.info.name, plan, target, source, null, null);
 }

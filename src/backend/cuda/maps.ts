@@ -5,7 +5,8 @@
  *
  * @module
  */
-import { DTYPE, type DType } from "../../base/dtype.ts";
+import { DTYPE, type DType, type DTypeInfo } from "../../base/dtype.ts";
+import { DeviceStorage } from "../../memory/device.ts";
 import { castScalar, readElement, writeElement } from "../../memory/element.ts";
 import { Layout } from "../../base/layout.ts";
 import { resultOf } from "../../ops/infer.ts";
@@ -313,4 +314,44 @@ function fillTiles(
   let blocks = across * along;
   for (let axis = 0; axis < rank - 2; axis++) blocks *= data[shape + axis]!;
   return blocks;
+}
+
+// ---- numbers that may be pairs -----------------------------------------------------------------
+
+/** Numbers of a storage: an element is real, or a pair. */
+export interface Numbers {
+  readonly storage: Storage;
+  readonly layout: Layout;
+}
+
+/** The layout of a single element as all elements of `layout`. */
+export function alike({ shape }: Layout): Layout {
+  return new Layout(shape, shape.map(() => 0), 0);
+}
+
+/** A number as a storage of the CPU. */
+export function scalarOf(value: number, info: DTypeInfo): Storage {
+  const scalar = new Storage(new info.array(1), info, true, false);
+  writeElement(scalar, 0, value);
+  return scalar;
+}
+
+/** A storage of elements of 8 bytes, for one of as long elements: kernels copy those. */
+function wordsOf(storage: Storage): Storage {
+  const { info, memory, base, length } = storage;
+  return info.name === "complex64"
+    ? new DeviceStorage(memory!, DTYPE.int64, length, false, base as DeviceStorage)
+    : storage;
+}
+
+/** Queues a copy of numbers of the same dtype. */
+export function copyNumbers(device: CudaDevice, to: Numbers, from: Numbers): void {
+  let [target, source, layout, read] = [to.storage, from.storage, to.layout, from.layout];
+  if (target.info.bytes > 8) {
+    const inLanes = ({ shape, strides, offset }: Layout): Layout =>
+      new Layout([...shape, 2], [...strides.map((stride) => 2 * stride), 1], 2 * offset);
+    [target, source, layout, read] = [target.lanes, source.lanes, inLanes(layout), inLanes(read)];
+  } else [target, source] = [wordsOf(target), wordsOf(source)];
+  const plan = planMap(layout, read, null, null);
+  map(device, MAP.copy, target.info.name, plan, target, source, null, null);
 }

@@ -12,8 +12,7 @@ import { OFFSETS, type Plan } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkBlocks, checkOperand, checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
-import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
+import { Arguments, type CudaDevice, familyOf, kernelOf, type KernelVariant } from "./device.ts";
 import { addCountsUp, sortRuns } from "./sort.ts";
 import { type Family, suffixOf } from "./source/mod.ts";
 

@@ -19,11 +19,10 @@ import { quantFormatOf } from "../../quant/dtypes.ts";
 import { QUANT, type QuantFormat, type QuantName } from "../../quant/formats.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
+import { Arguments, type CudaDevice, familyOf, findKernel, type KernelVariant } from "./device.ts";
 import { linear, matmul } from "./matmul.ts";
 import { map } from "./maps.ts";
 import { type Family, suffixOf } from "./source/mod.ts";
-import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
 import { withWorkspace } from "../../memory/workspace.ts";
 
 const SYMBOL = "rm_cuda_launch";

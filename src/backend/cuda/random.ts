@@ -7,9 +7,8 @@ import type { Distribution } from "../../ops/kernels.ts";
 import { DTYPE, type DType, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { CONSTANTS } from "./source/constants.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
+import { Arguments, type CudaDevice, familyOf, kernelOf, type KernelVariant } from "./device.ts";
 import type { Family } from "./source/mod.ts";
-import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
 /** The most blocks; each of them loops over the rest. */

@@ -9,8 +9,7 @@ import { DTYPE, type DType } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
-import { familyOf, findKernel, type KernelVariant } from "./variant.ts";
+import { Arguments, type CudaDevice, familyOf, findKernel, type KernelVariant } from "./device.ts";
 import { type Family, suffixOf } from "./source/mod.ts";
 
 const KINDS: Readonly<Record<RowKernel, string>> = {

@@ -8,9 +8,8 @@ import type { DTypeInfo } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
-import { Arguments, type CudaDevice } from "./device.ts";
+import { Arguments, type CudaDevice, familyOf, kernelOf, type KernelVariant } from "./device.ts";
 import type { Family } from "./source/mod.ts";
-import { familyOf, kernelOf, type KernelVariant } from "./variant.ts";
 
 const { THREADS } = CONSTANTS["device.h"];
 const { SORT_RANK_MAX: RANK_MAX, SORT_DIGITS: DIGITS, FEW_COUNTS, COUNTS_THREADS } =

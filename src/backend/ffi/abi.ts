@@ -132,6 +132,10 @@ export const SYMBOLS = {
     c: "int32_t rm_cuda_fft(int32_t device, const double *call)",
     parameters: ["i32", "buffer"],
   },
+  rm_cuda_linalg: {
+    c: "int32_t rm_cuda_linalg(int32_t device, double *call)",
+    parameters: ["i32", "buffer"],
+  },
   rm_cuda_control: {
     c: "int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers)",
     parameters: ["i32", "i32", "buffer"],
@@ -296,6 +300,29 @@ export const CUDA_CONTROL = {
 
 /** The flags of `rm_cuda_matmul`. */
 export const CUDA_MATMUL = { tf32: 1, addBias: 2, relu: 4, gelu: 8 } as const;
+
+/** The steps of `rm_cuda_linalg`. */
+export const CUDA_LINALG = {
+  open: 0,
+  lu: 1,
+  solve: 2,
+  cholesky: 3,
+  qr: 4,
+  makeQ: 5,
+  eigh: 6,
+  svd: 7,
+  triangular: 8,
+} as const;
+
+/** The flags of `rm_cuda_linalg`. */
+export const CUDA_LINALG_FLAGS = {
+  upper: 1,
+  vectors: 2,
+  full: 4,
+  unit: 8,
+  transposed: 16,
+  batched: 32,
+} as const;
 
 /** FNV-1a hash of the definitions behind the numbers in calls, as a signed 32-bit integer. */
 function hashOf(parts: unknown): number {

@@ -14,6 +14,7 @@ import {
   emptyCache,
   fft,
   info,
+  linalg,
   memory,
   ones,
   synchronize,
@@ -88,7 +89,16 @@ export function withoutFft(): void {
   assertEquals(y.device, "cuda");
   assertEquals(y.real().cpu().toArray(), [[3, -1], [7, -1]]);
   assertMatch(info().backends.cufft, /^no usable cuFFT: /);
-  assertMatch(info().backends.cusolver, /runs on the CPU/);
+}
+
+/** Linear algebra without cuSOLVER. */
+export function withoutSolver(): void {
+  const y = linalg.inv(tensor([[2, 0], [0, 4]]).cuda()) as Any;
+  assertEquals(y.device, "cuda");
+  assertEquals(y.cpu().toArray(), [[0.5, 0], [0, 0.25]]);
+  const [message] = [errorOf(() => linalg.inv(zeros([2, 2], { device: "cuda" }))).message];
+  assertEquals(message, "Cannot inv matrix 0: it is singular (pivot 0)");
+  assertMatch(info().backends.cusolver, /^no usable cuSOLVER: .*runs on the CPU$/);
 }
 
 /** The errors of ops without a working compiler, twice. */
