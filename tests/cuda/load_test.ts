@@ -54,7 +54,10 @@ test(...when(bareLinux, "files that are no libraries are named with what is wron
 function functionsOf(list: string): string[] {
   const text = readFileSync(join(root, "shim", "cuda", "cuda_functions.def"), "utf8");
   const lines = text.matchAll(new RegExp(`^RM_${list}_FUNCTION\\((\\w+),`, "gm"));
-  return [...lines].map(([, name]) => name!);
+  // Functions with a name for each of four dtypes.
+  const four = text.matchAll(new RegExp(`^RM_${list}_FUNCTIONS\\(\\w+,([^(]*),\\s*\\(`, "gm"));
+  const named = [...four].flatMap(([, names]) => names!.split(",").map((name) => name.trim()));
+  return [...[...lines].map(([, name]) => name!), ...named];
 }
 
 const REST: Record<string, string> = {
