@@ -39,6 +39,7 @@ const compact = [_][]const u8{
     "program/queue.c",
     "cpu/matmul.c",
     "cpu/blas.c",
+    "cpu/linalg/lapack.c",
     "cpu/fft/fft_plan.c",
     "cuda/api.c",
     "cuda/error.c",

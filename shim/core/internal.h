@@ -93,8 +93,9 @@ int rm_used_threads(void);
 /* Whether short work runs on several threads too: 0 or 1 to set it, a negative value to ask. */
 int rm_always_parallel(int value);
 
-/* Starts a detached thread; false if the system allows no more. Keeps this library loaded. */
-bool rm_start_thread(void (*body)(void *argument), void *argument);
+/* Starts a detached thread with a stack of so many bytes, 0 for the usual one; false if the system
+ * allows no more. Keeps this library loaded. */
+bool rm_start_thread(void (*body)(void *argument), void *argument, size_t stack);
 
 /* Lets other threads of this process run before the calling thread, which cannot be undone.
  * rm_parallel uses workers of low priority for it from then on. */

@@ -210,8 +210,9 @@ static DWORD WINAPI thread_main(LPVOID start) {
   run_thread(start);
   return 0;
 }
-static bool create_thread(thread_start *start) {
-  HANDLE thread = CreateThread(NULL, 0, thread_main, start, 0, NULL);
+static bool create_thread(thread_start *start, size_t stack) {
+  HANDLE thread = CreateThread(NULL, stack, thread_main, start, STACK_SIZE_PARAM_IS_A_RESERVATION,
+                               NULL);
   if (thread == NULL) return false;
   CloseHandle(thread);
   return true;
@@ -221,20 +222,24 @@ static void *thread_main(void *start) {
   run_thread(start);
   return NULL;
 }
-static bool create_thread(thread_start *start) {
+static bool create_thread(thread_start *start, size_t stack) {
+  pthread_attr_t attributes;
   pthread_t thread;
-  if (pthread_create(&thread, NULL, thread_main, start) != 0) return false;
-  pthread_detach(thread);
-  return true;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  if (stack > 0) pthread_attr_setstacksize(&attributes, stack);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  const bool started = pthread_create(&thread, &attributes, thread_main, start) == 0;
+  pthread_attr_destroy(&attributes);
+  return started;
 }
 #endif
 
-bool rm_start_thread(void (*body)(void *argument), void *argument) {
+bool rm_start_thread(void (*body)(void *argument), void *argument, size_t stack) {
   thread_start *start = malloc(sizeof *start);
   if (start == NULL) return false;
   *start = (thread_start){body, argument};
   rm_pin_library();
-  if (create_thread(start)) return true;
+  if (create_thread(start, stack)) return true;
   free(start);
   return false;
 }
@@ -270,7 +275,7 @@ static void start_workers(pool *p, int last) {
     pool_thread *thread = &p->threads[p->workers + 1];
     thread->of = p;
     rm_condition_init(&thread->called);
-    if (!rm_start_thread(worker_loop, thread)) return;
+    if (!rm_start_thread(worker_loop, thread, 0)) return;
     p->workers++;
   }
 }

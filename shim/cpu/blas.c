@@ -1,6 +1,7 @@
 /*
  * OpenBLAS, or Accelerate on macOS. The library is opened at run time, at most once per process,
- * and never closed. Its GEMM multiplies strided matrices without copies.
+ * and never closed. Its GEMM multiplies strided matrices without copies; cpu/linalg/lapack.c uses
+ * its LAPACK.
  */
 #define _GNU_SOURCE
 #include <stdatomic.h>
@@ -8,22 +9,38 @@
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
+#include "lapack.h"
 #include "library.h"
 #include "mutex.h"
 #include "matmul_plan.h"
 
 /* From cblas.h, which systems without development packages lack. */
 enum { ROW_MAJOR = 101, NO_TRANS = 111, TRANS = 112 };
-typedef void (*sgemm_function)(int order, int trans_a, int trans_b, int m, int n, int k,
-                               float alpha, const float *a, int lda, const float *b, int ldb,
-                               float beta, float *c, int ldc);
-typedef void (*dgemm_function)(int order, int trans_a, int trans_b, int m, int n, int k,
-                               double alpha, const double *a, int lda, const double *b, int ldb,
-                               double beta, double *c, int ldc);
+/* GEMM of one type and of one width of integers. */
+#define GEMM_FUNCTION(name, TYPE, INTEGER)                                                         \
+  typedef void name(int order, int trans_a, int trans_b, INTEGER m, INTEGER n, INTEGER k,          \
+                    TYPE alpha, const TYPE *a, INTEGER lda, const TYPE *b, INTEGER ldb, TYPE beta, \
+                    TYPE *c, INTEGER ldc)
+GEMM_FUNCTION(sgemm_function, float, int);
+GEMM_FUNCTION(dgemm_function, double, int);
+GEMM_FUNCTION(sgemm64_function, float, int64_t);
+GEMM_FUNCTION(dgemm64_function, double, int64_t);
 
 typedef struct {
-  sgemm_function sgemm;
-  dgemm_function dgemm;
+  union {
+    void *symbol;
+    sgemm_function *narrow;
+    sgemm64_function *wide;
+  } sgemm;
+  union {
+    void *symbol;
+    dgemm_function *narrow;
+    dgemm64_function *wide;
+  } dgemm;
+  /* Whether its integers have 64 bits. */
+  bool is_wide;
+  /* Null for what the library lacks. */
+  void *lapack[RM_LAPACK_ROUTINES][RM_LINALG_TYPES];
   /* Null if the library lacks the function. */
   void (*set_threads)(int threads);
   /* Whether BLAS is preferred even where own kernels are faster, for tests. */
@@ -106,19 +123,46 @@ static const char *const default_names[] = {
 };
 #endif
 
-/* Finds a function of the library. The build for Python prefixes all names. */
-static void *find_symbol(void *library, const char *name) {
-  void *symbol = rm_library_symbol(library, name);
-  if (symbol != NULL) return symbol;
-  char prefixed[64];
-  snprintf(prefixed, sizeof prefixed, "scipy_%s", name);
-  return rm_library_symbol(library, prefixed);
+/* Finds a function of the library, whose builds add to names: Accelerate, in place of the last
+ * underscore; that for Python; those with integers of 64 bits, for which *is_wide is set. */
+static void *find_symbol(void *library, const char *name, bool *is_wide) {
+  static const char *const forms[][2] = {
+      {"", "$NEWLAPACK"}, {"", ""}, {"scipy_", ""}, {"", "64_"}, {"scipy_", "64_"}};
+  const size_t length = strlen(name);
+  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+    char decorated[64];
+    snprintf(decorated, sizeof decorated, "%s%.*s%s", forms[i][0],
+             (int)(length - (i == 0 && name[length - 1] == '_')), name, forms[i][1]);
+    void *symbol = rm_library_symbol(library, decorated);
+    if (symbol == NULL) continue;
+    *is_wide |= i >= 3;
+    return symbol;
+  }
+  return NULL;
+}
+
+static void find_lapack(void *library) {
+  /* For real and for complex matrices. */
+  static const char *const names[RM_LAPACK_ROUTINES][2] = {
+      [RM_POTRF] = {"potrf_", "potrf_"}, [RM_GESV] = {"gesv_", "gesv_"},
+      [RM_GEQRF] = {"geqrf_", "geqrf_"}, [RM_ORGQR] = {"orgqr_", "ungqr_"},
+      [RM_SYEVD] = {"syevd_", "heevd_"}, [RM_GESDD] = {"gesdd_", "gesdd_"},
+      [RM_GEEV] = {"geev_", "geev_"}};
+  for (int routine = 0; routine < RM_LAPACK_ROUTINES; routine++) {
+    for (int type = 0; type < RM_LINALG_TYPES; type++) {
+      char name[16];
+      snprintf(name, sizeof name, "%c%s", "sdcz"[type], names[routine][type >= RM_LINALG_C64]);
+      bool is_wide = false;
+      open_blas.lapack[routine][type] = find_symbol(library, name, &is_wide);
+    }
+  }
 }
 
 /* Returns the configuration of an open library, which states the width of its integers, or null if
  * it is unknown. */
 static const char *library_config(void *library, const char *path) {
-  void *symbol = find_symbol(library, "openblas_get_config");
+  bool is_wide = false;
+  void *symbol = find_symbol(library, "openblas_get_config", &is_wide);
   if (symbol == NULL) {
     return strstr(path, "/Accelerate.framework/") == NULL ? NULL : "Accelerate";
   }
@@ -134,27 +178,26 @@ static int32_t open_library(const char *path) {
     rm_library_error(reason, sizeof reason);
     return rm_fail(RM_NOT_FOUND, "%s: %s", path, reason);
   }
-  void *sgemm = find_symbol(library, "cblas_sgemm");
-  void *dgemm = find_symbol(library, "cblas_dgemm");
+  bool is_wide = false;
+  void *sgemm = find_symbol(library, "cblas_sgemm", &is_wide);
+  void *dgemm = find_symbol(library, "cblas_dgemm", &is_wide);
   const char *config = library_config(library, path);
   if (sgemm == NULL || dgemm == NULL || config == NULL) {
     rm_library_close(library);
     return rm_fail(RM_NOT_FOUND, "%s: it is not OpenBLAS with CBLAS", path);
   }
-  if (strstr(config, "USE64BITINT") != NULL) {
-    rm_library_close(library);
-    return rm_fail(RM_NOT_FOUND, "%s: its integers have 64 bits", path);
-  }
-  void *set_threads = find_symbol(library, "openblas_set_num_threads");
-  memcpy(&open_blas.sgemm, &sgemm, sizeof sgemm);
-  memcpy(&open_blas.dgemm, &dgemm, sizeof dgemm);
+  void *set_threads = find_symbol(library, "openblas_set_num_threads", &is_wide);
+  open_blas.sgemm.symbol = sgemm;
+  open_blas.dgemm.symbol = dgemm;
+  open_blas.is_wide = is_wide || strstr(config, "USE64BITINT") != NULL;
   memcpy(&open_blas.set_threads, &set_threads, sizeof set_threads);
+  find_lapack(library);
   open_blas.always = rm_environment_value(RM_ENVIRONMENT_BLAS_ALWAYS, 0) == 1;
   if (open_blas.set_threads != NULL) open_blas.set_threads(rm_threads());
   char where[512];
   rm_library_path(library, sgemm, where, sizeof where);
-  snprintf(open_blas.info, sizeof open_blas.info, "%.480s\n%s", config,
-           where[0] == 0 ? path : where);
+  snprintf(open_blas.info, sizeof open_blas.info, "%.480s\n%s\n%s", config,
+           where[0] == 0 ? path : where, open_blas.lapack[RM_GESDD][RM_LINALG_F64] == NULL ? "" : "LAPACK");
   return RM_OK;
 }
 
@@ -169,11 +212,36 @@ static int32_t open_default(void) {
   return rm_fail(RM_NOT_FOUND, "no OpenBLAS under the usual names (%s, ...)", default_names[0]);
 }
 
-/* An opening on another thread. */
+/* A function that runs on another thread. */
 typedef struct {
   rm_mutex mutex;
   rm_condition ended;
   bool has_ended;
+  void (*body)(void *data);
+  void *data;
+} run_below;
+
+static void thread_below(void *data) {
+  run_below *run = data;
+  run->body(run->data);
+  rm_mutex_lock(&run->mutex);
+  run->has_ended = true;
+  /* Before unlocking, since the waiting thread owns this memory. */
+  rm_condition_signal(&run->ended);
+  rm_mutex_unlock(&run->mutex);
+}
+
+/* Waits for a function on a new thread; false if there is none. */
+static bool run_on_thread(void (*body)(void *data), void *data, size_t stack) {
+  run_below run = {RM_MUTEX_INIT, RM_CONDITION_INIT, false, body, data};
+  if (!rm_start_thread(thread_below, &run, stack)) return false;
+  rm_mutex_lock(&run.mutex);
+  while (!run.has_ended) rm_condition_wait(&run.ended, &run.mutex);
+  rm_mutex_unlock(&run.mutex);
+  return true;
+}
+
+typedef struct {
   int32_t status;
   char message[2048];
 } opening;
@@ -181,24 +249,15 @@ typedef struct {
 static void open_below(void *data) {
   opening *o = data;
   rm_enter_background();
-  const int32_t status = open_default();
-  rm_mutex_lock(&o->mutex);
-  o->status = status;
-  if (status != RM_OK) rm_last_error(o->message, sizeof o->message);
-  o->has_ended = true;
-  /* Before unlocking, since the waiting thread owns this memory. */
-  rm_condition_signal(&o->ended);
-  rm_mutex_unlock(&o->mutex);
+  o->status = open_default();
+  if (o->status != RM_OK) rm_last_error(o->message, sizeof o->message);
 }
 
 /* The threads of OpenBLAS inherit the priority of the thread that opens it. In a process with a
  * queue thread it is low, so that products there do not keep other threads from the processor. */
 static int32_t open_for_queue(void) {
-  opening o = {RM_MUTEX_INIT, RM_CONDITION_INIT, false, RM_OK, ""};
-  if (!rm_start_thread(open_below, &o)) return open_default();
-  rm_mutex_lock(&o.mutex);
-  while (!o.has_ended) rm_condition_wait(&o.ended, &o.mutex);
-  rm_mutex_unlock(&o.mutex);
+  opening o = {RM_OK, ""};
+  if (!run_on_thread(open_below, &o, 0)) return open_default();
   return o.status == RM_OK ? RM_OK : rm_fail(o.status, "%s", o.message);
 }
 
@@ -228,6 +287,35 @@ void rm_blas_threads(int threads) {
   take_turn();
   if (!exiting) library->set_threads(threads);
   end_turn();
+}
+
+void *rm_lapack_routine(int routine, int type) {
+  const blas *library = atomic_load(&ready_blas);
+  return library == NULL ? NULL : library->lapack[routine][type];
+}
+
+bool rm_lapack_call(void (*body)(void *data), void *data, bool is_alone) {
+  const blas *library = atomic_load(&ready_blas);
+  take_turn();
+  if (exiting) {
+    end_turn();
+    return false;
+  }
+  /* With several threads, each level of its recursions takes half a megabyte and more of the stack;
+   * the threads of runtimes have two. */
+  enum { DEEP_STACK = 64 << 20 };
+  const int threads = rm_threads();
+  const bool sets = library->set_threads != NULL && threads > 1;
+  bool done = false;
+  if (!is_alone && threads > 1) done = run_on_thread(body, data, DEEP_STACK);
+  if (done && sets) rm_note_threads(threads);
+  if (!done) {
+    if (sets) library->set_threads(1);
+    body(data);
+    if (sets) library->set_threads(rm_threads());
+  }
+  end_turn();
+  return true;
 }
 
 rm_blas_state rm_blas_status(void) {
@@ -273,13 +361,17 @@ static void multiply_tile(const blas *library, const blas_call *p, char *c, cons
   a += (ptrdiff_t)row * (p->trans_a == TRANS ? 1 : p->lda) * bytes;
   b += (ptrdiff_t)column * (p->trans_b == TRANS ? p->ldb : 1) * bytes;
   c += ((ptrdiff_t)row * p->ldc + column) * bytes;
+#define MULTIPLY(gemm, TYPE)                                                                       \
+  gemm(ROW_MAJOR, p->trans_a, p->trans_b, rows, columns, p->k, 1, (const TYPE *)a, p->lda,         \
+       (const TYPE *)b, p->ldb, 0, (TYPE *)c, p->ldc)
   if (p->dtype == RM_FLOAT32) {
-    library->sgemm(ROW_MAJOR, p->trans_a, p->trans_b, rows, columns, p->k, 1, (const float *)a,
-                   p->lda, (const float *)b, p->ldb, 0, (float *)c, p->ldc);
+    if (library->is_wide) MULTIPLY(library->sgemm.wide, float);
+    else MULTIPLY(library->sgemm.narrow, float);
   } else {
-    library->dgemm(ROW_MAJOR, p->trans_a, p->trans_b, rows, columns, p->k, 1, (const double *)a,
-                   p->lda, (const double *)b, p->ldb, 0, (double *)c, p->ldc);
+    if (library->is_wide) MULTIPLY(library->dgemm.wide, double);
+    else MULTIPLY(library->dgemm.narrow, double);
   }
+#undef MULTIPLY
 }
 
 bool rm_blas_multiply(int32_t dtype, const double *plan, const double *at, void *c, const void *a,

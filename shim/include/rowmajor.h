@@ -136,8 +136,8 @@ RM_API int32_t rm_program_fault(double frame, double *numbers, void *text, int32
 RM_API int32_t rm_blas_open(void);
 
 /*
- * Copies the configuration of the open BLAS, a newline and its path, as rm_last_error does. Returns
- * 0 if none is open.
+ * Copies the configuration of the open BLAS, its path, and "LAPACK" if it has that, or nothing, on a
+ * line each, as rm_last_error does. Returns 0 if none is open.
  */
 RM_API int32_t rm_blas_info(void *buffer, int32_t length);
 

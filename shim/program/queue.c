@@ -83,7 +83,7 @@ static void run_jobs(void *unused) {
 static int32_t start_queue(void) {
   rm_mutex_lock(&mutex);
   rm_expect_background();
-  if (!started) started = rm_start_thread(run_jobs, NULL);
+  if (!started) started = rm_start_thread(run_jobs, NULL, 0);
   const bool is_started = started;
   rm_mutex_unlock(&mutex);
   return is_started ? RM_OK : rm_fail(RM_UNSUPPORTED, "the system starts no more threads");

@@ -29,7 +29,10 @@ export interface Info {
    * NVIDIA's libraries, once an op has needed them, have their version and path.
    */
   readonly backends: Readonly<
-    Record<"js" | "native" | "openblas" | "cuda" | "cublas" | "cufft" | "cusolver", string>
+    Record<
+      "js" | "native" | "openblas" | "lapack" | "cuda" | "cublas" | "cufft" | "cusolver",
+      string
+    >
   >;
   /** The instruction set of the native backend, such as `"x86-64-v3"`; null without it. */
   readonly level: string | null;
@@ -125,6 +128,11 @@ export function info(): Info {
         : "reason" in blas
         ? blas.reason
         : `${blas.config} at ${blas.path}`,
+      lapack: blas === undefined || "reason" in blas
+        ? "not used: linalg needs openblas for it"
+        : blas.hasLapack
+        ? "that of openblas, for large matrices of linalg"
+        : "not used: openblas was built without it",
       cuda: "reason" in cuda ? cuda.reason : used ? "in use" : "available",
       cublas: describeLibrary(cuda, "cublas"),
       cufft: describeLibrary(cuda, "cufft"),

@@ -1,6 +1,7 @@
 /*
  * Calls of linear algebra: batches as tasks, failures, and products by the kernels of matmul.
  */
+#include "lapack.h"
 #include "linalg.h"
 #include "matmul_plan.h"
 
@@ -33,6 +34,27 @@ bool rm_linalg_product(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *c
   return rm_isa_kernels()->own_matmul(&call) == RM_OK;
 }
 
+static rm_linalg_task *const own_tasks[RM_LINALG_TYPES] = {rm_linalg_f32, rm_linalg_f64,
+                                                           rm_linalg_c64, rm_linalg_c128};
+
+/* A matrix by LAPACK, or by own code if that gives no result. */
+static void run_lapack(void *context, ptrdiff_t index) {
+  const rm_linalg *ctx = context;
+  if (!rm_lapack_run(ctx, index)) own_tasks[ctx->type](context, index);
+}
+
+typedef struct {
+  rm_linalg_task *task;
+  rm_linalg *ctx;
+  ptrdiff_t count;
+  double work;
+} tasks;
+
+static void run_tasks(void *data) {
+  const tasks *all = data;
+  rm_parallel(all->count, all->work, all->task, all->ctx);
+}
+
 int32_t rm_linear_algebra(const rm_call *call) {
   const double *at = rm_attributes(call);
   const int dtype = call->dtypes[1];
@@ -45,6 +67,7 @@ int32_t rm_linear_algebra(const rm_call *call) {
   rm_linalg ctx = {
       .call = call,
       .blas = (*rm_isa_kernels()->linalg)[type],
+      .type = type,
       .kind = (int)at[RM_LINALG_AT_KIND],
       .dtype = dtype,
       .flag = at[RM_LINALG_AT_FLAG] != 0,
@@ -66,9 +89,16 @@ int32_t rm_linear_algebra(const rm_call *call) {
   /* A matrix per task, or as many as take some microseconds. */
   const double each = 200 + size * (ctx.kind >= RM_LINALG_QR ? 4 : 1);
   ctx.per_task = each >= 20000 ? 1 : (ptrdiff_t)(20000 / each);
-  static rm_linalg_task *const tasks[RM_LINALG_TYPES] = {rm_linalg_f32, rm_linalg_f64,
-                                                         rm_linalg_c64, rm_linalg_c128};
-  rm_parallel(rm_ceil_div(batch, ctx.per_task), each * (double)batch, tasks[type], &ctx);
+  const bool by_lapack = rm_lapack_takes(&ctx);
+  if (by_lapack) ctx.per_task = 1;
+  tasks all = {by_lapack ? run_lapack : own_tasks[type], &ctx, rm_ceil_div(batch, ctx.per_task),
+               each * (double)batch};
+  /* Below this size, its threads take longer than one. */
+  const bool is_alone = batch > 1 || size < 200.0 * 200 * 200;
+  if (!by_lapack || !rm_lapack_call(run_tasks, &all, is_alone)) {
+    all.task = own_tasks[type];
+    run_tasks(&all);
+  }
   rm_attributes(call)[RM_LINALG_AT_FAILURE] = atomic_load(&ctx.failure);
   return atomic_load(&ctx.no_memory) ? rm_fail(RM_OUT_OF_MEMORY, "linalg: no memory") : RM_OK;
 }

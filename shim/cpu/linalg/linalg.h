@@ -82,6 +82,8 @@ enum {
 typedef struct {
   const rm_call *call;
   const void *blas;
+  /* The element type, RM_LINALG_F32 and so on. */
+  int type;
   int kind, dtype;
   bool flag, unit;
   ptrdiff_t m, n, k, batch, per_task;

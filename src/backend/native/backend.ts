@@ -45,6 +45,8 @@ export interface BlasInfo {
   readonly config: string;
   /** The path of the library. */
   readonly path: string;
+  /** Whether it has LAPACK. */
+  readonly hasLapack: boolean;
 }
 
 /** The names of the instruction sets, by their numbers in the shim. */
@@ -139,8 +141,9 @@ export class NativeBackend implements Backend {
         status = this.#runAxes(call);
         break;
       default: {
-        if (op.name === "matmul") this.blas();
-        status = this.#runKernel(call, this.#kernelOf(op)!);
+        const kernel = this.#kernelOf(op)!;
+        if (kernel.usesBlas || op.name === "matmul") this.blas();
+        status = this.#runKernel(call, kernel);
       }
     }
     if (status === STATUS.ok) return true;
@@ -276,9 +279,11 @@ export class NativeBackend implements Backend {
 
   #openBlas(): BlasInfo | Unavailable {
     if (this.#shim.rm_blas_open() !== STATUS.ok) return { reason: lastError(this.#shim) };
-    const [config, path] = readText((bytes, length) => this.#shim.rm_blas_info(bytes, length))
+    const [config, path, lapack] = readText((bytes, length) =>
+      this.#shim.rm_blas_info(bytes, length)
+    )
       .split("\n");
-    return { config: config!.trim(), path: path! };
+    return { config: config!.trim(), path: path!, hasLapack: lapack !== "" };
   }
 }
 

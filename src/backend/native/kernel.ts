@@ -20,6 +20,8 @@ export interface Handed {
 
 /** A kernel of the shim. */
 export interface Kernel {
+  /** Whether it may call OpenBLAS. */
+  readonly usesBlas?: boolean;
   /** Whether it can run the call; `numberOf` gives the shim's number of an op, −1 if it has none. */
   supports(call: Call, numberOf: (op: Op) => number): boolean;
   /** The arguments of the call; null if the kernel has nothing to do. */

@@ -525,6 +525,7 @@ const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
 });
 
 const linalg: Kernel = {
+  usesBlas: true,
   supports: runsLinalg,
   prepare(call) {
     const { more, ...handed } = prepareLinalg(call);
