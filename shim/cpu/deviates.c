@@ -375,7 +375,9 @@ static void deviate_task(void *context, ptrdiff_t index) {
 static bool is_valid(int kind, double b, double c) {
   switch (kind) {
     case RM_DEVIATE_GAMMA: return b >= 0 && b < __builtin_inf();
-    case RM_DEVIATE_BETA: return b > 0 && b < __builtin_inf() && c > 0 && c < __builtin_inf();
+    /* The logarithms of gammas of smaller parameters are infinite. */
+    case RM_DEVIATE_BETA:
+      return b > 0 && b < __builtin_inf() && c > 0 && c < __builtin_inf() && (b >= 1e-300 || c >= 1e-300);
     case RM_DEVIATE_POISSON: return b >= 0 && b <= 1e9;
     case RM_DEVIATE_BINOMIAL:
       return b >= 0 && b < 0x1p31 && __builtin_floor(b) == b && c >= 0 && c <= 1;

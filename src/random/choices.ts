@@ -6,8 +6,7 @@
  */
 import { checkDType, DTYPE, type DType, finfo } from "../base/dtype.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
-import { checkShape, normalizeAxis, type Shape, sizeOf } from "../base/shape.ts";
-import { describe } from "../base/text.ts";
+import { checkShape, formatShape, normalizeAxis, type Shape, sizeOf } from "../base/shape.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy, isOn, toDevice } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -366,7 +365,7 @@ export function multivariateNormal<E extends DType = "float32", V extends t.Devi
   if (center.layout.shape.length !== 1) refuseShape(name, center.layout.shape, "a vector as mean");
   const [rows, columns, ...more] = spread.layout.shape;
   if (rest.length > 0 || more.length > 0 || rows !== d || columns !== d) {
-    refuseShape(`${name} with a covariance of`, spread.layout.shape, describe([d, d]));
+    refuseShape(`${name} with a covariance of`, spread.layout.shape, formatShape([d, d]));
   }
   const sizes = checkShape(shape, name);
   return tidy(() => {

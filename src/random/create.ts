@@ -46,11 +46,15 @@ export interface PlaceOptions<V extends t.Device = "cpu"> {
   readonly device?: V;
 }
 
+function isWord(value: unknown): boolean {
+  return typeof value === "number" && value >>> 0 === value;
+}
+
 /** The words of a key. Throws an ArgumentError, which names `op`, for another value. */
 export function words(of: Key, op: string): Words | PlaceholderKey {
   if (of instanceof PlaceholderKey) return of;
   const [word0, word1] = [of?.word0, of?.word1];
-  if (!Number.isInteger(word0) || !Number.isInteger(word1)) {
+  if (!isWord(word0) || !isWord(word1)) {
     throw new ArgumentError(
       `${op}() needs a key made by random.key(seed) as its first argument, got ${describe(of)}`,
     );

@@ -152,7 +152,7 @@ const DEVIATES: Op = makeOp({
 
 const DOMAINS: Record<DeviateDistribution, string> = {
   gamma: "alpha is finite and at least 0",
-  beta: "alpha and beta are finite and above 0",
+  beta: "alpha and beta are finite and above 0, and one is at least 1e-300",
   poisson: "the rate is from 0 to 1e9",
   binomial: "n is an integer from 0 to 2^31 - 1, and p is from 0 to 1",
   truncatedNormal: "",
@@ -244,6 +244,7 @@ export function gamma<
   const { dtype = "float32", device, scale = 1 } = options;
   const made = madeIn("gamma", dtype, "f");
   checkScale("gamma", 0, scale);
+  checkFinite("gamma", dtype, scale);
   return tidy(() => {
     const x = deviates("gamma", key, shape, "gamma", made, [alpha, 0]);
     if (scale !== 1) apply(MAP.mul, x, scale, undefined, { out: x });
@@ -255,7 +256,7 @@ export function gamma<
  * Floats from 0 to 1 of a beta distribution; float32 by default. Both parameters are numbers, or
  * tensors that broadcast to `shape`.
  *
- * Throws an ArgumentError for parameters that are not finite and above 0, a ShapeError for one that
+ * Throws an ArgumentError for parameters that are not finite and above 0, or both below 1e-300, a ShapeError for one that
  * does not broadcast, and a DTypeError for a dtype without fractions.
  */
 export function beta<

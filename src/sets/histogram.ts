@@ -14,7 +14,14 @@ import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import { readElement } from "../memory/element.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
-import { checkDevice, checkKind, checkOperand, checkOptions, ruleFor } from "../ops/infer.ts";
+import {
+  checkCount,
+  checkDevice,
+  checkKind,
+  checkOperand,
+  checkOptions,
+  ruleFor,
+} from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
@@ -27,7 +34,10 @@ import { flat, onHost, readOnly, runKernel, widened } from "./ops.ts";
 
 /** The dtype of counts: int32, or with weights that of their sum. */
 function countDType(name: string, x: Operand, weights: Input): DTypeInfo {
-  if (weights === undefined) return DTYPE.int32;
+  if (weights === undefined) {
+    checkCount(name, x.layout, x.layout.size);
+    return DTYPE.int32;
+  }
   checkOperand(weights, name);
   checkKind(weights.storage.info, "biuf", name);
   checkDevice(x.storage, weights.storage, name);

@@ -13,7 +13,14 @@ import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkDevice, checkKind, checkOperand, checkOptions, isScalar } from "../ops/infer.ts";
+import {
+  checkCount,
+  checkDevice,
+  checkKind,
+  checkOperand,
+  checkOptions,
+  isScalar,
+} from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
@@ -247,7 +254,7 @@ export interface SearchOptions extends UnaryOptions {
 
 function checkVector(name: string, x: Operand, what: string): void {
   const { shape } = x.layout;
-  if (shape.length === 1) return;
+  if (shape.length === 1) return checkCount(name, x.layout, shape[0]!);
   throw new ShapeError(`Cannot ${name} shape ${formatShape(shape)}: ${what} must have 1 axis`);
 }
 

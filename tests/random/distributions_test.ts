@@ -183,3 +183,18 @@ test("random: truncated normals keep within their bounds", () => {
     }
   }
 });
+
+test("parameters and keys that have no numbers are refused", () => {
+  for (const { on } of BACKENDS) {
+    using(on, () => {
+      assertThrows(() => random.beta(key, [2], 1e-310, 1e-305), ArgumentError, "at least 1e-300");
+      const one = random.beta(key, [64], 1e-310, 1);
+      assertEquals(one.max().item(), 0);
+    });
+  }
+  assertThrows(() => random.gamma(key, [1], 1, { scale: 1e39 }), DTypeError, "float32");
+  for (const words of [[2 ** 33, 0], [0, -1], [0.5, 0], ["1", 0]]) {
+    const wrong = { word0: words[0], word1: words[1] };
+    assertThrows(() => any.uniform(wrong, [1]), ArgumentError, "uniform() needs a key");
+  }
+});

@@ -257,3 +257,35 @@ test("scatterReduce counts and sums 16-bit floats without rounding in between", 
     }
   }
 });
+
+test("isin of keys that share one hash, in any number", () => {
+  // Multiples of the inverse of the first factor: the upper bits of all products are 0.
+  const factor = 0x9e3779b97f4a7c15n;
+  let inverse = factor;
+  for (let k = 0; k < 6; k++) inverse = BigInt.asUintN(64, inverse * (2n - factor * inverse));
+  const n = 40_000;
+  const keys = BigInt64Array.from({ length: n }, (_, i) => BigInt(i + 1) * inverse);
+  const tests = rm.tensor(keys);
+  const x = rm.concat([tests.slice("::3"), rm.tensor(keys.map((v) => v + 1n))]);
+  for (const { on } of [...native, { on: definition }]) {
+    using(on, () => {
+      const made = rm.isin(x, tests);
+      assertEquals(made.countNonzero().item(), Math.ceil(n / 3));
+      assertEquals(made.slice(`:${Math.ceil(n / 3)}`).all().item(), true);
+    });
+  }
+});
+
+test("counts that int32 cannot hold are refused", () => {
+  const x = loose(rm.ones([1], { dtype: "uint8" }).broadcastTo([2 ** 31]));
+  const text = "int32 does not count 2147483648 elements";
+  for (
+    const run of [
+      () => rm.bincount(x),
+      () => rm.histogram(x, 2),
+      () => rm.histogram2d(x, x, 2),
+      () => rm.searchsorted(x, 1),
+      () => rm.digitize(rm.ones([1]), x),
+    ]
+  ) assertThrows(run, rm.ShapeError, text);
+});

@@ -18,6 +18,7 @@ typedef struct {
   uint64_t range;
   /* A hash table of keys; 0 marks an empty place. */
   const uint64_t *keys;
+  uint64_t factor;
   int shift;
   uint64_t mask;
   bool has_zero;
@@ -25,8 +26,8 @@ typedef struct {
 
 enum { TASK_ELEMENTS = 32 * 1024 };
 
-static inline ptrdiff_t hash_of(uint64_t key, int shift) {
-  return (ptrdiff_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> shift);
+static inline ptrdiff_t hash_of(const isin_context *ctx, uint64_t key) {
+  return (ptrdiff_t)((key * ctx->factor) >> ctx->shift);
 }
 
 /* The keys of n elements: their bits, -0 as 0. NaN, which equals nothing, becomes `nan`. */
@@ -49,7 +50,7 @@ static void load_set_keys(int dtype, const char *from, ptrdiff_t n, uint64_t *ke
 
 static inline bool has_key(const isin_context *ctx, uint64_t key) {
   if (key == 0) return ctx->has_zero;
-  for (ptrdiff_t at = hash_of(key, ctx->shift);; at = (ptrdiff_t)((uint64_t)(at + 1) & ctx->mask)) {
+  for (ptrdiff_t at = hash_of(ctx, key);; at = (ptrdiff_t)((uint64_t)(at + 1) & ctx->mask)) {
     const uint64_t other = ctx->keys[at];
     if (other == key) return true;
     if (other == 0) return false;
@@ -112,6 +113,9 @@ static void *make_bits(isin_context *ctx, const char *tests, ptrdiff_t m) {
   return bits;
 }
 
+/* Attempts to find a factor whose hashes do not collide, and the steps for each key that are allowed. */
+enum { MOST_FACTORS = 8, MOST_STEPS = 16 };
+
 static void *make_hashes(isin_context *ctx, const char *tests, ptrdiff_t m) {
   const ptrdiff_t width = rm_itemsize(ctx->dtype);
   int log = 4;
@@ -121,15 +125,26 @@ static void *make_hashes(isin_context *ctx, const char *tests, ptrdiff_t m) {
   uint64_t *keys = calloc((size_t)1 << log, sizeof *keys), values[SET_BLOCK];
   if (keys == NULL) return NULL;
   const bool is_float = rm_is_float(ctx->dtype);
+  ctx->factor = UINT64_C(0x9e3779b97f4a7c15);
+  ptrdiff_t steps = 0;
+  int factors = 1;
   for (ptrdiff_t i = 0; i < m; i += SET_BLOCK) {
+    if (steps > MOST_STEPS * (i + SET_BLOCK) && factors < MOST_FACTORS) {
+      /* The hashes of these keys collide: all begin anew with others. */
+      memset(keys, 0, sizeof *keys << log);
+      ctx->factor = ctx->factor * ctx->factor * ctx->factor + 2 * (uint64_t)factors++;
+      i = steps = 0;
+    }
     const ptrdiff_t count = rm_min(SET_BLOCK, m - i);
     load_set_keys(ctx->dtype, tests + i * width, count, values);
     RM_SCALAR for (ptrdiff_t k = 0; k < count; k++) {
       const uint64_t key = values[k];
       ctx->has_zero |= key == 0;
       if (key == 0 || (is_float && key == NAN_KEY)) continue;
-      ptrdiff_t at = hash_of(key, ctx->shift);
-      while (keys[at] != 0 && keys[at] != key) at = (ptrdiff_t)((uint64_t)(at + 1) & ctx->mask);
+      ptrdiff_t at = hash_of(ctx, key);
+      for (; keys[at] != 0 && keys[at] != key; steps++) {
+        at = (ptrdiff_t)((uint64_t)(at + 1) & ctx->mask);
+      }
       keys[at] = key;
     }
   }

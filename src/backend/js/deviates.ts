@@ -238,7 +238,8 @@ const MAKERS: Record<string, Element> = { gamma, poisson, binomial, truncatedNor
 /** Whether a deviate has these parameters. NaN fails every comparison. */
 const DOMAINS: Record<string, (a: number, b: number) => boolean> = {
   gamma: (a) => a >= 0 && a < Infinity,
-  beta: (a, b) => a > 0 && a < Infinity && b > 0 && b < Infinity,
+  // The logarithms of gammas of smaller parameters are infinite.
+  beta: (a, b) => a > 0 && a < Infinity && b > 0 && b < Infinity && (a >= 1e-300 || b >= 1e-300),
   poisson: (a) => a >= 0 && a <= 1e9,
   binomial: (n, p) => n >= 0 && n < 2 ** 31 && Math.floor(n) === n && p >= 0 && p <= 1,
   truncatedNormal: () => true,
