@@ -60,7 +60,7 @@ interface DistinctAttributes {
   readonly count: number;
 }
 
-/** Few of many places without repetition, in random order; input: two random words. */
+/** Places without repetition, in random order; input: two random words for each. */
 const DISTINCT: Op = makeOp({
   kind: "kernel",
   name: "distinctPlaces",
@@ -70,9 +70,6 @@ const DISTINCT: Op = makeOp({
     return [{ shape: [count], dtype: DTYPE.int32 }];
   },
 });
-
-/** So many times more places than choices are few choices. */
-const FEW = 16;
 
 /** `x` in float64 on the CPU. */
 function doubles(x: Operand): Operand {
@@ -149,17 +146,11 @@ export interface ChoiceOptions<V extends t.Device = "cpu"> extends PlaceOptions<
 function distinct(key: Key, n: number, count: number, weights: Operand | undefined): Operand {
   const uniform = { shape: [n], dtype: "float64", device: "cpu" } as const;
   if (weights === undefined) {
-    if (FEW * count <= n) {
-      const attributes: DistinctAttributes = { n, count };
-      return dispatch(DISTINCT, [wordsFor("choice", key)], attributes, undefined, "choice");
-    }
-    const x = generate("choice", key, "f", {
-      ...uniform,
-      distribution: "uniform",
-      low: 0,
-      high: 1,
+    const attributes: DistinctAttributes = { n, count };
+    const words = generate("choice", key, "u", {
+      ...{ shape: [2 * count], dtype: "uint32", device: "cpu", distribution: "bits" },
     });
-    return topk(x, count, { largest: false }).indices;
+    return dispatch(DISTINCT, [words], attributes, undefined, "choice");
   }
   // Gumbel noise: the largest sums are a sample of the weights without replacement.
   const noise = { ...uniform, distribution: "gumbel", mean: 0, std: 1 } as const;

@@ -382,39 +382,65 @@ export function categorical(call: Call): void {
   }
 }
 
+/** So many times more places than choices are kept in a hash table. */
+const FEW = 16;
+
 /**
- * Writes different places below `n`: the first steps of a shuffle of all, which keeps only the places
- * that it moves, those of the result in it and the others in a hash table.
+ * Writes different places below `n`: the first steps of a shuffle of all. Step i takes words 2 i and
+ * 2 i + 1 of the input.
  */
 export function distinctPlaces(call: Call): void {
   const { n, count } = call.attributes as { readonly n: number; readonly count: number };
   const { storage, layout: { offset } } = call.outputs[0]!;
+  const given = call.operand(0);
+  const begin = given.layout.offset;
+  const random = (given.storage.array as Uint32Array).subarray(begin, begin + 2 * count);
   const target = (storage.array as Int32Array).subarray(offset, offset + count);
+  if (FEW * count > n) shuffleAll(target, random, n);
+  else shuffleFew(target, random, n);
+}
+
+/** The place at which step `i` takes an element of those from `i` on. */
+function stepTo(random: Uint32Array, i: number, n: number): number {
+  const bits = random[2 * i + 1]! * 2097152 + (random[2 * i]! >>> 11);
+  return i + (bits * 2 ** -53 * (n - i) | 0);
+}
+
+/** Shuffles an array of all places. */
+function shuffleAll(target: Int32Array, random: Uint32Array, n: number): void {
+  const all = new Int32Array(n);
+  for (let i = 0; i < n; i++) all[i] = i;
+  for (let i = 0; i < target.length; i++) {
+    const j = stepTo(random, i, n);
+    target[i] = all[j]!;
+    all[j] = all[i]!;
+  }
+}
+
+/**
+ * Keeps only the places that the shuffle moves, those of the result in it and the others in a hash
+ * table.
+ */
+function shuffleFew(target: Int32Array, random: Uint32Array, n: number): void {
+  const count = target.length;
   const bits = Math.max(1, Math.ceil(Math.log2(2 * count + 1)));
   const mask = 2 ** bits - 1;
   // Places plus 1, and what is there now.
   const keys = new Uint32Array(mask + 1), values = new Int32Array(mask + 1);
   for (let i = 0; i < count; i++) target[i] = i;
-  takeKey(call);
-  for (let start = 0; start < count; start += CHUNK) {
-    const chunk = Math.min(CHUNK, count - start);
-    beginChunk(start, chunk);
-    for (let k = 0; k < chunk; k++) {
-      const i = start + k;
-      select(i, k, 0);
-      const j = i + Math.floor(bits53(2) * 2 ** -53 * (n - i));
-      const own = target[i]!;
-      if (j < count) {
-        target[i] = target[j]!;
-        target[j] = own;
-        continue;
-      }
-      let slot = Math.imul(j, 0x9e3779b1) >>> (32 - bits);
-      while (keys[slot] !== 0 && keys[slot] !== j + 1) slot = (slot + 1) & mask;
-      target[i] = keys[slot] === 0 ? j : values[slot]!;
-      keys[slot] = j + 1;
-      values[slot] = own;
+  for (let i = 0; i < count; i++) {
+    const j = stepTo(random, i, n);
+    const own = target[i]!;
+    if (j < count) {
+      target[i] = target[j]!;
+      target[j] = own;
+      continue;
     }
+    let slot = Math.imul(j, 0x9e3779b1) >>> (32 - bits);
+    while (keys[slot] !== 0 && keys[slot] !== j + 1) slot = (slot + 1) & mask;
+    target[i] = keys[slot] === 0 ? j : values[slot]!;
+    keys[slot] = j + 1;
+    values[slot] = own;
   }
 }
 
