@@ -6,9 +6,16 @@
  */
 import type { Complex, DType, Scalar } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
-import { ArgumentError, DTypeError } from "../base/errors.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { normalizeAxes, normalizeAxis, ownAxes, sameShape } from "../base/shape.ts";
+import {
+  broadcastShapes,
+  formatShape,
+  normalizeAxes,
+  normalizeAxis,
+  ownAxes,
+  sameShape,
+} from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -16,10 +23,11 @@ import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { readElement } from "../memory/element.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
+import { isOperand, isOperandArgument, type Operand } from "../memory/operand.ts";
 import {
   checkDevice,
   checkFloat,
+  checkKind,
   checkOperand,
   checkOptions,
   inferReduce,
@@ -34,11 +42,18 @@ import {
   makeOp,
   type MapOp,
   type Op,
+  type OutputSpec,
   type ReduceOp,
   type ScanOp,
 } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
-import { maskedReduce, type MaskOptions, maskOptionsOf } from "./statistics/masked.ts";
+import {
+  castForVariance,
+  checkVarianceOf,
+  maskedReduce,
+  type MaskOptions,
+  maskOptionsOf,
+} from "./statistics/masked.ts";
 
 /** The axes of a reduction. */
 export type Axes = number | readonly number[] | null | undefined;
@@ -146,7 +161,8 @@ function varianceOp(pass: ReduceOp): Op {
           `${call.name}() needs a number as correction, got ${describe(correction)}`,
         );
       }
-      const { op } = call;
+      const { op, inputs: [x], attributes } = call;
+      checkVarianceOf((x as Operand).storage.info, attributes.dtype, call.name);
       call.op = pass;
       const specs = inferReduce(call);
       call.op = op;
@@ -155,7 +171,7 @@ function varianceOp(pass: ReduceOp): Op {
     decompose(call: Call) {
       const { name, outputs: [out], attributes } = call;
       const { axis, dtype, keepDims, correction } = attributes as VarianceAttributes;
-      const x = dtype === undefined ? call.operand(0) : cast(call.operand(0), dtype);
+      const x = castForVariance(call.operand(0), dtype);
       // A mean rounded to 16 bits would spoil the differences, and a mean of large integers in
       // float32 as well.
       const { kind, bytes } = x.storage.info;
@@ -284,10 +300,10 @@ export function norm(
 
 /** Options of `isclose` and `allclose`. */
 export interface CloseOptions {
-  /** Relative tolerance, of the second operand; 1e-5. */
-  readonly rtol?: number;
-  /** Absolute tolerance; 1e-8. */
-  readonly atol?: number;
+  /** Relative tolerance, of the second operand; 1e-5. A tensor broadcasts to the result. */
+  readonly rtol?: number | Operand;
+  /** Absolute tolerance; 1e-8. A tensor broadcasts to the result. */
+  readonly atol?: number | Operand;
   /** Count NaN as close to NaN. */
   readonly equalNan?: boolean;
 }
@@ -301,19 +317,24 @@ function asFloat(value: Input): Input {
   return contiguousCopy(value, "float64");
 }
 
-/** {@link isclose} of complex numbers, by the distance between them. */
-function complexClose(
+/** {@link isclose} of complex numbers, by the distance between them, or within tensors. */
+function closeWithin(
   x: Input,
   y: Input,
   name: string,
-  { rtol, atol, equalNan }: Tolerances,
+  rtol: Input,
+  atol: Input,
+  equalNan: boolean,
 ): Operand {
   const on = (op: MapOp, a: Input, b?: Input): Operand =>
     apply(op, a, b, undefined, undefined, name);
   const size = isOperand(y) ? on(MAP.abs, y) : modulusOf(y as Scalar | Complex);
-  const bound = typeof size === "number"
-    ? size * rtol + atol
-    : on(MAP.add, on(MAP.mul, size, rtol), atol);
+  const relative = typeof size === "number" && typeof rtol === "number"
+    ? size * rtol
+    : on(MAP.mul, isOperand(size) ? size : rtol, isOperand(size) ? rtol : size);
+  const bound = typeof relative === "number" && typeof atol === "number"
+    ? relative + atol
+    : on(MAP.add, isOperand(relative) ? relative : atol, isOperand(relative) ? atol : relative);
   const near = on(MAP.lessEqual, on(MAP.abs, on(MAP.sub, x, y)), bound);
   const finite = typeof size === "number" ? Number.isFinite(size) : on(MAP.isfinite, size);
   const same = on(MAP.equal, x, y);
@@ -329,34 +350,50 @@ function modulusOf(value: Scalar | Complex): number {
   return typeof value === "object" ? Math.hypot(value.re, value.im) : Math.abs(Number(value));
 }
 
-/** The attributes of {@link isclose}. */
-interface Tolerances {
-  readonly rtol: number;
-  readonly atol: number;
-  readonly equalNan: boolean;
+/** Throws for a tolerance that is no number and no tensor that broadcasts to `shape`. */
+function checkTolerance(x: Operand, tolerance: unknown, shape: readonly number[], name: string) {
+  if (typeof tolerance === "number") return;
+  if (!isOperand(tolerance)) {
+    throw new DTypeError(
+      `Cannot ${name} within ${describe(tolerance)}: expected a number or a tensor`,
+    );
+  }
+  checkDevice(x.storage, tolerance.storage, name);
+  checkKind(tolerance.storage.info, "biuf", name);
+  const own = tolerance.layout.shape;
+  if (!sameShape(broadcastShapes(name, own, shape), shape)) {
+    throw new ShapeError(
+      `Cannot ${name} within shape ${formatShape(own)}: the result has shape ${formatShape(shape)}`,
+    );
+  }
 }
 
+/** The inputs after the first two are tolerances, if one of them is a tensor. */
 const IS_CLOSE: Op = makeOp({
   kind: "kernel",
   name: "closeness",
   infer(call: Call) {
-    const { inputs: [x, y], name, attributes } = call;
+    const { inputs, name, attributes } = call;
+    const [x, y, rtol = attributes.rtol, atol = attributes.atol] = inputs;
     checkOperand(x, name);
-    for (const tolerance of [attributes.rtol, attributes.atol]) {
-      if (typeof tolerance !== "number") {
-        throw new DTypeError(`Cannot ${name} within ${describe(tolerance)}: expected a number`);
-      }
-    }
     const { op } = call;
     call.op = MAP.equal;
     call.inputs = [x, typeof y === "number" ? 0 : y];
-    const specs = MAP.equal.infer(call);
+    const specs = MAP.equal.infer(call) as readonly OutputSpec[];
     call.op = op;
-    call.inputs = [x, y];
+    call.inputs = inputs;
+    for (const one of [rtol, atol]) checkTolerance(x, one, specs[0]!.shape, name);
     return specs;
   },
-  decompose({ inputs: [x, y], name, attributes, compute }: Call) {
-    if (compute.kind === "c") return complexClose(x, y, name, attributes);
+  decompose({ inputs: [x, y, rtol, atol], name, attributes, compute }: Call) {
+    const { equalNan } = attributes;
+    if (rtol !== undefined) {
+      const [a, b] = compute.kind === "c" ? [x, y] : [asFloat(x), asFloat(y)];
+      return closeWithin(a, b, name, asFloat(rtol), asFloat(atol), equalNan);
+    }
+    if (compute.kind === "c") {
+      return closeWithin(x, y, name, attributes.rtol, attributes.atol, equalNan);
+    }
     return apply(MAP.isclose, asFloat(x), asFloat(y), undefined, undefined, name, attributes);
   },
 });
@@ -364,7 +401,8 @@ const IS_CLOSE: Op = makeOp({
 /**
  * Where |x - y| <= atol + rtol |y|. Integers are compared as float64.
  *
- * Throws a DTypeError for tolerances that are not numbers.
+ * Throws a DTypeError for tolerances that are neither numbers nor tensors of real numbers, and a
+ * ShapeError for tensors that do not broadcast to the result.
  */
 export function isclose(
   x: Operand,
@@ -374,7 +412,10 @@ export function isclose(
 ): Operand {
   checkOptions(name, options, ["rtol", "atol", "equalNan"]);
   const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options;
-  return dispatch(IS_CLOSE, [x, y], { rtol, atol, equalNan }, undefined, name);
+  if (!isOperandArgument(rtol) && !isOperandArgument(atol)) {
+    return dispatch(IS_CLOSE, [x, y], { rtol, atol, equalNan }, undefined, name);
+  }
+  return dispatch(IS_CLOSE, [x, y, rtol, atol], { equalNan }, undefined, name);
 }
 
 /** Whether {@link isclose} holds everywhere. */

@@ -134,6 +134,30 @@ test("Isclose: the relative tolerance is of the second operand", () => {
   }
 });
 
+test("Isclose: tolerances are tensors, too, which broadcast to the result", () => {
+  const x = loose(tensor([1, 2, NaN, Infinity, 5])),
+    y = loose(tensor([1.01, 2.01, NaN, Infinity, 6]));
+  const rtol = tensor([0.1, 1e-4, 0, 0, 0.1]);
+  assertEquals(x.isclose(y, { rtol, equalNan: true }).toArray(), [true, false, true, true, false]);
+  assertEquals(x.isclose(y, { atol: tensor([0.1]) }).toArray(), [true, true, false, true, false]);
+  const whole = tensor([0, 1], { dtype: "int32" });
+  assertEquals(loose(whole).isclose(tensor([1, 2]), { atol: whole }).toArray(), [false, true]);
+  assertEquals(x.isclose(1, { atol: tensor([4]), rtol: 0 }).toArray(), [
+    true,
+    true,
+    false,
+    false,
+    true,
+  ]);
+  const z = loose(tensor([{ re: 1, im: 2 }, { re: 0, im: 1 }]));
+  assertEquals(z.isclose(z.add(0.1), { atol: tensor([0.2, 0.01]) }).toArray(), [true, false]);
+  assertEquals(x.allclose(y, { atol: tensor([1, 1, 0, 0, 1]), equalNan: true }), true);
+  assertEquals(x.allclose(y, { atol: tensor([1, 0, 0, 0, 1]), equalNan: true }), false);
+  const within = "Cannot isclose within shape [1, 1]: the result has shape [5]";
+  assertRefused(() => x.isclose(y, { atol: tensor([[1]]) }), ShapeError, within);
+  assertRefused(() => x.isclose(y, { rtol: z }), DTypeError, "isclose");
+});
+
 test("Scans: with the initial value there is one element more along the axis", () => {
   const x = loose(iota([2, 3]));
   assertEquals(x.cumulativeSum(1, { includeInitial: true }).toArray(), [[0, 0, 1, 3], [

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import {
   complex,
   concat,
+  defineOp,
   DTypeError,
   eye,
   full,
@@ -142,4 +143,51 @@ test("Complex dtypes: compiled functions give what they give alone", () => {
     assertEquals(plain(compiled(x)), plain(f(x)));
   }
   compiled.dispose();
+});
+
+test("Complex variances have the float dtype that is asked for", () => {
+  const x = tensor([{ re: 1, im: 2 }, { re: 3, im: -1 }, { re: 0, im: 0.5 }]) as Any;
+  const where = tensor([1, 1, 0]).astype("bool");
+  for (const given of [x, x.astype("complex128")]) {
+    for (const dtype of ["float32", "float64"] as const) {
+      const near = (made: Any, expected: number) => {
+        assertEquals(made.dtype, dtype);
+        assertEquals(Math.abs(made.item() - expected) < 1e-6, true, `${made.item()}`);
+      };
+      // np.var, np.std
+      near(given.var(null, { dtype }), 3.0555555555555554);
+      near(given.std(null, { dtype, correction: 1 }), 2.140872096444188);
+      near(given.var(0, { dtype, where }), 3.25);
+      near(given.std(0, { dtype, where, keepDims: true }), 1.8027756377319946);
+      const out = zeros([], { dtype });
+      given.var(null, { dtype, out });
+      near(out, 3.0555555555555554);
+    }
+    for (const options of [{}, { where }]) {
+      for (const dtype of ["float16", "bfloat16", "complex64"]) {
+        assertRefused(() => given.var(null, { dtype, ...options }), DTypeError, "var");
+      }
+    }
+  }
+});
+
+test("Ops of a program: functions take complex numbers as pairs, expressions refuse them", () => {
+  const turned = defineOp({
+    name: "turnedPairs",
+    infer: ([x]) => ({ shape: x!.shape, dtype: x!.dtype }),
+    run([x], [out]) {
+      for (let k = 0; k < x!.data.length; k += 2) {
+        out!.data[k] = -x!.data[k + 1]!;
+        out!.data[k + 1] = x!.data[k]!;
+      }
+    },
+  });
+  assertEquals(loose(turned(z())).toArray(), z().mul(i).toArray());
+  assertEquals(loose(turned(z().slice("::-1"))).get(0), { re: 4, im: 3 });
+  const product = defineOp({ name: "productPlusOne", expr: "x * y + 1" });
+  for (const y of [z(), tensor([1, 2])]) {
+    assertRefused(() => product(z(), y), DTypeError, "productPlusOne complex64");
+    assertRefused(() => product(y, z()), DTypeError, "productPlusOne complex64");
+  }
+  assertRefused(() => loose(product)(tensor([1]), i), DTypeError, "productPlusOne");
 });

@@ -3,7 +3,14 @@
  *
  * @module
  */
-import { checkScalar, DTYPE, type DType, type Scalar } from "../../base/dtype.ts";
+import {
+  checkScalar,
+  complexOf,
+  DTYPE,
+  type DType,
+  type DTypeInfo,
+  type Scalar,
+} from "../../base/dtype.ts";
 import { describe } from "../../base/text.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
 import { broadcastShapes, formatShape, ownAxes, sameShape } from "../../base/shape.ts";
@@ -11,6 +18,7 @@ import { apply, applyView } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
+import { partOf } from "../../core/lanes.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import {
   checkDevice,
@@ -20,7 +28,7 @@ import {
   reductionOf,
   ruleFor,
 } from "../../ops/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec, type ReduceOp } from "../../ops/op.ts";
+import { type Call, makeOp, type Op, type ReduceOp } from "../../ops/op.ts";
 import { MAP, REDUCE } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { inferAs } from "./nan.ts";
@@ -106,16 +114,39 @@ function countOf(x: Operand, mask: Operand, attributes: object, name: string): O
   return dispatch(REDUCE.countNonzero, [whole], attributes, undefined, name);
 }
 
+/**
+ * An operand of a variance, which is of `dtype`: complex elements become those that have such parts.
+ */
+export function castForVariance(x: Operand, dtype: DType | undefined): Operand {
+  if (dtype === undefined) return x;
+  return cast(x, x.storage.info.kind === "c" ? complexOf(DTYPE[dtype]).name : dtype);
+}
+
+/** Throws a DTypeError for variances of complex elements as floats of 16 bits. */
+export function checkVarianceOf(info: DTypeInfo, dtype: DType | undefined, name: string): void {
+  if (info.kind === "c" && dtype !== undefined && DTYPE[dtype].bytes === 2) {
+    throw new DTypeError(
+      `Cannot ${name} ${info.name} to ${dtype}: parts of complex numbers are float32 or float64`,
+    );
+  }
+}
+
+/** The squares of the distances from 0. */
+function squaresOf(x: Operand): Operand {
+  if (x.storage.info.kind !== "c") return apply(MAP.square, x);
+  const [re, im] = [partOf(x, 0), partOf(x, 1)];
+  return apply(MAP.add, apply(MAP.square, re), apply(MAP.square, im));
+}
+
 function varianceOf(call: Call, x: Operand, mask: Operand): Operand {
   const { name, attributes } = call;
   const { row, axis, keepDims, correction } = attributes as Attributes;
   const center = meanOf(x, mask, { axis, keepDims: true }, name);
   const difference = apply(MAP.where, mask, apply(MAP.sub, x, center), 0);
   const along = { axis, keepDims };
-  const distance = x.storage.info.kind === "c" ? apply(MAP.abs, difference) : difference;
   const squares = dispatch(
     REDUCE.sum,
-    [apply(MAP.square, distance)],
+    [squaresOf(difference)],
     along,
     undefined,
     name,
@@ -153,10 +184,14 @@ const MASKED: Op = makeOp({
     const as = row === "var" || row === "std" ? REDUCE.mean : REDUCE[row];
     if (row === "var" || row === "std") ruleFor(REDUCE.var, x.storage.info, name);
     if (dtype !== undefined && as === REDUCE.mean) checkFloat(dtype, name);
-    const specs = inferAs(as, call, inferReduce);
-    const [{ shape, dtype: { kind, lane } }] = specs as [OutputSpec];
+    const { info } = x.storage;
     // Variances of complex numbers are real.
-    if (row !== as.name && kind === "c") return [{ shape, dtype: lane! }];
+    if (as === REDUCE.mean && row !== "mean" && info.kind === "c") {
+      checkVarianceOf(info, dtype, name);
+      const { shape } = reductionOf(name, x.layout, axis, keepDims === true);
+      return [{ shape, dtype: dtype === undefined ? info.lane! : DTYPE[dtype] }];
+    }
+    const specs = inferAs(as, call, inferReduce);
     if (initial !== undefined) checkScalar(specs[0]!.dtype.name, initial, name);
     return specs;
   },
@@ -164,12 +199,14 @@ const MASKED: Op = makeOp({
     const { name, inputs, specs } = call;
     const { row, axis, keepDims, dtype, initial } = call.attributes as Attributes;
     const given = call.operand(0);
-    let x = dtype === undefined ? given : cast(given, dtype);
+    const isVariance = row === "var" || row === "std";
+    let x = isVariance ? castForVariance(given, dtype) : given;
+    if (!isVariance && dtype !== undefined) x = cast(given, dtype);
     const mask = inputs[1] as Operand | undefined;
     const result = specs[0]!.dtype.name;
     const along = { axis, keepDims };
     if (row === "mean") return cast(meanOf(x, mask!, along, name), result);
-    if (row === "var" || row === "std") return cast(varianceOf(call, x, mask!), result);
+    if (isVariance) return cast(varianceOf(call, x, mask!), result);
     if (mask !== undefined) {
       x = apply(MAP.where, mask, x, neutralOf(row, x.storage.info.name));
     }
