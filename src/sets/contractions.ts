@@ -24,6 +24,24 @@ export interface TraceOptions<E extends DType> extends UnaryOptions {
   readonly dtype?: E;
 }
 
+/** Options of {@link einsum}, after the tensors. */
+export interface EinsumOptions {
+  /** Write the result here instead of allocating; its shape must be that of the result. */
+  readonly out: AnyTensor;
+}
+
+/** The tensors of the arguments of {@link einsum} after its equation. */
+export type TensorsOf<As extends readonly unknown[]> = As extends readonly AnyTensor[] ? As
+  : As extends readonly [...infer Ts extends readonly AnyTensor[], EinsumOptions] ? Ts
+  : never;
+
+/** The result of {@link einsum} of tensors. */
+export type Summed<E extends string, Ts extends readonly AnyTensor[]> = Tensor<
+  t.OkDType<t.PromoteAll<Ts, "einsum">>,
+  t.Ok<t.Einsum<E, t.ShapesOf<Ts>>>,
+  Ts[number]["device"]
+>;
+
 /**
  * Einstein summation: the product of tensors over axes that have letters, summed over all letters
  * that the result does not have. `"ij,jk->ik"` is a matrix product, `"ii->"` a trace, `"bhqd,bhkd->bhqk"`
@@ -34,6 +52,8 @@ export interface TraceOptions<E extends DType> extends UnaryOptions {
  * Tensors are multiplied two at a time, in the cheapest order (up to 4 tensors; a greedy one for
  * more), as batched matrix products of views. Without a product or a sum, the result is a view. Dtypes
  * promote as in `matmul`; integers wrap.
+ *
+ * The last argument may be `{ out }`: the result is written there, in its dtype.
  *
  * If the equation is a literal, the compiler checks it and knows the shape of the result. Throws an
  * ArgumentError for a text that is no equation, a ShapeError for shapes that do not fit it, and a
@@ -48,14 +68,13 @@ export interface TraceOptions<E extends DType> extends UnaryOptions {
  * einsum("...ij->...ji", ones([5, 2, 3])).shape; // => [5, 3, 2]
  * ```
  */
-export function einsum<const E extends string, const Ts extends readonly AnyTensor[]>(
-  equation: t.Guard<t.EinsumOf<E, Ts>, E>,
-  ...tensors: Ts
-): Tensor<
-  t.OkDType<t.PromoteAll<Ts, "einsum">>,
-  t.Ok<t.Einsum<E, t.ShapesOf<Ts>>>,
-  Ts[number]["device"]
-> {
+export function einsum<
+  const E extends string,
+  const As extends readonly (AnyTensor | EinsumOptions)[],
+>(
+  equation: t.Guard<t.EinsumOf<E, TensorsOf<As>>, E>,
+  ...tensors: As
+): Summed<E, TensorsOf<As>> {
   return products.einsum(equation as string, tensors) as never;
 }
 

@@ -94,6 +94,53 @@ test("einsum gives complex products, and vecdot conjugates its first operand", (
   assertEquals(plain(rm.inner(a, b)), [3, 5]);
 });
 
+test("einsum writes into out, in its dtype, also where it would be a view", () => {
+  const { einsum, tensor, zeros } = rm;
+  const x = tensor([[1, 2], [3, 4]]);
+  const out = zeros([2, 2]);
+  const made = einsum("ij,jk->ik", x, x, { out });
+  assert(made === out);
+  assertEquals(out.toArray(), [[7, 10], [15, 22]]);
+  einsum("ij->ji", x, { out });
+  assertEquals(out.toArray(), [[1, 3], [2, 4]]);
+  assert(!rm.sharesBuffer(x, out));
+  einsum("ij,jk->ik", x, x, { out: x });
+  assertEquals(x.toArray(), [[7, 10], [15, 22]]);
+  const wide = zeros([], { dtype: "float64" });
+  assertEquals(einsum("ii->", out, { out: wide as Any }).item(), 5);
+  assertThrows(() => einsum("ij->i", x, { out }), rm.ShapeError, "einsum");
+  assertThrows(() => loose(einsum)("ij->i", x, { typo: out }), TypeError, "Cannot einsum");
+  assertThrows(() => loose(einsum)("ij->i", { out }), rm.ArgumentError, "without tensors");
+  assertThrows(
+    () => einsum("ij->i", x, { out: zeros([2], { dtype: "int32" }) }),
+    rm.DTypeError,
+    "einsum",
+  );
+});
+
+test("einsum: sizes of 1 and dtypes that promote are as in longer ways", () => {
+  const { einsum, ones, tensor } = rm;
+  const e = loose(einsum);
+  const x = ones([2, 3], { dtype: "int32" }), y = tensor([[1], [2], [3]]);
+  assertEquals([e("ij,jk->ik", x, y).dtype, e("ij,jk->ik", x, y).toArray()], ["float32", [[6], [
+    6,
+  ]]]);
+  assertEquals(e("i,j->ji", tensor([1, 2], { dtype: "int32" }), tensor([3])).toArray(), [[3, 6]]);
+  assertEquals(e("ij,kj->ki", ones([1, 3]), ones([2, 1])).toArray(), [[3], [3]]);
+  assertEquals(e("i,ij->j", tensor([1, 2, 3]), y).toArray(), [14]);
+  assertEquals(e("bij,bkj->bki", ones([2, 3, 4]), ones([2, 5, 4])).shape, [2, 5, 3]);
+  assertEquals(e("ij,ij->", x, x).item(), 6);
+  assertEquals(e("iij->j", ones([3, 3, 2])).toArray(), [3, 3]);
+  assertEquals(e("i,i->", rm.zeros([0]), rm.zeros([0])).item(), 0);
+  assertEquals(e("ij,jk->ik", rm.zeros([2, 0]), rm.zeros([0, 2])).toArray(), [[0, 0], [0, 0]]);
+  // The same shapes in other layouts, one after the other.
+  const square = rm.arange(9).reshape([3, 3]);
+  for (const view of [square, square.T, square.slice("::-1")]) {
+    assertEquals(e("ii->", view).item(), loose(view).diagonal().sum().item());
+    assertEquals(e("ij->j", view).toArray(), loose(view).sum(0).toArray());
+  }
+});
+
 test("einsum of one tensor is a view where nothing is summed", () => {
   const x = rm.ones([2, 3]);
   for (const [equation, shape] of [["ij->ji", [3, 2]], ["ij", [2, 3]]] as const) {

@@ -18,22 +18,25 @@ import {
   ownAxes,
 } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
+import { brandOf } from "../../base/version.ts";
 import { apply, applyInto, applyView, type OpOptions } from "../../core/apply.ts";
 import { cast, contiguousCopy } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { tidy, wrap } from "../../core/handles.ts";
 import { allocateIn } from "../../memory/device.ts";
-import type { Operand } from "../../memory/operand.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../ops/infer.ts";
 import { type Call, makeOp, type MapOp, type Op, type OutputSpec } from "../../ops/op.ts";
 import { MAP, REDUCE } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { contract, rearranged } from "./contract.ts";
+import { runDirect } from "./einsum_direct.ts";
 import { type Equation, type Label, parseEquation } from "./einsum_text.ts";
 import { doNotFit, productDType } from "./linalg.ts";
 
 const OUT_ONLY = ["out"];
+const NO_OPTIONS: OpOptions = {};
 
 /** `made` as a new contiguous tensor: a copy if it is a view. */
 function asResult(made: Operand, inputs: readonly unknown[]): Operand {
@@ -82,22 +85,44 @@ const EINSUM: Op = makeOp({
 
 /** Whether the result of an equation for one operand is a view of it. */
 function isView({ terms, output }: Equation): boolean {
-  return terms.length === 1 && terms[0]!.every((label) => output.includes(label));
+  const [labels] = terms;
+  for (const label of labels!) if (!output.includes(label)) return false;
+  return true;
 }
 
-/** The sum of products that `equation` names. */
+function isOptions(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value) &&
+    brandOf(value, "tensor") === undefined;
+}
+
+/** The sum of products that `equation` names; the last of `xs` may be options. */
 export function einsum(equation: string, xs: readonly unknown[]): Operand {
   if (xs.length === 0) throw new ArgumentError("Cannot einsum without tensors");
-  const own = xs.map((x) => ownOperand(x, "einsum"));
-  if (own.length === 1) {
-    const [x] = own as [Operand];
-    productDType("einsum", x, x);
-    const found = parseEquation(equation, [x.layout.shape]);
-    if (isView(found)) {
+  const last = xs[xs.length - 1];
+  const hasOptions = !isOperand(last) && isOptions(last);
+  const options = hasOptions ? last as OpOptions : NO_OPTIONS;
+  if (hasOptions) checkOptions("einsum", options, OUT_ONLY);
+  const count = hasOptions ? xs.length - 1 : xs.length;
+  if (count === 0) throw new ArgumentError("Cannot einsum without tensors");
+  const own: Operand[] = [];
+  const shapes: (readonly number[])[] = [];
+  for (let k = 0; k < count; k++) {
+    const x = ownOperand(xs[k], "einsum");
+    own.push(x);
+    shapes.push(x.layout.shape);
+  }
+  const { out } = options;
+  if (count <= 2 && out === undefined) {
+    const x = own[0]!;
+    const info = productDType("einsum", x, count === 1 ? x : own[1]!);
+    const found = parseEquation(equation, shapes);
+    if (count === 1 && isView(found)) {
       return tidy(() => rearranged({ x, labels: found.terms[0]! }, found.output, found.sizes));
     }
+    const made = runDirect(found, own, info);
+    if (made !== undefined) return made;
   }
-  return dispatch(EINSUM, own, { equation });
+  return dispatch(EINSUM, own, { equation }, out);
 }
 
 // ---- products along numbered axes --------------------------------------------------------------

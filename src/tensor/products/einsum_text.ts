@@ -5,6 +5,7 @@
  *
  * @module
  */
+import type { Layout } from "../../base/layout.ts";
 import { ArgumentError, ShapeError } from "../../base/errors.ts";
 import { checkRank, formatShape, sameShape, type Shape } from "../../base/shape.ts";
 import { describe, shorten } from "../../base/text.ts";
@@ -20,6 +21,27 @@ export interface Equation {
   readonly output: readonly Label[];
   /** The size of each index. */
   readonly sizes: ReadonlyMap<Label, number>;
+  /** How operands of these shapes are computed in one step: see einsum_direct.ts. */
+  direct?: Direct;
+}
+
+/** The view of an operand: for each axis its size, and the axes of the operand that it goes along. */
+export interface DirectView {
+  readonly shape: readonly number[];
+  readonly axes: readonly (readonly number[])[];
+  /** The layout of an operand of before, and that of its view. */
+  last: { readonly from: Layout; readonly to: Layout } | undefined;
+}
+
+/** What an equation does in one step, to operands of its shapes. */
+export interface Direct {
+  /** One view is summed; of two views there is the elementwise product, or that of matrices. */
+  readonly kind: "none" | "sum" | "mul" | "matmul";
+  readonly views: readonly DirectView[];
+  /** The axes of the only view over which it sums: all, if undefined. */
+  readonly summed: number[] | undefined;
+  /** Whether the product is that of the second operand and the first. */
+  readonly isSwapped: boolean;
 }
 
 const DOTS = "...";
