@@ -167,6 +167,29 @@ function addComplex(add: AddRow, n: number): void {
   );
 }
 
+/** Adds the rows of linear algebra: matrices of `n` rows, and batches of small ones. */
+function addLinalg(add: AddRow, n: number, batch: number): void {
+  const one = of("float32", n, n), many = of("float32", batch, 16, 16);
+  const group = "linear algebra";
+  const made: [string, Input, GpuRow["body"], string][] = [
+    ["solve", one, ({ a }) => () => rm.linalg.solve(a!, a!).dispose(), "torch.linalg.solve(a, a)"],
+    ["inv", one, ({ a }) => () => rm.linalg.inv(a!).dispose(), "torch.linalg.inv(a)"],
+    ["inv of 16 rows", many, ({ a }) => () => rm.linalg.inv(a!).dispose(), "torch.linalg.inv(a)"],
+    ["qr", one, ({ a }) => () => rm.scope(() => void rm.linalg.qr(a!)), "torch.linalg.qr(a)"],
+    ["eigh", one, ({ a }) => () => rm.scope(() => void rm.linalg.eigh(a!)), "torch.linalg.eigh(a)"],
+    [
+      "svd",
+      one,
+      ({ a }) => () => rm.scope(() => void rm.linalg.svd(a!, { fullMatrices: false })),
+      "torch.linalg.svd(a, full_matrices=False)",
+    ],
+  ];
+  for (const [name, input, body, torch] of made) {
+    const rows = input === one ? ` of ${n} rows` : "";
+    add(group, `${name}${rows} float32`, undefined, { a: input }, input, body, torch);
+  }
+}
+
 /**
  * The rows. `scale` divides the number of elements, for machines on which kernels are emulated: 1 on
  * a GPU.
@@ -494,6 +517,7 @@ export function gpuWork(scale: number): GpuRow[] {
   ) =>
   () => a!.sort().dispose(), "a.sort()");
   addComplex(add, n / 8);
+  addLinalg(add, scale === 1 ? 1024 : 40, scale === 1 ? 4096 : 3);
   for (const [dtype, target] of [["bfloat16", 760], ["float32", undefined]] as const) {
     const x = of(dtype, m, m);
     add(
