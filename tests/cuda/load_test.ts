@@ -67,17 +67,18 @@ const REST: Record<string, string> = {
   NVRTC: 'const char *nvrtcGetErrorString(int code) { return "words"; }',
   CUBLAS: "",
   CUBLASLT: "",
+  CUSOLVER: "",
 };
 
 /** Writes a library whose functions do nothing, except those that `own` defines. */
-function make(path: string, list: string, own: string): void {
+function make(path: string, list: string, own: string, ...more: string[]): void {
   mkdirSync(join(path, ".."), { recursive: true });
   const functions = functionsOf(list)
     .filter((name) => !new RegExp(`int ${name}\\(`).test(own))
     .map((name) => `int ${name}(void) { return 0; }`);
   assert(functions.length > 5, list);
   const source = [...functions, REST[list]!, own, ""].join("\n");
-  const args = ["cc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", path];
+  const args = ["cc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", path, "-x", "none", ...more];
   runZig(args, source);
 }
 
@@ -169,6 +170,31 @@ test(...when(made, "the parts of cuBLAS come from one folder, and are of one ver
     `12.4, ${join(fitting, "libcublas.so.12")}`,
   );
 }));
+
+test(
+  ...when(made, "cuSOLVER finds what it needs beside it, and is of the driver's CUDA", (folder) => {
+    make(join(folder, "libcuda.so.1"), "DRIVER", driver(12040));
+    make(join(folder, "libcudart.so.12"), "RUNTIME", runtime(12040));
+    make(join(folder, "libcublas.so.12"), "CUBLAS", blas("", 5));
+    make(join(folder, "libcublasLt.so.12"), "CUBLASLT", blas("Lt", 5));
+    // No folder of the system or of the library itself leads to it.
+    const sparse = join(folder, "libcusparse.so.12");
+    runZig(
+      ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", sparse, "-Wl,-soname,libcusparse.so.12"],
+      "int cusparse_number(void) { return 11; }\n",
+    );
+    const version = (major: string): string =>
+      `int cusparse_number(void);
+    int cusolverGetProperty(int which, int *to) { *to = which == 0 ? ${major} : 6; return 0; }`;
+    make(join(folder, "libcusolver.so"), "CUSOLVER", version("12"));
+    const env = alone(folder, { ROWMAJOR_CUDA_LIB_DIR: folder });
+    const refused = lineOf(runOf("whatIsOpen", env), "cusolver");
+    assertStringIncludes(refused, "libcusolver.so: it is of CUDA 13, the driver of CUDA 12");
+    const path = join(folder, "libcusolver.so.11");
+    make(path, "CUSOLVER", version("cusparse_number()"), sparse);
+    assertEquals(lineOf(runOf("whatIsOpen", env), "cusolver"), `11.6, ${path}`);
+  }),
+);
 
 test(...when(made, "folders are searched in their order, newer Pythons first", (folder) => {
   make(join(folder, "named", "libcuda.so.1"), "DRIVER", driver(13000));

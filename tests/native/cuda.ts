@@ -534,6 +534,7 @@ export function whereItOpens(folder: string): string {
 export function whatIsOpen(): string {
   const gpu = opened();
   gpu.shim.rm_cuda_matmul(0, DTYPE.float32.id, new Float64Array(18).fill(1));
+  gpu.shim.rm_cuda_linalg(0, new Float64Array(13));
   return gpu.info(-1);
 }
 
