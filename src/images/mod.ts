@@ -1,7 +1,6 @@
 /**
  * PNG and JPEG files as tensors, by the packages `fast-png` and `jpeg-js`, which a program installs
- * itself. Nothing else of this library needs them; each is imported when a file of its format is read
- * or written for the first time.
+ * itself. Nothing else of this library needs them; each is imported when it is needed for the first time.
  *
  * Pictures are tensors [height, width, channels] of uint8, or of uint16 for PNG files of 16 bits.
  *
@@ -14,12 +13,14 @@ import { ownOperand } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { asBytes, NO_FILE } from "../io/bytes.ts";
 import { type Path, readFile, writeFile } from "../io/file.ts";
+import { encodePng as encodePngFile } from "../io/png.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { tensor } from "../tensor/create.ts";
+import "../tensor/tensor.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { decodeJpeg, encodeJpeg as encodeJpegFile, isJpeg } from "./jpeg.ts";
 import { type Picture, type Samples, withChannels } from "./pixels.ts";
-import { decodePng, encodePng as encodePngFile, isPng } from "./png.ts";
+import { decodePng, isPng } from "./png.ts";
 
 export type { Path } from "../io/file.ts";
 
@@ -92,13 +93,13 @@ async function decode(
  * 3 channels, or 4 if some are transparent. Colors become grey as in Pillow; profiles and the
  * orientation in metadata are not applied.
  *
- * Needs the package `fast-png` for PNG, and `jpeg-js` for JPEG: a PackageError says so where it is
+ * Needs the package `fast-png` for PNG files, and `jpeg-js` for JPEG files: a PackageError says so where it is
  * missing. Throws a FormatError for damaged and truncated files and for those of more than `maxPixels`
  * pixels, before memory for the pixels is allocated.
  *
  * @example
  * ```ts
- * const file = await encodePng(arange(6, { dtype: "uint8" }).reshape([2, 3]));
+ * const file = encodePng(arange(6, { dtype: "uint8" }).reshape([2, 3]));
  * (await decodeImage(file, { channels: 3 })).shape; // => [2, 3, 3]
  * ```
  */
@@ -146,13 +147,17 @@ function pictureOf(op: string, x: AnyTensor, dtypes: readonly string[], most: nu
 
 /**
  * The bytes of a PNG file of a picture: [height, width] or [height, width, channels] with 1 to 4
- * channels, uint8 or uint16. Needs the package `fast-png`.
+ * channels, uint8 or uint16. Needs no package.
  *
- * Throws a ShapeError or a DTypeError for other tensors, and a PackageError without the package.
+ * Throws a ShapeError or a DTypeError for other tensors.
  */
-export async function encodePng(x: AnyTensor): Promise<Uint8Array<ArrayBuffer>> {
-  const picture = pictureOf("encodePng", x, ["uint8", "uint16"], [1, 2, 3, 4]);
-  return await encodePngFile(picture, "encodePng");
+export function encodePng(x: AnyTensor): Uint8Array<ArrayBuffer> {
+  return pngOf("encodePng", x);
+}
+
+function pngOf(op: string, x: AnyTensor): Uint8Array<ArrayBuffer> {
+  const picture = pictureOf(op, x, ["uint8", "uint16"], [1, 2, 3, 4]);
+  return encodePngFile(picture.data, picture.width, picture.height, picture.channels);
 }
 
 function qualityOf(op: string, options: JpegOptions): number {
@@ -207,10 +212,7 @@ export async function writeImage(
     );
   }
   const bytes = extension === "png"
-    ? await encodePngFile(
-      pictureOf("writeImage", x, ["uint8", "uint16"], [1, 2, 3, 4]),
-      "writeImage",
-    )
+    ? pngOf("writeImage", x)
     : await jpegOf("writeImage", x, quality);
   await writeFile(path, bytes);
 }

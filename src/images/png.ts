@@ -1,5 +1,5 @@
 /**
- * PNG files: fast-png takes the filters off and back, this file does what has to be safe or exact.
+ * PNG files: fast-png undoes their filters, this file does what has to be safe or exact.
  *
  * A PNG is untrusted: sizes are compared with the header and inflated data with the sizes before the
  * library sees them. Palettes, samples of less than 8 bits and transparent colors are applied here.
@@ -14,14 +14,19 @@ import { type Limits, type Picture, reasonOf, type Samples, unpackBits } from ".
 /** The part of fast-png that is in use. */
 interface FastPng {
   decode(bytes: Uint8Array): { data: Uint8Array | Uint16Array };
-  encode(picture: object): Uint8Array;
+}
+
+interface InflateOptions {
+  readonly maxOutputLength: number;
+  /** The bytes of a part of the output; one part is fastest. */
+  readonly chunkSize: number;
 }
 
 /** The part of `node:zlib` in use, typed without Node's types. */
 interface Zlib {
   crc32(data: Uint8Array): number;
   deflateSync(data: Uint8Array, options: { level: number }): Uint8Array;
-  inflateSync(data: Uint8Array, options: { maxOutputLength: number }): Uint8Array;
+  inflateSync(data: Uint8Array, options: InflateOptions): Uint8Array;
 }
 
 const SIGNATURE = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
@@ -36,6 +41,8 @@ const DEPTHS: Readonly<Record<number, readonly number[]>> = {
   6: [8, 16],
 };
 const INDEXED = 3;
+/** Memory for data that may be few. */
+const MOST_AT_ONCE = 2 ** 22;
 /** Chunks that decide which pixels there are. */
 const KNOWN = ["IHDR", "PLTE", "tRNS", "IDAT", "IEND"];
 
@@ -167,7 +174,8 @@ function sizeOf({ width, height, depth, colorType }: Header, { x, y, xStep, ySte
 function inflate({ data, dataAt }: Chunks, size: number, file: string): Uint8Array {
   let rows: Uint8Array;
   try {
-    rows = zlib().inflateSync(data, { maxOutputLength: size });
+    const chunkSize = Math.max(64, Math.min(size, MOST_AT_ONCE));
+    rows = zlib().inflateSync(data, { maxOutputLength: size, chunkSize });
   } catch {
     throw new FormatError("the data of the PNG are damaged, or more than its pixels", file, dataAt);
   }
@@ -303,11 +311,4 @@ export async function decodePng(bytes: Uint8Array, op: string, limits: Limits): 
     for (let i = 0; i < data.length; i += channels) data[i]! *= step;
   }
   return picture;
-}
-
-/** The bytes of a PNG file of the picture. */
-export async function encodePng(picture: Picture, op: string): Promise<Uint8Array<ArrayBuffer>> {
-  const library = await importPng(op);
-  const depth = picture.data instanceof Uint16Array ? 16 : 8;
-  return library.encode({ ...picture, depth }) as Uint8Array<ArrayBuffer>;
 }
