@@ -285,6 +285,19 @@ const functions: Record<string, [given: Make[], call: (...given: any[]) => unkno
     (x) => rm.einsum("ij,kj,kl->il", x, x, x),
   ],
   "einsum of one tensor": [[receivers.square!], (x) => rm.einsum("ii->", x)],
+  "einsum into out": [[receivers.square!], (x) => {
+    const out = rm.zerosLike(x);
+    rm.einsum("ij,kj->ki", x, x, { out: out as never });
+    return out;
+  }],
+  "isclose within tensors": [
+    [receivers.matrix!],
+    (x) => x.isclose(x, { rtol: x, atol: x, equalNan: true }),
+  ],
+  "choice without replacement": [
+    [receivers.matrix!],
+    () => rm.random.choice(rm.random.key(1), 5, [3], { replace: false }),
+  ],
   "einsum as a view": [[receivers.matrix!], (x) => rm.einsum("ij->ji", x)],
   tensordot: [[receivers.matrix!], (x) => rm.tensordot(x, x, [[0], [0]])],
   vecdot: [[receivers.matrix!], (x) => rm.vecdot(x, x)],

@@ -332,6 +332,8 @@ export function quantized(): void {
 export function equations(): void {
   // @ts-expect-error: Cannot einsum "ij,jk->ik" of shapes [2, 3] and [4, 5]: index j has sizes 3 and 4
   einsum("ij,jk->ik", a, zeros([4, 5]));
+  // @ts-expect-error: Cannot einsum "ij,jk->ik" of shapes [2, 3] and [4, 5]: index j has sizes 3 and 4
+  einsum("ij,jk->ik", a, zeros([4, 5]), { out: zeros([2, 5]) });
   // @ts-expect-error: Cannot einsum "ijk" of shape [2, 3]: operand 0 has rank 2, and 3 indices
   einsum("ijk", a);
   // @ts-expect-error: Cannot einsum "ij,jk->ik": it has 2 terms for 1 tensors

@@ -431,6 +431,7 @@ export type Others = [
 
 export function equations(): void {
   shape<[2, 4]>()(einsum("ij,jk->ik", a, zeros([3, 4])));
+  shape<[2, 4]>()(einsum("ij,jk->ik", a, zeros([3, 4]), { out: zeros([2, 4]) }));
   shape<[4, 2]>()(einsum("ij, jk -> ki", a, zeros([3, 4])));
   shape<[3, 2]>()(einsum("ba", a));
   shape<[2, 4]>()(einsum("ij,jk", a, zeros([3, 4])));
