@@ -99,7 +99,6 @@ const kernels = [_][]const u8{
     "cpu/attention/rope.c",
     "cpu/sets/search.c",
     "cpu/sets/histogram.c",
-    "cpu/sets/interp.c",
     "cpu/conv/conv.c",
     "cpu/conv/conv_pack.c",
     "cpu/conv/conv_depthwise.c",
@@ -121,9 +120,23 @@ const small_loops = [_][]const u8{
     "cpu/map/chain_strip.c",
     "cpu/map/map_kernels.c",
     "cpu/map/map_simplify.c",
-    "cpu/map/cast_kernels.c",
     "cpu/map/block_copy.c",
     "cpu/index/indices.c",
+};
+
+/// Compiled once per instruction set except AVX-512, which makes them hardly faster.
+const shared = [_][]const u8{
+    "cpu/map/cast_kernels.c",
+    "cpu/sets/interp.c",
+    "cpu/deviate_loops.c",
+};
+
+/// For AVX-512 the names in those files, and the special functions, are those of AVX2.
+const shared_names = [_][]const u8{
+    "-Drm_casts_v4=rm_casts_v3",
+    "-Drm_interpolate_v4=rm_interpolate_v3",
+    "-Drm_deviate_loops_v4=rm_deviate_loops_v3",
+    "-DRM_SPECIAL_ISA=v3",
 };
 
 /// The folders of headers, which are included by base name.
@@ -318,9 +331,11 @@ fn addKernels(
     const old = comptime std.mem.eql(u8, isa, "v2");
     // LLVM would otherwise use half the width of AVX-512. Machines without AVX get smaller code, which
     // is as fast on average; scans and variances over columns take half as long again.
-    const width: []const u8 = comptime if (std.mem.eql(u8, isa, "v4")) "-mprefer-vector-width=512" else if (old) "-O2" else "-O3";
+    const avx512 = comptime std.mem.eql(u8, isa, "v4");
+    const width: []const u8 = if (avx512) "-mprefer-vector-width=512" else if (old) "-O2" else "-O3";
+    const names = if (avx512) shared_names else if (comptime std.mem.eql(u8, isa, "v3")) [_][]const u8{"-DRM_SHARES_SPECIAL"} else [_][]const u8{};
     // Many functions differ only in their names.
-    const common = flags ++ [_][]const u8{ width, "-DRM_ISA=" ++ isa, "-Xclang", "-fmerge-functions" };
+    const common = flags ++ [_][]const u8{ width, "-DRM_ISA=" ++ isa, "-Xclang", "-fmerge-functions" } ++ names;
     module.addCSourceFile(.{ .file = headers_hash });
     const no_unrolling = common ++ [_][]const u8{"-fno-unroll-loops"};
     // Machines without AVX get smaller code.
@@ -333,13 +348,14 @@ fn addKernels(
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/sort.c", "cpu/sort/topk.c", "cpu/sort/quicksort.c", "cpu/sort/partition.c", "cpu/sort/quantile.c" }, .flags = &sorts });
     // These choose themselves which loops are unrolled.
     const transforms = no_unrolling ++ [_][]const u8{if (old) "-Os" else "-O2"};
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/fft/fft.c", "cpu/fft/convolve.c", "cpu/deviate_loops.c" }, .flags = &transforms });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/fft/fft.c", "cpu/fft/convolve.c" }, .flags = &transforms });
     const complex = transforms ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
     module.addCSourceFile(.{ .file = b.path("shim/cpu/complex/complex_map.c"), .flags = &complex });
     // These loops are many, and vectors need no unrolling on top: a quarter of the size. Nor do
     // remainders need narrower vectors, unless they can be more than 15 elements.
     const maps = no_unrolling ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &small_loops, .flags = &maps });
+    if (!avx512) module.addCSourceFiles(.{ .root = b.path("shim"), .files = &shared, .flags = &maps });
     // Not a single object: on macOS, joining objects turns hidden symbols into local ones.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ isa, .linkage = .static, .root_module = module }));
 }

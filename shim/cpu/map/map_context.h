@@ -10,11 +10,12 @@ typedef void (RM_KERNEL *map_function)(ptrdiff_t n, void *out, const void *a, co
                                       const void *c, const double *attributes);
 
 /* The signature of a kernel with operands a, b and c. Most kernels use fewer. */
-#define KERNEL_NAMED(name) \
-  static RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, \
-                             __attribute__((unused)) const void *b, \
-                             __attribute__((unused)) const void *c, \
-                             __attribute__((unused)) const double *attributes)
+#define KERNEL_SIGNATURE(name) \
+  RM_KERNEL void name(ptrdiff_t n, void *out, const void *a, \
+                      __attribute__((unused)) const void *b, \
+                      __attribute__((unused)) const void *c, \
+                      __attribute__((unused)) const double *attributes)
+#define KERNEL_NAMED(name) static KERNEL_SIGNATURE(name)
 
 /* The vector length of kernels that take whole vectors, and the block length of kernels that check
  * their operands first. */

@@ -139,9 +139,9 @@
 /* The kernel of an op, or null. Offsets of labels take a third of what a table of functions takes
  * with its relocations. Kernels that do not depend on signedness exist once for both. */
 __attribute__((noinline)) static map_function NAME(kernel_of)(int opcode) {
-#define ENTRY(name, ...) [RM_OP_##name] = &&of_##name - &&none,
+#define ENTRY(name, ...) [RM_OP_##name] = (int16_t)(&&of_##name - &&none),
 #define UNSIGNED_ENTRY ENTRY
-  static const int32_t offsets[RM_OP_COUNT] = {
+  static const int16_t offsets[RM_OP_COUNT] = {
 #include "ops.def"
   };
 #undef ENTRY

@@ -247,8 +247,8 @@ static RM_ALWAYS_INLINE void multiply(const int format, const int rows, ptrdiff_
 }
 
 #define TILE(rows, format) \
-  static void tile_##rows##_##format(ptrdiff_t parts, const uint8_t *x, const uint8_t *weight, \
-                                     float *sums, bool add) { \
+  static RM_KERNEL void tile_##rows##_##format(ptrdiff_t parts, const uint8_t *x, \
+                                               const uint8_t *weight, float *sums, bool add) { \
     multiply(format, rows, parts, x, weight, sums, add); \
   }
 /* The tiles of a format, and the one of some rows. */

@@ -44,7 +44,7 @@ static inline ptrdiff_t rm_part_bytes(bool is_signed) {
 
 /* Sums of rows of x and the rows of a group, of `parts` parts from a whole block on: [rows,
  * GROUP_ROWS]. `add` says to add to those that are there. */
-typedef void quant_tile_function(ptrdiff_t parts, const uint8_t *x, const uint8_t *weight,
+typedef void RM_KERNEL quant_tile_function(ptrdiff_t parts, const uint8_t *x, const uint8_t *weight,
                                  float *sums, bool add);
 
 /* The kernel for that many rows; null for a format that there is not. */

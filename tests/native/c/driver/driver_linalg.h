@@ -1,6 +1,7 @@
 /*
  * Part of driver.c: linear algebra, by the equations that the results satisfy.
  */
+
 #include <complex.h>
 #include "linalg.h"
 
@@ -53,7 +54,7 @@ typedef struct {
 
 static const char *const linalg_names[] = {
     "cholesky", "lu",   "det",      "slogdet", "inv",     "solve", "solveTriangular", "qr",
-    "eigh",     "eigvalsh", "svd", "svdvals", "eig",     "eigvals"};
+    "eigh",     "eigvalsh", "svd", "svdvals", "eig",     "eigvals", "expm"};
 
 /* Lays out a batch of matrices of m by n, and fills it: Hermitian with a large diagonal, or any. */
 static buffer make_matrices(const linalg_case *c, ptrdiff_t m, ptrdiff_t n, bool is_hermitian,
@@ -122,6 +123,55 @@ static double naive_determinant(const matrix *a, ptrdiff_t n, number *sign) {
   }
   free(x);
   return size;
+}
+
+/* to = a b */
+static void naive_product(ptrdiff_t n, const number *a, const number *b, number *to) {
+  for (ptrdiff_t i = 0; i < n; i++) {
+    for (ptrdiff_t j = 0; j < n; j++) {
+      number sum = 0;
+      for (ptrdiff_t k = 0; k < n; k++) sum += a[i * n + k] * b[k * n + j];
+      to[i * n + j] = sum;
+    }
+  }
+}
+
+/* Writes the exponential of a, and returns its largest element: the series for a / 2^squarings. */
+static double naive_exponential(const matrix *a, ptrdiff_t n, number *x, number *work) {
+  enum { TERMS = 20 };
+  const ptrdiff_t size = n * n;
+  number *term = work, *power = work + size, *other = work + 2 * size;
+  double norm = 0;
+  for (ptrdiff_t i = 0; i < size; i++) {
+    const number one = element(a, i / n, i % n);
+    norm += hypot(__real__ one, __imag__ one);
+  }
+  const int squarings = norm > 0.5 ? (int)ceil(log2(norm / 0.5)) : 0;
+  for (ptrdiff_t i = 0; i < size; i++) {
+    power[i] = element(a, i / n, i % n) * exp2(-squarings);
+    x[i] = term[i] = i % (n + 1) == 0;
+  }
+  for (int k = 1; k < TERMS; k++) {
+    naive_product(n, term, power, other);
+    for (ptrdiff_t i = 0; i < size; i++) x[i] += term[i] = other[i] / k;
+  }
+  for (int k = 0; k < squarings; k++) {
+    naive_product(n, x, x, other);
+    memcpy(x, other, (size_t)size * sizeof *x);
+  }
+  double most = 0;
+  for (ptrdiff_t i = 0; i < size; i++) most = fmax(most, hypot(__real__ x[i], __imag__ x[i]));
+  return most;
+}
+
+static void check_exponential(const matrix *a, const matrix *e, ptrdiff_t n, double error) {
+  number *x = malloc((size_t)(4 * n * n) * sizeof *x);
+  if (x == NULL) fail("no memory");
+  const double most = naive_exponential(a, n, x, x + n * n);
+  for (ptrdiff_t i = 0; i < n * n && most < 1e30; i++) {
+    check_near(element(e, i / n, i % n), x[i], most * error, "the exponential is another one");
+  }
+  free(x);
 }
 
 static matrix rows_of(const buffer *b, int dtype, bool is_complex, ptrdiff_t index, ptrdiff_t m,
@@ -274,6 +324,11 @@ static void check_linalg(const linalg_case *c, ptrdiff_t index, const matrix *a,
       }
       return;
     }
+    case RM_LINALG_EXPM: {
+      const matrix e = rows_of(out, c->dtype, c->is_complex, index, n, n);
+      if (n <= 12) check_exponential(a, &e, n, error);
+      return;
+    }
     case RM_LINALG_EIG:
     case RM_LINALG_EIGVALS: {
       const matrix values = rows_of(out, c->dtype, true, index, 1, n);
@@ -377,7 +432,7 @@ static void run_linalg(linalg_case c, enum content content, int threads) {
 
 /* All kinds for matrices of up to n rows or columns. */
 static void try_linalg(ptrdiff_t n, int threads) {
-  for (int kind = 0; kind <= RM_LINALG_EIGVALS; kind++) {
+  for (int kind = 0; kind <= RM_LINALG_EXPM; kind++) {
     for (int type = 0; type < 4; type++) {
       if (n > 70 && below(4) > 0) continue;
       linalg_case c = {.kind = kind, .dtype = type % 2 ? RM_FLOAT64 : RM_FLOAT32, .is_complex = type > 1};
@@ -387,7 +442,7 @@ static void try_linalg(ptrdiff_t n, int threads) {
       c.m = is_square || below(3) == 0 ? n : 1 + below(n);
       if (!is_square && below(2)) c.n = c.m, c.m = n;
       const bool solves = kind == RM_LINALG_SOLVE || kind == RM_LINALG_SOLVE_TRIANGULAR;
-      c.k = kind == RM_LINALG_INV ? n : solves ? 1 + below(below(2) ? 4 : n + 2) : 0;
+      c.k = kind == RM_LINALG_INV || kind == RM_LINALG_EXPM ? n : solves ? 1 + below(below(2) ? 4 : n + 2) : 0;
       c.flag = below(2);
       c.unit = kind == RM_LINALG_SOLVE_TRIANGULAR && below(4) == 0 && n < 6;
       c.batch = n > 20 ? 1 : 1 + below(5);

@@ -326,6 +326,58 @@ static void run_deviates(int kind, int dtype, ptrdiff_t n, int threads) {
   drop(&c);
 }
 
+/* Parameters that another thread changes during a call. */
+typedef struct {
+  double *at;
+  ptrdiff_t count;
+  double valid;
+  _Atomic bool ends;
+} changing;
+
+static void *change_parameters(void *context) {
+  changing *c = context;
+  const double invalid[] = {(double)NAN, -5, (double)INFINITY, (double)-INFINITY, 1e300, -1e300, 1e-320};
+  enum { COUNT = sizeof invalid / sizeof *invalid };
+  for (unsigned round = 0; !atomic_load(&c->ends); round++) {
+    /* Mostly valid ones, which calls do not refuse. */
+    const double x = round % 8 == 0 ? invalid[round / 8 % COUNT] : c->valid;
+    for (ptrdiff_t i = 0; i < c->count; i++) ((volatile double *)c->at)[i] = x;
+  }
+  return NULL;
+}
+
+/* Calls end with any parameters, also those that become invalid after they are checked. */
+static void try_changing_parameters(ptrdiff_t seed) {
+  static const double valid[] = {2, 2, 50, 100, 0.2};
+  static const int dtypes[] = {RM_FLOAT32, RM_FLOAT64, RM_INT32, RM_INT64, RM_FLOAT64};
+  enum { COUNT = 600, CALLS = 40 };
+  for (int kind = 0; kind <= RM_DEVIATE_TRUNCATED_NORMAL; kind++) {
+    snprintf(about, sizeof about, "deviates %d of parameters that change", kind);
+    buffer key = make(RM_UINT32, 2, ANY_BITS), out = make(dtypes[kind], COUNT, ANY_BITS);
+    buffer b = make(RM_FLOAT64, COUNT, SMALL), c = make(RM_FLOAT64, COUNT, SMALL);
+    for (int i = 0; i < COUNT; i++) {
+      ((double *)b.data)[i] = valid[kind];
+      ((double *)c.data)[i] = 0.4;
+    }
+    const bool is_second = (seed & 1) && kind > RM_DEVIATE_GAMMA && kind != RM_DEVIATE_POISSON;
+    changing those = {(double *)(is_second ? c : b).data, COUNT, is_second ? 0.4 : valid[kind], false};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, change_parameters, &those) != 0) fail("no thread");
+    for (int i = 0; i < CALLS; i++) {
+      const double own[] = {kind, COUNT, 1, 1, 0, 0, 0};
+      attributes numbers;
+      run_four("deviates", pack(dtypes[kind], RM_UINT32, RM_FLOAT64, RM_FLOAT64), own, 7, &numbers,
+               out.data, key.data, b.data, c.data);
+    }
+    atomic_store(&those.ends, true);
+    pthread_join(thread, NULL);
+    drop(&key);
+    drop(&out);
+    drop(&b);
+    drop(&c);
+  }
+}
+
 static void run_categorical(ptrdiff_t draws, ptrdiff_t rows, ptrdiff_t n) {
   snprintf(about, sizeof about, "categorical, %td draws of %td rows of %td", draws, rows, n);
   const ptrdiff_t key_at = below(MARGIN), at = below(MARGIN);
