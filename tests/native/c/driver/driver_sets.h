@@ -326,31 +326,32 @@ static void run_deviates(int kind, int dtype, ptrdiff_t n, int threads) {
   drop(&c);
 }
 
-/* Parameters that another thread changes during a call. */
+/* A parameter that another thread makes invalid during each call. */
 typedef struct {
-  double *at;
-  ptrdiff_t count;
-  double valid;
-  _Atomic bool ends;
+  _Atomic(double) *at;
+  _Atomic int begun, ended;
 } changing;
 
-static void *change_parameters(void *context) {
+enum { CHANGING_CALLS = 60 };
+
+static void *change_parameter(void *context) {
   changing *c = context;
-  const double invalid[] = {(double)NAN, -5, (double)INFINITY, (double)-INFINITY, 1e300, -1e300, 1e-320};
+  const double invalid[] = {(double)NAN, -5, (double)INFINITY, (double)-INFINITY, 1e300, -1e300};
   enum { COUNT = sizeof invalid / sizeof *invalid };
-  for (unsigned round = 0; !atomic_load(&c->ends); round++) {
-    /* Mostly valid ones, which calls do not refuse. */
-    const double x = round % 8 == 0 ? invalid[round / 8 % COUNT] : c->valid;
-    for (ptrdiff_t i = 0; i < c->count; i++) ((volatile double *)c->at)[i] = x;
+  for (int call = 1; call <= CHANGING_CALLS; call++) {
+    while (atomic_load(&c->begun) < call) sched_yield();
+    for (volatile int wait = 0; wait < call * 1500; wait++) continue;
+    atomic_store(c->at, invalid[call % COUNT]);
+    atomic_store(&c->ended, call);
   }
   return NULL;
 }
 
-/* Calls end with any parameters, also those that become invalid after they are checked. */
+/* Calls end with any parameters, also with those that become invalid after they were checked. */
 static void try_changing_parameters(ptrdiff_t seed) {
   static const double valid[] = {2, 2, 50, 100, 0.2};
   static const int dtypes[] = {RM_FLOAT32, RM_FLOAT64, RM_INT32, RM_INT64, RM_FLOAT64};
-  enum { COUNT = 600, CALLS = 40 };
+  enum { COUNT = 3000, SECONDS = 120 };
   for (int kind = 0; kind <= RM_DEVIATE_TRUNCATED_NORMAL; kind++) {
     snprintf(about, sizeof about, "deviates %d of parameters that change", kind);
     buffer key = make(RM_UINT32, 2, ANY_BITS), out = make(dtypes[kind], COUNT, ANY_BITS);
@@ -359,17 +360,23 @@ static void try_changing_parameters(ptrdiff_t seed) {
       ((double *)b.data)[i] = valid[kind];
       ((double *)c.data)[i] = 0.4;
     }
-    const bool is_second = (seed & 1) && kind > RM_DEVIATE_GAMMA && kind != RM_DEVIATE_POISSON;
-    changing those = {(double *)(is_second ? c : b).data, COUNT, is_second ? 0.4 : valid[kind], false};
+    const bool is_second = seed % 2 && (kind == RM_DEVIATE_BETA || kind == RM_DEVIATE_BINOMIAL);
+    changing those = {(_Atomic(double) *)(is_second ? &c : &b)->data + COUNT - 1, 0, 0};
+    const double first = *those.at;
     pthread_t thread;
-    if (pthread_create(&thread, NULL, change_parameters, &those) != 0) fail("no thread");
-    for (int i = 0; i < CALLS; i++) {
+    if (pthread_create(&thread, NULL, change_parameter, &those) != 0) fail("no thread");
+    /* Ends the program if a call does not end. */
+    alarm(SECONDS);
+    for (int call = 1; call <= CHANGING_CALLS; call++) {
       const double own[] = {kind, COUNT, 1, 1, 0, 0, 0};
       attributes numbers;
+      atomic_store(those.at, first);
+      atomic_store(&those.begun, call);
       run_four("deviates", pack(dtypes[kind], RM_UINT32, RM_FLOAT64, RM_FLOAT64), own, 7, &numbers,
                out.data, key.data, b.data, c.data);
+      while (atomic_load(&those.ended) < call) sched_yield();
     }
-    atomic_store(&those.ends, true);
+    alarm(0);
     pthread_join(thread, NULL);
     drop(&key);
     drop(&out);
