@@ -52,6 +52,12 @@ export const WIDTH = 70;
 const PLAIN: Readonly<Record<string, string>> = {
   BinaryDType: "DType",
   BinaryShape: "Shape",
+  Gradients: "Tensor | Tensor[]",
+  OneAxis: "FftOptions",
+  QuantilesOf: "Tensor",
+  Scanned: "Tensor",
+  SecondOperand: "TensorOrScalar",
+  Ternary: "Tensor",
   BigItem: "number | bigint | boolean",
   DataArg: "TensorData",
   IndexShape: "Shape",
@@ -67,7 +73,7 @@ const PLAIN: Readonly<Record<string, string>> = {
   ToArray: "Nested",
   TransposeOf: "Tensor",
   Typed: "AnyTensor",
-  Unshaped: "Tensor[]",
+  OfShape: "Tensor[]",
   TypedArrayOf: "TypedArray",
   View: "Tensor",
 };
@@ -90,18 +96,16 @@ function scopeOf(params: readonly DocTypeParam[] = [], outer: Scope): Scope {
   return scope;
 }
 
-/** The dtype and the shape of a tensor as far as they are the same in all calls. */
-/** The dtype that the op table gives whatever the operands are, if it does. */
-function dtypeOf({ kind, value }: DocType): string | undefined {
-  if (kind !== "typeRef" || value.typeName !== "t.BinaryDType") return undefined;
-  const op = TABLE.find(({ name }) => name === value.typeParams[0].value.string);
-  return op?.result === "bool" ? '"bool"' : undefined;
+/** The result of an elementwise op: of bool where the op table says so whatever the operands are. */
+function renderElementwise({ value }: DocType): string {
+  const op = TABLE.find(({ name }) => name === value.string);
+  return op?.result === "bool" ? 'Tensor<"bool">' : "Tensor";
 }
 
+/** The dtype and the shape of a tensor as far as they are the same in all calls. */
 function renderTensor(args: readonly DocType[], scope: Scope): string {
   const fixed = (type: DocType | undefined): string | undefined => {
     if (type === undefined) return undefined;
-    if (type.kind === "typeRef") return dtypeOf(type);
     if (type.kind !== "literal" && type.kind !== "tuple") return undefined;
     return renderType(type, scope);
   };
@@ -116,6 +120,8 @@ function renderRef(name: string, args: readonly DocType[], scope: Scope): string
   const bound = scope.get(own);
   if (bound !== undefined) return bound;
   if (own === "Tensor") return renderTensor(args, scope);
+  if (own === "Elementwise") return renderElementwise(args[0]!);
+  if (own === "Reduced") return renderTensor(args.slice(4), scope);
   // What a type function checks is its last argument.
   if (/^(Guard|GuardRest|Writable|NoInfer|OperandOf|OperandInPlace)$/.test(own)) {
     return renderType(args.at(-1)!, scope);

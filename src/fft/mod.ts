@@ -19,7 +19,7 @@ import type { Operand } from "../memory/operand.ts";
 import { checkFloat, checkOptions } from "../ops/infer.ts";
 import { roll } from "../tensor/manipulate.ts";
 import { tensor } from "../tensor/create.ts";
-import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type { AnyTensor, Tensor, TensorOf } from "../tensor/tensor.ts";
 import type { Shape } from "../base/shape.ts";
 import type * as t from "../types/mod.ts";
 import { FFT, FFTN, type FftnAttributes } from "./op.ts";
@@ -31,14 +31,14 @@ import { FFT, FFTN, type FftnAttributes } from "./op.ts";
 export type FftNorm = "backward" | "ortho" | "forward";
 
 /** Options of transforms along one axis. */
-export interface FftOptions {
+export interface FftOptions<N extends number = number, B = number> {
   /**
    * The length of the transform. A longer axis is cut, a shorter one is continued by zeros. By default
    * the length of the axis; for `irfft` and `hfft` twice that less 2.
    */
-  readonly n?: number;
+  readonly n?: N;
   /** The axis; the last one by default. */
-  readonly axis?: number;
+  readonly axis?: B;
   /** How results are scaled. */
   readonly norm?: FftNorm;
   /** Write the result here instead of allocating: a tensor of the result's shape and kind of dtype. */
@@ -46,14 +46,14 @@ export interface FftOptions {
 }
 
 /** Options of transforms along several axes. */
-export interface FftnOptions {
+export interface FftnOptions<L = readonly number[] | undefined, B = readonly number[] | undefined> {
   /**
    * The length of the transform along each of `axes`, by default of the last axes; −1 for the length of
    * the axis. Longer axes are cut, shorter ones are continued by zeros.
    */
-  readonly s?: readonly number[];
+  readonly s?: L;
   /** The axes; all by default. `fft2` and its relatives take the last two. */
-  readonly axes?: readonly number[];
+  readonly axes?: B;
   /** How results are scaled. */
   readonly norm?: FftNorm;
   /** Write the result here instead of allocating: a tensor of the result's shape and kind of dtype. */
@@ -61,18 +61,28 @@ export interface FftnOptions {
 }
 
 /** The dtype of the complex numbers of a transform. */
-export type ComplexOf<D extends DType> = [D] extends ["float64" | "complex128"] ? "complex128"
-  : "complex64";
+export type ComplexOf<D extends DType> = t.ToComplex[D];
 
 /** The dtype of the real numbers of a transform. */
-export type RealOf<D extends DType> = [D] extends ["float64" | "complex128"] ? "float64"
-  : "float32";
+export type RealOf<D extends DType> = t.ToReal[t.ToComplex[D]];
 
 /** A spectrum, or a tensor of complex numbers, of a transform of `X`. */
-export type Spectrum<X extends AnyTensor> = Tensor<ComplexOf<X["dtype"]>, Shape, X["device"]>;
+export type Spectrum<X extends AnyTensor, S extends Shape = Shape> = TensorOf<
+  ComplexOf<X["dtype"]>,
+  S,
+  X["device"]
+>["tensor"];
 
 /** A tensor of real numbers, of a transform of `X`. */
-export type Signal<X extends AnyTensor> = Tensor<RealOf<X["dtype"]>, Shape, X["device"]>;
+export type Signal<X extends AnyTensor, S extends Shape = Shape> = TensorOf<
+  RealOf<X["dtype"]>,
+  S,
+  X["device"]
+>["tensor"];
+
+/** The options of a transform of `X` along the axis `B`, or the error for that axis. */
+export type OneAxis<Op extends string, X extends AnyTensor, N extends number, B extends number> =
+  FftOptions<N, t.Guard<t.AlongAxes<Op, t.ShapeOf<X>, B>, B>>;
 
 const ONE_OPTIONS = ["n", "axis", "norm", "out"];
 const MANY_OPTIONS = ["s", "axes", "norm", "out"];
@@ -214,8 +224,11 @@ function two(options: FftnOptions): FftnOptions {
  * spectrum.real().toArray(); // => [1, 1, 1, 1]
  * ```
  */
-export function fft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spectrum<X> {
-  return transform("fft", x, options, "complex", false);
+export function fft<X extends AnyTensor, N extends number = never, B extends number = -1>(
+  x: X,
+  options: OneAxis<"fft", X, N, B> = {},
+): Spectrum<X, t.Fft<t.ShapeOf<X>, B, N>> {
+  return transform("fft", x, options as FftOptions, "complex", false);
 }
 
 /**
@@ -223,8 +236,11 @@ export function fft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spectr
  *
  * Throws as {@link fft} does.
  */
-export function ifft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spectrum<X> {
-  return transform("ifft", x, options, "complex", true);
+export function ifft<X extends AnyTensor, N extends number = never, B extends number = -1>(
+  x: X,
+  options: OneAxis<"ifft", X, N, B> = {},
+): Spectrum<X, t.Fft<t.ShapeOf<X>, B, N>> {
+  return transform("ifft", x, options as FftOptions, "complex", true);
 }
 
 /**
@@ -238,8 +254,11 @@ export function ifft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spect
  * fft.rfft(tensor([1, 2, 3, 4])).shape; // => [3]
  * ```
  */
-export function rfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spectrum<X> {
-  return transform("rfft", x, options, "fromReal", false);
+export function rfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
+  x: X,
+  options: OneAxis<"rfft", X, N, B> = {},
+): Spectrum<X, t.RealFft<t.ShapeOf<X>, B, N>> {
+  return transform("rfft", x, options as FftOptions, "fromReal", false);
 }
 
 /**
@@ -255,8 +274,11 @@ export function rfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spect
  * fft.irfft(fft.rfft(x), { n: 5 }).allclose(x, { atol: 1e-6 }); // => true
  * ```
  */
-export function irfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Signal<X> {
-  return transform("irfft", x, options, "toReal", true);
+export function irfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
+  x: X,
+  options: OneAxis<"irfft", X, N, B> = {},
+): Signal<X, t.InverseRealFft<t.ShapeOf<X>, B, N>> {
+  return transform("irfft", x, options as FftOptions, "toReal", true);
 }
 
 /**
@@ -265,8 +287,11 @@ export function irfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Sign
  *
  * Throws as {@link fft} does.
  */
-export function hfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Signal<X> {
-  return transform("hfft", x, options, "toReal", false);
+export function hfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
+  x: X,
+  options: OneAxis<"hfft", X, N, B> = {},
+): Signal<X, t.InverseRealFft<t.ShapeOf<X>, B, N>> {
+  return transform("hfft", x, options as FftOptions, "toReal", false);
 }
 
 /**
@@ -274,8 +299,11 @@ export function hfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Signa
  *
  * Throws a DTypeError for complex numbers, and as {@link fft} does.
  */
-export function ihfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spectrum<X> {
-  return transform("ihfft", x, options, "fromReal", true);
+export function ihfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
+  x: X,
+  options: OneAxis<"ihfft", X, N, B> = {},
+): Spectrum<X, t.RealFft<t.ShapeOf<X>, B, N>> {
+  return transform("ihfft", x, options as FftOptions, "fromReal", true);
 }
 
 // ---- along several axes ------------------------------------------------------------------------
@@ -291,12 +319,18 @@ export function ihfft<X extends AnyTensor>(x: X, options: FftOptions = {}): Spec
  * fft.fftn(ones([2, 2])).real().toArray(); // => [[4, 0], [0, 0]]
  * ```
  */
-export function fftn<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spectrum<X> {
+export function fftn<
+  X extends AnyTensor,
+  L extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
   return transformAll("fftn", x, options, "complex", false);
 }
 
 /** The inverse of {@link fftn}. Throws as it does. */
-export function ifftn<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spectrum<X> {
+export function ifftn<
+  X extends AnyTensor,
+  L extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
   return transformAll("ifftn", x, options, "complex", true);
 }
 
@@ -306,7 +340,11 @@ export function ifftn<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spe
  *
  * Throws a DTypeError for complex numbers, an AxisError if there is no axis, and as {@link fftn} does.
  */
-export function rfftn<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spectrum<X> {
+export function rfftn<
+  X extends AnyTensor,
+  L extends readonly number[] | undefined = undefined,
+  B extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.RealFftMany<t.ShapeOf<X>, L, B>> {
   return transformAll("rfftn", x, options, "fromReal", false);
 }
 
@@ -315,27 +353,45 @@ export function rfftn<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spe
  *
  * Throws an AxisError if there is no axis, and as {@link fftn} does.
  */
-export function irfftn<X extends AnyTensor>(x: X, options: FftnOptions = {}): Signal<X> {
+export function irfftn<
+  X extends AnyTensor,
+  L extends readonly number[] | undefined = undefined,
+  B extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L, B> = {}): Signal<X, t.InverseRealFftMany<t.ShapeOf<X>, L, B>> {
   return transformAll("irfftn", x, options, "toReal", true);
 }
 
 /** {@link fftn} along the last two axes. */
-export function fft2<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spectrum<X> {
+export function fft2<
+  X extends AnyTensor,
+  L extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
   return transformAll("fft2", x, two(options), "complex", false);
 }
 
 /** The inverse of {@link fft2}. */
-export function ifft2<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spectrum<X> {
+export function ifft2<
+  X extends AnyTensor,
+  L extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
   return transformAll("ifft2", x, two(options), "complex", true);
 }
 
 /** {@link rfftn} along the last two axes. */
-export function rfft2<X extends AnyTensor>(x: X, options: FftnOptions = {}): Spectrum<X> {
+export function rfft2<
+  X extends AnyTensor,
+  L extends readonly number[] | undefined = undefined,
+  B extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.RealFftMany<t.ShapeOf<X>, L, B>> {
   return transformAll("rfft2", x, two(options), "fromReal", false);
 }
 
 /** The inverse of {@link rfft2}. */
-export function irfft2<X extends AnyTensor>(x: X, options: FftnOptions = {}): Signal<X> {
+export function irfft2<
+  X extends AnyTensor,
+  L extends readonly number[] | undefined = undefined,
+  B extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L, B> = {}): Signal<X, t.InverseRealFftMany<t.ShapeOf<X>, L, B>> {
   return transformAll("irfft2", x, two(options), "toReal", true);
 }
 
@@ -387,10 +443,14 @@ function frequencies(
  * fft.fftfreq(4, { d: 0.5 }).toArray(); // => [0, 0.5, -1, -0.5]
  * ```
  */
-export function fftfreq<E extends DType = "float32", V extends t.Device = "cpu">(
-  n: number,
+export function fftfreq<
+  N extends number,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
+  n: N,
   options: FreqOptions<E, V> = {},
-): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
   return frequencies("fftfreq", n, options, false);
 }
 
@@ -404,10 +464,14 @@ export function fftfreq<E extends DType = "float32", V extends t.Device = "cpu">
  * fft.rfftfreq(4).toArray(); // => [0, 0.25, 0.5]
  * ```
  */
-export function rfftfreq<E extends DType = "float32", V extends t.Device = "cpu">(
-  n: number,
+export function rfftfreq<
+  N extends number,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
+  n: N,
   options: FreqOptions<E, V> = {},
-): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
+): Tensor<NoInfer<E>, [t.HalfAndOne<N>], t.OnDevice<NoInfer<V>>> {
   return frequencies("rfftfreq", n, options, true);
 }
 

@@ -179,6 +179,14 @@ export interface GradientOptions<B = number> {
   readonly edgeOrder?: 1 | 2;
 }
 
+/** One tensor for one axis, else one for each axis. */
+export type Gradients<X extends AnyTensor, B> = B extends number
+  ? Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>
+  : t.TupleOf<
+    B extends readonly number[] ? B["length"] : t.ShapeOf<X>["length"],
+    Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>
+  >;
+
 /**
  * The derivatives of samples by second-order central differences, and one-sided ones at the edges.
  * With one number as `axis` one tensor, else an array with one for each axis. Integers give float32.
@@ -195,14 +203,13 @@ export function gradient<
   const B extends number | readonly number[] | undefined = undefined,
 >(
   x: X,
-  options: GradientOptions<B> = {},
-): B extends number ? Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>
-  : Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>[] {
+  options: GradientOptions<t.Guard<t.AlongAxes<"gradient", t.ShapeOf<X>, B>, B>> = {},
+): Gradients<X, B> {
   const name = "gradient";
   checkOptions(name, options, ["axis", "spacing", "edgeOrder"]);
   const own = ownOperand(x, name);
   const { axis, spacing = 1, edgeOrder = 1 } = options;
-  const axes = normalizeAxes(name, ownAxes(axis, name), own.layout.shape.length);
+  const axes = normalizeAxes(name, ownAxes(axis as B, name), own.layout.shape.length);
   const given = Array.isArray(spacing) ? spacing as readonly unknown[] : axes.map(() => spacing);
   if (given.length !== axes.length) {
     throw new ArgumentError(
@@ -282,9 +289,9 @@ const TRAPEZOID: Op = makeOp({
 });
 
 /** Options of `trapezoid`. */
-export interface TrapezoidOptions<B = number> extends UnaryOptions {
+export interface TrapezoidOptions<B = number, P = AnyTensor | undefined> extends UnaryOptions {
   /** The positions of the samples: a vector along the axis, or of the shape of the samples. */
-  readonly x?: AnyTensor;
+  readonly x?: P;
   /** The distance of the samples without `x`; 1. */
   readonly dx?: number;
   /** The axis; the last one by default. */
@@ -300,10 +307,18 @@ export interface TrapezoidOptions<B = number> extends UnaryOptions {
  * trapezoid(tensor([1, 2, 3]), { x: tensor([4, 6, 8]) }).item(); // => 8
  * ```
  */
-export function trapezoid<X extends AnyTensor, const B extends number = -1>(
+export function trapezoid<
+  X extends AnyTensor,
+  const B extends number = -1,
+  P extends AnyTensor | undefined = undefined,
+>(
   y: X,
-  options: TrapezoidOptions<B> = {},
-): Tensor<DType, t.OneLess<t.ShapeOf<X>>, X["device"]> {
+  options: TrapezoidOptions<t.Guard<t.Reduce<"trapezoid", t.ShapeOf<X>, B, false>, B>, P> = {},
+): Tensor<
+  t.FloatBeside<X, P>,
+  t.Ok<t.Reduce<"trapezoid", t.ShapeOf<X>, B, false>>,
+  X["device"]
+> {
   const name = "trapezoid";
   checkOptions(name, options, ["x", "dx", "axis", "out"]);
   const { x, dx = 1, axis = -1, out } = options;
@@ -367,12 +382,12 @@ export interface InterpOptions {
  * interp(tensor([0, 1.5, 9]), tensor([1, 2, 3]), tensor([3, 2, 0])).toArray(); // => [3, 2.5, 0]
  * ```
  */
-export function interp<X extends AnyTensor>(
+export function interp<X extends AnyTensor, P extends AnyTensor, Y extends AnyTensor>(
   x: X,
-  xs: AnyTensor,
-  ys: AnyTensor,
+  xs: t.Guard<t.Points<t.ShapeOf<P>, t.ShapeOf<Y>>, P>,
+  ys: Y,
   options: InterpOptions = {},
-): Tensor<DType, t.ShapeOf<X>, X["device"]> {
+): Tensor<t.FloatBeside<X, Y>, t.ShapeOf<X>, X["device"]> {
   const name = "interp";
   checkOptions(name, options, ["left", "right"]);
   const { left, right } = options;

@@ -48,11 +48,15 @@ import type * as t from "../types/mod.ts";
  * rot90(tensor([[1, 2], [3, 4]])).toArray(); // => [[2, 4], [1, 3]]
  * ```
  */
-export function rot90<X extends AnyTensor>(
+export function rot90<
+  X extends AnyTensor,
+  N extends number = 1,
+  const P extends readonly [number, number] = [0, 1],
+>(
   x: X,
-  times = 1,
-  axes: readonly [number, number] = [0, 1],
-): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"], X["access"]> {
+  times: N = 1 as N,
+  axes: t.Guard<t.Rotated<t.ShapeOf<X>, N, P>, P> = [0, 1] as never,
+): Tensor<X["dtype"], t.Ok<t.Rotated<t.ShapeOf<X>, N, P>>, X["device"], X["access"]> {
   const name = "rot90";
   checkOperand(x, name);
   if (!Number.isInteger(times)) {
@@ -296,11 +300,15 @@ function placeDType(dtype: DType, most: number): DType {
  * ravelMultiIndex([i, j], [2, 3]).toArray(); // => [2, 3]
  * ```
  */
-export function ravelMultiIndex<Ts extends readonly AnyTensor[]>(
-  indices: Ts,
+export function ravelMultiIndex<const Ts extends readonly AnyTensor[]>(
+  indices: t.Guard<t.BroadcastAll<t.ShapesOf<Ts>, "ravelMultiIndex">, Ts>,
   shape: Shape,
   options: RavelOptions = {},
-): Tensor<Ts[number]["dtype"] | "int32" | "int64", readonly number[], Ts[number]["device"]> {
+): Tensor<
+  t.PlaceDType<t.OkDType<t.PromoteAll<Ts>>>,
+  t.Ok<t.BroadcastAll<t.ShapesOf<Ts>, "ravelMultiIndex">>,
+  Ts[number]["device"]
+> {
   const name = "ravelMultiIndex";
   checkOptions(name, options, ["mode"]);
   const { mode = "raise" } = options;
@@ -357,10 +365,10 @@ export function ravelMultiIndex<Ts extends readonly AnyTensor[]>(
  * unravelIndex(tensor([2, 3], { dtype: "int32" }), [2, 3]).map((i) => i.toArray()); // => [[0, 1], [2, 0]]
  * ```
  */
-export function unravelIndex<X extends AnyTensor>(
+export function unravelIndex<X extends AnyTensor, const N extends Shape>(
   index: X,
-  shape: Shape,
-): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>[] {
+  shape: N,
+): t.TupleOf<N["length"], Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>> {
   const name = "unravelIndex";
   const own = ownOperand(index, name);
   checkOperand(own, name);

@@ -91,12 +91,16 @@ function checkFinite(name: string, ...values: unknown[]): void {
  * logspace(0, 3, 4, { base: 2 }).toArray(); // => [1, 2, 4, 8]
  * ```
  */
-export function logspace<E extends DType = "float32", V extends t.Device = "cpu">(
+export function logspace<
+  const N extends number,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
   start: number,
   stop: number,
-  count: number,
+  count: N,
   options: SpaceOptions<E, V> & { readonly base?: number } = {},
-): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
   const name = "logspace";
   checkOptions(name, options, ["base", ...SPACE_OPTIONS]);
   const { base = 10, endpoint = true, dtype = "float32", device } = options;
@@ -116,12 +120,16 @@ export function logspace<E extends DType = "float32", V extends t.Device = "cpu"
  * geomspace(1, 8, 4).toArray(); // => [1, 2, 4, 8]
  * ```
  */
-export function geomspace<E extends DType = "float32", V extends t.Device = "cpu">(
+export function geomspace<
+  const N extends number,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
   start: number,
   stop: number,
-  count: number,
+  count: N,
   options: SpaceOptions<E, V> = {},
-): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
   const name = "geomspace";
   checkOptions(name, options, SPACE_OPTIONS);
   const { endpoint = true, dtype = "float32", device } = options;

@@ -152,9 +152,10 @@ const AVERAGE: Op = makeOp({
 });
 
 /** Options of `average`. */
-export interface AverageOptions<K extends boolean> extends KeepOptions<K> {
+export interface AverageOptions<K extends boolean, W = AnyTensor | undefined>
+  extends KeepOptions<K> {
   /** The weights: of the shape of the input, or a vector along `axis`. All 1 by default. */
-  readonly weights?: AnyTensor;
+  readonly weights?: W;
 }
 
 /**
@@ -172,11 +173,12 @@ export function average<
   X extends AnyTensor,
   const B extends t.AxisArg = undefined,
   const K extends boolean = false,
+  W extends AnyTensor | undefined = undefined,
 >(
   x: X,
   axis?: t.Guard<t.Reduce<"average", t.ShapeOf<X>, B, K>, B>,
-  options: AverageOptions<K> = {},
-): Tensor<DType, t.Ok<t.Reduce<"average", t.ShapeOf<X>, B, K>>, X["device"]> {
+  options: AverageOptions<K, W> = {},
+): Tensor<t.FloatBeside<X, W>, t.Ok<t.Reduce<"average", t.ShapeOf<X>, B, K>>, X["device"]> {
   checkOptions("average", options, ["weights", "keepDims", "out"]);
   const { weights, keepDims, out } = options;
   const attributes = { axis: ownAxes(axis, "average"), keepDims };
@@ -341,15 +343,16 @@ const CORRCOEF: Op = makeOp({
 });
 
 /** Options of `corrcoef`. */
-export interface CorrelationOptions {
+export interface CorrelationOptions<Y = AnyTensor | undefined, R extends boolean = boolean> {
   /** More variables, with as many observations. */
-  readonly y?: AnyTensor;
+  readonly y?: Y;
   /** Whether rows are variables and columns observations (default), or the reverse. */
-  readonly rowVariables?: boolean;
+  readonly rowVariables?: R;
 }
 
 /** Options of `cov`. */
-export interface CovarianceOptions extends CorrelationOptions {
+export interface CovarianceOptions<Y = AnyTensor | undefined, R extends boolean = boolean>
+  extends CorrelationOptions<Y, R> {
   /** The number subtracted from the number of observations: 1 for a sample (default). */
   readonly correction?: number;
   /** How often each observation counts. */
@@ -383,13 +386,17 @@ function covarianceOf(op: Op, x: AnyTensor, options: CovarianceOptions): never {
  * cov(tensor([[1, 2, 3], [3, 2, 1]])).toArray(); // => [[1, -1], [-1, 1]]
  * ```
  */
-export function cov<X extends AnyTensor>(
-  x: X,
-  options: CovarianceOptions = {},
-): Tensor<DType, t.Covariances<t.ShapeOf<X>>, X["device"]> {
+export function cov<
+  X extends AnyTensor,
+  Y extends AnyTensor | undefined = undefined,
+  R extends boolean = true,
+>(
+  x: t.Guard<t.Covariances<"cov", t.ShapeOf<X>, R, Y>, X>,
+  options: CovarianceOptions<Y, R> = {},
+): Tensor<t.FloatBeside<X, Y>, t.Ok<t.Covariances<"cov", t.ShapeOf<X>, R, Y>>, X["device"]> {
   const known = ["y", "rowVariables", "correction", "frequencies", "weights"];
   checkOptions("cov", options, known);
-  return covarianceOf(COV, x, options);
+  return covarianceOf(COV, x as X, options as CovarianceOptions);
 }
 
 /**
@@ -401,10 +408,14 @@ export function cov<X extends AnyTensor>(
  * corrcoef(tensor([[1, 2, 3], [6, 4, 2]])).toArray(); // => [[1, -1], [-1, 1]]
  * ```
  */
-export function corrcoef<X extends AnyTensor>(
-  x: X,
-  options: CorrelationOptions = {},
-): Tensor<DType, t.Covariances<t.ShapeOf<X>>, X["device"]> {
+export function corrcoef<
+  X extends AnyTensor,
+  Y extends AnyTensor | undefined = undefined,
+  R extends boolean = true,
+>(
+  x: t.Guard<t.Covariances<"corrcoef", t.ShapeOf<X>, R, Y>, X>,
+  options: CorrelationOptions<Y, R> = {},
+): Tensor<t.FloatBeside<X, Y>, t.Ok<t.Covariances<"corrcoef", t.ShapeOf<X>, R, Y>>, X["device"]> {
   checkOptions("corrcoef", options, ["y", "rowVariables"]);
-  return covarianceOf(CORRCOEF, x, options);
+  return covarianceOf(CORRCOEF, x as X, options as CorrelationOptions);
 }

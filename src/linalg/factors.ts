@@ -7,26 +7,18 @@ import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { checkOptions } from "../ops/infer.ts";
-import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type { AnyTensor, Tensor, TensorOf } from "../tensor/tensor.ts";
 import type { Shape } from "../base/shape.ts";
 import type * as t from "../types/mod.ts";
 import { LINALG } from "./ops.ts";
 import { upperOf } from "./parts.ts";
 
 /** A tensor of the dtype in which linear algebra computes for `X`. */
-export type FloatTensor<X extends AnyTensor, S extends Shape = Shape> = Tensor<
+export type FloatTensor<X extends AnyTensor, S extends Shape = Shape> = TensorOf<
   t.ToFloat[X["dtype"]],
   S,
   X["device"]
->;
-
-/** The axes before matrices of the shape of `X`. */
-export type BatchOf<X extends AnyTensor> = t.ShapeOf<X> extends
-  readonly [...infer R extends Shape, number, number] ? R : Shape;
-
-/** The shape of a vector for each square matrix of `X`. */
-export type VectorsOf<X extends AnyTensor> = t.ShapeOf<X> extends
-  readonly [...infer R extends Shape, number, infer N extends number] ? readonly [...R, N] : Shape;
+>["tensor"];
 
 /** Options of functions that read one triangle of a matrix. */
 export interface TriangleOptions {
@@ -46,18 +38,18 @@ export interface TriangleOptions {
  * ```
  */
 export function cholesky<X extends AnyTensor>(
-  a: X,
+  a: t.Guard<t.Square<"cholesky", t.ShapeOf<X>>, X>,
   options: TriangleOptions = {},
 ): FloatTensor<X, t.ShapeOf<X>> {
-  return dispatch(LINALG.cholesky, [a], upperOf("cholesky", options)) as never;
+  return dispatch(LINALG.cholesky, [a as X], upperOf("cholesky", options)) as never;
 }
 
 /** The results of {@link qr}. */
-export interface QR<X extends AnyTensor> {
-  /** Orthonormal columns. */
-  readonly q: FloatTensor<X>;
-  /** Upper triangular. */
-  readonly r: FloatTensor<X>;
+export interface QR<X extends AnyTensor, All extends boolean = boolean> {
+  /** Orthonormal columns: [..., M, K], or [..., M, M]. */
+  readonly q: FloatTensor<X, t.LeftFactor<t.ShapeOf<X>, All>>;
+  /** Upper triangular: [..., K, N], or [..., M, N]. */
+  readonly r: FloatTensor<X, t.TriangularFactor<t.ShapeOf<X>, All>>;
 }
 
 /**
@@ -70,27 +62,27 @@ export interface QR<X extends AnyTensor> {
  * q.matmul(r).allclose(tensor([[3, 1], [4, 2]]), { atol: 1e-6 }); // => true
  * ```
  */
-export function qr<X extends AnyTensor>(
-  a: X,
-  options: { readonly mode?: "reduced" | "complete" } = {},
-): QR<X> {
+export function qr<X extends AnyTensor, M extends "reduced" | "complete" = "reduced">(
+  a: t.Guard<t.Matrices<"qr", t.ShapeOf<X>>, X>,
+  options: { readonly mode?: M } = {},
+): QR<X, M extends "complete" ? true : false> {
   checkOptions("qr", options, ["mode"]);
-  const { mode = "reduced" } = options;
+  const { mode = "reduced" as const } = options;
   if (mode !== "reduced" && mode !== "complete") {
     throw new ArgumentError(`Cannot qr with mode ${describe(mode)}: it is "reduced" or "complete"`);
   }
-  const [q, r] = dispatchAll(LINALG.qr, [a], { mode });
+  const [q, r] = dispatchAll(LINALG.qr, [a as X], { mode });
   return { q, r } as never;
 }
 
 /** The results of {@link lu}. */
 export interface LU<X extends AnyTensor> {
   /** Row i of L U is row `p[i]` of the matrix: int32 [..., M]. */
-  readonly p: Tensor<"int32", Shape, X["device"]>;
+  readonly p: Tensor<"int32", t.RowVectors<t.ShapeOf<X>>, X["device"]>;
   /** Lower triangular, with ones on its diagonal: [..., M, K]. */
-  readonly l: FloatTensor<X>;
+  readonly l: FloatTensor<X, t.LeftFactor<t.ShapeOf<X>>>;
   /** Upper triangular: [..., K, N]. */
-  readonly u: FloatTensor<X>;
+  readonly u: FloatTensor<X, t.RightFactor<t.ShapeOf<X>>>;
 }
 
 /**
@@ -104,7 +96,9 @@ export interface LU<X extends AnyTensor> {
  * l.matmul(u).toArray(); // => [[4, 2], [1, 2]]
  * ```
  */
-export function lu<X extends AnyTensor>(a: X): LU<X> {
-  const [l, u, p] = dispatchAll(LINALG.lu, [a]);
+export function lu<X extends AnyTensor>(
+  a: t.Guard<t.Matrices<"lu", t.ShapeOf<X>>, X>,
+): LU<X> {
+  const [l, u, p] = dispatchAll(LINALG.lu, [a as X]);
   return { p, l, u } as never;
 }

@@ -20,6 +20,7 @@ import { VIEWS } from "../ops/views.ts";
 import { type Axes, norm, reduce } from "../tensor/reduce.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import { LINALG } from "./ops.ts";
+import type * as t from "../types/mod.ts";
 import type { RealOf } from "./spectral.ts";
 
 /** The kinds of matrix norms: Frobenius, nuclear, or 1, -1, 2, -2, Infinity or -Infinity. */
@@ -98,10 +99,10 @@ function checkOrder(name: string, ord: unknown): asserts ord is MatrixOrder {
  * linalg.matrixNorm(tensor([[3, 0], [0, 4]])).item(); // => 5
  * ```
  */
-export function matrixNorm<X extends AnyTensor>(
-  a: X,
-  options: { readonly ord?: MatrixOrder; readonly keepDims?: boolean } = {},
-): RealOf<X> {
+export function matrixNorm<X extends AnyTensor, K extends boolean = false>(
+  a: t.Guard<t.Matrices<"matrixNorm", t.ShapeOf<X>>, X>,
+  options: { readonly ord?: MatrixOrder; readonly keepDims?: K } = {},
+): RealOf<X, t.Ok<t.Reduce<"matrixNorm", t.ShapeOf<X>, [-2, -1], K>>> {
   checkOptions("matrixNorm", options, ["ord", "keepDims"]);
   const { ord = "fro", keepDims = false } = options;
   checkMatrices("matrixNorm", a);
@@ -115,11 +116,11 @@ export function matrixNorm<X extends AnyTensor>(
 }
 
 /** Options of {@link vectorNorm}. */
-export interface VectorNormOptions {
+export interface VectorNormOptions<B = t.AxisArg, K extends boolean = boolean> {
   /** The axes of the vectors; all by default. */
-  readonly axis?: number | readonly number[] | null;
+  readonly axis?: B;
   /** Whether to keep the axes, with size 1. */
-  readonly keepDims?: boolean;
+  readonly keepDims?: K;
   /** The p of the norm (2): any number; ±Infinity, and 0, which counts nonzero elements. */
   readonly ord?: number;
 }
@@ -132,10 +133,14 @@ export interface VectorNormOptions {
  * linalg.vectorNorm(tensor([[3, 4], [6, 8]]), { axis: 1 }).toArray(); // => [5, 10]
  * ```
  */
-export function vectorNorm<X extends AnyTensor>(
+export function vectorNorm<
+  X extends AnyTensor,
+  const B extends t.AxisArg = undefined,
+  const K extends boolean = false,
+>(
   x: X,
-  options: VectorNormOptions = {},
-): RealOf<X> {
+  options: VectorNormOptions<t.Guard<t.Reduce<"vectorNorm", t.ShapeOf<X>, B, K>, B>, K> = {},
+): RealOf<X, t.Ok<t.Reduce<"vectorNorm", t.ShapeOf<X>, B, K>>> {
   checkOptions("vectorNorm", options, ["axis", "keepDims", "ord"]);
   checkOperand(x, "vectorNorm");
   const { axis = null, keepDims = false, ord = 2 } = options;
@@ -162,9 +167,9 @@ export function vectorNorm<X extends AnyTensor>(
  * ```
  */
 export function cond<X extends AnyTensor>(
-  a: X,
+  a: t.Guard<t.Matrices<"cond", t.ShapeOf<X>>, X>,
   options: { readonly ord?: MatrixOrder } = {},
-): RealOf<X> {
+): RealOf<X, t.Batch<t.ShapeOf<X>>> {
   checkOptions("cond", options, ["ord"]);
   const { ord = 2 } = options;
   checkMatrices("cond", a);

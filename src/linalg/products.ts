@@ -4,7 +4,7 @@
  * @module
  */
 import { ShapeError } from "../base/errors.ts";
-import { formatShape, listOf, type Shape } from "../base/shape.ts";
+import { formatShape, listOf } from "../base/shape.ts";
 import { applyView } from "../core/apply.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
@@ -42,9 +42,9 @@ export function matrixTranspose<X extends AnyTensor>(x: X): X["mT"] {
  * negative.
  */
 export function diagonal<X extends AnyTensor>(
-  x: X,
+  x: t.Guard<t.Diagonal<t.ShapeOf<X>, -2, -1>, X>,
   options: { readonly offset?: number } = {},
-): Tensor<X["dtype"], Shape, X["device"]> {
+): Tensor<X["dtype"], t.Ok<t.Diagonal<t.ShapeOf<X>, -2, -1>>, X["device"], X["access"]> {
   checkOptions("diagonal", options, ["offset"]);
   const { offset = 0 } = options;
   return applyView(VIEWS.diagonal, ownOperand(x, "diagonal"), "diagonal", offset, -2, -1) as never;
@@ -82,7 +82,7 @@ function bestOrder(sizes: readonly number[]): number[][] {
  */
 export function multiDot<const Ts extends readonly AnyTensor[]>(
   tensors: Ts,
-): Tensor<t.OkDType<t.PromoteAll<Ts>>, Shape, Ts[number]["device"]> {
+): Tensor<t.OkDType<t.PromoteAll<Ts>>, t.MultiDot<t.ShapesOf<Ts>>, Ts[number]["device"]> {
   const all = listOf<Operand>(tensors, (x) => ownOperand(x, "multiDot"));
   const shapes = all.map(({ layout }) => layout.shape);
   const last = all.length - 1;
@@ -109,9 +109,9 @@ export function multiDot<const Ts extends readonly AnyTensor[]>(
 
 /** The sums of the diagonals of matrices [..., M, N]: [...]. Sums of integers are int64. */
 export function trace<X extends AnyTensor>(
-  x: X,
+  x: t.Guard<t.Trace<t.ShapeOf<X>, -2, -1>, X>,
   options: { readonly offset?: number } = {},
-): Tensor<t.ResultDType<"sum", X["dtype"]>, Shape, X["device"]> {
+): Tensor<t.ResultDType<"sum", X["dtype"]>, t.Batch<t.ShapeOf<X>>, X["device"]> {
   checkOptions("trace", options, ["offset"]);
   const { offset = 0 } = options;
   return sumDiagonal(ownOperand(x, "trace"), { offset, axis1: -2, axis2: -1 }) as never;

@@ -6,23 +6,23 @@
 import type { Shape } from "../base/shape.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { checkOptions } from "../ops/infer.ts";
-import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
-import type { FloatTensor, TriangleOptions, VectorsOf } from "./factors.ts";
+import type { AnyTensor, Tensor, TensorOf } from "../tensor/tensor.ts";
+import type { FloatTensor, TriangleOptions } from "./factors.ts";
 import type * as t from "../types/mod.ts";
 import { LINALG } from "./ops.ts";
 import { upperOf } from "./parts.ts";
 
 /** A tensor of the dtype of real results for `X`. */
-export type RealOf<X extends AnyTensor, S extends Shape = Shape> = Tensor<
+export type RealOf<X extends AnyTensor, S extends Shape = Shape> = TensorOf<
   t.ToReal[t.ToFloat[X["dtype"]]],
   S,
   X["device"]
->;
+>["tensor"];
 
 /** The results of {@link eigh}. */
 export interface Eigh<X extends AnyTensor> {
   /** In ascending order: [..., N], of a real dtype. */
-  readonly eigenvalues: RealOf<X, VectorsOf<X>>;
+  readonly eigenvalues: RealOf<X, t.ColumnVectors<t.ShapeOf<X>>>;
   /** Column j belongs to eigenvalue j: [..., N, N]. */
   readonly eigenvectors: FloatTensor<X, t.ShapeOf<X>>;
 }
@@ -36,27 +36,30 @@ export interface Eigh<X extends AnyTensor> {
  * linalg.eigh(tensor([[3, 0], [0, 1]])).eigenvalues.toArray(); // => [1, 3]
  * ```
  */
-export function eigh<X extends AnyTensor>(a: X, options: TriangleOptions = {}): Eigh<X> {
-  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eigh, [a], upperOf("eigh", options));
+export function eigh<X extends AnyTensor>(
+  a: t.Guard<t.Square<"eigh", t.ShapeOf<X>>, X>,
+  options: TriangleOptions = {},
+): Eigh<X> {
+  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eigh, [a as X], upperOf("eigh", options));
   return { eigenvalues, eigenvectors } as never;
 }
 
 /** The eigenvalues of {@link eigh} alone, which takes less time. */
 export function eigvalsh<X extends AnyTensor>(
-  a: X,
+  a: t.Guard<t.Square<"eigvalsh", t.ShapeOf<X>>, X>,
   options: TriangleOptions = {},
-): RealOf<X, VectorsOf<X>> {
-  return dispatch(LINALG.eigvalsh, [a], upperOf("eigvalsh", options)) as never;
+): RealOf<X, t.ColumnVectors<t.ShapeOf<X>>> {
+  return dispatch(LINALG.eigvalsh, [a as X], upperOf("eigvalsh", options)) as never;
 }
 
 /** The results of {@link svd}. */
-export interface SVD<X extends AnyTensor> {
+export interface SVD<X extends AnyTensor, All extends boolean = boolean> {
   /** Left singular vectors as columns: [..., M, M] or [..., M, K]. */
-  readonly u: FloatTensor<X>;
+  readonly u: FloatTensor<X, t.LeftFactor<t.ShapeOf<X>, All>>;
   /** Singular values, largest first: [..., K], of a real dtype. */
-  readonly s: RealOf<X>;
+  readonly s: RealOf<X, t.LeastVectors<t.ShapeOf<X>>>;
   /** Right singular vectors as rows, conjugated: [..., N, N] or [..., K, N]. */
-  readonly vh: FloatTensor<X>;
+  readonly vh: FloatTensor<X, t.RightVectors<t.ShapeOf<X>, All>>;
 }
 
 /**
@@ -68,32 +71,34 @@ export interface SVD<X extends AnyTensor> {
  * linalg.svd(tensor([[0, 2], [1, 0]])).s.toArray(); // => [2, 1]
  * ```
  */
-export function svd<X extends AnyTensor>(
-  a: X,
-  options: { readonly fullMatrices?: boolean } = {},
-): SVD<X> {
+export function svd<X extends AnyTensor, All extends boolean = true>(
+  a: t.Guard<t.Matrices<"svd", t.ShapeOf<X>>, X>,
+  options: { readonly fullMatrices?: All } = {},
+): SVD<X, All> {
   checkOptions("svd", options, ["fullMatrices"]);
   const { fullMatrices = true } = options;
-  const [u, s, vh] = dispatchAll(LINALG.svd, [a], { fullMatrices });
+  const [u, s, vh] = dispatchAll(LINALG.svd, [a as X], { fullMatrices });
   return { u, s, vh } as never;
 }
 
 /** The singular values of matrices [..., M, N], largest first: [..., min(M, N)]. */
-export function svdvals<X extends AnyTensor>(a: X): RealOf<X> {
-  return dispatch(LINALG.svdvals, [a]) as never;
+export function svdvals<X extends AnyTensor>(
+  a: t.Guard<t.Matrices<"svdvals", t.ShapeOf<X>>, X>,
+): RealOf<X, t.LeastVectors<t.ShapeOf<X>>> {
+  return dispatch(LINALG.svdvals, [a as X]) as never;
 }
 
 /** A tensor of a complex dtype. */
-export type ComplexTensor<X extends AnyTensor, S extends Shape = Shape> = Tensor<
+export type ComplexTensor<X extends AnyTensor, S extends Shape = Shape> = TensorOf<
   t.ToComplex[X["dtype"]],
   S,
   X["device"]
->;
+>["tensor"];
 
 /** The results of {@link eig}. */
 export interface Eig<X extends AnyTensor> {
   /** In no particular order, conjugate pairs together: [..., N]. */
-  readonly eigenvalues: ComplexTensor<X, VectorsOf<X>>;
+  readonly eigenvalues: ComplexTensor<X, t.ColumnVectors<t.ShapeOf<X>>>;
   /** Column j, of length 1, belongs to eigenvalue j: [..., N, N]. */
   readonly eigenvectors: ComplexTensor<X, t.ShapeOf<X>>;
 }
@@ -108,12 +113,14 @@ export interface Eig<X extends AnyTensor> {
  * eigenvalues.imag().toArray(); // => [1, -1]
  * ```
  */
-export function eig<X extends AnyTensor>(a: X): Eig<X> {
-  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eig, [a]);
+export function eig<X extends AnyTensor>(a: t.Guard<t.Square<"eig", t.ShapeOf<X>>, X>): Eig<X> {
+  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eig, [a as X]);
   return { eigenvalues, eigenvectors } as never;
 }
 
 /** The eigenvalues of {@link eig} alone. */
-export function eigvals<X extends AnyTensor>(a: X): ComplexTensor<X, VectorsOf<X>> {
-  return dispatch(LINALG.eigvals, [a]) as never;
+export function eigvals<X extends AnyTensor>(
+  a: t.Guard<t.Square<"eigvals", t.ShapeOf<X>>, X>,
+): ComplexTensor<X, t.ColumnVectors<t.ShapeOf<X>>> {
+  return dispatch(LINALG.eigvals, [a as X]) as never;
 }

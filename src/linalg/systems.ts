@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { realOf } from "../base/dtype.ts";
+import { type DType, realOf } from "../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
-import { formatShape, type Shape } from "../base/shape.ts";
+import { formatShape } from "../base/shape.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
@@ -21,16 +21,14 @@ import { matmul } from "../tensor/products/linalg.ts";
 import { reduce } from "../tensor/reduce.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import type { BatchOf, FloatTensor } from "./factors.ts";
+import type { FloatTensor } from "./factors.ts";
 import { LINALG } from "./ops.ts";
 import type { RealOf } from "./spectral.ts";
 
-/** A solution of a system with the right side `B`. */
-export type Solution<A extends AnyTensor, B extends AnyTensor> = Tensor<
-  t.ToFloat[A["dtype"] | B["dtype"]],
-  t.ShapeOf<A> extends readonly [number, number] ? t.ShapeOf<B> : Shape,
-  A["device"]
->;
+/** The dtype in which linear algebra computes for two operands. */
+export type FloatOfTwo<A extends AnyTensor, B extends AnyTensor> = t.ToFloat[
+  t.OperandDType<"matmul", A, B>
+];
 
 /**
  * The solution x of a x = b for matrices a [..., N, N] and b [..., N, K]; batches broadcast. A
@@ -43,8 +41,11 @@ export type Solution<A extends AnyTensor, B extends AnyTensor> = Tensor<
  * linalg.solve(tensor([[2, 0], [0, 4]]), tensor([2, 2])).toArray(); // => [1, 0.5]
  * ```
  */
-export function solve<A extends AnyTensor, B extends AnyTensor>(a: A, b: B): Solution<A, B> {
-  return dispatch(LINALG.solve, [a, b]) as never;
+export function solve<A extends AnyTensor, B extends AnyTensor>(
+  a: A,
+  b: t.Guard<t.ProductOf<"solve", A, B, t.Solve<"solve", t.ShapeOf<A>, t.ShapeOf<B>>>, B>,
+): Tensor<FloatOfTwo<A, B>, t.Ok<t.Solve<"solve", t.ShapeOf<A>, t.ShapeOf<B>>>, A["device"]> {
+  return dispatch(LINALG.solve, [a, b as B]) as never;
 }
 
 /** Options of {@link solveTriangular}. */
@@ -58,12 +59,19 @@ export interface SolveTriangularOptions {
 /** The solution x of a x = b for a triangular a; shapes as for {@link solve}. */
 export function solveTriangular<A extends AnyTensor, B extends AnyTensor>(
   a: A,
-  b: B,
+  b: t.Guard<
+    t.ProductOf<"solveTriangular", A, B, t.Solve<"solveTriangular", t.ShapeOf<A>, t.ShapeOf<B>>>,
+    B
+  >,
   options: SolveTriangularOptions = {},
-): Solution<A, B> {
+): Tensor<
+  FloatOfTwo<A, B>,
+  t.Ok<t.Solve<"solveTriangular", t.ShapeOf<A>, t.ShapeOf<B>>>,
+  A["device"]
+> {
   checkOptions("solveTriangular", options, ["upper", "unitDiagonal"]);
   const { upper = false, unitDiagonal = false } = options;
-  return dispatch(LINALG.solveTriangular, [a, b], { upper, unitDiagonal }) as never;
+  return dispatch(LINALG.solveTriangular, [a, b as B], { upper, unitDiagonal }) as never;
 }
 
 /**
@@ -76,26 +84,32 @@ export function solveTriangular<A extends AnyTensor, B extends AnyTensor>(
  * linalg.inv(tensor([[2, 0], [0, 4]])).toArray(); // => [[0.5, 0], [0, 0.25]]
  * ```
  */
-export function inv<X extends AnyTensor>(a: X): FloatTensor<X, t.ShapeOf<X>> {
-  return dispatch(LINALG.inv, [a]) as never;
+export function inv<X extends AnyTensor>(
+  a: t.Guard<t.Square<"inv", t.ShapeOf<X>>, X>,
+): FloatTensor<X, t.ShapeOf<X>> {
+  return dispatch(LINALG.inv, [a as X]) as never;
 }
 
 /** The determinants of matrices [..., N, N]: [...]. */
-export function det<X extends AnyTensor>(a: X): FloatTensor<X, BatchOf<X>> {
-  return dispatch(LINALG.det, [a]) as never;
+export function det<X extends AnyTensor>(
+  a: t.Guard<t.Square<"det", t.ShapeOf<X>>, X>,
+): FloatTensor<X, t.Batch<t.ShapeOf<X>>> {
+  return dispatch(LINALG.det, [a as X]) as never;
 }
 
 /** The results of {@link slogdet}. */
 export interface SLogDet<X extends AnyTensor> {
   /** The sign of the determinant; complex of magnitude 1 for complex matrices; 0 for singular ones. */
-  readonly sign: FloatTensor<X, BatchOf<X>>;
+  readonly sign: FloatTensor<X, t.Batch<t.ShapeOf<X>>>;
   /** The logarithm of its magnitude. */
-  readonly logabsdet: RealOf<X, BatchOf<X>>;
+  readonly logabsdet: RealOf<X, t.Batch<t.ShapeOf<X>>>;
 }
 
 /** Sign and logarithm of the determinants of matrices [..., N, N], which do not overflow. */
-export function slogdet<X extends AnyTensor>(a: X): SLogDet<X> {
-  const [sign, logabsdet] = dispatchAll(LINALG.slogdet, [a]);
+export function slogdet<X extends AnyTensor>(
+  a: t.Guard<t.Square<"slogdet", t.ShapeOf<X>>, X>,
+): SLogDet<X> {
+  const [sign, logabsdet] = dispatchAll(LINALG.slogdet, [a as X]);
   return { sign, logabsdet } as never;
 }
 
@@ -107,19 +121,26 @@ export function slogdet<X extends AnyTensor>(a: X): SLogDet<X> {
  * linalg.expm(tensor([[0, 1], [0, 0]])).toArray(); // => [[1, 1], [0, 1]]
  * ```
  */
-export function expm<X extends AnyTensor>(a: X): FloatTensor<X, t.ShapeOf<X>> {
-  return dispatch(LINALG.expm, [a]) as never;
+export function expm<X extends AnyTensor>(
+  a: t.Guard<t.Square<"expm", t.ShapeOf<X>>, X>,
+): FloatTensor<X, t.ShapeOf<X>> {
+  return dispatch(LINALG.expm, [a as X]) as never;
 }
+
+/** The dtype of matrices to the power `N`: a float for negative ones. */
+export type PowerDType<D extends DType, N extends number> = number extends N ? D | t.ToFloat[D]
+  : `${N}` extends `-${string}` ? t.ToFloat[D]
+  : D;
 
 /**
  * Matrices [..., N, N] to an integer power; a negative one inverts them first.
  *
  * Throws a LinAlgError for a negative power of a singular matrix.
  */
-export function matrixPower<X extends AnyTensor>(
-  a: X,
-  n: number,
-): Tensor<X["dtype"] | t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
+export function matrixPower<X extends AnyTensor, const N extends number>(
+  a: t.Guard<t.Square<"matrixPower", t.ShapeOf<X>>, X>,
+  n: N,
+): Tensor<PowerDType<X["dtype"], N>, t.ShapeOf<X>, X["device"]> {
   checkOperand(a, "matrixPower");
   const { layout: { shape }, storage } = a as Operand;
   if (shape.length < 2 || shape.at(-1) !== shape.at(-2)) {
@@ -131,7 +152,7 @@ export function matrixPower<X extends AnyTensor>(
     throw new ArgumentError(`matrixPower() needs an integer, got ${describe(n)}`);
   }
   return tidy(() => {
-    let square = (n < 0 ? inv(a) : a) as Operand;
+    let square = (n < 0 ? inv(a as never) : a) as Operand;
     let made: Operand | undefined;
     for (let left = Math.abs(n); left > 0; left = Math.floor(left / 2)) {
       if (left % 2 === 1) made = made === undefined ? square : matmul(made, square);
@@ -141,7 +162,7 @@ export function matrixPower<X extends AnyTensor>(
       const one = identityLike(shape.at(-1)!, storage);
       return apply(MAP.copy, applyView(VIEWS.broadcastTo, one, "broadcastTo", shape));
     }
-    return made === (a as Operand) ? apply(MAP.copy, made) : made;
+    return made === (a as unknown) ? apply(MAP.copy, made) : made;
   }) as never;
 }
 
@@ -177,12 +198,12 @@ function significant(
 
 /** The number of singular values of matrices [..., M, N] that are not zero: int64 [...]. */
 export function matrixRank<X extends AnyTensor>(
-  a: X,
+  a: t.Guard<t.Matrices<"matrixRank", t.ShapeOf<X>>, X>,
   options: RankOptions = {},
-): Tensor<"int64", BatchOf<X>, X["device"]> {
+): Tensor<"int64", t.Batch<t.ShapeOf<X>>, X["device"]> {
   checkOptions("matrixRank", options, ["rtol"]);
   return tidy(() => {
-    const s = dispatch(LINALG.svdvals, [a], undefined, undefined, "matrixRank");
+    const s = dispatch(LINALG.svdvals, [a as X], undefined, undefined, "matrixRank");
     const isNonzero = significant("matrixRank", a as Operand, s, options);
     return reduce(REDUCE.sum, isNonzero, -1, { dtype: "int64" });
   }) as never;
@@ -221,12 +242,15 @@ export interface PinvOptions extends RankOptions {
  * linalg.pinv(tensor([[2, 0], [0, 0]])).toArray(); // => [[0.5, 0], [0, 0]]
  * ```
  */
-export function pinv<X extends AnyTensor>(a: X, options: PinvOptions = {}): FloatTensor<X> {
+export function pinv<X extends AnyTensor>(
+  a: t.Guard<t.Matrices<"pinv", t.ShapeOf<X>>, X>,
+  options: PinvOptions = {},
+): FloatTensor<X, t.MatrixTranspose<t.ShapeOf<X>>> {
   checkOptions("pinv", options, ["rtol", "hermitian"]);
   return tidy(() => {
     if (options.hermitian === true) return hermitianPinv(a as Operand, options);
     const attributes = { fullMatrices: false };
-    const [u, s, vh] = dispatchAll(LINALG.svd, [a], attributes, "pinv") as [
+    const [u, s, vh] = dispatchAll(LINALG.svd, [a as X], attributes, "pinv") as [
       Operand,
       Operand,
       Operand,
@@ -250,13 +274,25 @@ function hermitianPinv(a: Operand, options: RankOptions): Operand {
 /** The results of {@link lstsq}. */
 export interface LstSq<A extends AnyTensor, B extends AnyTensor> {
   /** The solution of least length: [..., N, K], or [..., N] for a vector b. */
-  readonly x: FloatTensor<A | B>;
-  /** The sums of |b − a x|² over the rows: [..., K], or [...] for a vector b. */
-  readonly residuals: FloatTensor<A | B>;
+  readonly x: Tensor<
+    FloatOfTwo<A, B>,
+    t.Ok<t.LeastSquares<t.ShapeOf<A>, t.ShapeOf<B>>>,
+    A["device"]
+  >;
+  /** The sums of |b − a x|² over the rows: [..., K], or [...] for a vector b; of a real dtype. */
+  readonly residuals: Tensor<
+    t.ToReal[FloatOfTwo<A, B>],
+    t.Residuals<t.ShapeOf<A>, t.ShapeOf<B>>,
+    A["device"]
+  >;
   /** The rank of a: int64 [...]. */
-  readonly rank: Tensor<"int64", Shape, A["device"]>;
-  /** The singular values of a: [..., min(M, N)]. */
-  readonly s: RealOf<A>;
+  readonly rank: Tensor<"int64", t.Batch<t.ShapeOf<A>>, A["device"]>;
+  /** The singular values of a: [..., min(M, N)], of a real dtype. */
+  readonly s: Tensor<
+    t.ToReal[FloatOfTwo<A, B>],
+    t.LeastVectors<t.ShapeOf<A>>,
+    A["device"]
+  >;
 }
 
 /**
@@ -271,7 +307,7 @@ export interface LstSq<A extends AnyTensor, B extends AnyTensor> {
  */
 export function lstsq<A extends AnyTensor, B extends AnyTensor>(
   a: A,
-  b: B,
+  b: t.Guard<t.ProductOf<"lstsq", A, B, t.LeastSquares<t.ShapeOf<A>, t.ShapeOf<B>>>, B>,
   options: RankOptions = {},
 ): LstSq<A, B> {
   checkOptions("lstsq", options, ["rtol"]);

@@ -83,11 +83,11 @@ function besides(like: Operand, x: Operand): Operand {
 }
 
 /** Options of `categorical`. */
-export interface CategoricalOptions {
+export interface CategoricalOptions<B = number, N extends Shape = Shape> {
   /** The axis of the categories; the last one by default. */
-  readonly axis?: number;
+  readonly axis?: B;
   /** The shape of independent draws from each distribution: the first axes of the result. */
-  readonly shape?: Shape;
+  readonly shape?: N;
 }
 
 /**
@@ -104,17 +104,28 @@ export interface CategoricalOptions {
  * random.categorical(random.key(1), logits, { shape: [5] }).shape; // => [5, 2]
  * ```
  */
-export function categorical<V extends t.Device>(
+export function categorical<
+  X extends AnyTensor,
+  const B extends number = -1,
+  const N extends Shape = [],
+>(
   key: Key,
-  logits: Tensor<DType, Shape, V, t.Access>,
-  options: CategoricalOptions = {},
-): Tensor<"int32", Shape, V> {
+  logits: X,
+  options: CategoricalOptions<
+    t.Guard<t.Reduce<"categorical", t.ShapeOf<X>, B, false>, B>,
+    N
+  > = {},
+): Tensor<
+  "int32",
+  t.Joined<N, t.Ok<t.Reduce<"categorical", t.ShapeOf<X>, B, false>>>,
+  X["device"]
+> {
   checkOptions("categorical", options, ["axis", "shape"]);
   const given = ownOperand(logits, "categorical");
   checkKind(given.storage.info, "f", "categorical");
   const { shape: sizes } = given.layout;
   if (sizes.length === 0) refuseShape("categorical", sizes, "logits along an axis");
-  const axis = normalizeAxis("categorical", options.axis ?? -1, sizes.length);
+  const axis = normalizeAxis("categorical", (options.axis ?? -1) as number, sizes.length);
   if (sizes[axis] === 0) refuseShape("categorical", sizes, "at least one category");
   const shape = checkShape(options.shape ?? [], "categorical");
   return tidy(() => {
@@ -133,13 +144,13 @@ export function categorical<V extends t.Device>(
 }
 
 /** Options of `choice`. */
-export interface ChoiceOptions<V extends t.Device = "cpu"> extends PlaceOptions<V> {
+export interface ChoiceOptions<V extends t.Device = "cpu", B = number> extends PlaceOptions<V> {
   /** Whether one element may be chosen several times (default). */
   readonly replace?: boolean;
   /** Weights of the elements, which need no sum of 1; equal ones by default. */
   readonly p?: AnyTensor;
   /** The axis of a tensor whose slices are the elements; 0 by default. */
-  readonly axis?: number;
+  readonly axis?: B;
 }
 
 /** The indices of `count` of `n` elements, without repetition. */
@@ -236,12 +247,16 @@ export function choice<const N extends Shape, V extends t.Device = "cpu">(
   options?: ChoiceOptions<V>,
 ): Tensor<"int32", t.Ok<t.NewShape<"choice", N>>, t.OnDevice<NoInfer<V>>>;
 /** Slices of a tensor, chosen at random. */
-export function choice<D extends DType, V extends t.Device>(
+export function choice<
+  X extends AnyTensor,
+  const N extends Shape,
+  const B extends number = 0,
+>(
   key: Key,
-  from: Tensor<D, Shape, V, t.Access>,
-  shape: Shape,
-  options?: ChoiceOptions,
-): Tensor<D, Shape, V>;
+  from: X,
+  shape: t.Guard<t.NewShape<"choice", N>, N>,
+  options?: ChoiceOptions<"cpu", t.Guard<t.Take<t.ShapeOf<X>, N, B>, B>>,
+): Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, N, B>>, X["device"]>;
 export function choice(
   key: Key,
   from: number | AnyTensor,
@@ -337,13 +352,22 @@ export type MultivariateOptions<E extends DType, V extends t.Device = "cpu"> = R
  * random.multivariateNormal(random.key(1), [10], mean, covariance).shape; // => [10, 2]
  * ```
  */
-export function multivariateNormal<E extends DType = "float32", V extends t.Device = "cpu">(
+export function multivariateNormal<
+  const N extends Shape,
+  X extends AnyTensor,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
   key: Key,
-  shape: Shape,
-  mean: AnyTensor,
+  shape: t.Guard<t.NewShape<"multivariateNormal", N>, N>,
+  mean: X,
   covariance: AnyTensor,
   options: MultivariateOptions<E, V> = {},
-): Tensor<NoInfer<E>, Shape, t.OnDevice<NoInfer<V>>> {
+): Tensor<
+  NoInfer<E>,
+  t.Joined<N, t.ShapeOf<X>>,
+  t.OnDevice<NoInfer<V>>
+> {
   const name = "multivariateNormal";
   checkOptions(name, options, ["dtype", "device"]);
   const { dtype = "float32", device = "cpu" } = options;

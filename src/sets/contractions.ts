@@ -4,7 +4,6 @@
  * @module
  */
 import type { DType } from "../base/dtype.ts";
-import type { Shape } from "../base/shape.ts";
 import type * as t from "../types/mod.ts";
 import * as products from "../tensor/products/einsum.ts";
 import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
@@ -13,13 +12,14 @@ import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
 export type ContractedAxes = products.ContractedAxes;
 
 /** Options of {@link trace}. */
-export interface TraceOptions<E extends DType> extends UnaryOptions {
+export interface TraceOptions<E extends DType, P extends number = number, Q extends number = number>
+  extends UnaryOptions {
   /** Which diagonal: 0, the default, is the main one, 1 the one above it, -1 the one below. */
   readonly offset?: number;
   /** The first axis of the matrices; 0 by default. */
-  readonly axis1?: number;
+  readonly axis1?: P;
   /** The second axis of the matrices; 1 by default. */
-  readonly axis2?: number;
+  readonly axis2?: Q;
   /** The dtype that the elements are cast to first, and of the result. */
   readonly dtype?: E;
 }
@@ -90,12 +90,20 @@ export function einsum<
  * tensordot(ones([2, 3]), ones([4, 3]), [1, 1]).shape; // => [2, 4]
  * ```
  */
-export function tensordot<X extends AnyTensor, U extends AnyTensor>(
+export function tensordot<
+  X extends AnyTensor,
+  U extends AnyTensor,
+  const P extends ContractedAxes = 2,
+>(
   a: X,
-  b: t.Guard<t.ProductOf<"tensordot", X, U, 0>, U>,
-  axes?: ContractedAxes,
+  b: t.Guard<t.ProductOf<"tensordot", X, U, t.TensorDot<t.ShapeOf<X>, t.ShapeOf<U>, P>>, U>,
+  axes?: P,
   options?: UnaryOptions,
-): Tensor<t.OperandDType<"tensordot", X, U>, Shape, X["device"]> {
+): Tensor<
+  t.OperandDType<"tensordot", X, U>,
+  t.Ok<t.TensorDot<t.ShapeOf<X>, t.ShapeOf<U>, P>>,
+  X["device"]
+> {
   return products.tensordot(a, b, axes, options) as never;
 }
 
@@ -108,12 +116,16 @@ export function tensordot<X extends AnyTensor, U extends AnyTensor>(
  * vecdot(tensor([[1, 2], [3, 4]]), tensor([1, 10])).toArray(); // => [21, 43]
  * ```
  */
-export function vecdot<X extends AnyTensor, U extends AnyTensor>(
+export function vecdot<X extends AnyTensor, U extends AnyTensor, const B extends number = -1>(
   a: X,
-  b: t.Guard<t.ProductOf<"vecdot", X, U, 0>, U>,
-  axis?: number,
+  b: t.Guard<t.ProductOf<"vecdot", X, U, t.VecDot<t.ShapeOf<X>, t.ShapeOf<U>, B>>, U>,
+  axis?: B,
   options?: UnaryOptions,
-): Tensor<t.OperandDType<"vecdot", X, U>, Shape, X["device"]> {
+): Tensor<
+  t.OperandDType<"vecdot", X, U>,
+  t.Ok<t.VecDot<t.ShapeOf<X>, t.ShapeOf<U>, B>>,
+  X["device"]
+> {
   return products.vecdot(a, b, axis, options) as never;
 }
 
@@ -129,9 +141,13 @@ export function vecdot<X extends AnyTensor, U extends AnyTensor>(
  */
 export function inner<X extends AnyTensor, U extends AnyTensor>(
   a: X,
-  b: t.Guard<t.ProductOf<"inner", X, U, 0>, U>,
+  b: t.Guard<t.ProductOf<"inner", X, U, t.InnerProduct<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
   options?: UnaryOptions,
-): Tensor<t.OperandDType<"inner", X, U>, Shape, X["device"]> {
+): Tensor<
+  t.OperandDType<"inner", X, U>,
+  t.Ok<t.InnerProduct<t.ShapeOf<X>, t.ShapeOf<U>>>,
+  X["device"]
+> {
   return products.inner(a, b, options) as never;
 }
 
@@ -148,7 +164,7 @@ export function kron<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"kron", X, U, 0>, U>,
   options?: UnaryOptions,
-): Tensor<t.OperandDType<"kron", X, U>, Shape, X["device"]> {
+): Tensor<t.OperandDType<"kron", X, U>, t.Kron<t.ShapeOf<X>, t.ShapeOf<U>>, X["device"]> {
   return products.kron(a, b, options) as never;
 }
 
@@ -164,11 +180,16 @@ export function kron<X extends AnyTensor, U extends AnyTensor>(
  * trace(ones([3, 3, 2]), { offset: 1 }).toArray(); // => [2, 2]
  * ```
  */
-export function trace<X extends AnyTensor, E extends DType = t.ResultDType<"sum", X["dtype"]>>(
-  x: X,
-  options?: TraceOptions<E>,
-): Tensor<E, Shape, X["device"]> {
-  return products.trace(x, options) as never;
+export function trace<
+  X extends AnyTensor,
+  E extends DType = t.ResultDType<"sum", X["dtype"]>,
+  P extends number = 0,
+  Q extends number = 1,
+>(
+  x: t.Guard<t.Trace<t.ShapeOf<X>, P, Q>, X>,
+  options?: TraceOptions<E, P, Q>,
+): Tensor<E, t.Ok<t.Trace<t.ShapeOf<X>, P, Q>>, X["device"]> {
+  return products.trace(x as X, options) as never;
 }
 
 /**
@@ -181,11 +202,15 @@ export function trace<X extends AnyTensor, E extends DType = t.ResultDType<"sum"
  * cross(tensor([1, 0, 0]), tensor([0, 1, 0])).toArray(); // => [0, 0, 1]
  * ```
  */
-export function cross<X extends AnyTensor, U extends AnyTensor>(
+export function cross<X extends AnyTensor, U extends AnyTensor, const B extends number = -1>(
   a: X,
-  b: t.Guard<t.ProductOf<"cross", X, U, 0>, U>,
-  axis?: number,
+  b: t.Guard<t.ProductOf<"cross", X, U, t.Cross<t.ShapeOf<X>, t.ShapeOf<U>, B>>, U>,
+  axis?: B,
   options?: UnaryOptions,
-): Tensor<t.OperandDType<"cross", X, U>, Shape, X["device"]> {
+): Tensor<
+  t.OperandDType<"cross", X, U>,
+  t.Ok<t.Cross<t.ShapeOf<X>, t.ShapeOf<U>, B>>,
+  X["device"]
+> {
   return products.cross(a, b, axis, options) as never;
 }

@@ -132,7 +132,7 @@ const BINCOUNT: Op = makeOp({
  * ```
  */
 export function bincount<X extends AnyTensor, W extends AnyTensor | undefined = undefined>(
-  x: X,
+  x: t.Guard<t.VectorOnly<"bincount", t.ShapeOf<X>, "it takes a vector">, X>,
   options: BincountOptions<W> = {},
 ): Tensor<t.CountDType<W>, [number], X["device"]> {
   const name = "bincount";
@@ -159,9 +159,10 @@ export interface BinOptions {
 }
 
 /** Options of {@link histogram}. */
-export interface HistogramOptions<W = AnyTensor | undefined> extends BinOptions {
+export interface HistogramOptions<W = AnyTensor | undefined, P extends boolean = boolean>
+  extends BinOptions {
   /** Whether to divide by the number of elements and by the width of bins, so that the area is 1. */
-  readonly density?: boolean;
+  readonly density?: P;
   /** A weight for each element: sums of weights instead of counts. */
   readonly weights?: W;
 }
@@ -368,13 +369,22 @@ const HISTOGRAM: Op = makeOp({
  * edges.toArray(); // => [1, 2, 3, 4]
  * ```
  */
-export function histogram<X extends AnyTensor, W extends AnyTensor | undefined = undefined>(
+export function histogram<
+  X extends AnyTensor,
+  W extends AnyTensor | undefined = undefined,
+  const B extends Bins = 10,
+  P extends boolean = false,
+>(
   x: X,
-  bins: Bins = 10,
-  options: HistogramOptions<W> = {},
+  bins: B = 10 as B,
+  options: HistogramOptions<W, P> = {},
 ): {
-  readonly counts: Tensor<t.CountDType<W> | t.EdgeDType<X["dtype"]>, [number], X["device"]>;
-  readonly edges: Tensor<t.EdgeDType<X["dtype"]>, [number], X["device"]>;
+  readonly counts: Tensor<
+    P extends true ? t.EdgeDType<X["dtype"]> : t.CountDType<W>,
+    [t.BinCount<B>],
+    X["device"]
+  >;
+  readonly edges: Tensor<t.EdgesDType<X["dtype"], B>, [t.EdgeCount<B>], X["device"]>;
 } {
   const name = "histogram";
   checkOptions(name, options, ["range", "density", "weights"]);
@@ -411,11 +421,11 @@ const HISTOGRAM_BIN_EDGES: Op = makeOp({
  * histogramBinEdges(tensor([1, 2, 2, 4]), 3).toArray(); // => [1, 2, 3, 4]
  * ```
  */
-export function histogramBinEdges<X extends AnyTensor>(
+export function histogramBinEdges<X extends AnyTensor, const B extends Bins = 10>(
   x: X,
-  bins: Bins = 10,
+  bins: B = 10 as B,
   options: BinOptions = {},
-): Tensor<t.EdgeDType<X["dtype"]>, [number], X["device"]> {
+): Tensor<t.EdgesDType<X["dtype"], B>, [t.EdgeCount<B>], X["device"]> {
   const name = "histogramBinEdges";
   checkOptions(name, options, ["range"]);
   const own = ownOperand(x, name);
@@ -428,14 +438,14 @@ export function histogramBinEdges<X extends AnyTensor>(
 // ---- two dimensions ----------------------------------------------------------------------------
 
 /** Options of {@link histogram2d}. */
-export interface Histogram2dOptions<W = AnyTensor | undefined> {
+export interface Histogram2dOptions<W = AnyTensor | undefined, P extends boolean = boolean> {
   /** The first and last edge of the bins of x, and of those of y. */
   readonly range?: readonly [
     x: readonly [low: number, high: number],
     y: readonly [low: number, high: number],
   ];
   /** Whether to divide by the number of elements and by the area of bins. */
-  readonly density?: boolean;
+  readonly density?: P;
   /** A weight for each pair of elements: sums of weights instead of counts. */
   readonly weights?: W;
 }
@@ -569,13 +579,22 @@ function pairOf(name: string, bins: unknown): [Bins, Bins] {
  * histogram2d(x, tensor([0, 0, 2]), 2).counts.toArray(); // => [[1, 0], [1, 1]]
  * ```
  */
-export function histogram2d<X extends AnyTensor, W extends AnyTensor | undefined = undefined>(
+export function histogram2d<
+  X extends AnyTensor,
+  W extends AnyTensor | undefined = undefined,
+  const B extends Bins | readonly [x: Bins, y: Bins] = 10,
+  P extends boolean = false,
+>(
   x: X,
   y: AnyTensor,
-  bins: Bins | readonly [x: Bins, y: Bins] = 10,
-  options: Histogram2dOptions<W> = {},
+  bins: B = 10 as B,
+  options: Histogram2dOptions<W, P> = {},
 ): {
-  readonly counts: Tensor<t.CountDType<W> | "float64", [number, number], X["device"]>;
+  readonly counts: Tensor<
+    P extends true ? "float64" : t.CountDType<W>,
+    B extends number ? [B, B] : [number, number],
+    X["device"]
+  >;
   readonly xEdges: Tensor<DType, [number], X["device"]>;
   readonly yEdges: Tensor<DType, [number], X["device"]>;
 } {

@@ -192,7 +192,7 @@ function setOf(op: Op, a: unknown, b: unknown): never {
  */
 export function union<X extends AnyTensor, U extends AnyTensor>(
   a: X,
-  b: U,
+  b: t.Guard<t.ProductOf<"union", X, U, 0>, U>,
 ): Tensor<t.OperandDType<"union", X, U>, [number], X["device"]> {
   return setOf(UNION, a, b);
 }
@@ -207,7 +207,7 @@ export function union<X extends AnyTensor, U extends AnyTensor>(
  */
 export function intersect<X extends AnyTensor, U extends AnyTensor>(
   a: X,
-  b: U,
+  b: t.Guard<t.ProductOf<"intersect", X, U, 0>, U>,
 ): Tensor<t.OperandDType<"intersect", X, U>, [number], X["device"]> {
   return setOf(INTERSECT, a, b);
 }
@@ -222,7 +222,7 @@ export function intersect<X extends AnyTensor, U extends AnyTensor>(
  */
 export function setdiff<X extends AnyTensor, U extends AnyTensor>(
   a: X,
-  b: U,
+  b: t.Guard<t.ProductOf<"setdiff", X, U, 0>, U>,
 ): Tensor<t.OperandDType<"setdiff", X, U>, [number], X["device"]> {
   return setOf(SETDIFF, a, b);
 }
@@ -237,7 +237,7 @@ export function setdiff<X extends AnyTensor, U extends AnyTensor>(
  */
 export function setxor<X extends AnyTensor, U extends AnyTensor>(
   a: X,
-  b: U,
+  b: t.Guard<t.ProductOf<"setxor", X, U, 0>, U>,
 ): Tensor<t.OperandDType<"setxor", X, U>, [number], X["device"]> {
   return setOf(SETXOR, a, b);
 }
@@ -317,7 +317,10 @@ function isRight(name: string, side: unknown): boolean {
  * ```
  */
 export function searchsorted<X extends AnyTensor, const U extends TensorOrScalar>(
-  sorted: X,
+  sorted: t.Guard<
+    t.VectorOnly<"searchsorted", t.ShapeOf<X>, "the sorted elements must have 1 axis">,
+    X
+  >,
   values: U,
   options: SearchOptions = {},
 ): Tensor<"int32", t.ShapeOf<U>, X["device"]> {

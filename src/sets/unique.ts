@@ -19,7 +19,7 @@ import { empty } from "../tensor/composite.ts";
 import { concat } from "../tensor/join.ts";
 import { sort } from "../tensor/sort.ts";
 import { indicesBy } from "../tensor/selection.ts";
-import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type { AnyTensor, Tensor, TensorOf } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { flat, KERNELS, onHost, only, readOnly, runKernel } from "./ops.ts";
 
@@ -176,7 +176,11 @@ export function valuesOf(x: Operand): Operand {
 }
 
 /** A vector of the dtype and the device of `X`. */
-export type VectorOf<X extends AnyTensor> = Tensor<X["dtype"], [number], X["device"]>;
+export type VectorOf<X extends AnyTensor> = TensorOf<
+  X["dtype"],
+  [number],
+  X["device"]
+>["tensor"];
 
 /**
  * The different elements of a tensor, in order. NaN comes last; all NaN are one value unless

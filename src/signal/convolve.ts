@@ -23,7 +23,6 @@ import { VIEWS } from "../ops/views.ts";
 import { complex } from "../tensor/complex.ts";
 import { empty } from "../tensor/composite.ts";
 import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
-import type { Shape } from "../base/shape.ts";
 import type * as t from "../types/mod.ts";
 
 /**
@@ -33,9 +32,9 @@ import type * as t from "../types/mod.ts";
 export type ConvolveMode = "full" | "same" | "valid";
 
 /** Options of {@link convolve} and {@link correlate}. */
-export interface ConvolveOptions extends UnaryOptions {
+export interface ConvolveOptions<M extends ConvolveMode = ConvolveMode> extends UnaryOptions {
   /** Which results to give: `"full"` for `convolve`, `"valid"` for `correlate` by default. */
-  readonly mode?: ConvolveMode;
+  readonly mode?: M;
 }
 
 /** The dtype that kernels compute in for results of `info`. */
@@ -175,13 +174,24 @@ export type ConvolveDType<A extends AnyTensor, B extends AnyTensor> = t.OperandD
  * convolve(tensor([1, 2, 3, 4]), tensor([1, 1, 1]), { mode: "valid" }).toArray(); // => [6, 9]
  * ```
  */
-export function convolve<A extends AnyTensor, B extends AnyTensor>(
+export function convolve<
+  A extends AnyTensor,
+  B extends AnyTensor,
+  M extends ConvolveMode = "full",
+>(
   a: A,
-  v: B,
-  options: ConvolveOptions = {},
-): Tensor<ConvolveDType<A, B>, Shape, A["device"]> {
+  v: t.Guard<
+    t.ProductOf<"convolve", A, B, t.Convolve<"convolve", t.ShapeOf<A>, t.ShapeOf<B>, M>>,
+    B
+  >,
+  options: ConvolveOptions<M> = {},
+): Tensor<
+  ConvolveDType<A, B>,
+  t.Ok<t.Convolve<"convolve", t.ShapeOf<A>, t.ShapeOf<B>, M>>,
+  A["device"]
+> {
   checkOptions("convolve", options, ["mode", "out"]);
-  const { mode = "full", out } = options;
+  const { mode = "full", out }: ConvolveOptions = options;
   const [x, y] = [ownOperand(a, "convolve"), ownOperand(v, "convolve")];
   const [n, m] = lengthsOf("convolve", x, y);
   const attributes = resultsOf(mode, n, m, "convolve");
@@ -201,13 +211,24 @@ export function convolve<A extends AnyTensor, B extends AnyTensor>(
  * correlate(tensor([1, 2, 3]), tensor([0, 1, 0.5]), { mode: "same" }).toArray(); // => [2, 3.5, 3]
  * ```
  */
-export function correlate<A extends AnyTensor, B extends AnyTensor>(
+export function correlate<
+  A extends AnyTensor,
+  B extends AnyTensor,
+  M extends ConvolveMode = "valid",
+>(
   a: A,
-  v: B,
-  options: ConvolveOptions = {},
-): Tensor<ConvolveDType<A, B>, Shape, A["device"]> {
+  v: t.Guard<
+    t.ProductOf<"correlate", A, B, t.Convolve<"correlate", t.ShapeOf<A>, t.ShapeOf<B>, M>>,
+    B
+  >,
+  options: ConvolveOptions<M> = {},
+): Tensor<
+  ConvolveDType<A, B>,
+  t.Ok<t.Convolve<"correlate", t.ShapeOf<A>, t.ShapeOf<B>, M>>,
+  A["device"]
+> {
   checkOptions("correlate", options, ["mode", "out"]);
-  const { mode = "valid", out } = options;
+  const { mode = "valid", out }: ConvolveOptions = options;
   const [x, y] = [ownOperand(a, "correlate"), ownOperand(v, "correlate")];
   const [n, m] = lengthsOf("correlate", x, y);
   let attributes = resultsOf(mode, n, m, "correlate");

@@ -5,7 +5,7 @@
  */
 import { DTYPE, type DType, promoteTypes } from "../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
-import { formatShape, type Shape } from "../base/shape.ts";
+import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
@@ -108,9 +108,9 @@ export interface PolyfitOptions {
 }
 
 /** The float dtype of a fit. */
-export type FitDType<X extends AnyTensor, Y extends AnyTensor> = "float64" extends
-  X["dtype"] | Y["dtype"] ? "float64"
-  : "float32";
+export type FitDType<X extends AnyTensor, Y extends AnyTensor> = [X["dtype"], Y["dtype"]] extends
+  [infer D, infer E] ? D extends "float64" ? "float64" : E extends "float64" ? "float64" : "float32"
+  : never;
 
 /** Attributes of {@link POLYFIT}. */
 interface PolyfitAttributes {
@@ -199,12 +199,12 @@ const MOST_DEGREE = 1000;
  * p.allclose(tensor([1, 1, 1]), { atol: 1e-5 }); // => true
  * ```
  */
-export function polyfit<X extends AnyTensor, Y extends AnyTensor>(
+export function polyfit<X extends AnyTensor, Y extends AnyTensor, const N extends number>(
   x: X,
-  y: Y,
-  degree: number,
+  y: t.Guard<t.FitPoints<t.ShapeOf<X>, t.ShapeOf<Y>>, Y>,
+  degree: N,
   options: PolyfitOptions = {},
-): Tensor<FitDType<X, Y>, Shape, X["device"]> {
+): Tensor<FitDType<X, Y>, t.Polyfit<t.ShapeOf<Y>, N>, X["device"]> {
   checkOptions("polyfit", options, ["w", "rcond"]);
   const { w, rcond } = options;
   if (!Number.isInteger(degree) || degree < 0 || degree > MOST_DEGREE) {

@@ -12,7 +12,6 @@
  *
  * @module
  */
-import type { DType } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError } from "../base/errors.ts";
 import { apply } from "../core/apply.ts";
@@ -24,18 +23,26 @@ import { checkOptions, inferMap, isScalar } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type MapOp, type Op } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { inferAs } from "../tensor/statistics/nan.ts";
-import type { AnyTensor, Tensor, TensorOrScalar, UnaryOptions } from "../tensor/tensor.ts";
+import type { AnyTensor, TensorOf, TensorOrScalar, UnaryOptions } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 
 /** The result of a function of `X`. */
-export type Special<X extends AnyTensor> = Tensor<
+export type Special<X extends AnyTensor> = TensorOf<
   t.ToFloat[X["dtype"]],
   t.ShapeOf<X>,
   X["device"]
->;
+>["tensor"];
 
 /** The result of a function of two operands. */
-export type SpecialOfTwo = Tensor<DType, readonly number[], t.Device>;
+export type SpecialOfTwo<X extends TensorOrScalar, U extends TensorOrScalar> = TensorOf<
+  t.AsFloat<t.OperandDType<"div", X, U>>,
+  t.FitShape<t.ShapeOf<X>, t.ShapeOf<U>>,
+  X extends AnyTensor ? X["device"] : U extends AnyTensor ? U["device"] : "cpu"
+>["tensor"];
+
+/** The second operand of a function of two, or why it does not fit the first. */
+export type SecondOperand<Op extends string, X extends TensorOrScalar, U extends TensorOrScalar> =
+  t.Guard<t.Binary<Op, X, U>, U>;
 
 function unary<X extends AnyTensor>(op: MapOp, x: X, options?: UnaryOptions): Special<X> {
   return apply(op, ownOperand(x, op.name), undefined, undefined, options) as never;
@@ -45,7 +52,7 @@ function inputOf(x: unknown, name: string): Input {
   return isScalar(x) ? x : ownOperand(x as Operand, name);
 }
 
-function binary(op: MapOp, x: unknown, y: unknown, options?: UnaryOptions): SpecialOfTwo {
+function binary(op: MapOp, x: unknown, y: unknown, options?: UnaryOptions): never {
   return apply(op, inputOf(x, op.name), inputOf(y, op.name), undefined, options) as never;
 }
 
@@ -145,16 +152,20 @@ export function log1p<X extends AnyTensor>(x: X, options?: UnaryOptions): Specia
 }
 
 /** x log(y), and 0 for x = 0 unless y is NaN. */
-export function xlogy(x: TensorOrScalar, y: TensorOrScalar, options?: UnaryOptions): SpecialOfTwo {
+export function xlogy<const X extends TensorOrScalar, const U extends TensorOrScalar>(
+  x: X,
+  y: SecondOperand<"xlogy", X, U>,
+  options?: UnaryOptions,
+): SpecialOfTwo<X, U> {
   return binary(MAP.xlogy, x, y, options);
 }
 
 /** x log(1 + y), and 0 for x = 0 unless y is NaN. */
-export function xlog1py(
-  x: TensorOrScalar,
-  y: TensorOrScalar,
+export function xlog1py<const X extends TensorOrScalar, const U extends TensorOrScalar>(
+  x: X,
+  y: SecondOperand<"xlog1py", X, U>,
   options?: UnaryOptions,
-): SpecialOfTwo {
+): SpecialOfTwo<X, U> {
   return binary(MAP.xlog1py, x, y, options);
 }
 
@@ -169,11 +180,11 @@ export function xlog1py(
  * special.zeta(tensor(2)).mul(6).sqrt().allclose(Math.PI); // => true
  * ```
  */
-export function zeta(
-  x: TensorOrScalar,
-  q: TensorOrScalar = 1,
+export function zeta<const X extends TensorOrScalar, const U extends TensorOrScalar = 1>(
+  x: X,
+  q: SecondOperand<"zeta", X, U> = 1 as never,
   options?: UnaryOptions,
-): SpecialOfTwo {
+): SpecialOfTwo<X, U> {
   return binary(MAP.zeta, x, q, options);
 }
 
@@ -195,7 +206,11 @@ function logBeta({ inputs }: Call): Operand {
  * The logarithm of the beta function of two tensors: lgamma(a) + lgamma(b) - lgamma(a + b), computed in
  * float64. Its error is absolute, in units of the largest of these terms.
  */
-export function betaln(a: AnyTensor, b: AnyTensor, options: UnaryOptions = {}): SpecialOfTwo {
+export function betaln<X extends AnyTensor, U extends AnyTensor>(
+  a: X,
+  b: SecondOperand<"betaln", X, U>,
+  options: UnaryOptions = {},
+): SpecialOfTwo<X, U> {
   checkOptions("betaln", options, ["out"]);
   const inputs = [ownOperand(a, "betaln"), ownOperand(b, "betaln")];
   return dispatch(BETALN, inputs, undefined, options.out) as never;
@@ -209,7 +224,11 @@ const BETA: Op = makeOp({
 });
 
 /** The beta function of two tensors of positive numbers: the exponential of {@link betaln}. */
-export function beta(a: AnyTensor, b: AnyTensor, options: UnaryOptions = {}): SpecialOfTwo {
+export function beta<X extends AnyTensor, U extends AnyTensor>(
+  a: X,
+  b: SecondOperand<"beta", X, U>,
+  options: UnaryOptions = {},
+): SpecialOfTwo<X, U> {
   checkOptions("beta", options, ["out"]);
   const inputs = [ownOperand(a, "beta"), ownOperand(b, "beta")];
   return dispatch(BETA, inputs, undefined, options.out) as never;

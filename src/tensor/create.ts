@@ -524,12 +524,16 @@ const EYE_OPTIONS = ["k", ...CREATE_OPTIONS];
  * linspace(-1, 1, 4, { dtype: "int32" }).toArray(); // => [-1, -1, 0, 1]
  * ```
  */
-export function linspace<E extends DType = "float32", V extends t.Device = "cpu">(
+export function linspace<
+  const N extends number,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
   start: number,
   stop: number,
-  count: number,
+  count: N,
   options: CreateOptions<E, V> & { readonly endpoint?: boolean } = {},
-): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>> {
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
   checkOptions("linspace", options, LINSPACE_OPTIONS);
   const { endpoint = true, dtype = "float32", device } = options;
   checkDType(dtype, "linspace");

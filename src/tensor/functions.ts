@@ -19,7 +19,7 @@ import * as joins from "./join.ts";
 import { quantizeInt8 } from "./products/int8.ts";
 import { type PackedWeight, packWeight } from "./products/packed_weight.ts";
 import * as quantized from "./products/quantized.ts";
-import type { AnyTensor, Tensor, TensorOrScalar, UnaryOptions, Unshaped } from "./tensor.ts";
+import type { AnyTensor, OfShape, Tensor, TensorOrScalar, UnaryOptions } from "./tensor.ts";
 
 /** The axis of each vector in a grid, and the grid's shape. */
 function gridOf({ inputs, attributes }: Call): { axisOf: (k: number) => number; shape: number[] } {
@@ -81,12 +81,12 @@ const BROADCAST_TENSORS: Op = makeOp({
  *
  * Throws a ShapeError for a tensor that is not a vector.
  */
-export function meshgrid<const Ts extends readonly AnyTensor[]>(
+export function meshgrid<const Ts extends readonly AnyTensor[], I extends "xy" | "ij" = "xy">(
   tensors: Ts,
-  options: { readonly indexing?: "xy" | "ij" } = {},
-): Unshaped<Ts> {
+  options: { readonly indexing?: I } = {},
+): OfShape<Ts, t.Ok<t.Grid<t.ShapesOf<Ts>, I>>> {
   checkOptions("meshgrid", options, ["indexing"]);
-  const { indexing = "xy" } = options;
+  const { indexing = "xy" }: { indexing?: "xy" | "ij" } = options;
   if (indexing !== "xy" && indexing !== "ij") {
     throw new TypeError(`Cannot meshgrid with indexing ${describe(indexing)}: it is "xy" or "ij"`);
   }
@@ -155,9 +155,9 @@ export function where<
 
 /** Tensors broadcast to their common shape, as views. */
 export function broadcastTensors<const Ts extends readonly AnyTensor[]>(
-  ...tensors: Ts
-): Unshaped<Ts> {
-  return dispatchAll(BROADCAST_TENSORS, tensors.slice()) as never;
+  ...tensors: t.GuardRest<t.BroadcastAll<t.ShapesOf<Ts>, "broadcastTensors">, Ts>
+): OfShape<Ts, t.Ok<t.BroadcastAll<t.ShapesOf<Ts>, "broadcastTensors">>> {
+  return dispatchAll(BROADCAST_TENSORS, (tensors as Ts).slice()) as never;
 }
 
 /**

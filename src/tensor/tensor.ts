@@ -143,6 +143,60 @@ export type RowOf<X> = X extends Tensor<infer D, infer S, infer V, infer A>
   ? Tensor<D, t.Row<S>, V, A>
   : never;
 
+/** A tensor as a property, by which aliases give types that editors show as tensors. */
+export interface TensorOf<
+  D extends DType,
+  S extends Shape,
+  V extends t.Device,
+  A extends t.Access = "write",
+> {
+  /** The tensor. */
+  readonly tensor: Tensor<D, S, V, A>;
+}
+
+/** The result of the elementwise op `Op` on a tensor and another operand. */
+export type Elementwise<Op extends keyof t.OpTable, X extends AnyTensor, U> = TensorOf<
+  t.BinaryDType<Op, X, U>,
+  t.BinaryShape<X, U>,
+  X["device"]
+>["tensor"];
+
+/** The result of an op on a tensor and two operands that broadcast, either of which may be missing. */
+export type Ternary<X extends AnyTensor, P, Q> = TensorOf<
+  t.TernaryDType<X, P, Q>,
+  t.TernaryShape<t.ShapeOf<X>, P, Q>,
+  X["device"]
+>["tensor"];
+
+/** The result, of dtype `D`, of the reduction `Op` along `B`. */
+export type Reduced<
+  Op extends string,
+  X extends AnyTensor,
+  B extends t.AxisArg,
+  K extends boolean,
+  D extends DType,
+> = TensorOf<D, t.Ok<t.Reduce<Op, t.ShapeOf<X>, B, K>>, X["device"]>["tensor"];
+
+/** The quantiles `Q` along `B`. */
+export type QuantilesOf<
+  Op extends string,
+  X extends AnyTensor,
+  Q,
+  B extends t.AxisArg,
+  K extends boolean,
+> = TensorOf<
+  t.ToFloat[X["dtype"]],
+  t.Ok<t.Quantiles<Q, t.Reduce<Op, t.ShapeOf<X>, B, K>>>,
+  X["device"]
+>["tensor"];
+
+/** The result of a running sum or product, which `I` makes longer by 1. */
+export type Scanned<X extends AnyTensor, I extends boolean, D extends DType> = TensorOf<
+  D,
+  I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
+  X["device"]
+>["tensor"];
+
 /** Options of elementwise ops on one tensor. */
 export interface UnaryOptions {
   /**
@@ -151,9 +205,9 @@ export interface UnaryOptions {
   readonly out?: AnyTensor;
 }
 
-/** The types of tensors of the dtypes, devices and access of `Ts`, whose shapes only the run time knows. */
-export type Unshaped<Ts extends readonly AnyTensor[]> = {
-  -readonly [K in keyof Ts]: Tensor<Ts[K]["dtype"], Shape, Ts[K]["device"], Ts[K]["access"]>;
+/** The types of tensors of the dtypes, devices and access of `Ts`, all of the shape `S`. */
+export type OfShape<Ts extends readonly AnyTensor[], S extends Shape> = {
+  -readonly [K in keyof Ts]: Tensor<Ts[K]["dtype"], S, Ts[K]["device"], Ts[K]["access"]>;
 };
 
 /** Options of products. */
@@ -261,7 +315,7 @@ const binary = apply as unknown as <N extends Name, X extends AnyTensor, U>(
   other: t.OperandOf<N, X, U>,
   third: undefined,
   options: BinaryOptions | undefined,
-) => Tensor<t.BinaryDType<N, X, U>, t.BinaryShape<X, U>, X["device"]>;
+) => Elementwise<N, X, U>;
 
 /** An elementwise op whose result replaces the elements of `x`. */
 const inPlace = applyInPlace as unknown as <N extends Name, X extends AnyTensor>(
@@ -283,7 +337,7 @@ const reduction = reduce as unknown as <
   x: X,
   axis: unknown,
   options: object | undefined,
-) => Tensor<E, t.Ok<t.Reduce<N, t.ShapeOf<X>, B, K>>, X["device"]>;
+) => Reduced<N, X, B, K, E>;
 
 /** A reduction to an index. */
 const argReduction = argReduce as unknown as <
@@ -296,7 +350,7 @@ const argReduction = argReduce as unknown as <
   x: X,
   axis: unknown,
   options: object | undefined,
-) => Tensor<t.ResultDType<N, X["dtype"]>, t.Ok<t.Reduce<N, t.ShapeOf<X>, B, K>>, X["device"]>;
+) => Reduced<N, X, B, K, t.ResultDType<N, X["dtype"]>>;
 
 /** A view of `x`, or a copy where strides permit none: all but the shape stays. */
 const view = applyView as unknown as <
@@ -1622,12 +1676,17 @@ export class Tensor<
    * tensor([1, 4, 9]).diff(1, 0, { prepend: 0 }).toArray(); // => [1, 3, 5]
    * ```
    */
-  diff<X extends AnyTensor, const B extends number = -1>(
+  diff<
+    X extends AnyTensor,
+    const N extends number = 1,
+    const B extends number = -1,
+    O extends DiffOptions | undefined = undefined,
+  >(
     this: X,
-    n?: number,
+    n?: N,
     axis?: t.Guard<t.AlongAxes<"diff", t.ShapeOf<X>, B>, B>,
-    options?: DiffOptions,
-  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
+    options?: O,
+  ): Tensor<X["dtype"], t.Diff<t.ShapeOf<X>, N, B, O>, X["device"]> {
     return typed(diff(this, n, axis as number, options));
   }
 
@@ -1743,7 +1802,7 @@ export class Tensor<
     min?: P,
     max?: Q,
     options?: UnaryOptions,
-  ): Tensor<t.TernaryDType<X, P, Q>, t.TernaryShape<t.ShapeOf<X>, P, Q>, X["device"]> {
+  ): Ternary<X, P, Q> {
     const [low, high] = [min ?? undefined, max ?? undefined];
     if (low === undefined && high === undefined) {
       return typed(apply(MAP.copy, this, undefined, undefined, options, "clip"));
@@ -2065,7 +2124,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"add", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"add", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"add", X, U> {
     return binary<"add", X, U>(MAP.add, this, other, undefined, options);
   }
 
@@ -2074,7 +2133,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"sub", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"sub", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"sub", X, U> {
     return binary<"sub", X, U>(MAP.sub, this, other, undefined, options);
   }
 
@@ -2083,7 +2142,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"mul", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"mul", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"mul", X, U> {
     return binary<"mul", X, U>(MAP.mul, this, other, undefined, options);
   }
 
@@ -2099,7 +2158,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"div", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"div", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"div", X, U> {
     return binary<"div", X, U>(MAP.div, this, other, undefined, options);
   }
 
@@ -2108,7 +2167,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"floorDivide", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"floorDivide", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"floorDivide", X, U> {
     return binary<"floorDivide", X, U>(MAP.floorDivide, this, other, undefined, options);
   }
 
@@ -2124,7 +2183,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"remainder", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"remainder", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"remainder", X, U> {
     return binary<"remainder", X, U>(MAP.remainder, this, other, undefined, options);
   }
 
@@ -2133,7 +2192,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"pow", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"pow", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"pow", X, U> {
     return binary<"pow", X, U>(MAP.pow, this, other, undefined, options);
   }
 
@@ -2142,7 +2201,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"atan2", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"atan2", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"atan2", X, U> {
     return binary<"atan2", X, U>(MAP.atan2, this, other, undefined, options);
   }
 
@@ -2151,7 +2210,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"copysign", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"copysign", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"copysign", X, U> {
     return binary<"copysign", X, U>(MAP.copysign, this, other, undefined, options);
   }
 
@@ -2160,7 +2219,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"hypot", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"hypot", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"hypot", X, U> {
     return binary<"hypot", X, U>(MAP.hypot, this, other, undefined, options);
   }
 
@@ -2169,7 +2228,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"logaddexp", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"logaddexp", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"logaddexp", X, U> {
     return binary<"logaddexp", X, U>(MAP.logaddexp, this, other, undefined, options);
   }
 
@@ -2178,7 +2237,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"minimum", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"minimum", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"minimum", X, U> {
     return binary<"minimum", X, U>(MAP.minimum, this, other, undefined, options);
   }
 
@@ -2187,7 +2246,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"maximum", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"maximum", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"maximum", X, U> {
     return binary<"maximum", X, U>(MAP.maximum, this, other, undefined, options);
   }
 
@@ -2196,7 +2255,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"nextafter", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"nextafter", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"nextafter", X, U> {
     return binary<"nextafter", X, U>(MAP.nextafter, this, other, undefined, options);
   }
 
@@ -2205,7 +2264,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"equal", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"equal", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"equal", X, U> {
     return binary<"equal", X, U>(MAP.equal, this, other, undefined, options);
   }
 
@@ -2214,7 +2273,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"notEqual", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"notEqual", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"notEqual", X, U> {
     return binary<"notEqual", X, U>(MAP.notEqual, this, other, undefined, options);
   }
 
@@ -2223,7 +2282,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"less", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"less", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"less", X, U> {
     return binary<"less", X, U>(MAP.less, this, other, undefined, options);
   }
 
@@ -2232,7 +2291,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"lessEqual", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"lessEqual", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"lessEqual", X, U> {
     return binary<"lessEqual", X, U>(MAP.lessEqual, this, other, undefined, options);
   }
 
@@ -2241,7 +2300,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"greater", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"greater", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"greater", X, U> {
     return binary<"greater", X, U>(MAP.greater, this, other, undefined, options);
   }
 
@@ -2250,7 +2309,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"greaterEqual", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"greaterEqual", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"greaterEqual", X, U> {
     return binary<"greaterEqual", X, U>(MAP.greaterEqual, this, other, undefined, options);
   }
 
@@ -2259,7 +2318,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"logicalAnd", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"logicalAnd", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"logicalAnd", X, U> {
     return binary<"logicalAnd", X, U>(MAP.logicalAnd, this, other, undefined, options);
   }
 
@@ -2268,7 +2327,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"logicalOr", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"logicalOr", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"logicalOr", X, U> {
     return binary<"logicalOr", X, U>(MAP.logicalOr, this, other, undefined, options);
   }
 
@@ -2277,7 +2336,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"logicalXor", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"logicalXor", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"logicalXor", X, U> {
     return binary<"logicalXor", X, U>(MAP.logicalXor, this, other, undefined, options);
   }
 
@@ -2286,7 +2345,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"bitwiseAnd", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"bitwiseAnd", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"bitwiseAnd", X, U> {
     return binary<"bitwiseAnd", X, U>(MAP.bitwiseAnd, this, other, undefined, options);
   }
 
@@ -2295,7 +2354,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"bitwiseOr", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"bitwiseOr", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"bitwiseOr", X, U> {
     return binary<"bitwiseOr", X, U>(MAP.bitwiseOr, this, other, undefined, options);
   }
 
@@ -2304,7 +2363,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"bitwiseXor", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"bitwiseXor", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"bitwiseXor", X, U> {
     return binary<"bitwiseXor", X, U>(MAP.bitwiseXor, this, other, undefined, options);
   }
 
@@ -2313,7 +2372,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"bitwiseLeftShift", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"bitwiseLeftShift", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"bitwiseLeftShift", X, U> {
     return binary<"bitwiseLeftShift", X, U>(MAP.bitwiseLeftShift, this, other, undefined, options);
   }
 
@@ -2322,7 +2381,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"bitwiseRightShift", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"bitwiseRightShift", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"bitwiseRightShift", X, U> {
     return binary<"bitwiseRightShift", X, U>(
       MAP.bitwiseRightShift,
       this,
@@ -2337,7 +2396,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"fmax", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"fmax", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"fmax", X, U> {
     return binary<"fmax", X, U>(MAP.fmax, this, other, undefined, options);
   }
 
@@ -2346,7 +2405,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"fmin", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"fmin", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"fmin", X, U> {
     return binary<"fmin", X, U>(MAP.fmin, this, other, undefined, options);
   }
 
@@ -2356,7 +2415,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"fmod", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"fmod", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"fmod", X, U> {
     return binary<"fmod", X, U>(MAP.fmod, this, other, undefined, options);
   }
 
@@ -2365,7 +2424,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"gcd", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"gcd", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"gcd", X, U> {
     return binary<"gcd", X, U>(MAP.gcd, this, other, undefined, options);
   }
 
@@ -2374,7 +2433,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"lcm", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"lcm", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"lcm", X, U> {
     return binary<"lcm", X, U>(MAP.lcm, this, other, undefined, options);
   }
 
@@ -2383,7 +2442,7 @@ export class Tensor<
     this: X,
     other: t.OperandOf<"ldexp", X, U>,
     options?: BinaryOptions,
-  ): Tensor<t.BinaryDType<"ldexp", X, U>, t.BinaryShape<X, U>, X["device"]> {
+  ): Elementwise<"ldexp", X, U> {
     return binary<"ldexp", X, U>(MAP.ldexp, this, other, undefined, options);
   }
 
@@ -2403,7 +2462,7 @@ export class Tensor<
     end: P,
     weight: Q,
     options?: UnaryOptions,
-  ): Tensor<t.TernaryDType<X, P, Q>, t.TernaryShape<t.ShapeOf<X>, P, Q>, X["device"]> {
+  ): Ternary<X, P, Q> {
     return typed(apply(MAP.lerp, this, end, weight, options));
   }
 
@@ -2413,7 +2472,7 @@ export class Tensor<
     y: P,
     z: Q,
     options?: UnaryOptions,
-  ): Tensor<t.TernaryDType<X, P, Q>, t.TernaryShape<t.ShapeOf<X>, P, Q>, X["device"]> {
+  ): Ternary<X, P, Q> {
     return typed(apply(MAP.addcmul, this, y, z, options));
   }
 
@@ -2427,7 +2486,7 @@ export class Tensor<
     y: P,
     z: Q,
     options?: UnaryOptions,
-  ): Tensor<t.TernaryDType<X, P, Q>, t.TernaryShape<t.ShapeOf<X>, P, Q>, X["device"]> {
+  ): Ternary<X, P, Q> {
     return typed(apply(MAP.addcdiv, this, y, z, options));
   }
 
@@ -2452,7 +2511,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"sum", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"sum", E>> & InitialOptions,
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"sum", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"sum", X, B, K, NoInfer<E>> {
     return reduction<"sum", X, B, K, E>(REDUCE.sum, this, axis, options);
   }
 
@@ -2469,7 +2528,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"prod", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"prod", E>> & InitialOptions,
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"prod", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"prod", X, B, K, NoInfer<E>> {
     return reduction<"prod", X, B, K, E>(REDUCE.prod, this, axis, options);
   }
 
@@ -2483,7 +2542,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"mean", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"mean", E>> & WhereOptions,
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"mean", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"mean", X, B, K, NoInfer<E>> {
     return reduction<"mean", X, B, K, E>(REDUCE.mean, this, axis, options);
   }
 
@@ -2492,7 +2551,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"max", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K> & InitialOptions,
-  ): Tensor<X["dtype"], t.Ok<t.Reduce<"max", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"max", X, B, K, X["dtype"]> {
     return reduction<"max", X, B, K>(REDUCE.max, this, axis, options);
   }
 
@@ -2501,7 +2560,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"min", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K> & InitialOptions,
-  ): Tensor<X["dtype"], t.Ok<t.Reduce<"min", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"min", X, B, K, X["dtype"]> {
     return reduction<"min", X, B, K>(REDUCE.min, this, axis, options);
   }
 
@@ -2510,7 +2569,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"any", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K> & WhereOptions,
-  ): Tensor<"bool", t.Ok<t.Reduce<"any", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"any", X, B, K, "bool"> {
     return reduction<"any", X, B, K>(REDUCE.any, this, axis, options);
   }
 
@@ -2519,7 +2578,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"all", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K> & WhereOptions,
-  ): Tensor<"bool", t.Ok<t.Reduce<"all", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"all", X, B, K, "bool"> {
     return reduction<"all", X, B, K>(REDUCE.all, this, axis, options);
   }
 
@@ -2532,7 +2591,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<"int32", t.Ok<t.Reduce<"countNonzero", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"countNonzero", X, B, K, "int32"> {
     return reduction<"countNonzero", X, B, K>(REDUCE.countNonzero, this, axis, options);
   }
 
@@ -2548,7 +2607,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"logsumexp", E>>,
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"logsumexp", X, B, K, NoInfer<E>> {
     return typed(logSumExp(this, axis as Axes, options as object));
   }
 
@@ -2567,7 +2626,7 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & WhereOptions & {
       readonly correction?: number;
     },
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"var", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"var", X, B, K, NoInfer<E>> {
     return typed(variance("var", this, axis as Axes, options as object));
   }
 
@@ -2586,7 +2645,7 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & WhereOptions & {
       readonly correction?: number;
     },
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"std", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"std", X, B, K, NoInfer<E>> {
     return typed(variance("std", this, axis as Axes, options as object));
   }
 
@@ -2603,7 +2662,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"norm", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"norm", E>> & { readonly ord?: number },
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"norm", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"norm", X, B, K, NoInfer<E>> {
     return typed(norm(this, axis as Axes, options as object));
   }
 
@@ -2625,11 +2684,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"median", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<
-    t.ToFloat[X["dtype"]],
-    t.Ok<t.Reduce<"median", t.ShapeOf<X>, B, K>>,
-    X["device"]
-  > {
+  ): Reduced<"median", X, B, K, t.ToFloat[X["dtype"]]> {
     return typed(median("median", this, axis as Axes, options as object));
   }
 
@@ -2644,11 +2699,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanmedian", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<
-    t.ToFloat[X["dtype"]],
-    t.Ok<t.Reduce<"nanmedian", t.ShapeOf<X>, B, K>>,
-    X["device"]
-  > {
+  ): Reduced<"nanmedian", X, B, K, t.ToFloat[X["dtype"]]> {
     return typed(median("nanmedian", this, axis as Axes, options as object));
   }
 
@@ -2680,11 +2731,7 @@ export class Tensor<
     q: Q,
     axis?: t.Guard<t.Reduce<"quantile", t.ShapeOf<X>, B, K>, B>,
     options?: QuantileMethodOptions<K>,
-  ): Tensor<
-    t.ToFloat[X["dtype"]],
-    t.Ok<t.Quantiles<Q, t.Reduce<"quantile", t.ShapeOf<X>, B, K>>>,
-    X["device"]
-  > {
+  ): QuantilesOf<"quantile", X, Q, B, K> {
     return typed(quantile("quantile", this, q, axis as Axes, options as object));
   }
 
@@ -2706,11 +2753,7 @@ export class Tensor<
     q: Q,
     axis?: t.Guard<t.Reduce<"percentile", t.ShapeOf<X>, B, K>, B>,
     options?: QuantileMethodOptions<K>,
-  ): Tensor<
-    t.ToFloat[X["dtype"]],
-    t.Ok<t.Quantiles<Q, t.Reduce<"percentile", t.ShapeOf<X>, B, K>>>,
-    X["device"]
-  > {
+  ): QuantilesOf<"percentile", X, Q, B, K> {
     return typed(quantile("percentile", this, q, axis as Axes, options as object));
   }
 
@@ -2727,11 +2770,7 @@ export class Tensor<
     q: Q,
     axis?: t.Guard<t.Reduce<"nanquantile", t.ShapeOf<X>, B, K>, B>,
     options?: QuantileMethodOptions<K>,
-  ): Tensor<
-    t.ToFloat[X["dtype"]],
-    t.Ok<t.Quantiles<Q, t.Reduce<"nanquantile", t.ShapeOf<X>, B, K>>>,
-    X["device"]
-  > {
+  ): QuantilesOf<"nanquantile", X, Q, B, K> {
     return typed(quantile("nanquantile", this, q, axis as Axes, options as object));
   }
 
@@ -2748,11 +2787,7 @@ export class Tensor<
     q: Q,
     axis?: t.Guard<t.Reduce<"nanpercentile", t.ShapeOf<X>, B, K>, B>,
     options?: QuantileMethodOptions<K>,
-  ): Tensor<
-    t.ToFloat[X["dtype"]],
-    t.Ok<t.Quantiles<Q, t.Reduce<"nanpercentile", t.ShapeOf<X>, B, K>>>,
-    X["device"]
-  > {
+  ): QuantilesOf<"nanpercentile", X, Q, B, K> {
     return typed(quantile("nanpercentile", this, q, axis as Axes, options as object));
   }
 
@@ -2773,8 +2808,8 @@ export class Tensor<
     axis?: t.Guard<t.Reduce<"mode", t.ShapeOf<X>, B, K>, B>,
     options?: { readonly keepDims?: K },
   ): {
-    readonly values: Tensor<X["dtype"], t.Ok<t.Reduce<"mode", t.ShapeOf<X>, B, K>>, X["device"]>;
-    readonly counts: Tensor<"int32", t.Ok<t.Reduce<"mode", t.ShapeOf<X>, B, K>>, X["device"]>;
+    readonly values: Reduced<"mode", X, B, K, X["dtype"]>;
+    readonly counts: Reduced<"mode", X, B, K, "int32">;
   } {
     return typed(mode(this, axis as Axes, options as object));
   }
@@ -2791,7 +2826,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"argmax", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<"int32", t.Ok<t.Reduce<"argmax", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"argmax", X, B, K, "int32"> {
     return argReduction<"argmax", X, B, K>(ARG_REDUCE.argmax, this, axis, options);
   }
 
@@ -2807,7 +2842,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"argmin", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<"int32", t.Ok<t.Reduce<"argmin", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"argmin", X, B, K, "int32"> {
     return argReduction<"argmin", X, B, K>(ARG_REDUCE.argmin, this, axis, options);
   }
 
@@ -2824,11 +2859,7 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"cumulativeSum", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeSum", t.ShapeOf<X>, B>, B>,
     options?: ScanOptions<I, E, t.AskNumber<"cumulativeSum", E>>,
-  ): Tensor<
-    NoInfer<E>,
-    I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
-    X["device"]
-  > {
+  ): Scanned<X, I, NoInfer<E>> {
     return typed(scan(SCAN.cumulativeSum, this as X, axis as number, options as object));
   }
 
@@ -2845,11 +2876,7 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"cumulativeProd", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeProd", t.ShapeOf<X>, B>, B>,
     options?: ScanOptions<I, E, t.AskNumber<"cumulativeProd", E>>,
-  ): Tensor<
-    NoInfer<E>,
-    I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>,
-    X["device"]
-  > {
+  ): Scanned<X, I, NoInfer<E>> {
     return typed(scan(SCAN.cumulativeProd, this as X, axis as number, options as object));
   }
 
@@ -2865,7 +2892,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nansum", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"sum", E>>,
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nansum", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nansum", X, B, K, NoInfer<E>> {
     return typed(nanReduce("nansum", this, axis as Axes, options as object));
   }
 
@@ -2879,7 +2906,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanprod", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"prod", E>>,
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nanprod", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nanprod", X, B, K, NoInfer<E>> {
     return typed(nanReduce("nanprod", this, axis as Axes, options as object));
   }
 
@@ -2893,7 +2920,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanmean", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"mean", E>>,
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nanmean", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nanmean", X, B, K, NoInfer<E>> {
     return typed(nanMean(this, axis as Axes, options as object));
   }
 
@@ -2906,7 +2933,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanmax", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<X["dtype"], t.Ok<t.Reduce<"nanmax", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nanmax", X, B, K, X["dtype"]> {
     return typed(nanReduce("nanmax", this, axis as Axes, options as object));
   }
 
@@ -2919,7 +2946,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanmin", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<X["dtype"], t.Ok<t.Reduce<"nanmin", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nanmin", X, B, K, X["dtype"]> {
     return typed(nanReduce("nanmin", this, axis as Axes, options as object));
   }
 
@@ -2936,7 +2963,7 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & WhereOptions & {
       readonly correction?: number;
     },
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nanvar", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nanvar", X, B, K, NoInfer<E>> {
     return typed(nanVariance("nanvar", this, axis as Axes, options as object));
   }
 
@@ -2952,7 +2979,7 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & WhereOptions & {
       readonly correction?: number;
     },
-  ): Tensor<NoInfer<E>, t.Ok<t.Reduce<"nanstd", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nanstd", X, B, K, NoInfer<E>> {
     return typed(nanVariance("nanstd", this, axis as Axes, options as object));
   }
 
@@ -2965,7 +2992,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanargmax", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<"int32", t.Ok<t.Reduce<"nanargmax", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nanargmax", X, B, K, "int32"> {
     return typed(nanArgReduce("nanargmax", this, axis as number, options as object));
   }
 
@@ -2978,7 +3005,7 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanargmin", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Tensor<"int32", t.Ok<t.Reduce<"nanargmin", t.ShapeOf<X>, B, K>>, X["device"]> {
+  ): Reduced<"nanargmin", X, B, K, "int32"> {
     return typed(nanArgReduce("nanargmin", this, axis as number, options as object));
   }
 
@@ -2992,7 +3019,7 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"nancumsum", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"nancumsum", t.ShapeOf<X>, B>, B>,
     options?: ScanOptions<I, E, t.AskNumber<"cumulativeSum", E>>,
-  ): Tensor<NoInfer<E>, I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>, X["device"]> {
+  ): Scanned<X, I, NoInfer<E>> {
     return typed(nanScan("nancumsum", this as X, axis as number, options as object));
   }
 
@@ -3006,7 +3033,7 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"nancumprod", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"nancumprod", t.ShapeOf<X>, B>, B>,
     options?: ScanOptions<I, E, t.AskNumber<"cumulativeProd", E>>,
-  ): Tensor<NoInfer<E>, I extends false ? t.ShapeOf<X> : t.Sizes<t.ShapeOf<X>>, X["device"]> {
+  ): Scanned<X, I, NoInfer<E>> {
     return typed(nanScan("nancumprod", this as X, axis as number, options as object));
   }
 

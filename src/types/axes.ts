@@ -181,6 +181,14 @@ export type MoveOne<S extends Shape, A extends number, B extends number> = numbe
   : [AxisIndex<S, B>] extends [never] ? NoAxis<"moveAxis", S, B>
   : InsertAt<DropAxes<S, AxisIndex<S, A>>, AxisIndex<S, B>, [S[AxisIndex<S, A>]]>;
 
+/** The shape of `rot90` by `N` quarter turns in the plane of the axes `P`, or the error. */
+export type Rotated<S extends Shape, N extends number, P extends readonly [number, number]> =
+  number extends S["length"] ? Shape
+    : AxisIndexes<"rot90", S, P> extends infer E extends string ? E
+    : number extends N ? Sizes<S>
+    : `${N}` extends `${string}${"1" | "3" | "5" | "7" | "9"}` ? SwapAxes<S, P[0], P[1]>
+    : S;
+
 /** A new axis of size `N` before the axis `A` of the result, or the error for an invalid axis. */
 export type ExpandDims<
   S extends Shape,
@@ -366,7 +374,3 @@ export type AsShape<S extends Shape, To extends Shape> = number extends S["lengt
   : Join<S, To, -1> extends infer R
     ? R extends Shape ? R : `Cannot take shape ${Show<S>} as ${Show<To>}: ${R & string}`
   : never;
-
-/** The shape of the covariances of data of shape `S`: a matrix if it is known to be one. */
-export type Covariances<S extends Shape> = S["length"] extends 2 ? readonly [number, number]
-  : readonly number[];

@@ -115,16 +115,22 @@ export type BinaryDType<Op extends keyof OpTable, A, B> = { dtype: OperandDType<
   ? "float" extends OpTable[Op][1] ? AsFloat<D> : ResultDType<Op, D>
   : DType;
 
-/** The dtype of an op on the tensor `X` and two operands, each of which may be missing. */
-export type TernaryDType<X extends Typed, P, Q> = OptionalDType<
-  { readonly dtype: OptionalDType<X, P> },
-  Q
->;
+/** The float dtype of `X` beside a tensor `Y`, which may be missing. */
+export type FloatBeside<X extends Typed, Y> = Y extends Typed ? ToFloat[OperandDType<"where", X, Y>]
+  : ToFloat[X["dtype"]];
 
-/** The dtype of `X` beside an operand, or that of `X` without one. */
-export type OptionalDType<X extends { readonly dtype: DType }, P> = P extends Operand
-  ? OperandDType<"clip", X, P>
-  : X["dtype"];
+/** The dtype of an op on the tensor `X` and two operands, each of which may be missing. */
+export type TernaryDType<X extends Typed, P, Q> = X extends
+  { readonly dtype: infer D extends DType } ? DTypeBeside<DTypeBeside<D, P>, Q>
+  : never;
+
+/** The dtype of a tensor of `D` beside an operand, which may be missing. */
+export type DTypeBeside<D extends DType, P> = P extends { readonly dtype: infer E extends DType }
+  ? ((x: D) => D) extends ((x: E) => E) ? D : OkDType<Promote<D, E, "clip">>
+  : P extends Complex ? ToComplex[D]
+  : { dtype: D } extends { dtype: infer N extends NumberDType } ? N
+  : P extends Scalar ? OkDType<PromoteScalar<D, P, "clip">>
+  : D;
 
 /** The shape of an op on the shape `S` and two operands, each of which may be missing. */
 export type TernaryShape<S extends Shape, P, Q> = OptionalShape<OptionalShape<S, P>, Q>;

@@ -88,6 +88,11 @@ export type Sizes<S extends Shape> = number extends S["length"] ? Shape
 export type Append<S extends Shape, N extends number> = number extends S["length"] ? Shape
   : [...S, N];
 
+/** The sizes `A`, then `B`. */
+export type Joined<A extends Shape, B extends Shape> = number extends A["length"] | B["length"]
+  ? Shape
+  : [...A, ...B];
+
 /** A shape of `N` unknown sizes, for a shape of known rank only. */
 export type OfRank<N extends number, Out extends number[] = []> = number extends N ? Shape
   : Out["length"] extends N ? Out

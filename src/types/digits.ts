@@ -148,3 +148,32 @@ export type Quotient<A extends number | string, B extends number | string> = `${
 /** The sum of two sizes; unknown if one of them is. */
 export type Sum<A extends number, B extends number> = number extends A | B ? number
   : ToNumber<AddDigits<ToDigits<A>, ToDigits<B>>>;
+
+/** `A` less `B`; 0 if that would be negative, unknown if one of them is. */
+export type Difference<A extends number, B extends number> = number extends A | B ? number
+  : SubDigits<ToDigits<A>, ToDigits<B>> extends infer D
+    ? [D] extends [never] ? 0 : D extends Digits ? ToNumber<D> : never
+  : never;
+
+/** The smaller one of two sizes; unknown if one of them is. */
+export type Smaller<A extends number, B extends number> = number extends A | B ? number
+  : A extends B ? A
+  : [SubDigits<ToDigits<A>, ToDigits<B>>] extends [never] ? A
+  : B;
+
+/** The larger one of two sizes; unknown if one of them is. */
+export type Larger<A extends number, B extends number> = number extends A | B ? number
+  : A extends B ? A
+  : [SubDigits<ToDigits<A>, ToDigits<B>>] extends [never] ? B
+  : A;
+
+/** The product of two sizes; unknown if one of them is. */
+export type Multiply<A extends number, B extends number> = number extends A | B ? number
+  : Product<[A, B]> extends `${infer N extends number}` ? N
+  : number;
+
+/** Half of a size, rounded down, and 1. */
+export type HalfAndOne<N extends number> = number extends N ? number
+  : DivDigits<ToDigits<N>, ["2"]> extends [infer Q extends Digits, Digits]
+    ? ToNumber<AddDigits<Q, ["1"]>>
+  : number;

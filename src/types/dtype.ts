@@ -478,6 +478,14 @@ export interface ToProd extends Omit<ToSum, "uint8" | "uint16" | "uint32"> {
   uint32: "uint64";
 }
 
+/**
+ * The dtype of flat indices from indices of dtype `D`: int32 if `D` is too small. Shapes beyond 2^31
+ * elements, which the types do not know, give int64.
+ */
+export type PlaceDType<D extends DType> = D extends "int8" | "int16" | "uint8" | "uint16"
+  ? D | "int32"
+  : D;
+
 /** The dtype of counts with weights of type `W`: int32 without, else that of their sum. */
 export type CountDType<W> = W extends Typed ? ToSum[W["dtype"] & keyof ToSum] : "int32";
 

@@ -17,3 +17,6 @@ export type * from "./slice.ts";
 export type * from "./einsum.ts";
 export type * from "./equation.ts";
 export type * from "./nested.ts";
+export type * from "./linalg.ts";
+export type * from "./contract.ts";
+export type * from "./signal.ts";

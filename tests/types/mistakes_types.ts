@@ -7,14 +7,40 @@
  * @module
  */
 import {
+  average,
+  bincount,
+  broadcastTensors,
   concat,
+  convolve,
+  corrcoef,
+  correlate,
+  cov,
+  cross,
   einsum,
+  fft,
+  gradient,
+  inner,
+  interp,
+  kron,
+  linalg,
   ones,
   pack,
+  polyfit,
+  ptp,
   quantize,
+  random,
+  ravelMultiIndex,
+  rot90,
+  searchsorted,
+  special,
   stack,
   type Tensor,
   tensor,
+  tensordot,
+  trace,
+  trapezoid,
+  union,
+  vecdot,
   where,
   zeros,
 } from "./api.ts";
@@ -348,4 +374,174 @@ export function equations(): void {
   einsum("ij->ji", mask);
   // @ts-expect-error: Cannot einsum "ij,jk->ik" of shapes [?, 3] and [2, 2]: index j has sizes 3 and 2
   einsum("ij,jk->ik", zeros([n, 3]), zeros([2, 2]));
+}
+
+export function matrices(): void {
+  const square = zeros([3, 3]);
+  // @ts-expect-error: Cannot solve shape [2, 3]: it takes square matrices
+  linalg.solve(a, zeros([2]));
+  // @ts-expect-error: Cannot solve shapes [3, 3] and [4]: sizes 3 and 4 of the system differ
+  linalg.solve(square, zeros([4]));
+  // @ts-expect-error: Cannot solve shapes [3, 3] and [4, 2]: sizes 3 and 4 of the system differ
+  linalg.solve(square, zeros([4, 2]));
+  // @ts-expect-error: Cannot solve shapes [3, 3] and []: the right side has no rows
+  linalg.solve(square, zeros([]));
+  // @ts-expect-error: Cannot solve shapes [5] and [4]: axis -1 has sizes 5 and 4
+  linalg.solve(zeros([5, 3, 3]), zeros([4, 3, 1]));
+  // @ts-expect-error: Cannot solveTriangular shapes [3, 3] and [2]: sizes 3 and 2 of the system differ
+  linalg.solveTriangular(square, zeros([2]));
+  // @ts-expect-error: Cannot inv shape [2, 3]: it takes square matrices
+  linalg.inv(a);
+  // @ts-expect-error: Cannot det shape [3]: it takes matrices
+  linalg.det(zeros([3]));
+  // @ts-expect-error: Cannot cholesky shape [2, 3, 4]: it takes square matrices
+  linalg.cholesky(b);
+  // @ts-expect-error: Cannot slogdet shape [2, 3]: it takes square matrices
+  linalg.slogdet(a);
+  // @ts-expect-error: Cannot expm shape [2, 3]: it takes square matrices
+  linalg.expm(a);
+  // @ts-expect-error: Cannot matrixPower shape [2, 3]: it takes square matrices
+  linalg.matrixPower(a, 2);
+  // @ts-expect-error: Cannot eigh shape [2, 3]: it takes square matrices
+  linalg.eigh(a);
+  // @ts-expect-error: Cannot eigvalsh shape [2, 3]: it takes square matrices
+  linalg.eigvalsh(a);
+  // @ts-expect-error: Cannot eig shape [2, 3]: it takes square matrices
+  linalg.eig(a);
+  // @ts-expect-error: Cannot eigvals shape [2, 3]: it takes square matrices
+  linalg.eigvals(a);
+  // @ts-expect-error: Cannot qr shape [3]: it takes matrices
+  linalg.qr(zeros([3]));
+  // @ts-expect-error: Cannot lu shape [3]: it takes matrices
+  linalg.lu(zeros([3]));
+  // @ts-expect-error: Cannot svd shape []: it takes matrices
+  linalg.svd(zeros([]));
+  // @ts-expect-error: Cannot svdvals shape [3]: it takes matrices
+  linalg.svdvals(zeros([3]));
+  // @ts-expect-error: Cannot pinv shape [3]: it takes matrices
+  linalg.pinv(zeros([3]));
+  // @ts-expect-error: Cannot matrixRank shape [3]: it takes matrices
+  linalg.matrixRank(zeros([3]));
+  // @ts-expect-error: Cannot matrixNorm shape [3]: it takes matrices
+  linalg.matrixNorm(zeros([3]));
+  // @ts-expect-error: Cannot vectorNorm along axis 2: rank 2 has axes -2 to 1
+  linalg.vectorNorm(a, { axis: 2 });
+  // @ts-expect-error: Cannot cond shape [3]: it takes matrices
+  linalg.cond(zeros([3]));
+  // @ts-expect-error: Cannot lstsq shapes [2, 3] and [3]: the rows of the matrices differ
+  linalg.lstsq(a, zeros([3]));
+  // @ts-expect-error: Cannot matmul shapes [2, 3] and [2, 3]: inner sizes 3 and 2 differ
+  linalg.matmul(a, a);
+  // @ts-expect-error: Cannot diagonal along axis -2: rank 1 has axes -1 to 0
+  linalg.diagonal(zeros([3]));
+  // @ts-expect-error: Cannot trace shape [3]: it takes at least 2 axes
+  linalg.trace(zeros([3]));
+}
+
+export function contractions(): void {
+  // @ts-expect-error: Cannot tensordot shapes [2, 3] and [3, 2]: axes 0 and 0 have sizes 2 and 3
+  tensordot(a, zeros([3, 2]));
+  // @ts-expect-error: Cannot tensordot shapes [2, 3] and [4, 2]: axes 1 and 0 have sizes 3 and 4
+  tensordot(a, zeros([4, 2]), 1);
+  // @ts-expect-error: Cannot tensordot shapes [2, 3] and [4] over 2 axes: it is from 0 to 1
+  tensordot(a, zeros([4]));
+  // @ts-expect-error: Cannot tensordot along axis 2: rank 2 has axes -2 to 1
+  tensordot(a, a, [2, 0]);
+  // @ts-expect-error: Cannot tensordot over 2 axes and 1 axes
+  tensordot(a, a, [[0, 1], [0]]);
+  // @ts-expect-error: Cannot tensordot shapes [2, 3] and [2, 3]: axes 1 and 0 have sizes 3 and 2
+  tensordot(a, a, [-1, 0]);
+  // @ts-expect-error: Cannot vecdot shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
+  vecdot(a, zeros([4]));
+  // @ts-expect-error: Cannot vecdot shapes [2, 3] and [3] along axis 0: for tensors of different ranks it
+  vecdot(a, zeros([3]), 0);
+  // @ts-expect-error: Cannot vecdot shapes [2, 3] and []: both need at least 1 axis
+  vecdot(a, zeros([]));
+  // @ts-expect-error: Cannot inner shapes [2, 3] and [2]: inner sizes 3 and 2 differ
+  inner(a, zeros([2]));
+  // @ts-expect-error: Cannot kron bool: it takes
+  kron(mask, mask);
+  // @ts-expect-error: Cannot cross shapes [2, 3] and [2]: axis -1 must have size 3
+  cross(a, zeros([2]));
+  // @ts-expect-error: Cannot cross along axis 1: rank 1 has axes -1 to 0
+  cross(a, zeros([3]), 1);
+  // @ts-expect-error: Cannot trace shape [3]: it takes at least 2 axes
+  trace(zeros([3]));
+  // @ts-expect-error: Cannot trace along axis 2: rank 2 has axes -2 to 1
+  trace(a, { axis1: 2 });
+}
+
+export function transforms(): void {
+  // @ts-expect-error: Cannot fft along axis 2: rank 2 has axes -2 to 1
+  fft.fft(a, { axis: 2 });
+  // @ts-expect-error: Cannot irfft along axis -3: rank 2 has axes -2 to 1
+  fft.irfft(a, { axis: -3, n: 4 });
+  // @ts-expect-error: Type '"none"' is not assignable
+  fft.rfft(a, { norm: "none" });
+  // @ts-expect-error: Cannot convolve shapes [2, 3] and [2, 3]: it takes rows and a vector, of at least
+  convolve(a, a);
+  // @ts-expect-error: Cannot correlate shapes [3] and [0]: it takes rows and a vector, of at least
+  correlate(zeros([3]), zeros([0]));
+  // @ts-expect-error: Cannot convolve uint64 and int32: no integer dtype holds both
+  convolve(wide, zeros([3], { dtype: "int32" }));
+  // @ts-expect-error: Cannot polyfit shapes [3] and [4]: x is a vector, and y has a number or a row
+  polyfit(zeros([3]), zeros([4]), 1);
+}
+
+export function statistics(): void {
+  // @ts-expect-error: Cannot average along axis 2: rank 2 has axes -2 to 1
+  average(a, 2);
+  // @ts-expect-error: Cannot ptp along axis 2: rank 2 has axes -2 to 1
+  ptp(a, 2);
+  // @ts-expect-error: Cannot cov shape [2, 3, 4]: it takes at most 2 axes
+  cov(b);
+  // @ts-expect-error: Cannot corrcoef shape [2, 3, 4]: it takes at most 2 axes
+  corrcoef(b);
+  // @ts-expect-error: Cannot gradient along axis 2: rank 2 has axes -2 to 1
+  gradient(a, { axis: 2 });
+  // @ts-expect-error: Cannot trapezoid along axis 2: rank 2 has axes -2 to 1
+  trapezoid(a, { axis: 2 });
+  // @ts-expect-error: Cannot interp between points of shapes [3] and [4]: it takes two vectors of one size
+  interp(a, zeros([3]), zeros([4]));
+  // @ts-expect-error: Cannot nanmean along axis 2: rank 2 has axes -2 to 1
+  a.nanmean(2);
+  // @ts-expect-error: Cannot cumulativeMax shape [2, 3]: name an axis when the rank is not 1
+  a.cumulativeMax();
+  // @ts-expect-error: Cannot fmax shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
+  a.fmax(zeros([4]));
+  // @ts-expect-error: Cannot gcd float32: it takes signed, unsigned dtypes
+  a.gcd(2);
+}
+
+export function sets(): void {
+  // @ts-expect-error: Cannot union uint64 and int32: no integer dtype holds both
+  union(wide, ints);
+  // @ts-expect-error: Cannot searchsorted shape [2, 3]: the sorted elements must have 1 axis
+  searchsorted(a, 1);
+  // @ts-expect-error: Cannot bincount shape [2, 3]: it takes a vector
+  bincount(ints);
+  // @ts-expect-error: Cannot broadcastTensors shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
+  broadcastTensors(a, zeros([4]));
+  // @ts-expect-error: Cannot ravelMultiIndex shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
+  ravelMultiIndex([ints, zeros([4], { dtype: "int32" })], [2, 3]);
+  // @ts-expect-error: Cannot rot90 along axis 2: rank 2 has axes -2 to 1
+  rot90(a, 1, [0, 2]);
+  // @ts-expect-error: Cannot xlogy shapes [2, 3] and [4]: axis -1 has sizes 3 and 4
+  special.xlogy(a, zeros([4]));
+}
+
+export function randomNumbers(): void {
+  const key = random.key(1);
+  // @ts-expect-error: Cannot gamma shape [-1]: axis 0 has size -1, which is not an integer
+  random.gamma(key, [-1], 2);
+  // @ts-expect-error: Cannot poisson shape [1.5]: axis 0 has size 1.5, which is not an integer
+  random.poisson(key, [1.5], 2);
+  // @ts-expect-error: Cannot multivariateNormal shape [-2]: axis 0 has size -2, which is not an integer
+  random.multivariateNormal(key, [-2], zeros([3]), zeros([3, 3]));
+  // @ts-expect-error: Cannot categorical along axis 2: rank 2 has axes -2 to 1
+  random.categorical(key, a, { axis: 2 });
+  // @ts-expect-error: Cannot choice shape [-1]: axis 0 has size -1, which is not an integer
+  random.choice(key, a, [-1]);
+  // @ts-expect-error: Type '"gauss"' is not assignable to type
+  random.normal(key, [2], { dtype: "gauss" });
 }

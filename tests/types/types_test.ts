@@ -57,7 +57,9 @@ describe("types", () => {
       const faults = join(root, "tests", "faults", "types");
       const files = [
         "mistakes.ts",
-        ...["shapes", "dtypes", "compile", "nn"].map((name) => join(folder, `${name}_types.ts`)),
+        ...["shapes", "numerics", "dtypes", "compile", "nn"].map((name) =>
+          join(folder, `${name}_types.ts`)
+        ),
         ...readdirSync(faults).filter((name) => name.endsWith("_types.ts"))
           .map((name) => join(faults, name)),
       ];
