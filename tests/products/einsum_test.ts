@@ -197,7 +197,7 @@ test("a diagonal of size 1 broadcasts in einsum", () => {
 });
 
 test("products along axes refuse shapes that do not fit", () => {
-  const [x, y] = [rm.ones([2, 3]), rm.ones([4])];
+  const [x, y]: [rm.Tensor, rm.Tensor] = [rm.ones([2, 3]), rm.ones([4])];
   const { AxisError, ShapeError } = rm;
   assertThrows(() => rm.tensordot(x, y, 1), ShapeError, "axes 1 and 0 have sizes 3 and 4");
   assertThrows(() => rm.tensordot(x, y, 2), AxisError, "it is from 0 to 1");

@@ -72,7 +72,7 @@ test("random.categorical: rows without a distribution are errors", () => {
   assertThrows(() => any.categorical(key, tensor([1], { dtype: "int32" })), DTypeError);
   assertThrows(() => random.categorical(key, rm.zeros([2, 0])), ShapeError, "one category");
   assertThrows(() => random.categorical(key, rm.scalar(1)), ShapeError, "along an axis");
-  assertThrows(() => random.categorical(key, rm.zeros([2]), { axis: 1 }), AxisError);
+  assertThrows(() => random.categorical(key, rm.zeros([2]), { axis: 1 as number }), AxisError);
 });
 
 test("random.choice with replacement, with and without weights", () => {
