@@ -6,7 +6,7 @@
 import type { Shape } from "../base/shape.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { checkOptions } from "../ops/infer.ts";
-import type { AnyTensor, Tensor, TensorOf } from "../tensor/tensor.ts";
+import type { AnyTensor, TensorOf } from "../tensor/tensor.ts";
 import type { FloatTensor, TriangleOptions } from "./factors.ts";
 import type * as t from "../types/mod.ts";
 import { LINALG } from "./ops.ts";
