@@ -322,7 +322,8 @@ export function ihfft<X extends AnyTensor, N extends number = never, B extends n
 export function fftn<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
+  B extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
   return transformAll("fftn", x, options, "complex", false);
 }
 
@@ -330,7 +331,8 @@ export function fftn<
 export function ifftn<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
+  B extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
   return transformAll("ifftn", x, options, "complex", true);
 }
 
@@ -365,7 +367,8 @@ export function irfftn<
 export function fft2<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
+  B extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
   return transformAll("fft2", x, two(options), "complex", false);
 }
 
@@ -373,7 +376,8 @@ export function fft2<
 export function ifft2<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
+  B extends readonly number[] | undefined = undefined,
+>(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
   return transformAll("ifft2", x, two(options), "complex", true);
 }
 
