@@ -40,7 +40,8 @@ typedef struct {
 } solver_call;
 
 static int32_t failed(const solver_call *s, int code) {
-  return s->flags & RM_CUDA_LINALG_BATCHED || s->step == RM_CUDA_LINALG_TRIANGULAR
+  const bool batched = (s->flags & RM_CUDA_LINALG_BATCHED) != 0;
+  return s->step == RM_CUDA_LINALG_TRIANGULAR || (batched && s->step != RM_CUDA_LINALG_CHOLESKY)
              ? rm_blas_error(names[s->step], code)
              : rm_fail(RM_DEVICE_ERROR, "%s: cuSOLVER's error %d", names[s->step], code);
 }
@@ -238,8 +239,10 @@ static int32_t run_step(rm_device *device, solver_call *s, double *call) {
     int code = batched ? run_batched(s) : 0;
     for (int64_t i = 0; !batched && i < s->batch && code == 0; i++) code = run_one(s, i, false);
     if (code != 0) status = failed(s, code);
-    /* Also after a failure: the work of other matrices may still use the host's memory. */
-    const bool waits = s->host_bytes > 0 || s->step != RM_CUDA_LINALG_TRIANGULAR;
+    /* The codes of solutions are about arguments. The work of other matrices may still use the
+     * host's memory, also after a failure. */
+    const bool waits = s->host_bytes > 0 || (s->step != RM_CUDA_LINALG_TRIANGULAR &&
+                                             s->step != RM_CUDA_LINALG_SOLVE);
     if (status == RM_OK && waits) status = check_info(device, s, info, call);
     else if (s->host_bytes > 0) rm_cu.cudaStreamSynchronize(device->stream);
   }

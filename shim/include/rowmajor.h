@@ -285,8 +285,8 @@ RM_API int32_t rm_cuda_fft(int32_t device, const double *call);
  * One step of linear algebra by cuSOLVER or cuBLAS on a batch of column-major matrices without gaps.
  * call is [step, type, m, n, k, batch, flags, a, elements from matrix to matrix of a, b, c, d, result].
  * a to d are addresses; types are 0 to 3: float32, float64, complex64, complex128. The result is the
- * number of the first matrix without a result, or -1. Steps, all of which overwrite a, wait for the
- * device, and cannot be captured:
+ * number of the first matrix without a result, or -1. Steps, which cannot be captured, and of which
+ * those that factor a overwrite it and wait for the device:
  *
  *   RM_CUDA_LINALG_OPEN: only opens the libraries.
  *   RM_CUDA_LINALG_LU: a [m, n] by its factors, pivots to b: int64; int32 in a batch, for m = n.

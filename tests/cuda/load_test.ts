@@ -78,7 +78,8 @@ function make(path: string, list: string, own: string, ...more: string[]): void 
     .map((name) => `int ${name}(void) { return 0; }`);
   assert(functions.length > 5, list);
   const source = [...functions, REST[list]!, own, ""].join("\n");
-  const args = ["cc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", path, "-x", "none", ...more];
+  const rest = more.length > 0 ? ["-x", "none", ...more] : [];
+  const args = ["cc", "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", path, ...rest];
   runZig(args, source);
 }
 

@@ -34,7 +34,13 @@ const LEAST = 32;
 const MOST_BATCHED = 256;
 /** Ops with functions of batches, for square matrices. */
 const HAVE_BATCHES: readonly string[] = [
-  ...["cholesky", "lu", "det", "slogdet", "inv", "solve", "solveTriangular"],
+  "cholesky",
+  "lu",
+  "det",
+  "slogdet",
+  "inv",
+  "solve",
+  "solveTriangular",
 ];
 
 /** A call, and its first operand: a batch of matrices [m, n]. */
@@ -251,11 +257,10 @@ function isFinite(device: CudaDevice, x: Storage, size: number): boolean {
 
 // ---- systems -----------------------------------------------------------------------------------
 
-/** Pivots of a factored batch, as 32-bit words: low words of 64-bit ones, except in batches. */
-function readPivots({ batched }: Problem, storage: Storage, count: number): (at: number) => number {
+/** Pivots of a factored batch, from 0: 32-bit words, or the low words of 64-bit ones. */
+function readPivots({ batched }: Problem, storage: Storage): (at: number) => number {
   const words = download(storage, 0, storage.length);
   const every = batched !== 0 ? 1 : 2;
-  if (words.length < count * every) throw new RangeError("there are fewer pivots than rows");
   return (at) => Number(words[at * every]) - 1;
 }
 
@@ -361,7 +366,7 @@ function determinants(
 ): boolean {
   const { n, batch } = p;
   return factored(p, (lu, pivots) => {
-    const pivot = readPivots(p, pivots, batch * n);
+    const pivot = readPivots(p, pivots);
     const diagonals = readDiagonals(p, columnsOf(p, lu, n, n, n * n));
     for (let matrix = 0; matrix < batch; matrix++) {
       let sign = 1;
@@ -433,7 +438,7 @@ function lu(p: Problem): boolean {
   const k = Math.min(m, n);
   const [l, u, rows] = p.call.outputs as [Operand, Operand, Operand];
   return factored(p, (factors, pivots) => {
-    const pivot = readPivots(p, pivots, batch * k);
+    const pivot = readPivots(p, pivots);
     const order = new Int32Array(batch * m);
     for (let matrix = 0; matrix < batch; matrix++) {
       const own = order.subarray(matrix * m, (matrix + 1) * m);
@@ -447,8 +452,7 @@ function lu(p: Problem): boolean {
     const lower = rowsOf(p, l, m, k);
     copyTriangle(p.device, lower, columnsOf(p, factors, m, k, m * n), "greater");
     setOnes(p.device, lower);
-    const upper = { ...columnsOf(p, factors, k, n, m * n) };
-    upper.layout = new Layout([batch, k, n], [m * n, 1, m], 0);
+    const upper = { storage: factors, layout: new Layout([batch, k, n], [m * n, 1, m], 0) };
     copyTriangle(p.device, rowsOf(p, u, k, n), upper, "lessEqual");
     return true;
   });
