@@ -9,7 +9,6 @@ import {
   complexOf,
   DTYPE,
   type DType,
-  DTYPES,
   promoteScalar,
   promoteTypes,
   type Scalar,
@@ -36,6 +35,10 @@ const MANTISSA: Readonly<Record<string, number>> = {
 function isSafe(from: DType, to: DType): boolean {
   if (from === to) return true;
   const [a, b] = [DTYPE[from], DTYPE[to]];
+  // The parts of a complex number take what a float takes.
+  if (b.kind === "c") {
+    return (a.kind === "c" || a.lane === null) && isSafe((a.lane ?? a).name, b.lane!.name);
+  }
   if (a.lane !== null || b.lane !== null) return promotes(from, to);
   if (a.kind === "b") return true;
   if (b.kind === "b") return false;
@@ -220,7 +223,8 @@ export function defaultDevice(): "cpu" {
  * ```
  */
 export function dtypes(kind?: DTypeKind | readonly DTypeKind[]): DType[] {
-  return DTYPES.filter((dtype) => kind === undefined || isdtype(dtype, kind));
+  const all = Object.keys(DTYPE) as DType[];
+  return all.filter((dtype) => kind === undefined || isdtype(dtype, kind));
 }
 
 /** What the library supports of the array API standard. */

@@ -147,6 +147,15 @@ test("canCast follows NumPy", () => {
   }
 });
 
+test("canCast of complex dtypes follows NumPy", () => {
+  const safe = (to: rm.DType): rm.DType[] => rm.dtypes().filter((from) => rm.canCast(from, to));
+  const few = ["bool", "int8", "int16", "uint8", "uint16", "float16", "bfloat16", "float32"];
+  assertEquals(safe("complex64").sort(), [...few, "complex64"].sort() as rm.DType[]);
+  const more = ["int32", "int64", "uint32", "uint64", "float64", "complex128"];
+  assertEquals(safe("complex128").sort(), [...few, "complex64", ...more].sort() as rm.DType[]);
+  assert(!rm.canCast("complex64", "float64") && !rm.canCast("q8_0", "complex64"));
+});
+
 test("isdtype, resultType and the defaults follow the array API standard", () => {
   assert(rm.isdtype("int8", "signed integer") && !rm.isdtype("int8", "unsigned integer"));
   assert(rm.isdtype("bool", "bool") && !rm.isdtype("bool", "numeric"));
@@ -154,6 +163,8 @@ test("isdtype, resultType and the defaults follow the array API standard", () =>
   assertEquals(rm.resultType("int8", "uint8"), "int16");
   assertEquals(rm.resultType(rm.tensor([1], { dtype: "int8" }), 3), "int8");
   assertEquals(rm.resultType(1n), "int64");
+  assertEquals(rm.dtypes("complex floating"), ["complex64", "complex128"]);
+  assert(rm.dtypes("numeric").includes("complex64") && rm.dtypes().includes("q8_0"));
   assertEquals(rm.dtypes("unsigned integer"), ["uint8", "uint16", "uint32", "uint64"]);
   assertEquals(rm.capabilities().maxDimensions, 64);
   assertEquals(rm.defaultDtypes().indexing, "int32");
