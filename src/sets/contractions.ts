@@ -6,7 +6,7 @@
 import type { DType } from "../base/dtype.ts";
 import type * as t from "../types/mod.ts";
 import * as products from "../tensor/products/einsum.ts";
-import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
+import type { AnyTensor, Tensor, TensorOf, UnaryOptions } from "../tensor/tensor.ts";
 
 /** The axes of {@link tensordot}: how many, or those of each tensor. */
 export type ContractedAxes = products.ContractedAxes;
@@ -31,16 +31,19 @@ export interface EinsumOptions {
 }
 
 /** The tensors of the arguments of {@link einsum} after its equation. */
-export type TensorsOf<As extends readonly unknown[]> = As extends readonly AnyTensor[] ? As
-  : As extends readonly [...infer Ts extends readonly AnyTensor[], EinsumOptions] ? Ts
+export type TensorsOf<As extends readonly unknown[]> = As extends
+  readonly [...infer Ts extends readonly AnyTensor[], infer L]
+  ? [L] extends [AnyTensor] ? [...Ts, L]
+  : Ts
+  : As extends readonly AnyTensor[] ? As
   : never;
 
 /** The result of {@link einsum} of tensors. */
-export type Summed<E extends string, Ts extends readonly AnyTensor[]> = Tensor<
+export type Summed<E extends string, Ts extends readonly AnyTensor[]> = TensorOf<
   t.OkDType<t.PromoteAll<Ts, "einsum">>,
   t.Ok<t.Einsum<E, t.ShapesOf<Ts>>>,
   Ts[number]["device"]
->;
+>["tensor"];
 
 /**
  * Einstein summation: the product of tensors over axes that have letters, summed over all letters

@@ -1571,7 +1571,10 @@ export class Tensor<
     return this as X;
   }
 
-  /** The indexes (int32) of the nonzero elements: one vector for each axis. */
+  /**
+   * The indexes (int32) of the nonzero elements: one vector for each axis. For more than 2^31 - 1
+   * elements they are int64, which the type does not say: `asDType("int64")` does.
+   */
   nonzero<X extends AnyTensor>(
     this: X,
   ): t.TupleOf<t.ShapeOf<X>["length"], Tensor<"int32", [number], X["device"]>> {
@@ -2816,7 +2819,8 @@ export class Tensor<
 
   /**
    * The index (int32) of the first largest element along `axis`, or among all in row-major order;
-   * NaN wins. A ShapeError for no elements.
+   * NaN wins. A ShapeError for no elements. Among more than 2^31 - 1 elements the index is int64,
+   * which the type does not say: `asDType("int64")` does.
    */
   argmax<
     X extends AnyTensor,
@@ -2832,7 +2836,8 @@ export class Tensor<
 
   /**
    * The index (int32) of the first smallest element along `axis`, or among all in row-major order;
-   * NaN wins. A ShapeError for no elements.
+   * NaN wins. A ShapeError for no elements. Among more than 2^31 - 1 elements the index is int64,
+   * which the type does not say: `asDType("int64")` does.
    */
   argmin<
     X extends AnyTensor,

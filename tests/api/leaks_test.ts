@@ -287,7 +287,7 @@ const functions: Record<string, [given: Make[], call: (...given: any[]) => unkno
   "einsum of one tensor": [[receivers.square!], (x) => rm.einsum("ii->", x)],
   "einsum into out": [[receivers.square!], (x) => {
     const out = rm.zerosLike(x);
-    rm.einsum("ij,kj->ki", x, x, { out: out as never });
+    rm.einsum("ij,kj->ki", x, x, { out: out as rm.AnyTensor });
     return out;
   }],
   "isclose within tensors": [

@@ -15,6 +15,7 @@ import {
   cov,
   cross,
   digitize,
+  einsum,
   fft,
   frexp,
   geomspace,
@@ -165,6 +166,10 @@ export function matrices(): void {
 }
 
 export function contractions(): void {
+  // deno-lint-ignore no-explicit-any
+  const anything: any = a;
+  einsum("ij,kj->ki", anything, anything, { out: square });
+  shape<[2, 2]>()(einsum("ij,kj->ki", a, a, { out: square }));
   shape<[2, 5]>()(tensordot(zeros([2, 3, 4]), zeros([3, 4, 5])));
   shape<[2, 3, 4, 5]>()(tensordot(a, zeros([4, 5]), 0));
   shape<[2, 4]>()(tensordot(a, zeros([4, 3]), [1, 1]));
