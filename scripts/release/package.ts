@@ -90,6 +90,15 @@ export function packed(path: string, name: string): Packed {
 /** The target of this machine. */
 export const HOST: string = `${process.platform}-${process.arch}`;
 
+/** A package has a library for each target, so none may have more bytes. */
+export const MOST_LIBRARY_BYTES = 3e6;
+
+/** Throws for the library of a target that is too large. */
+export function checkLibrarySize(target: string, size: number): void {
+  if (size <= MOST_LIBRARY_BYTES) return;
+  throw new Error(`The library for ${target} has ${size} bytes, more than ${MOST_LIBRARY_BYTES}`);
+}
+
 /** The output of `zig build all`; with `only`, for that target, which is this machine's. */
 export function builtLibraries(only?: string): Libraries {
   const lib = join(root, "zig-out", "lib");
@@ -97,7 +106,9 @@ export function builtLibraries(only?: string): Libraries {
   for (const [target, name] of Object.entries(TARGETS)) {
     if (only !== undefined && only !== target) continue;
     const path = target === HOST && only !== undefined ? join(lib, name) : join(lib, target, name);
-    libraries[target] = [packed(path, name)];
+    const library = packed(path, name);
+    checkLibrarySize(target, library.size);
+    libraries[target] = [library];
     const kernels = join(lib, KERNELS);
     if (!target.startsWith("darwin") && existsSync(kernels)) {
       libraries[target].push(packed(kernels, KERNELS));

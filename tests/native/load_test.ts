@@ -10,6 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { arange, DeviceError, info, setBackend } from "../../mod.ts";
+import { checkLibrarySize, TARGETS } from "../../scripts/release/package.ts";
 import { root, runZig } from "../../scripts/tools.ts";
 import { SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
 import { openShim } from "../../src/backend/ffi/load.ts";
@@ -181,24 +182,17 @@ if (inDeno) {
 
 // ---- the libraries -----------------------------------------------------------------------------
 
-const LIBRARIES: Record<string, string> = {
-  "linux-x64": "librowmajor.so",
-  "linux-arm64": "librowmajor.so",
-  "darwin-x64": "librowmajor.dylib",
-  "darwin-arm64": "librowmajor.dylib",
-  "win32-x64": "rowmajor.dll",
-};
-
-/** The libraries of one platform fit a package that contains all of them. */
-const LIMIT = 3e6;
-
 function checkLibrary(path: string): void {
-  const { size } = statSync(path);
-  assert(size < LIMIT, `${path} has ${size} bytes`);
+  checkLibrarySize(path, statSync(path).size);
   // And the symbols that Node-API needs.
   const symbols = [...Object.keys(SYMBOLS), "napi_register_module_v1"];
   assertEquals(exportsOf(path).sort(), symbols.sort(), path);
 }
+
+test("no library is larger than a package has room for", () => {
+  checkLibrarySize("linux-x64", 3e6);
+  assertThrows(() => checkLibrarySize("win32-x64", 3e6 + 1), Error, "win32-x64 has 3000001 bytes");
+});
 
 check("the library of this machine exports the symbols of the table, and is small", () => {
   checkLibrary(library);
@@ -206,7 +200,7 @@ check("the library of this machine exports the symbols of the table, and is smal
 
 /** Building them takes minutes, so this runs only on request. */
 const wanted = process.env.ROWMAJOR_BUILD_ALL === "1" && findZig() !== undefined;
-const paths = Object.entries(LIBRARIES).map(([folder, name]) =>
+const paths = Object.entries(TARGETS).map(([folder, name]) =>
   join(root, "zig-out", "lib", folder, name)
 );
 
