@@ -155,7 +155,7 @@ const RANDOM_PROGRAMS: Row[] = [
     ({ v }) => rm.random.multivariateNormal(rm.random.key(1), [2], v, rm.eye(3)),
     'eye() {shape: [3, 3], k: 0, dtype: "float32"}',
     'astype: copy(tensor of [3,3]) {dtype: "float64"}',
-    "multivariateNormal: covarianceFactor(tensor of [3,3])",
+    "multivariateNormal: covarianceFactor(tensor of [3,3]) {epsilon: 4.76837158203125e-7}",
     'multivariateNormal: randomTensor() {shape: [2, 3], dtype: "float64", device: "cpu", ' +
     'distribution: "normal", mean: 0, std: 1, key: [1, 0]}',
     "transpose(tensor of [3,3])",

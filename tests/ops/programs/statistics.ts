@@ -117,7 +117,7 @@ export const FUNCTION_PROGRAMS: [name: string, program: Program, ...record: stri
     "unravelIndex reads tensor of []",
     "unravelIndex: min(i)",
     "unravelIndex reads tensor of []",
-    "add(i, 0)",
+    "copy(i)",
   ],
   ["canCast", () => rm.canCast("int8", "int16")],
   ["isdtype", () => rm.isdtype("int8", "integral")],
