@@ -501,19 +501,21 @@ const FLOAT_INFO: Partial<Record<DType, [eps: number, smallestNormal: number]>> 
   float64: [2 ** -52, 2 ** -1022],
 };
 
-/** Limits of a float dtype. Throws a {@link DTypeError} for others. */
+/**
+ * Limits of a float dtype, or of the parts of a complex one. Throws a {@link DTypeError} for others.
+ */
 export function finfo(dtype: DType): FloatInfo {
   checkDType(dtype, "finfo");
-  const row = FLOAT_INFO[dtype];
+  const { name, bytes, min, max } = realOf(DTYPE[dtype]);
+  const row = FLOAT_INFO[name];
   if (row === undefined) throw new DTypeError(`Cannot finfo ${dtype}: it is not a float dtype`);
-  const { bytes, min, max } = DTYPE[dtype];
   return {
     bits: bytes * 8,
     eps: row[0],
     smallestNormal: row[1],
     min: Number(min),
     max: Number(max),
-    dtype,
+    dtype: name,
   };
 }
 

@@ -136,7 +136,7 @@ export function isdtype(
   checkDType(dtype, "isdtype");
   // Array.from: holes are values that are no dtypes.
   if (Array.isArray(kind)) return Array.from(kind).some((one) => isdtype(dtype, one));
-  if (Object.hasOwn(KINDS, kind as string) && kind !== "bool") {
+  if (typeof kind === "string" && Object.hasOwn(KINDS, kind) && kind !== "bool") {
     return KINDS[kind as DTypeKind].includes(DTYPE[dtype].kind);
   }
   checkDType(kind as DType, "isdtype");

@@ -70,7 +70,7 @@ export function solveTriangular<A extends AnyTensor, B extends AnyTensor>(
   A["device"]
 > {
   checkOptions("solveTriangular", options, ["upper", "unitDiagonal"]);
-  const { upper = false, unitDiagonal = false } = options;
+  const [upper, unitDiagonal] = [Boolean(options.upper), Boolean(options.unitDiagonal)];
   return dispatch(LINALG.solveTriangular, [a, b as B], { upper, unitDiagonal }) as never;
 }
 

@@ -481,7 +481,8 @@ function scan<N extends string>(
     name,
     infer: inferScan,
     arity: 1,
-    dtypes: "biufc",
+    // Complex numbers have no order.
+    dtypes: result === "same" ? "biuf" : "biufc",
     result,
     expr,
     int: undefined,

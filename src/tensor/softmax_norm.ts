@@ -15,7 +15,7 @@ import { wrap } from "../core/handles.ts";
 import { epsilonOf, type RowAttributes, rowDType } from "../core/problems/row_kernels.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
-import { checkDevice, checkOperand, checkOptions, ruleFor } from "../ops/infer.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions, ruleFor } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { reduce } from "./reduce.ts";
@@ -56,6 +56,7 @@ function onWideFloats(call: Call): Operand | undefined {
 function inferRows(call: Call, axes: readonly number[] | undefined): readonly OutputSpec[] {
   const [x] = call.inputs;
   checkOperand(x, call.name);
+  checkKind(x.storage.info, "iuf", call.name);
   const { result } = ruleFor(MAP.exp, x.storage.info, call.name);
   if (axes === undefined) {
     const { axis } = call.attributes as RowAttributes;
@@ -140,7 +141,7 @@ function checkAffine(call: Call, what: string, given: Input, axes: readonly numb
   const x = call.operand(0);
   checkOperand(given, name);
   checkDevice(x.storage, given.storage, name);
-  ruleFor(MAP.exp, given.storage.info, name);
+  checkKind(given.storage.info, "iuf", name);
   const { shape } = x.layout;
   const wanted = axes.map((axis) => shape[axis]!);
   const from = given.layout.shape;
@@ -181,7 +182,7 @@ function normOp(name: string, normalize: Normalize): Op {
     infer(call: Call) {
       const [x, weight, bias] = call.inputs;
       checkOperand(x, call.name);
-      ruleFor(MAP.exp, x.storage.info, call.name);
+      checkKind(x.storage.info, "iuf", call.name);
       const axes = normAxes(call);
       const { epsilon } = call.attributes as RowAttributes;
       if (epsilon !== undefined && (typeof epsilon !== "number" || Number.isNaN(epsilon))) {

@@ -271,7 +271,7 @@ export interface OpTable {
   /** `a * x`. */
   cumulativeProd: ["biufc", "prod"];
   /** `a > x || a != a ? a : x`. */
-  cumulativeMax: ["biufc", "same"];
+  cumulativeMax: ["biuf", "same"];
   /** `a < x || a != a ? a : x`. */
-  cumulativeMin: ["biufc", "same"];
+  cumulativeMin: ["biuf", "same"];
 }

@@ -22,6 +22,7 @@ import {
   where,
   zeros,
 } from "../../mod.ts";
+import * as rm from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
 
@@ -101,6 +102,40 @@ test("Complex dtypes: what has an order, or would lose imaginary parts, is refus
   assertRefused(() => complex(x, 1), DTypeError, "Cannot complex complex64", x);
   assertThrows(() => fullMin([1], { dtype: "complex64" }), DTypeError, "no order");
   assertThrows(() => full([1], i, { dtype: "float32" }), DTypeError, "it is a complex number");
+});
+
+test("Complex dtypes: canCast, resultType and finfo know them", () => {
+  const { canCast, finfo, resultType } = loose(rm);
+  // As real dtypes do: float32 holds integers of 16 bits, float64 all others.
+  for (const [from, single] of [["int16", true], ["int32", false], ["int64", false]] as const) {
+    assertEquals(canCast(from, "complex64"), single, from);
+    assertEquals(canCast(from, "complex128"), true, from);
+  }
+  assertEquals(canCast("complex64", "float64"), false);
+  assertEquals(canCast("float64", "complex64"), false);
+  assertEquals(resultType("float64", i), "complex128");
+  assertEquals(resultType("float32", i), "complex64");
+  assertEquals(resultType("int32", i), "complex64");
+  assertEquals(resultType(1, i), "complex64");
+  assertEquals(resultType("complex128", i, 1), "complex128");
+  assertEquals([resultType(1n, 1.5), resultType(1.5, 1n)], ["float32", "float32"]);
+  assertEquals(finfo("complex64"), finfo("float32"));
+  assertEquals(finfo("complex128"), finfo("float64"));
+  assertThrows(() => rm.isdtype("int8", Object.create(null)), DTypeError);
+});
+
+test("Complex dtypes: running extremes, softmax and norms are refused by name", () => {
+  for (const name of ["cumulativeMax", "cumulativeMin", "softmax", "logSoftmax"]) {
+    assertRefused(() => loose(z())[name](0), DTypeError, `Cannot ${name} complex64: it takes`);
+  }
+  for (const name of ["layerNorm", "rmsNorm"]) {
+    assertRefused(() => loose(z())[name](0), DTypeError, `Cannot ${name} complex64: it takes`);
+    assertRefused(
+      () => loose(ones([2]))[name](0, { weight: z() }),
+      DTypeError,
+      `Cannot ${name} complex64: it takes`,
+    );
+  }
 });
 
 test("Complex dtypes: indexing, writing, joining and views", () => {
