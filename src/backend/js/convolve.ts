@@ -18,7 +18,7 @@ export function convolve(call: Call): void {
   const sizes = convolveOf(call);
   const { rows, n, start, length } = sizes;
   const [a, v] = [call.operand(0), call.operand(1)];
-  const to = call.outputs[0]!.storage.array;
+  const { storage: { array: to }, layout: { offset } } = call.outputs[0]!;
   const isWide = to instanceof BigInt64Array, isInteger = to instanceof Int32Array;
   const from = a.storage.array as Numbers, kernel = v.storage.array as Numbers;
   const wideFrom = a.storage.array as BigInt64Array, wideKernel = v.storage.array as BigInt64Array;
@@ -29,7 +29,7 @@ export function convolve(call: Call): void {
       if (isWide) {
         let sum = 0n;
         for (let j = first; j <= last; j++) sum += wideFrom[at - j]! * wideKernel[shift + j]!;
-        to[row * length + k] = sum;
+        to[offset + row * length + k] = sum;
       } else {
         let sum = 0;
         if (isInteger) {
@@ -37,7 +37,7 @@ export function convolve(call: Call): void {
             sum = (sum + Math.imul(from[at - j]!, kernel[shift + j]!)) | 0;
           }
         } else for (let j = first; j <= last; j++) sum += from[at - j]! * kernel[shift + j]!;
-        (to as Numbers)[row * length + k] = sum;
+        (to as Numbers)[offset + row * length + k] = sum;
       }
     }
   }

@@ -236,14 +236,15 @@ export function fft(call: Call): void {
   const sizes = fftOf(call);
   const { kind, n, inverse, scale, outer, inner, inLength, outLength } = sizes;
   const { storage, layout: { offset } } = call.operand(0);
-  const x = storage.array as Floats, y = call.outputs[0]!.storage.array as Floats;
+  const { storage: made, layout: target } = call.outputs[0]!;
+  const x = storage.array as Floats, y = made.array as Floats;
   const sign = inverse ? -1 : 1;
   const plan = planOf(n), line = makeParts(n);
   for (let i = 0; i < outer * inner; i++) {
     const block = Math.floor(i / inner), column = i % inner;
     readLine(sizes, x, offset + block * inLength * inner + column, sign, line);
     transform(plan, line);
-    const to = block * outLength * inner + column;
+    const to = target.offset + block * outLength * inner + column;
     for (let k = 0; k < outLength; k++) {
       const at = to + k * inner;
       if (kind === "toReal") y[at] = line.re[k]! * scale;
