@@ -50,11 +50,18 @@ const CALLS: Record<string, [inputs: Any[], call: (xs: Any[], options?: Any) => 
   cross: [[ramp([4, 3]), ramp([4, 3])], ([x, y], o) => R.cross(x, y, -1, o)],
   trace: [[ramp([4, 4, 2])], ([x], o) => R.trace(x, o)],
   matmul: [[ramp([4, 4], "complex64"), ramp([4, 4], "complex64")], ([x, y], o) => x.matmul(y, o)],
+  softmax: [[ramp([8, 90])], ([x], o) => x.softmax(-1, o)],
+  logSoftmax: [[ramp([4, 4])], ([x], o) => x.logSoftmax(-1, o)],
+  layerNorm: [[ramp([8, 90])], ([x], o) => x.layerNorm(-1, o)],
+  rmsNorm: [[ramp([4, 4])], ([x], o) => x.rmsNorm(-1, o)],
+  cumulativeSum: [[ramp([4, 4])], ([x], o) => x.cumulativeSum(0, o)],
+  sum: [[ramp([4, 4])], ([x], o) => x.sum(0, o)],
+  isin: [[ramp([9]), ramp([4])], ([x, y], o) => R.isin(x, y, o)],
   quantile: [[ramp([4, 4])], ([x], o) => x.quantile([0.2, 0.9], 0, o)],
   searchsorted: [[ramp([9]), ramp([4])], ([x, y], o) => R.searchsorted(x, y, o)],
 };
 
-const numbers = (x: Any): number[] => [...x.copy().toTypedArray()].map(Number);
+const numbers = (x: Any): number[] => [...x.copy().toTypedArray() as number[]].map(Number);
 
 function assertClose(x: Any, want: Any, about: string): void {
   const [a, b] = [numbers(x), numbers(want)];
@@ -71,16 +78,17 @@ describe("out is a part of a longer tensor", () => {
         for (const [about, [inputs, call]] of Object.entries(CALLS)) {
           const want = call(inputs);
           const { size, dtype, shape } = want;
+          const fill = dtype === "bool" ? true : 77;
           for (const step of [1, 2]) {
-            const wide = loose(rm.full([step * size + 6], 77, { dtype }));
+            const wide = loose(rm.full([step * size + 6], fill, { dtype }));
             const strides = shape.map((_: number, i: number) =>
               step * shape.slice(i + 1).reduce((a: number, b: number) => a * b, 1)
             );
             const out = R.asStrided(wide.slice("3:"), shape, strides);
             assert(call(inputs, { out }) === out, about);
             assertClose(out, want, about);
-            out.fill_(77);
-            const rest = numbers(loose(rm.full([step * size + 6], 77, { dtype })));
+            out.fill_(fill);
+            const rest = numbers(loose(rm.full([step * size + 6], fill, { dtype })));
             assertEquals(numbers(wide), rest, `${about}: elements beside out`);
           }
           // An input in the same memory, one element before, or reversed.
