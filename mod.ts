@@ -66,6 +66,7 @@ export * from "./src/functions/elementwise.ts";
 export {
   gradient,
   type GradientOptions,
+  type Gradients,
   interp,
   type InterpOptions,
   trapezoid,
