@@ -334,6 +334,26 @@ test("beta and betaln of narrow floats are computed in double precision", () => 
   }
 });
 
+test("reductions without NaN leave complex NaN out", () => {
+  const z = (re: number, im: number): rm.Complex => ({ re, im });
+  const x = rm.tensor([[z(1, 2), z(NaN, 1), z(3, -1)], [z(2, NaN), z(0, 1), z(1, 1)]]);
+  const cases: [string, unknown, unknown][] = [
+    ["nansum", x.nansum(1).toArray(), [z(4, 1), z(1, 2)]],
+    ["nanprod", x.nanprod(0).toArray(), [z(1, 2), z(0, 1), z(4, 2)]],
+    ["nanmean", x.nanmean(1).toArray(), [z(2, 0.5), z(0.5, 1)]],
+    ["nancumsum", x.nancumsum(1).toArray(), [[z(1, 2), z(1, 2), z(4, 1)], [
+      z(0, 0),
+      z(0, 1),
+      z(1, 2),
+    ]]],
+    ["nancumprod", x.slice(1).nancumprod(0).toArray(), [z(1, 0), z(0, 1), z(-1, 1)]],
+  ];
+  for (const [name, actual, expected] of cases) assertEquals(actual, expected, name);
+  const out = rm.zeros([2], { dtype: "complex64" });
+  assert(x.nansum(1, { out }) as unknown === out && out.get(0).re === 4);
+  assert(Number.isNaN(x.slice(":, 1:2").nanmean(1).get(0).re));
+});
+
 test("complex NaN, scalars and variances", () => {
   const z = (re: number, im: number) => rm.complex(rm.tensor([re]), rm.tensor([im]));
   assert(rm.arrayEqual(z(NaN, 1), z(2, NaN), { equalNan: true }));

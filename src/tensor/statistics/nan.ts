@@ -12,6 +12,7 @@ import { ownAxes } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
+import { tidy } from "../../core/handles.ts";
 import type { Operand } from "../../memory/operand.ts";
 import {
   checkFloat,
@@ -53,6 +54,15 @@ function isFloat(x: Operand): boolean {
   return x.storage.info.kind === "f";
 }
 
+function isComplex(x: Operand): boolean {
+  return x.storage.info.kind === "c";
+}
+
+/** `x` with `value` in the place of NaN, which integers do not have. */
+function withoutNaN(x: Operand, value: number): Operand {
+  return isFloat(x) || isComplex(x) ? apply(MAP.where, apply(MAP.isnan, x), value, x) : x;
+}
+
 const ROWS = {
   nansum: [REDUCE.nansum, REDUCE.sum],
   nanprod: [REDUCE.nanprod, REDUCE.prod],
@@ -72,6 +82,11 @@ export function nanReduce(
   const { keepDims, dtype, out } = options;
   const kind = dtype === undefined || !(dtype in DTYPE) ? x.storage.info.kind : DTYPE[dtype].kind;
   const row = ROWS[name][kind === "f" ? 0 : 1];
+  if (isComplex(x) && (row === REDUCE.sum || row === REDUCE.prod)) {
+    const attributes = { axis: ownAxes(axis, name), keepDims, dtype };
+    const neutral = row === REDUCE.sum ? 0 : 1;
+    return tidy(() => dispatch(row, [withoutNaN(x, neutral)], attributes, out, name));
+  }
   return dispatch(row, [x], { axis: ownAxes(axis, name), keepDims, dtype }, out, name);
 }
 
@@ -90,6 +105,12 @@ function widened(x: Operand, dtype: DType | undefined): Operand {
 /** The sums of the numbers over their counts. */
 function meanOf(x: Operand, axis: Axes, keepDims: boolean | undefined, name: string): Operand {
   const attributes = { axis, keepDims };
+  if (isComplex(x)) {
+    const sum = dispatch(REDUCE.sum, [withoutNaN(x, 0)], attributes, undefined, name);
+    const numbers = apply(MAP.logicalNot, apply(MAP.isnan, x));
+    const count = dispatch(REDUCE.countNonzero, [numbers], attributes, undefined, name);
+    return apply(MAP.div, sum, cast(count, sum.storage.info.name));
+  }
   const sum = dispatch(REDUCE.nansum, [x], attributes, undefined, name);
   const count = dispatch(REDUCE.countNumbers, [x], attributes, undefined, name);
   return apply(MAP.div, sum, count);
@@ -150,7 +171,7 @@ export function nanMean(x: Operand, axis: Axes, options: Options = {}): Operand 
   checkOptions(name, options, REDUCE_OPTIONS);
   const { keepDims, dtype, out } = options;
   if (dtype !== undefined) checkFloat(dtype, name);
-  const op = isFloat(x) ? MEAN : REDUCE.mean;
+  const op = isFloat(x) || isComplex(x) ? MEAN : REDUCE.mean;
   return dispatch(op, [x], { axis: ownAxes(axis, name), keepDims, dtype }, out, name);
 }
 
@@ -209,8 +230,7 @@ function scanOp(name: "nancumsum" | "nancumprod"): Op {
     infer: (call: Call) => inferAs(row, call, inferScan),
     decompose(call: Call) {
       const x = call.operand(0);
-      const neutral = row.identity as number;
-      const numbers = isFloat(x) ? apply(MAP.where, apply(MAP.isnan, x), neutral, x) : x;
+      const numbers = withoutNaN(x, row.identity as number);
       return dispatch(row, [numbers], call.attributes, undefined, call.name);
     },
   });
