@@ -150,29 +150,31 @@ function rowOf({ columns, k, upper }: TriangleAttributes, row: number): [from: n
   return upper ? [at, columns] : [0, at];
 }
 
+/** The number of elements in a triangle. */
+function countIn({ rows, columns, k, upper }: TriangleAttributes): number {
+  const shift = upper ? k : k + 1;
+  const within = (row: number): number => Math.max(0, Math.min(rows, row));
+  // Rows from `first` to `last` end inside the matrix, later ones have all columns left of the diagonal.
+  const [first, last] = [within(-shift), within(columns - shift)];
+  const inner = last > first ? (last - first) * (first + last - 1 + 2 * shift) / 2 : 0;
+  const left = inner + (rows - last) * columns;
+  return upper ? rows * columns - left : left;
+}
+
 const TRIANGLE_INDICES: CreateOp = makeOp({
   kind: "create",
   name: "triangleIndices",
   infer({ attributes }: Call): readonly OutputSpec[] {
-    const given = attributes as TriangleAttributes;
-    let count = 0;
-    for (let row = 0; row < given.rows; row++) {
-      const [from, to] = rowOf(given, row);
-      count += to - from;
-    }
+    const count = countIn(attributes as TriangleAttributes);
     return [{ shape: [2, count], dtype: DTYPE.int32 }];
   },
   create(attributes: unknown, name: string): Operand {
     const given = attributes as TriangleAttributes;
     const memory = memoryOf(given.device, `${name} on`);
-    let count = 0;
-    for (let row = 0; row < given.rows; row++) {
-      const [from, to] = rowOf(given, row);
-      count += to - from;
-    }
+    const count = countIn(given);
     const storage = allocate("int32", 2 * count, false);
     let at = 0;
-    for (let row = 0; row < given.rows; row++) {
+    for (let row = given.upper ? 0 : Math.max(0, -given.k); at < count; row++) {
       const [from, to] = rowOf(given, row);
       for (let column = from; column < to; column++, at++) {
         writeElement(storage, at, row);
@@ -207,6 +209,9 @@ function triangleIndices(
 ): never {
   const { k = 0, columns = rows, device } = options;
   checkShape([rows, columns], name);
+  if (rows > 2 ** 31 || columns > 2 ** 31) {
+    throw new ShapeError(`Cannot ${name} shape ${formatShape([rows, columns])}: indices are int32`);
+  }
   if (!Number.isInteger(k)) {
     throw new ArgumentError(`${name}() needs an integer as k, got ${describe(k)}`);
   }

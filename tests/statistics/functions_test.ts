@@ -354,6 +354,22 @@ test("reductions without NaN leave complex NaN out", () => {
   assert(Number.isNaN(x.slice(":, 1:2").nanmean(1).get(0).re));
 });
 
+test("nanprod and nansum leave NaN out before they cast", () => {
+  const x = rm.tensor([2, NaN, 3]);
+  assertEquals(x.nanprod(0, { dtype: "int32" }).item(), 6);
+  assertEquals(x.nansum(0, { dtype: "complex64" }).item(), { re: 5, im: 0 });
+});
+
+test("triangles of many rows and few elements", () => {
+  const of = (rows: number, options: object): unknown =>
+    loose(rm.triIndices)(rows, options).map((one: rm.AnyTensor) => one.toArray());
+  const most = 2 ** 31;
+  assertEquals(of(most, { columns: 0 }), [[], []]);
+  assertEquals(of(most, { columns: 2, upper: true }), [[0, 0, 1], [0, 1, 1]]);
+  assertEquals(of(most, { columns: 2, k: 2 - most }), [[most - 2, most - 1, most - 1], [0, 0, 1]]);
+  assertThrows(() => rm.triIndices(2 ** 32, { columns: 1 }), rm.ShapeError, "indices are int32");
+});
+
 test("complex NaN, scalars and variances", () => {
   const z = (re: number, im: number) => rm.complex(rm.tensor([re]), rm.tensor([im]));
   assert(rm.arrayEqual(z(NaN, 1), z(2, NaN), { equalNan: true }));

@@ -82,7 +82,8 @@ export function nanReduce(
   const { keepDims, dtype, out } = options;
   const kind = dtype === undefined || !(dtype in DTYPE) ? x.storage.info.kind : DTYPE[dtype].kind;
   const row = ROWS[name][kind === "f" ? 0 : 1];
-  if (isComplex(x) && (row === REDUCE.sum || row === REDUCE.prod)) {
+  // Of complex numbers, and of floats that are cast to what has no NaN.
+  if ((isComplex(x) || isFloat(x)) && (row === REDUCE.sum || row === REDUCE.prod)) {
     const attributes = { axis: ownAxes(axis, name), keepDims, dtype };
     const neutral = row === REDUCE.sum ? 0 : 1;
     return tidy(() => dispatch(row, [withoutNaN(x, neutral)], attributes, out, name));
