@@ -197,7 +197,8 @@ static int32_t open_library(const char *path) {
   char where[512];
   rm_library_path(library, sgemm, where, sizeof where);
   snprintf(open_blas.info, sizeof open_blas.info, "%.480s\n%s\n%s", config,
-           where[0] == 0 ? path : where, open_blas.lapack[RM_GESDD][RM_LINALG_F64] == NULL ? "" : "LAPACK");
+           where[0] == 0 ? path : where,
+           open_blas.lapack[RM_GESDD][RM_LINALG_F64] == NULL ? "" : "LAPACK");
   return RM_OK;
 }
 
@@ -301,8 +302,8 @@ bool rm_lapack_call(void (*body)(void *data), void *data, bool is_alone) {
     end_turn();
     return false;
   }
-  /* With several threads, each level of its recursions takes half a megabyte and more of the stack;
-   * the threads of runtimes have two. */
+  /* With several threads, each level of its recursions takes half a megabyte and more of the
+   * stack; the threads of runtimes have two. */
   enum { DEEP_STACK = 64 << 20 };
   const int threads = rm_threads();
   const bool sets = library->set_threads != NULL && threads > 1;

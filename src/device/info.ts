@@ -68,7 +68,8 @@ export function setBackend(name: "js" | "native"): void {
 /**
  * Sets the number of threads of the native library for large ops, 0 for as many as the machine has
  * (the default, unless `ROWMAJOR_THREADS` is set). Returns the resulting number. Results do not
- * depend on it, except for matrix products by OpenBLAS. Without the library there is one thread.
+ * depend on it, except for matrix products and linear algebra by OpenBLAS. Without the library there is
+ * one thread.
  *
  * Throws an ArgumentError unless `count` is an integer from 0 to 256.
  */

@@ -161,6 +161,10 @@ const REAL = `
       assertNear(g.matmul(v), v.mul(w.expandDims(-2)), 5000, "eigh of 210");
       assertNear(a.matmul(L.solve(a, g)), g, 1e6, "solve of 210");
     }
+    {
+      const wide = matrices([660, 660], "float64").add(one(660, "float64").mul(99));
+      assertNear(wide.matmul(L.inv(wide)), one(660, "float64"), 1e6, "inv of 660");
+    }
     check(await answer === "fine", "the worker");
     await worker.terminate();
     // What has no result has the errors and values of own code.

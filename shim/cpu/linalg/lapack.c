@@ -2,10 +2,10 @@
  * Large matrices by LAPACK of OpenBLAS: one function for all element types, as Fortran takes
  * addresses.
  *
- * Integers are handed over as 64 bits, of which libraries with integers of 32 bits read the low half
- * (every target is little-endian). The lengths of strings follow all arguments. No argument is wrong
- * and no number NaN or infinite, so that LAPACK never calls xerbla, which may end the process.
- * Matrices that it rejects go to own code, which finds the reason.
+ * Integers are handed over as 64 bits, of which libraries with integers of 32 bits read the low
+ * half (every target is little-endian). The lengths of strings follow all arguments. No argument is
+ * wrong and no number NaN or infinite, so that LAPACK never calls xerbla, which may end the
+ * process. Matrices that it rejects go to own code, which finds the reason.
  */
 #include <stdlib.h>
 #include "lapack.h"
@@ -21,24 +21,23 @@ typedef void heevd(arg, arg, arg, void *, arg, void *, void *, arg, void *, arg,
                    int64_t *, size_t, size_t);
 typedef void gesdd_real(arg, arg, arg, void *, arg, void *, void *, arg, void *, arg, void *, arg,
                         void *, int64_t *, size_t);
-typedef void gesdd_complex(arg, arg, arg, void *, arg, void *, void *, arg, void *, arg, void *, arg,
-                           void *, void *, int64_t *, size_t);
-/* The eighth argument of real and the sixth of complex matrices is the first of the eigenvectors. */
+typedef void gesdd_complex(arg, arg, arg, void *, arg, void *, void *, arg, void *, arg, void *,
+                           arg, void *, void *, int64_t *, size_t);
 typedef void geev(arg, arg, arg, void *, arg, void *, void *, void *, arg, void *, arg, void *, arg,
                   int64_t *, size_t, size_t);
 typedef void geev_complex(arg, arg, arg, void *, arg, void *, void *, arg, void *, arg, void *, arg,
                           void *, int64_t *, size_t, size_t);
 
-/* The routines of the kinds of calls, and the smallest sizes for which they are faster than own code,
- * for each element type; 0 for never. */
+/* The routines of the kinds of calls, and the smallest sizes for which they are faster than own
+ * code, for each element type; 0 for never. */
 static const struct {
   signed char first, second;
   short least[RM_LINALG_TYPES];
 } routines[] = {
-    [RM_LINALG_CHOLESKY] = {RM_POTRF, -1, {64, 64, 48, 48}},
+    [RM_LINALG_CHOLESKY] = {RM_POTRF, -1, {0, 64, 48, 48}},
     [RM_LINALG_INV] = {RM_GESV, -1, {0, 0, 24, 24}},
     [RM_LINALG_SOLVE] = {RM_GESV, -1, {0, 0, 24, 24}},
-    [RM_LINALG_QR] = {RM_GEQRF, RM_ORGQR, {24, 24, 24, 24}},
+    [RM_LINALG_QR] = {RM_GEQRF, RM_ORGQR, {24, 250, 24, 24}},
     [RM_LINALG_EIGH] = {RM_SYEVD, -1, {144, 144, 48, 48}},
     [RM_LINALG_EIGVALSH] = {RM_SYEVD, -1, {128, 128, 100, 100}},
     [RM_LINALG_SVD] = {RM_GESDD, -1, {128, 128, 32, 32}},
@@ -80,7 +79,12 @@ static RM_ALWAYS_INLINE void copy_as(ptrdiff_t bytes, ptrdiff_t m, ptrdiff_t n, 
 /* Copies m by n elements. */
 static void copy(ptrdiff_t bytes, ptrdiff_t m, ptrdiff_t n, const void *from, ptrdiff_t row,
                  ptrdiff_t column, void *to, ptrdiff_t to_row, ptrdiff_t to_column) {
-  if (bytes == 4) copy_as(4, m, n, from, row, column, to, to_row, to_column);
+  if (row == 1 && to_row == 1) {
+    for (ptrdiff_t j = 0; j < n; j++) {
+      rm_copy((char *)to + j * to_column * bytes, (const char *)from + j * column * bytes,
+              m * bytes);
+    }
+  } else if (bytes == 4) copy_as(4, m, n, from, row, column, to, to_row, to_column);
   else if (bytes == 8) copy_as(8, m, n, from, row, column, to, to_row, to_column);
   else copy_as(16, m, n, from, row, column, to, to_row, to_column);
 }
@@ -97,22 +101,23 @@ static void store(const problem *p, void *x, ptrdiff_t i, double value) {
 /* Whether the largest part is a number with which no step overflows or loses digits. Compares the
  * exponents and the first digits, as integers. */
 static bool has_usual_numbers(const problem *p) {
-  const ptrdiff_t parts = (ptrdiff_t)(p->m * p->n) * (p->is_complex ? 2 : 1);
-  const int32_t *words = (const int32_t *)p->a;
+  typedef int32_t words __attribute__((vector_size(16)));
+  const words kept = {p->is_double ? 0 : 0x7fffffff, 0x7fffffff, p->is_double ? 0 : 0x7fffffff,
+                      0x7fffffff};
+  const ptrdiff_t bytes = (ptrdiff_t)(p->m * p->n) * p->bytes;
+  words most = {0, 0, 0, 0};
+  for (ptrdiff_t at = 0; at < bytes; at += (ptrdiff_t)sizeof most) {
+    words next = {0, 0, 0, 0};
+    if (bytes - at >= (ptrdiff_t)sizeof next) memcpy(&next, p->a + at, sizeof next);
+    else memcpy(&next, p->a + at, (size_t)(bytes - at));
+    next &= kept;
+    const words is_larger = next > most;
+    most = (next & is_larger) | (most & ~is_larger);
+  }
   int32_t largest = 0;
-  if (p->is_double) {
-    for (ptrdiff_t i = 0; i < parts; i++) {
-      const int32_t one = words[2 * i + 1] & 0x7fffffff;
-      largest = one > largest ? one : largest;
-    }
-    /* 2^-300 to 2^300. */
-    return largest > (1023 - 300) << 20 && largest < (1023 + 300) << 20;
-  }
-  for (ptrdiff_t i = 0; i < parts; i++) {
-    const int32_t one = words[i] & 0x7fffffff;
-    largest = one > largest ? one : largest;
-  }
-  /* 2^-30 to 2^30. */
+  for (int i = 0; i < 4; i++) largest = most[i] > largest ? most[i] : largest;
+  /* From 2^-300 to 2^300, or from 2^-30 to 2^30. */
+  if (p->is_double) return largest > (1023 - 300) << 20 && largest < (1023 + 300) << 20;
   return largest > (127 - 30) << 23 && largest < (127 + 30) << 23;
 }
 
@@ -148,8 +153,8 @@ static int64_t call_routine(const problem *p, void *function, void *work, int64_
       void *const values = p->out[has_vectors];
       char *const u = has_vectors ? p->out[2] : p->b, *const vh = has_vectors ? p->out[0] : p->b;
       if (p->is_complex) {
-        ((gesdd_complex *)function)(which, &p->m, &n, p->a, &p->m, values, u, &p->m, vh, &p->k, work,
-                                    &length, p->reals, p->integers, &info, 1);
+        ((gesdd_complex *)function)(which, &p->m, &n, p->a, &p->m, values, u, &p->m, vh, &p->k,
+                                    work, &length, p->reals, p->integers, &info, 1);
       } else {
         ((gesdd_real *)function)(which, &p->m, &n, p->a, &p->m, values, u, &p->m, vh, &p->k, work,
                                  &length, p->integers, &info, 1);
@@ -202,9 +207,19 @@ static void write_eigen(const problem *p) {
 static void read(const problem *p, ptrdiff_t index) {
   const rm_linalg *ctx = p->ctx;
   const ptrdiff_t m = (ptrdiff_t)p->m, n = (ptrdiff_t)p->n, k = (ptrdiff_t)p->k;
-  const char *const from = (const char *)ctx->call->buffers[1] + (ptrdiff_t)ctx->a_at[index] * p->bytes;
-  const bool by_rows = p->kind == RM_LINALG_CHOLESKY || p->kind == RM_LINALG_SVD ||
-                       p->kind == RM_LINALG_SVDVALS;
+  const char *const from =
+      (const char *)ctx->call->buffers[1] + (ptrdiff_t)ctx->a_at[index] * p->bytes;
+  if (p->kind == RM_LINALG_CHOLESKY) {
+    /* The rows of one triangle, and zeros. */
+    memset(p->a, 0, (size_t)(n * n * p->bytes));
+    for (ptrdiff_t i = 0; i < n; i++) {
+      const ptrdiff_t first = ctx->flag ? i : 0, end = ctx->flag ? n : i + 1;
+      copy(p->bytes, end - first, 1, from + (i * ctx->a_row + first * ctx->a_column) * p->bytes,
+           ctx->a_column, 1, p->a + (i * n + first) * p->bytes, 1, 1);
+    }
+    return;
+  }
+  const bool by_rows = p->kind == RM_LINALG_SVD || p->kind == RM_LINALG_SVDVALS;
   copy(p->bytes, m, n, from, by_rows ? ctx->a_column : ctx->a_row,
        by_rows ? ctx->a_row : ctx->a_column, p->a, 1, m);
   if (p->kind == RM_LINALG_SOLVE) {
@@ -221,12 +236,6 @@ static void read(const problem *p, ptrdiff_t index) {
 static void write(const problem *p) {
   const ptrdiff_t m = (ptrdiff_t)p->m, n = (ptrdiff_t)p->n, k = (ptrdiff_t)p->k;
   switch (p->kind) {
-    case RM_LINALG_CHOLESKY:
-      for (ptrdiff_t i = 0; i < n; i++) {
-        const ptrdiff_t first = p->ctx->flag ? 0 : i + 1, end = p->ctx->flag ? i : n;
-        memset(p->a + (i * n + first) * p->bytes, 0, (size_t)((end - first) * p->bytes));
-      }
-      break;
     case RM_LINALG_EIGH: copy(p->bytes, n, n, p->a, 1, n, p->out[1], n, 1); break;
     case RM_LINALG_EIG:
     case RM_LINALG_EIGVALS:
@@ -348,7 +357,8 @@ bool rm_lapack_run(const rm_linalg *ctx, ptrdiff_t index) {
                                     : 0;
   const ptrdiff_t integers = (8 * most + 8) * (ptrdiff_t)sizeof(int64_t);
   const ptrdiff_t reals_at = rm_round_up((elements + second) * bytes, 64);
-  const ptrdiff_t integers_at = reals_at + (is_complex || is_eig ? rm_round_up(reals * real, 64) : 0);
+  const ptrdiff_t integers_at =
+      reals_at + (is_complex || is_eig ? rm_round_up(reals * real, 64) : 0);
   char *memory = malloc((size_t)(integers_at + integers));
   if (memory == NULL) return false;
   p.a = is_cholesky ? p.out[0] : memory;

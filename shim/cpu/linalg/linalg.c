@@ -93,8 +93,9 @@ int32_t rm_linear_algebra(const rm_call *call) {
   if (by_lapack) ctx.per_task = 1;
   tasks all = {by_lapack ? run_lapack : own_tasks[type], &ctx, rm_ceil_div(batch, ctx.per_task),
                each * (double)batch};
-  /* Below this size, its threads take longer than one. */
-  const bool is_alone = batch > 1 || size < 200.0 * 200 * 200;
+  /* Threads of LAPACK spin while they wait for each other, after each of many small steps. On a
+   * busy machine they take many times as long as one thread, and smaller matrices gain little. */
+  const bool is_alone = batch > 1 || size < 0x1p28;
   if (!by_lapack || !rm_lapack_call(run_tasks, &all, is_alone)) {
     all.task = own_tasks[type];
     run_tasks(&all);

@@ -69,7 +69,9 @@ API char *NAMED(openblas_get_config)(void) {
   return config;
 }
 
-API void NAMED(openblas_set_num_threads)(int threads) { note(SET_THREADS, threads, 0, 0, 0, 0, 0, 0, 0); }
+API void NAMED(openblas_set_num_threads)(int threads) {
+  note(SET_THREADS, threads, 0, 0, 0, 0, 0, 0, 0);
+}
 
 #define FUNCTIONS_OF(T, GEMM, GEMV, DOT, gemm, gemv, dot)                                          \
   API void NAMED(cblas_##gemm)(int order, int trans_a, int trans_b, integer m, integer n,          \
@@ -129,7 +131,9 @@ static void require(int condition) {
     for (ptrdiff_t j = 0; j < n; j++) {                                                            \
       for (ptrdiff_t i = j; i < n; i++) {                                                          \
         T sum = a[i * row + j * column];                                                           \
-        for (ptrdiff_t p = 0; p < j; p++) sum -= a[i * row + p * column] * a[j * row + p * column]; \
+        for (ptrdiff_t p = 0; p < j; p++) {                                                        \
+          sum -= a[i * row + p * column] * a[j * row + p * column];                                \
+        }                                                                                          \
         if (i == j && !(sum > 0)) {                                                                \
           *info = (integer)j + 1;                                                                  \
           return;                                                                                  \
