@@ -8,7 +8,9 @@
  * `--rows` names groups or parts of names. Each number is the fastest of all rounds; a column of
  * the table is our time as a part of NumPy's, the geometric mean and the largest of a group. Below
  * it are the rows that miss their group's goal, or with `--all` all rows. `ROWMAJOR_LEVEL` lowers
- * the instruction set. `--save` writes the table to docs/benchmarks.md.
+ * the instruction set. `ROWMAJOR_OPENBLAS` names an OpenBLAS whose LAPACK linear algebra uses, such
+ * as that of NumPy's package (in `numpy.libs`), and adds rows of complex matrices. `--save` writes
+ * the table to docs/benchmarks.md.
  *
  * @module
  */

@@ -26,7 +26,7 @@ def make(kind, shape, dtype, high=0):
     if kind == "sorted":
         x = np.sort(x)
     if kind == "definite":
-        x = x @ np.swapaxes(x, -1, -2) + shape[-1] * np.eye(shape[-1])
+        x = x @ np.swapaxes(x, -1, -2).conj() + shape[-1] * np.eye(shape[-1])
     return x.astype(dtype)
 
 

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import process from "node:process";
 import * as rm from "../../mod.ts";
 
 // Rows take tensors of every dtype.
@@ -119,7 +120,10 @@ const LINALG: Readonly<Record<string, [(a: Any, s: Any) => unknown, string, stri
 const EIGEN = ["svd", "svdvals", "eigh", "eigvalsh", "eig"];
 
 function* matrices(): Generator<Row> {
-  for (const dtype of ["float64", "float32"]) {
+  // Complex matrices too where LAPACK of OpenBLAS computes them.
+  const dtypes = ["float64", "float32"];
+  if (process.env.ROWMAJOR_OPENBLAS) dtypes.push("complex128", "complex64");
+  for (const dtype of dtypes) {
     for (const shape of [[1000, 4, 4], [32, 32], [100, 100], [500, 500]]) {
       const n = shape.at(-1)!;
       const data = { a: normal(shape, dtype), s: { kind: "definite", shape, dtype } as const };
