@@ -66,7 +66,7 @@ export function rot90<
     throw new AxisError(`Cannot ${name} along axes ${describe(axes)}: it takes two`);
   }
   const { rank } = x.layout;
-  const [a, b] = [normalizeAxis(name, axes[0], rank), normalizeAxis(name, axes[1], rank)];
+  const [a, b] = (axes as P).map((axis) => normalizeAxis(name, axis, rank)) as [number, number];
   if (a === b) {
     throw new AxisError(`Cannot ${name} along axes ${formatShape(axes)}: they are the same`);
   }
