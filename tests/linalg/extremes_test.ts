@@ -6,7 +6,7 @@
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { describe, it } from "node:test";
-import { linalg, ShapeError, stack, tensor, zeros } from "../../mod.ts";
+import { linalg, ones, ShapeError, stack, tensor, zeros } from "../../mod.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
 import { type Any, loose } from "../support.ts";
 import { adjoint, assertNear, assertOrthonormal, matrices, one, REAL } from "./support.ts";
@@ -253,6 +253,29 @@ describe("matrices far from 1", () => {
         const tiny = tensor([[1e-310]], { dtype: "float64" });
         const { x } = L.lstsq(tiny, tensor([3e-310], { dtype: "float64" }), { rtol: 0 });
         assert(Math.abs(x.item() - 3) < 1e-6, `${x.item()}`);
+      }));
+  }
+});
+
+describe("factors of matrices of rank 1, whose rest becomes subnormal", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const dtype of REAL) {
+          for (const n of [17, 33, 60]) {
+            const a: Any = ones([n, n], { dtype });
+            const about = `${dtype} ${n}`;
+            const { q, r } = L.qr(a);
+            assertOrthonormal(q, 50 + 10 * n, `qr ${about}`);
+            assertNear(q.matmul(r), a, 50 + 10 * n, `qr ${about}`);
+            const { u, s, vh } = L.svd(a);
+            assertOrthonormal(u, 50 + 10 * n, `svd ${about}`);
+            assertOrthonormal(adjoint(vh), 50 + 10 * n, `svd ${about}`);
+            assertNear(u.mul(s).matmul(vh), a, 50 + 10 * n, `svd ${about}`);
+            assertOrthonormal(L.eigh(a).eigenvectors, 50 + 10 * n, `eigh ${about}`);
+            assertNear(L.eigvals(a).real().sum(), L.trace(a), 50 + 10 * n, `eigvals ${about}`);
+          }
+        }
       }));
   }
 });

@@ -221,14 +221,16 @@ static TYPE NAME(reflect)(const TABLE *blas, ptrdiff_t n, TYPE *x) {
   const double a = (double)RE(x[0]), b = (double)IM(x[0]);
   if (rest == 0 && b == 0) return 0;
   const double size = hypot(hypot(a, b), rest), image = a > 0 ? -size : size;
-  const TYPE head = NAME(make)((REAL)(a - image), (REAL)b);
-  if (fabs(a - image) > (sizeof(REAL) == 4 ? 1e-36 : 1e-300)) {
-    const TYPE by = NAME(divide)(1, head);
-    for (ptrdiff_t i = 1; i < n; i++) x[i] *= by;
-  } else {
-    /* 1 / head would overflow. */
-    for (ptrdiff_t i = 1; i < n; i++) x[i] = NAME(divide)(x[i], head);
+  if (size < (sizeof(REAL) == 4 ? 1e-30 : 1e-290)) {
+    /* Subnormal numbers have few digits, and 1 / head would overflow. */
+    const REAL lift = sizeof(REAL) == 4 ? (REAL)0x1p100 : (REAL)0x1p600;
+    for (ptrdiff_t i = 0; i < n; i++) x[i] *= lift;
+    const TYPE tau = NAME(reflect)(blas, n, x);
+    x[0] /= lift;
+    return tau;
   }
+  const TYPE by = NAME(divide)(1, NAME(make)((REAL)(a - image), (REAL)b));
+  for (ptrdiff_t i = 1; i < n; i++) x[i] *= by;
   x[0] = (REAL)image;
   return NAME(make)((REAL)((image - a) / image), (REAL)(-b / image));
 }

@@ -146,11 +146,15 @@ export function reflect(n: number, x: Matrix, i: number): Reflector {
   const rest = norm(n - 1, x, i + 1);
   const [a, b] = [re[i]!, im === null ? 0 : im[i]!];
   if (rest === 0 && b === 0) return { re: 0, im: 0 };
-  const image = (a > 0 ? -1 : 1) * Math.hypot(a, b, rest);
-  // In two steps, where 1 / (a - image) would overflow.
-  const lift = Math.abs(a - image) < 1e-290 ? 2 ** 500 : 1;
-  if (lift !== 1) scale(n - 1, lift, 0, x, i + 1);
-  divide(1 / lift, 0, a - image, b);
+  const size = Math.hypot(a, b, rest), image = a > 0 ? -size : size;
+  if (size < 1e-290) {
+    // Subnormal numbers have few digits, and 1 / (a - image) would overflow.
+    scale(n, 2 ** 600, 0, x, i);
+    const made = reflect(n, x, i);
+    re[i]! *= 2 ** -600;
+    return made;
+  }
+  divide(1, 0, a - image, b);
   scale(n - 1, real, imaginary, x, i + 1);
   re[i] = image;
   if (im !== null) im[i] = 0;
