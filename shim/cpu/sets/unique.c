@@ -65,8 +65,8 @@ int32_t rm_run_indices(const rm_call *call) {
   const int32_t *order = (const int32_t *)rm_element(call, 1, attributes[0]);
   const int32_t *starts = (const int32_t *)rm_element(call, 2, attributes[2]);
   RM_SCALAR for (ptrdiff_t run = 0; run < count; run++) {
-    const ptrdiff_t end = run + 1 < count ? starts[run + 1] : n;
-    for (ptrdiff_t i = starts[run] < 0 ? 0 : starts[run]; i < end && i < n; i++) {
+    const ptrdiff_t begin = starts[run], end = run + 1 < count ? starts[run + 1] : n;
+    for (ptrdiff_t i = begin < 0 ? 0 : begin; i < end && i < n; i++) {
       const int32_t at = order[i];
       if (at >= 0 && at < n) out[at] = (int32_t)run;
     }
