@@ -149,7 +149,7 @@ export function vectorNorm<
   }
   return tidy(() => {
     if (ord >= 0 || ord === -Infinity) {
-      return norm(elements("vectorNorm", x), axis as Axes, { keepDims, ord });
+      return norm(elements("vectorNorm", x), axis as Axes, { keepDims, ord }, "vectorNorm");
     }
     const powers = apply(MAP.pow, magnitudes("vectorNorm", x), ord);
     return apply(MAP.pow, reduce(REDUCE.sum, powers, axis as Axes, { keepDims }), 1 / ord);

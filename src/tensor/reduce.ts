@@ -289,11 +289,12 @@ export function norm(
   x: Operand,
   axis: Axes,
   options: ReduceOptions & { ord?: number } = {},
+  name = "norm",
 ): Operand {
-  checkOperand(x, "norm");
-  checkOptions("norm", options, ["ord", ...REDUCE_OPTIONS]);
+  checkOperand(x, name);
+  checkOptions(name, options, ["ord", ...REDUCE_OPTIONS]);
   const { ord = 2, keepDims, dtype, out } = options;
-  return dispatch(NORM, [x], { axis: ownAxes(axis, "norm"), keepDims, dtype, ord }, out);
+  return dispatch(NORM, [x], { axis: ownAxes(axis, name), keepDims, dtype, ord }, out, name);
 }
 
 // ---- closeness ---------------------------------------------------------------------------------
