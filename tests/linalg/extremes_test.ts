@@ -280,6 +280,27 @@ describe("factors of matrices of rank 1, whose rest becomes subnormal", () => {
   }
 });
 
+describe("eigenvectors of an eigenvalue 0 of several times", () => {
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        // A pair of values near 0 stands beside others.
+        const rows = [
+          ...[[1, 0, 0, -1, 0, 1, -1], [-1, 0, 0, 1, 1, -1, 2], [1, 0, 0, -1, 0, 0, -1]],
+          ...[[0, 0, 0, 0, 0, 0, 0], [2, 0, 0, -2, -1, 1, -2]],
+          ...[[-2, 0, 0, 2, 1, -1, 2], [-2, 0, 0, 2, 1, -1, 2]],
+        ];
+        for (const dtype of REAL) {
+          const a: Any = tensor(rows, { dtype }).div(4);
+          for (const x of [a, a.mT, a.flip([0, 1])]) {
+            const { eigenvalues, eigenvectors: v } = L.eig(x);
+            assertNear(x.astype(v.dtype).matmul(v).add(1), v.mul(eigenvalues).add(1), 300, dtype);
+          }
+        }
+      }));
+  }
+});
+
 describe("norms of no elements", () => {
   for (const { name, on } of CPU) {
     it(name, () =>

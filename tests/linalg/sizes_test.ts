@@ -8,7 +8,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { describe, it } from "node:test";
 import { linalg, LinAlgError, stack } from "../../mod.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
-import { type Any } from "../support.ts";
+import type { Any } from "../support.ts";
 import { adjoint, assertNear, assertOrthonormal, matrices, one, REAL } from "./support.ts";
 
 const L: Any = linalg;

@@ -191,11 +191,18 @@ static void NAME(schur_vector)(const TABLE *blas, ptrdiff_t n, const TYPE *t, co
       __real__ q = (double)at[-n - 1] - re;
       u = x[i - 1];
       if (y != NULL) __imag__ u = (double)y[i - 1];
-      const double b = (double)at[-1], c = (double)at[-n];
-      double _Complex det = q * p - b * c;
-      if (fabs(__real__ det) + fabs(__imag__ det) < small * small) det = small * small;
-      const double _Complex first = (u * p - b * v) / det;
-      v = (q * v - c * u) / det;
+      /* By elimination: Cramer's rule has no digits where the block is almost singular. */
+      double _Complex b = (double)at[-1], c = (double)at[-n];
+      if (fabs(__real__ c) > fabs(__real__ q) + fabs(__imag__ q)) {
+        const double _Complex one = q, other = b, right = u;
+        q = c, c = one, b = p, p = other, u = v, v = right;
+      }
+      if (fabs(__real__ q) + fabs(__imag__ q) < small) q = small;
+      const double _Complex factor = c / q;
+      p -= factor * b;
+      if (fabs(__real__ p) + fabs(__imag__ p) < small) p = small;
+      v = (v - factor * u) / p;
+      const double _Complex first = (u - b * v) / q;
       x[i - 1] = (REAL)__real__ first;
       blas->axpy(i - 1, -x[i - 1], t + (i - 1) * n, x);
       if (y != NULL) {

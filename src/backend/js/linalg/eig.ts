@@ -40,6 +40,36 @@ function valuesOf({ rows: n, re, im }: Matrix): Matrix {
   return values;
 }
 
+/** The complex numbers of a matrix of two rows: q, b; c, p. */
+type Pair = [
+  ...[qr: number, qi: number, br: number, bi: number],
+  ...[cr: number, ci: number, pr: number, pi: number],
+];
+
+/**
+ * Replaces elements i and i + 1 of x by the solution of a system of two equations, by elimination:
+ * Cramer's rule has no digits where the matrix is almost singular.
+ */
+function solvePair(x: Matrix, i: number, given: Pair, small: number): void {
+  let [qr, qi, br, bi, cr, ci, pr, pi] = given;
+  let [ur, ui, vr, vi] = [x.re[i]!, x.im![i]!, x.re[i + 1]!, x.im![i + 1]!];
+  if (Math.abs(cr) + Math.abs(ci) > Math.abs(qr) + Math.abs(qi)) {
+    [qr, qi, br, bi, cr, ci, pr, pi] = [cr, ci, pr, pi, qr, qi, br, bi];
+    [ur, ui, vr, vi] = [vr, vi, ur, ui];
+  }
+  if (Math.abs(qr) + Math.abs(qi) < small) [qr, qi] = [small, 0];
+  divide(cr, ci, qr, qi);
+  const [fr, fi] = [real, imaginary];
+  pr -= fr * br - fi * bi;
+  pi -= fr * bi + fi * br;
+  if (Math.abs(pr) + Math.abs(pi) < small) [pr, pi] = [small, 0];
+  divide(vr - fr * ur + fi * ui, vi - fr * ui - fi * ur, pr, pi);
+  const [yr, yi] = [real, imaginary];
+  divide(ur - br * yr + bi * yi, ui - br * yi - bi * yr, qr, qi);
+  [x.re[i], x.im![i]] = [real, imaginary];
+  [x.re[i + 1], x.im![i + 1]] = [yr, yi];
+}
+
 /** Solves for the eigenvector of value k of a Schur form, into x. */
 function backSubstitute(t: Matrix, values: Matrix, k: number, x: Matrix, small: number): void {
   const { rows: n, re } = t;
@@ -79,18 +109,9 @@ function backSubstitute(t: Matrix, values: Matrix, k: number, x: Matrix, small: 
       x.re[row] = real;
       x.im![row] = imaginary;
     } else {
-      // Rows row − 1 and row of a block: Cramer's rule.
+      // Rows row − 1 and row of a block.
       const up = (row - 1) * n + row - 1;
-      const [b, c] = [re[at - 1]!, re[up + 1]!];
-      const [ar, ai] = [re[up]! - lr, -li];
-      let [dr, di] = [ar * pr - ai * pi - b * c, ar * pi + ai * pr];
-      if (Math.abs(dr) + Math.abs(di) < small * small) [dr, di] = [small * small, 0];
-      const [ur, ui, vr, vi] = [x.re[row - 1]!, x.im![row - 1]!, x.re[row]!, x.im![row]!];
-      divide(ur * pr - ui * pi - b * vr, ur * pi + ui * pr - b * vi, dr, di);
-      const [first, second] = [real, imaginary];
-      divide(ar * vr - ai * vi - c * ur, ar * vi + ai * vr - c * ui, dr, di);
-      [x.re[row], x.im![row]] = [real, imaginary];
-      [x.re[row - 1], x.im![row - 1]] = [first, second];
+      solvePair(x, row - 1, [re[up]! - lr, -li, re[at - 1]!, 0, re[up + 1]!, 0, pr, pi], small);
       eliminate(row, row - 1);
       row--;
     }
