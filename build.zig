@@ -132,12 +132,11 @@ const shared = [_][]const u8{
     "cpu/deviate_loops.c",
 };
 
-/// For AVX-512 the names in those files, and the special functions, are those of AVX2.
+/// For AVX-512 the names in those files are those of AVX2.
 const shared_names = [_][]const u8{
     "-Drm_casts_v4=rm_casts_v3",
     "-Drm_interpolate_v4=rm_interpolate_v3",
     "-Drm_deviate_loops_v4=rm_deviate_loops_v3",
-    "-DRM_SPECIAL_ISA=v3",
 };
 
 /// The folders of headers, which are included by base name.
@@ -334,7 +333,7 @@ fn addKernels(
     // is as fast on average; scans and variances over columns take half as long again.
     const avx512 = comptime std.mem.eql(u8, isa, "v4");
     const width: []const u8 = if (avx512) "-mprefer-vector-width=512" else if (old) "-O2" else "-O3";
-    const names = if (avx512) shared_names else if (comptime std.mem.eql(u8, isa, "v3")) [_][]const u8{"-DRM_SHARES_SPECIAL"} else [_][]const u8{};
+    const names = if (avx512) shared_names else [_][]const u8{};
     // Many functions differ only in their names.
     const common = flags ++ [_][]const u8{ width, "-DRM_ISA=" ++ isa, "-Xclang", "-fmerge-functions" } ++ names;
     module.addCSourceFile(.{ .file = headers_hash });

@@ -29,28 +29,11 @@ __attribute__((noinline)) static void run_in_double(ptrdiff_t n, float *out, con
   }
 }
 
-/* Special functions are a tenth of these kernels: an ISA may use those of another one, RM_SPECIAL_ISA,
- * which is compiled with RM_SHARES_SPECIAL. */
-#define SPECIAL_OF(name, isa) RM_JOIN(name##_f64, isa)
-#if defined(RM_SPECIAL_ISA)
-#define SPECIAL_F64(name, ...) \
-  KERNEL_SIGNATURE(SPECIAL_OF(name, RM_SPECIAL_ISA)); \
-  KERNEL_NAMED(name##_f64) { SPECIAL_OF(name, RM_SPECIAL_ISA)(n, out, a, b, c, attributes); }
-#else
-#define SPECIAL_F64 OP_LINE
-#endif
 #define TYPE double
 #define SUFFIX f64
 #define FAMILY_FLOAT
-#define SPECIAL_LINE SPECIAL_F64
+#define SPECIAL_LINE OP_LINE
 #include "map_type.h"
-#if defined(RM_SHARES_SPECIAL)
-#define RM_SPECIAL_MAP(name, ...) \
-  KERNEL_SIGNATURE(SPECIAL_OF(name, RM_ISA)); \
-  KERNEL_SIGNATURE(SPECIAL_OF(name, RM_ISA)) { name##_f64(n, out, a, b, c, attributes); }
-#include "ops.def"
-#undef RM_SPECIAL_MAP
-#endif
 
 /* Special functions are long, and computed in double anyway. */
 #define IN_DOUBLE_1(name) \
