@@ -59,6 +59,7 @@ export {
   type VectorOf,
 } from "./src/sets/unique.ts";
 export * from "./src/sets/search.ts";
+export { bincount, type BincountOptions } from "./src/sets/bincount.ts";
 export * from "./src/sets/histogram.ts";
 export * from "./src/sets/scatter_reduce.ts";
 export * from "./src/functions/dtypes.ts";

@@ -1,5 +1,5 @@
 /**
- * Numbers spaced evenly on a logarithmic scale.
+ * Numbers spaced evenly, also on a logarithmic scale.
  *
  * @module
  */
@@ -18,6 +18,7 @@ import { allocate } from "../memory/pool.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { type Call, type CreateOp, makeOp, type OutputSpec } from "../ops/op.ts";
 import type { CreateOptions } from "../tensor/create.ts";
+import { spaced } from "../tensor/ranges.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 
@@ -79,6 +80,34 @@ function checkFinite(name: string, ...values: unknown[]): void {
       throw new ArgumentError(`${name}() needs finite numbers, got ${describe(value)}`);
     }
   }
+}
+
+/**
+ * `count` numbers from `start` to `stop`, evenly spaced; float32 by default. With `endpoint` false,
+ * `stop` itself is excluded. Integer dtypes round down, as in NumPy.
+ *
+ * Throws a {@link DTypeError} for a number that the dtype does not hold.
+ *
+ * @example
+ * ```ts
+ * linspace(0, 1, 5).toArray(); // => [0, 0.25, 0.5, 0.75, 1]
+ * linspace(-1, 1, 4, { dtype: "int32" }).toArray(); // => [-1, -1, 0, 1]
+ * ```
+ */
+export function linspace<
+  const N extends number,
+  E extends DType = "float32",
+  V extends t.Device = "cpu",
+>(
+  start: number,
+  stop: number,
+  count: N,
+  options: CreateOptions<E, V> & { readonly endpoint?: boolean } = {},
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
+  checkOptions("linspace", options, SPACE_OPTIONS);
+  const { endpoint = true, dtype = "float32", device } = options;
+  checkDType(dtype, "linspace");
+  return spaced({ start, stop, count, endpoint, dtype, device }) as never;
 }
 
 /**

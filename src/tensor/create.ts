@@ -34,7 +34,7 @@ import { checkOptions } from "../ops/infer.ts";
 import { type Call, type CreateOp, makeOp, type OutputSpec } from "../ops/op.ts";
 import type * as t from "../types/mod.ts";
 import { arrayDType, fromData } from "./from_data.ts";
-import { rangeOf, spaced } from "./ranges.ts";
+import { rangeOf } from "./ranges.ts";
 import type { AnyTensor, Tensor } from "./tensor.ts";
 
 /** Options of functions that make tensors. */
@@ -509,36 +509,7 @@ export function arange(...args: unknown[]): AnyTensor {
   return rangeOf({ start, stop, step, dtype, device }) as never;
 }
 
-const LINSPACE_OPTIONS = ["endpoint", ...CREATE_OPTIONS];
 const EYE_OPTIONS = ["k", ...CREATE_OPTIONS];
-
-/**
- * `count` numbers from `start` to `stop`, evenly spaced; float32 by default. With `endpoint` false,
- * `stop` itself is excluded. Integer dtypes round down, as in NumPy.
- *
- * Throws a {@link DTypeError} for a number that the dtype does not hold.
- *
- * @example
- * ```ts
- * linspace(0, 1, 5).toArray(); // => [0, 0.25, 0.5, 0.75, 1]
- * linspace(-1, 1, 4, { dtype: "int32" }).toArray(); // => [-1, -1, 0, 1]
- * ```
- */
-export function linspace<
-  const N extends number,
-  E extends DType = "float32",
-  V extends t.Device = "cpu",
->(
-  start: number,
-  stop: number,
-  count: N,
-  options: CreateOptions<E, V> & { readonly endpoint?: boolean } = {},
-): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
-  checkOptions("linspace", options, LINSPACE_OPTIONS);
-  const { endpoint = true, dtype = "float32", device } = options;
-  checkDType(dtype, "linspace");
-  return spaced({ start, stop, count, endpoint, dtype, device }) as never;
-}
 
 /** Options of `eye`. */
 export interface EyeOptions<E extends DType, V extends t.Device> extends CreateOptions<E, V> {
