@@ -130,7 +130,7 @@ static void check_failures(void) {
 
 int main(void) {
   rm_set_threads(4);
-  CHECK(rm_start_thread(run_in_background, NULL));
+  CHECK(rm_start_thread(run_in_background, NULL, 0));
   rm_mutex_lock(&mutex);
   while (!has_ended) rm_condition_wait(&changed, &mutex);
   rm_mutex_unlock(&mutex);

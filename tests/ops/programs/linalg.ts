@@ -53,7 +53,7 @@ export const LINALG_PROGRAMS: [name: string, program: Program, ...record: string
   [
     "linalg.vectorNorm",
     ({ x }) => linalg.vectorNorm(x, { axis: 1 }),
-    "norm(x) {axis: 1, keepDims: false, ord: 2}",
+    "vectorNorm: norm(x) {axis: 1, keepDims: false, ord: 2}",
   ],
   [
     "linalg.cond",
