@@ -3,9 +3,11 @@
 import json
 import sys
 import time
+import warnings
 
 import numpy as np
 
+warnings.simplefilter("ignore")  # Determinants overflow.
 library, threads = sys.argv[1], int(sys.argv[2])
 t = None
 if library == "torch":

@@ -46,10 +46,11 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   fft: { title: "fft, rfft: a vector of 16 to 16384, batches", goal: 0.8 },
   "fft long": { title: "fft, rfft: 65536 to 1048576; fft2 of 512 × 512", goal: 1.05 },
   convolve: { title: "convolve with 9 to 1000 weights" },
-  "linalg 4": { title: "1000 matrices of 4 × 4: all of the below", goal: 0.4 },
-  "linalg 32": { title: "32 × 32: all of the below", goal: 1.5 },
+  "linalg 4": { title: "1000 matrices of 4 × 4: all of the below but det", goal: 0.4 },
+  "linalg 32": { title: "32 × 32: all of the below but det", goal: 1.5 },
   linalg: { title: "100 × 100, 500 × 500: solve, inv, cholesky, qr", goal: 1.5 },
   eigen: { title: "100 × 100, 500 × 500: svd, eigh, eig", goal: 2.5 },
+  det: { title: "det of all of these" },
   sort: { title: "sort of 1e4 to 1e6", goal: 1.1 },
   argsort: { title: "argsort (stable) of 1e4 to 1e6", goal: 0.8 },
   select: { title: "topk of 10, median, partition of 1e4 to 1e6", goal: 0.8 },
@@ -129,8 +130,9 @@ function* matrices(): Generator<Row> {
       const data = { a: normal(shape, dtype), s: { kind: "definite", shape, dtype } as const };
       for (const [name, [call, expression]] of Object.entries(LINALG)) {
         const large = EIGEN.includes(name) ? "eigen" : "linalg";
+        const group = name === "det" ? name : n <= 32 ? `linalg ${n}` : large;
         yield {
-          ...{ group: n <= 32 ? `linalg ${n}` : large, name: `${name} ${dtype} [${shape}]`, data },
+          ...{ group, name: `${name} ${dtype} [${shape}]`, data },
           ...{ numpy: `np.linalg.${expression}`, torch: `t.linalg.${expression}` },
           call: ({ a, s }) => call(a, s),
         };

@@ -214,13 +214,27 @@ static ptrdiff_t NAME(cholesky)(const TABLE *blas, int dtype, ptrdiff_t n, TYPE 
   return second < 0 ? -1 : second + half;
 }
 
+/* The norm of n elements. */
+static double NAME(length)(const TABLE *blas, ptrdiff_t n, const TYPE *x) {
+  if (n > RM_LINALG_FEW) return NAME(norm)(blas, n, x);
+  double squares = 0;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    const double a = (double)RE(x[i]), b = (double)IM(x[i]);
+    squares += a * a + b * b;
+  }
+  return squares > 1e-200 && squares < 1e200 ? sqrt(squares) : NAME(norm)(blas, n, x);
+}
+
 /* Replaces n elements by the vector of a reflection, which begins with 1, and the image of the first
  * element; returns tau of I - tau v conj(v'). */
 static TYPE NAME(reflect)(const TABLE *blas, ptrdiff_t n, TYPE *x) {
-  const double rest = n > 1 ? NAME(norm)(blas, n - 1, x + 1) : 0;
+  const double rest = n > 1 ? NAME(length)(blas, n - 1, x + 1) : 0;
   const double a = (double)RE(x[0]), b = (double)IM(x[0]);
   if (rest == 0 && b == 0) return 0;
-  const double size = hypot(hypot(a, b), rest), image = a > 0 ? -size : size;
+  const double squares = a * a + b * b + rest * rest;
+  const double size = squares > 1e-200 && squares < 1e200 ? sqrt(squares)
+                                                          : hypot(hypot(a, b), rest);
+  const double image = a > 0 ? -size : size;
   if (size < (sizeof(REAL) == 4 ? 1e-30 : 1e-290)) {
     /* Subnormal numbers have few digits, and 1 / head would overflow. */
     const REAL lift = sizeof(REAL) == 4 ? (REAL)0x1p100 : (REAL)0x1p600;
@@ -239,6 +253,16 @@ static TYPE NAME(reflect)(const TABLE *blas, ptrdiff_t n, TYPE *x) {
 static void NAME(apply_reflector)(const TABLE *blas, ptrdiff_t m, ptrdiff_t n, const TYPE *v,
                                   TYPE tau, TYPE *c, ptrdiff_t ld, TYPE *work) {
   if (n <= 0 || tau == 0) return;
+  if (m <= RM_LINALG_FEW) {
+    for (ptrdiff_t j = 0; j < n; j++) {
+      TYPE *const to = c + j * ld;
+      TYPE sum = 0;
+      for (ptrdiff_t i = 0; i < m; i++) sum += CONJ(v[i]) * to[i];
+      sum *= -tau;
+      for (ptrdiff_t i = 0; i < m; i++) to[i] += v[i] * sum;
+    }
+    return;
+  }
   blas->gemv_adjoint(m, n, c, ld, v, work);
 #if defined(COMPLEX)
   /* That was conj(c') v. */

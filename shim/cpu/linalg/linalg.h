@@ -13,6 +13,9 @@
 /* The element types, in the order of the tables. */
 enum { RM_LINALG_F32, RM_LINALG_F64, RM_LINALG_C64, RM_LINALG_C128, RM_LINALG_TYPES };
 
+/* For vectors of so few elements, calls of kernels take longer than sums. */
+enum { RM_LINALG_FEW = 8 };
+
 /* The tables of the vector kernels of an ISA: rm_blas_f32 and so on. */
 typedef const void *const rm_linalg_tables[RM_LINALG_TYPES];
 
