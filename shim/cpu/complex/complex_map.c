@@ -23,8 +23,43 @@ typedef struct {
 static bool gives_bool(int op) { return op >= RM_COMPLEX_EQUAL; }
 static bool gives_float(int op) { return op == RM_COMPLEX_ABS || op == RM_COMPLEX_ANGLE; }
 
+/* The bytes of a vector, and orders of its elements, which are parts of numbers: each first or second
+ * part twice, the parts of each number swapped, and elements of two vectors in turns. */
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#define F32_LANES 16
+#define F64_LANES 8
+#elif defined(__AVX__)
+#define VECTOR_BYTES 32
+#define F32_LANES 8
+#define F64_LANES 4
+#else
+#define VECTOR_BYTES 16
+#define F32_LANES 4
+#define F64_LANES 2
+#endif
+#define ORDER_OF_(name, lanes) name##_##lanes
+#define ORDER_OF(name, lanes) ORDER_OF_(name, lanes)
+#define FIRSTS_2 0, 0
+#define SECONDS_2 1, 1
+#define SWAPPED_2 1, 0
+#define IN_TURNS_2 0, 3
+#define FIRSTS_4 0, 0, 2, 2
+#define SECONDS_4 1, 1, 3, 3
+#define SWAPPED_4 1, 0, 3, 2
+#define IN_TURNS_4 0, 5, 2, 7
+#define FIRSTS_8 0, 0, 2, 2, 4, 4, 6, 6
+#define SECONDS_8 1, 1, 3, 3, 5, 5, 7, 7
+#define SWAPPED_8 1, 0, 3, 2, 5, 4, 7, 6
+#define IN_TURNS_8 0, 9, 2, 11, 4, 13, 6, 15
+#define FIRSTS_16 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14
+#define SECONDS_16 1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15
+#define SWAPPED_16 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
+#define IN_TURNS_16 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31
+
 #define TYPE float
 #define SUFFIX f32
+#define LANES F32_LANES
 #define BUILTIN(name) __builtin_##name##f
 /* Beyond them, exponentials may overflow; squares are normal between them; the limit of angles. */
 #define EXP_BOUND 80.0f
@@ -35,6 +70,7 @@ static bool gives_float(int op) { return op == RM_COMPLEX_ABS || op == RM_COMPLE
 
 #define TYPE double
 #define SUFFIX f64
+#define LANES F64_LANES
 #define BUILTIN(name) __builtin_##name
 #define EXP_BOUND 700.0
 #define SQUARE_LEAST 1e-140

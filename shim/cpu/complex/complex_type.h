@@ -171,23 +171,35 @@ static bool NAME(fast_block)(int op, ptrdiff_t n, const TYPE *xr, const TYPE *xi
   }
 }
 
-/* Products of contiguous numbers, or with one number y. */
-BLOCK_LOOP NAME(mul_dense)(ptrdiff_t n, TYPE *o, const TYPE *p, const TYPE *q, bool one) {
-  if (one) {
-    const TYPE c = q[0], d = q[1];
-    EACH {
-      const TYPE a = p[2 * i], b = p[2 * i + 1];
-      o[2 * i] = a * c - b * d;
-      o[2 * i + 1] = a * d + b * c;
-    }
-    return;
+typedef TYPE NAME(vector) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(TYPE)), may_alias));
+
+#define ORDER(name) ORDER_OF(name, LANES)
+/* Products of the numbers of two vectors. */
+static RM_ALWAYS_INLINE NAME(vector) NAME(mul_vectors)(NAME(vector) x, NAME(vector) y) {
+  const NAME(vector) first = __builtin_shufflevector(x, x, ORDER(FIRSTS)) * y;
+  const NAME(vector) second = __builtin_shufflevector(x, x, ORDER(SECONDS)) *
+                              __builtin_shufflevector(y, y, ORDER(SWAPPED));
+  return __builtin_shufflevector(first - second, first + second, ORDER(IN_TURNS));
+}
+
+/* Products of contiguous numbers, or with one number q. */
+static void NAME(mul_dense)(ptrdiff_t n, TYPE *o, const TYPE *p, const TYPE *q, bool one) {
+  const ptrdiff_t parts = 2 * n;
+  NAME(vector) y = {0};
+  for (int i = 0; one && i < LANES; i++) y[i] = q[i % 2];
+  ptrdiff_t i = 0;
+  for (; i + LANES <= parts; i += LANES) {
+    if (!one) y = *(const NAME(vector) *)(q + i);
+    *(NAME(vector) *)(o + i) = NAME(mul_vectors)(*(const NAME(vector) *)(p + i), y);
   }
-  EACH {
-    const TYPE a = p[2 * i], b = p[2 * i + 1], c = q[2 * i], d = q[2 * i + 1];
-    o[2 * i] = a * c - b * d;
-    o[2 * i + 1] = a * d + b * c;
+  for (; i < parts; i += 2) {
+    const TYPE *const by = one ? q : q + i;
+    const TYPE a = p[i], b = p[i + 1], c = by[0], d = by[1];
+    o[i] = a * c - b * d;
+    o[i + 1] = a * d + b * c;
   }
 }
+#undef ORDER
 
 BLOCK_LOOP NAME(compare_dense)(int op, ptrdiff_t n, uint8_t *o, const TYPE *p,
                                ptrdiff_t sx, const TYPE *q, ptrdiff_t sy, ptrdiff_t so) {
@@ -270,6 +282,7 @@ static void NAME(run)(int op, ptrdiff_t n, char *const *at, const ptrdiff_t *str
   }
 }
 
+#undef LANES
 #undef NAME
 #undef BLOCK_LOOP
 #undef EACH
