@@ -131,7 +131,13 @@ export const API_PAGES: readonly ApiPage[] = [
     title: "Sets, searching and histograms",
     about: "Different elements, places of values, counts, and reductions at indices.",
     guides: { "Sets": "sets.md" },
-    files: ["sets/unique.ts", "sets/search.ts", "sets/histogram.ts", "sets/scatter_reduce.ts"],
+    files: [
+      "sets/unique.ts",
+      "sets/search.ts",
+      "sets/bincount.ts",
+      "sets/histogram.ts",
+      "sets/scatter_reduce.ts",
+    ],
   },
   {
     id: "memory",
