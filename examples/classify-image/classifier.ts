@@ -6,7 +6,7 @@
 import type { Tensor } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
-import type { Picture } from "./image.ts";
+import type { ImageTensor } from "../../src/images/mod.ts";
 import { preprocess } from "./preprocess.ts";
 import { classesOf, resnet } from "./resnet.ts";
 
@@ -49,13 +49,13 @@ export class Classifier implements Disposable {
   }
 
   /** The logits of a picture: [1, classes]. */
-  async logits(picture: Picture): Promise<Tensor<"float32", [number, number]>> {
+  async logits(picture: ImageTensor<3>): Promise<Tensor<"float32", [number, number]>> {
     using images = preprocess(picture);
     return await this.#run.async(images);
   }
 
   /** The most probable classes of a picture, at most `count`. */
-  async classify(picture: Picture, count: number): Promise<Match[]> {
+  async classify(picture: ImageTensor<3>, count: number): Promise<Match[]> {
     using logits = await this.logits(picture);
     using probabilities = logits.softmax(1);
     const { values, indices } = probabilities.topk(Math.min(count, this.classes));

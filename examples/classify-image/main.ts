@@ -9,9 +9,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
+import { decodeImage } from "../../src/images/mod.ts";
 import { progressPrinter, readText } from "../shared/model_files.ts";
 import { Classifier } from "./classifier.ts";
-import { decodeImage } from "./image.ts";
 import { readLabels } from "./labels.ts";
 
 const USAGE = `usage: main.ts WEIGHTS IMAGE ... [--labels FILE] [--top N] [--json]
@@ -72,7 +72,8 @@ async function main(weights: string | URL): Promise<void> {
   const told = [];
   for (const file of files) {
     try {
-      const found = await classes.classify(await decodeImage(readFileSync(file)), top);
+      using picture = await decodeImage(readFileSync(file), { channels: 3 });
+      const found = await classes.classify(picture, top);
       const named = found.map(({ index, probability }) => ({
         index,
         label: labels?.(index),

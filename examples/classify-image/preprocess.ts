@@ -4,9 +4,9 @@
  *
  * @module
  */
-import { type AnyTensor, fromBuffer, scope, type Tensor, tensor } from "../../mod.ts";
+import { type AnyTensor, scope, type Tensor, tensor } from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
-import type { Picture } from "./image.ts";
+import type { ImageTensor } from "../../src/images/mod.ts";
 
 /** The shorter side after resizing, and the side of the square. */
 const [SHORTER, SIDE] = [256, 224];
@@ -25,8 +25,12 @@ function roundToEven(x: number): number {
   return down % 2 === 0 ? down : down + 1;
 }
 
-/** The picture as the input of a model: [1, 3, 224, 224]. Throws an Error if it is too narrow. */
-export function preprocess({ width, height, channels, data }: Picture): Images {
+/**
+ * The picture, [height, width, 3], as the input of a model: [1, 3, 224, 224]. Throws an Error if it is
+ * too narrow.
+ */
+export function preprocess(picture: ImageTensor<3>): Images {
+  const [height, width] = picture.shape;
   const shorter = Math.min(width, height);
   const size = [height, width].map((n) => Math.floor(SHORTER * n / shorter));
   if (size[0]! * size[1]! > MOST_RESIZED) {
@@ -36,16 +40,15 @@ export function preprocess({ width, height, channels, data }: Picture): Images {
     );
   }
   return scope(() => {
-    const all = fromBuffer(data, { shape: [height, width, channels] }).permute(2, 0, 1);
-    // Alpha is left out; grey is all three colors.
-    const colors = channels < 3 ? all.slice(":1").broadcastTo([3, height, width]) : all.slice(":3");
-    const x = colors.astype("float32").unsqueeze(0) as AnyTensor;
+    const x = picture.permute(2, 0, 1).astype("float32").unsqueeze(0) as AnyTensor;
     const resized = nn.interpolate(x, { size, mode: "bilinear", antialias: true }) as AnyTensor;
     const [rows, columns] = size.map((n) => {
       const first = roundToEven((n - SIDE) / 2);
       return `${first}:${first + SIDE}`;
     });
-    const square = (resized as Images).slice("...", rows!, columns!).div(255);
+    const square = (resized as Images).slice("...", rows!, columns!).div(
+      picture.dtype === "uint16" ? 65535 : 255,
+    );
     const [mean, deviation] = [MEAN, DEVIATION].map((values) => tensor(values).reshape([3, 1, 1]));
     return square.sub(mean!).div(deviation!) as AnyTensor as Images;
   });

@@ -16,7 +16,7 @@ import { FormatError } from "../../mod.ts";
 import { makeClassifier } from "./classifier.ts";
 import { imagesOfBytes } from "./inputs.ts";
 import { LARGE_FILE, loadLargeModel } from "./large.ts";
-import { ImageError } from "../shared/png.ts";
+import { ImageError } from "./pictures.ts";
 
 const USAGE = `usage: classify.ts [--json] [--model FILE] [FILE ...]
 
@@ -72,7 +72,7 @@ async function main(args: string[]): Promise<number> {
     const classify = makeClassifier(await loadLargeModel(options.model));
     for (file of options.files) {
       const bytes = file === "-" ? await readInput() : new Uint8Array(await readFile(file));
-      for (const answer of classify(imagesOfBytes(bytes))) results.push({ file, ...answer });
+      for (const answer of classify(await imagesOfBytes(bytes))) results.push({ file, ...answer });
     }
   } catch (error) {
     const wrong = error instanceof ImageError || error instanceof FormatError;

@@ -4,9 +4,8 @@
  * @module
  */
 import { io } from "../../mod.ts";
-import { ImageError, isPng } from "../shared/png.ts";
-import { FULL, PIXELS, type Pixels } from "./pictures.ts";
-import { pixelsOfPng } from "./png.ts";
+import { FULL, ImageError, PIXELS, type Pixels } from "./pictures.ts";
+import { isPng, pixelsOfPng } from "./png.ts";
 
 /** The numbers of one image, checked; errors contain `where`. */
 function toImage(numbers: ArrayLike<unknown>, where: string): Pixels {
@@ -78,8 +77,8 @@ function imagesOfNpy(bytes: Uint8Array): Pixels[] {
 }
 
 /** The images in a file, whose first bytes determine the format: PNG, npy, JSON, or CSV. */
-export function imagesOfBytes(bytes: Uint8Array): Pixels[] {
-  if (isPng(bytes)) return [pixelsOfPng(bytes)];
+export async function imagesOfBytes(bytes: Uint8Array): Promise<Pixels[]> {
+  if (isPng(bytes)) return [await pixelsOfPng(bytes)];
   if (bytes[0] === 0x93) return imagesOfNpy(bytes);
   let text: string;
   try {

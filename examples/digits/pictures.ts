@@ -6,7 +6,11 @@
  * @module
  */
 import { arange, scope, type Tensor, tensor } from "../../mod.ts";
-import { ImageError } from "../shared/png.ts";
+
+/** A fault in an image from the user. */
+export class ImageError extends Error {
+  override name = "ImageError";
+}
 
 /** A picture, row by row: the ink of each pixel, from 0, paper, to 1. */
 export interface Picture {

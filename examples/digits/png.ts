@@ -1,27 +1,27 @@
 /**
- * PNG files as pictures, read by fast-png, which is plain JavaScript and runs in both runtimes.
+ * PNG files as pictures.
  *
  * @module
  */
-import { convertIndexedToRgb, decode, type DecodedPng } from "fast-png";
-import { ImageError, type Limit, plainPng, unpack } from "../shared/png.ts";
-import { type Picture, type Pixels, scaleInk, toPixels } from "./pictures.ts";
+import { FormatError } from "../../mod.ts";
+import { decodeImage, type ImageTensor } from "../../src/images/mod.ts";
+import { ImageError, type Picture, type Pixels, scaleInk, toPixels } from "./pictures.ts";
 
 /** The most pixels along a side. */
 export const MAX_SIDE = 256;
 
-const LIMIT: Limit = {
-  text: `from 1 x 1 to ${MAX_SIDE} x ${MAX_SIDE} are read`,
-  fits: (width, height) => width <= MAX_SIDE && height <= MAX_SIDE,
-};
+/** Whether bytes begin as a PNG does, and as no file of another kind that is read. */
+export function isPng(bytes: Uint8Array): boolean {
+  return bytes[0] === 0x89;
+}
 
 /** The brightness of each pixel on white paper, from 0 to 1. */
-function brightness(image: DecodedPng, indexed: boolean): Float32Array {
-  const samples = indexed ? convertIndexedToRgb(image) : unpack(image);
-  const channels = indexed ? image.palette![0]!.length : image.channels;
-  const most = 2 ** (indexed ? 8 : image.depth) - 1;
+function brightness(image: ImageTensor): Float32Array {
+  const [height, width, channels] = image.shape;
+  const samples = image.toTypedArray();
+  const most = image.dtype === "uint16" ? 65535 : 255;
   const [colored, clear] = [channels > 2, channels % 2 === 0];
-  const bright = new Float32Array(image.width * image.height);
+  const bright = new Float32Array(width * height);
   for (let i = 0, at = 0; i < bright.length; i++, at += channels) {
     let color = samples[at]!;
     if (colored) color = (color + samples[at + 1]! + samples[at + 2]!) / 3;
@@ -39,18 +39,27 @@ function isOnPaper(bright: Float32Array, width: number, height: number): boolean
   return sum > width + height;
 }
 
-/** Reads a PNG of at most 256 x 256 pixels, of dark ink on bright paper or the reverse. */
-export function decodePng(bytes: Uint8Array): Picture {
-  const plain = plainPng(bytes, LIMIT);
-  let image: DecodedPng;
-  let bright: Float32Array;
+/** The image in a PNG; an ImageError for other bytes, and for one that is damaged or too large. */
+async function readImage(bytes: Uint8Array): Promise<ImageTensor> {
+  if (!isPng(bytes)) throw new ImageError("not a PNG file");
   try {
-    image = decode(plain.bytes, { checkCrc: true });
-    bright = brightness(image, plain.indexed);
+    return await decodeImage(bytes, { maxPixels: MAX_SIDE ** 2, file: "the PNG" });
   } catch (error) {
-    throw new ImageError(`the PNG is damaged: ${(error as Error).message}`);
+    if (error instanceof FormatError) throw new ImageError(error.message, { cause: error });
+    throw error;
   }
-  const { width, height } = image;
+}
+
+/** Reads a PNG of at most 256 x 256 pixels, of dark ink on bright paper or the reverse. */
+export async function decodePng(bytes: Uint8Array): Promise<Picture> {
+  using image = await readImage(bytes);
+  const [height, width] = image.shape;
+  if (Math.max(width, height) > MAX_SIDE) {
+    throw new ImageError(
+      `the PNG has ${width} x ${height} pixels: from 1 x 1 to ${MAX_SIDE} x ${MAX_SIDE} are read`,
+    );
+  }
+  const bright = brightness(image);
   if (isOnPaper(bright, width, height)) {
     for (let i = 0; i < bright.length; i++) bright[i] = 1 - bright[i]!;
   }
@@ -58,8 +67,8 @@ export function decodePng(bytes: Uint8Array): Picture {
 }
 
 /** The digit in a PNG; one of 8 x 8 pixels is used unchanged, any other is cropped and scaled. */
-export function pixelsOfPng(bytes: Uint8Array): Pixels {
-  const picture = decodePng(bytes);
+export async function pixelsOfPng(bytes: Uint8Array): Promise<Pixels> {
+  const picture = await decodePng(bytes);
   const ready = picture.width === 8 && picture.height === 8;
   return ready ? scaleInk(picture.ink) : toPixels(picture);
 }

@@ -8,8 +8,7 @@ import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers";
 import type { Answer } from "../digits/classifier.ts";
 import { imagesOfJson, TooManyError } from "../digits/inputs.ts";
-import type { Pixels } from "../digits/pictures.ts";
-import { ImageError } from "../shared/png.ts";
+import { ImageError, type Pixels } from "../digits/pictures.ts";
 import { pixelsOfPng } from "../digits/png.ts";
 import { Batcher, type BatchRun } from "./batcher.ts";
 import { type BodyLimits, BodyReader } from "./body.ts";
@@ -82,8 +81,8 @@ function pathOf(url: string): string | undefined {
 }
 
 /** The digits in a body. */
-function readImages(type: string, body: Uint8Array, most: number): Pixels[] {
-  if (type === "image/png") return [pixelsOfPng(body)];
+async function readImages(type: string, body: Uint8Array, most: number): Promise<Pixels[]> {
+  if (type === "image/png") return [await pixelsOfPng(body)];
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
@@ -142,7 +141,7 @@ export function makeApp(classify: BatchRun<Pixels, Answer>, limits: Limits = LIM
     try {
       const body = await bodies.read(request, client);
       if (type === "image/png") await nextTurn();
-      const images = readImages(type, body, limits.images);
+      const images = await readImages(type, body, limits.images);
       const answers = batcher.add(images);
       if (answers === undefined) throw new HttpError(503, "the queue is full", RETRY);
       const results = await answers;

@@ -4,8 +4,8 @@
  * @module
  */
 import { readFileSync } from "node:fs";
-import type { Picture } from "../../examples/classify-image/image.ts";
-import { type AnyTensor, tensor } from "../../mod.ts";
+import { type AnyTensor, io, tensor } from "../../mod.ts";
+import type { ImageTensor } from "../../src/images/mod.ts";
 
 /** A number from 0 to 2^32 for each place, the same for each seed. */
 function hashed(seed: number, i: number): number {
@@ -69,14 +69,14 @@ export function randomWeights(width: number, classes: number): Record<string, An
 }
 
 /** Noise on a slope. */
-export function randomPicture(seed: number, width: number, height: number): Picture {
+export function randomPicture(seed: number, width: number, height: number): ImageTensor<3> {
   const data = new Uint8Array(width * height * 3);
   for (let i = 0; i < data.length; i++) {
     const [c, x, y] = [i % 3, Math.floor(i / 3) % width, Math.floor(i / 3 / width)];
     const slope = Math.floor(x * 150 / width) + Math.floor(y * 40 / height) + c * 2;
     data[i] = (slope + (hashed(seed, i) >>> 26)) % 256;
   }
-  return { width, height, channels: 3, data };
+  return io.fromPixels({ width, height, data }, { channels: 3 });
 }
 
 function bytesOf(text: string): ArrayBuffer {
@@ -93,7 +93,8 @@ const golden: Golden = JSON.parse(
 );
 
 /** Pictures, and every eleventh pixel of them as PyTorch prepares them: [3, 21, 21]. */
-export const PICTURES: readonly { picture: Picture; expected: Float32Array }[] = golden.prepared
+export const PICTURES: readonly { picture: ImageTensor<3>; expected: Float32Array }[] = golden
+  .prepared
   .map(({ width, height, every11 }, i) => ({
     picture: randomPicture(i, width, height),
     expected: new Float32Array(bytesOf(every11)),

@@ -7,7 +7,7 @@ import { Buffer } from "node:buffer";
 import { crc32, deflateSync } from "node:zlib";
 
 /** A chunk with its length and checksum. */
-export function chunk(type: string, data: Uint8Array): Buffer {
+function chunk(type: string, data: Uint8Array): Buffer {
   const bytes = Buffer.alloc(12 + data.length);
   bytes.writeUInt32BE(data.length, 0);
   bytes.write(type, 4, "latin1");
@@ -17,7 +17,7 @@ export function chunk(type: string, data: Uint8Array): Buffer {
 }
 
 /** The first bytes of every PNG. */
-export const SIGNATURE = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
+const SIGNATURE = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
 
 /** The header fields of a PNG. */
 export interface PngOptions {

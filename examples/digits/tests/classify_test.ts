@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { assert, assertAlmostEquals, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { encode } from "fast-png";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -16,8 +16,7 @@ import { loadDigits, pick } from "../digits.ts";
 import { imagesOfBytes, imagesOfJson } from "../inputs.ts";
 import { LARGE_FILE, loadLargeModel } from "../large.ts";
 import { loadModel } from "../model.ts";
-import { ImageError } from "../../shared/png.ts";
-import { toPixels } from "../pictures.ts";
+import { ImageError, toPixels } from "../pictures.ts";
 import { decodePng, pixelsOfPng } from "../png.ts";
 import { accuracy } from "../train.ts";
 import { LARGE, largeAccuracy } from "../train_large.ts";
@@ -120,7 +119,7 @@ test("classify: a picture's cells are counted as the data set counts them", () =
   assertThrows(() => toPixels({ width: 2, height: 1, ink: new Float32Array(2) }), ImageError);
 });
 
-test("classify: PNG files of every kind say the same", () => {
+test("classify: PNG files of every kind say the same", async () => {
   const shown = images[3]!;
   const at = (x: number, y: number) => shown[y * 8 + x]! / 16;
   const rows = (channels: (share: number) => number[]) =>
@@ -181,23 +180,23 @@ test("classify: PNG files of every kind say the same", () => {
     }),
   };
   for (const [name, bytes] of Object.entries(files)) {
-    assertEquals([...pixelsOfPng(bytes)], [...shown], name);
+    assertEquals([...await pixelsOfPng(bytes)], [...shown], name);
   }
   // Two grey levels, eight pixels in a byte.
   const bits = makePng({ depth: 1, rows: Array.from({ length: 8 }, (_, y) => [1 << y]) });
   assertEquals(
-    [...pixelsOfPng(bits)],
+    [...await pixelsOfPng(bits)],
     Array.from({ length: 64 }, (_, i) => i % 8 === 7 - (i >> 3) ? 16 : 0),
   );
 });
 
-test("classify: damaged, huge and hostile PNG files are an ImageError, fast", () => {
+test("classify: damaged, huge and hostile PNG files are an ImageError, fast", async () => {
   for (const [name, bytes] of Object.entries(damagedPngs())) {
-    assertThrows(() => decodePng(bytes), ImageError, undefined, name);
+    await assertRejects(() => decodePng(bytes), ImageError, undefined, name);
   }
 });
 
-test("classify: files of every format, and what is wrong with others", () => {
+test("classify: files of every format, and what is wrong with others", async () => {
   const two = images.slice(0, 2);
   const lists = two.map((image) => [...image]);
   const square = (list: number[]) =>
@@ -217,7 +216,8 @@ test("classify: files of every format, and what is wrong with others", () => {
     ["npy of one", io.encodeNpy(array.slice(0).reshape([8, 8]).asDynamic()), 1],
   ];
   for (const [name, bytes, count] of goods) {
-    assertEquals(imagesOfBytes(bytes).map((image) => [...image]), lists.slice(0, count), name);
+    const read = await imagesOfBytes(bytes);
+    assertEquals(read.map((image) => [...image]), lists.slice(0, count), name);
   }
   const bads: Record<string, [Uint8Array, string]> = {
     empty: [new Uint8Array(), "there is no image"],
@@ -229,7 +229,7 @@ test("classify: files of every format, and what is wrong with others", () => {
     shape: [io.encodeNpy(arange(60).asDynamic()), "the array's shape is [60]"],
   };
   for (const [name, [bytes, message]] of Object.entries(bads)) {
-    assertThrows(() => imagesOfBytes(bytes), ImageError, message, name);
+    await assertRejects(() => imagesOfBytes(bytes), ImageError, message, name);
   }
   assertThrows(() => imagesOfJson({ images: lists }, 1), ImageError, "at most 1");
 });
