@@ -62,7 +62,6 @@ const compact = [_][]const u8{
     "cuda/modules/module.c",
     "cuda/modules/nvrtc.c",
     "cuda/modules/aot.c",
-    "cuda/modules/zstd.c",
     "cuda/modules/cache.c",
     "cuda/modules/headers.c",
     "cuda/libraries/search.c",
@@ -277,7 +276,7 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &algorithms, .flags = &(flags ++ [_][]const u8{ "-Os", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fcx-limited-range" }) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
     // macOS has no CUDA.
-    if (target.result.os.tag != .macos) addDecompress(b, module, target);
+    if (target.result.os.tag != .macos) addZstd(b, module, target);
     if (target.result.cpu.arch == .x86_64) {
         addKernels(b, module, target, "v2", &std.Target.x86.cpu.x86_64_v2);
         addKernels(b, module, target, "v3", &std.Target.x86.cpu.x86_64_v3);
@@ -305,7 +304,7 @@ fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module 
     return module;
 }
 
-fn addDecompress(b: *std.Build, library: *std.Build.Module, target: std.Build.ResolvedTarget) void {
+fn addZstd(b: *std.Build, library: *std.Build.Module, target: std.Build.ResolvedTarget) void {
     const module = b.createModule(.{
         .root_source_file = b.path("shim/cuda/modules/decompress.zig"),
         .target = target,

@@ -11,12 +11,11 @@
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { constants, zstdCompressSync } from "node:zlib";
 import { test } from "node:test";
 import { root, runZig } from "../../scripts/tools.ts";
 import {
@@ -214,52 +213,6 @@ test(...when(
   (folder) => {
     const program = buildPart(folder, "queue", QUEUE, PLAIN);
     run("valgrind", ["-q", "--error-exitcode=9", program]);
-  },
-));
-
-/** A text, and what is hard to compress and what is easy. */
-function streams(): Uint8Array[] {
-  const text = readFileSync(join(root, "shim", "core", "ops.def"));
-  const noise = Uint8Array.from({ length: 70_000 }, (_, i) => Math.imul(i, 0x9e3779b1) >>> 15);
-  const few = noise.map((x) => x % 3);
-  return [text, noise, few, new Uint8Array(300_000), new Uint8Array(0), Uint8Array.of(7)].concat(
-    [Uint8Array.from([...noise, ...text, ...few, ...text])],
-  );
-}
-
-/** Decompresses `texts` at several levels, and `damaged` damaged streams of each. */
-function decompress(
-  folder: string,
-  [program, ...before]: [string, ...string[]],
-  texts: readonly Uint8Array[],
-  damaged: number,
-): void {
-  const path = join(folder, "stream");
-  for (const bytes of texts) {
-    const sum = bytes.reduce((sum, byte) => Math.imul(sum ^ byte, 0x01000193), 0x811c9dc5) >>> 0;
-    for (const level of [1, 6, 22]) {
-      const params = { [constants.ZSTD_c_compressionLevel]: level };
-      writeFileSync(path, zstdCompressSync(bytes, { params }));
-      const args = [...before, path, String(bytes.length), String(damaged)];
-      assertStringIncludes(run(program, args), `${sum}, `);
-    }
-  }
-}
-
-const ZSTD = ["cuda/modules/zstd.c"];
-
-test(...when(onX64, "Zstandard streams come back, and damaged ones do no harm", (folder) => {
-  const checks = ["-fsanitize=undefined", "-fno-sanitize-recover=all"];
-  decompress(folder, [buildPart(folder, "zstd", ZSTD, checks)], streams(), 100);
-}));
-
-test(...when(
-  { ...onX64, "valgrind": installed("valgrind") },
-  "damaged Zstandard streams are read under valgrind",
-  (folder) => {
-    const program = buildPart(folder, "zstd", ZSTD, PLAIN);
-    const valgrind = ["-q", "--error-exitcode=9", program];
-    decompress(folder, ["valgrind", ...valgrind], streams().slice(-1), 20);
   },
 ));
 

@@ -16,8 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "zstd.h"
-
 /* The content of the file, with a newline before the first line. It is never freed. */
 static char *names;
 static const char *images;
@@ -29,6 +27,13 @@ static uint32_t checksum(const unsigned char *bytes, size_t length) {
   for (size_t i = 0; i < length; i++) sum = (sum ^ bytes[i]) * 0x01000193;
   return sum;
 }
+
+/*
+ * Writes the `length` bytes of a Zstandard stream to `to`, which has room for that and SLACK. False if
+ * the stream is malformed or has another length. See decompress.zig.
+ */
+extern bool rm_zstd_decompress(const void *from, size_t compressed, char *to, size_t length);
+enum { SLACK = 1 << 17 };
 
 /* Reads the rest of an open file. The path is for messages. */
 static int32_t read_compressed(FILE *file, const char *path) {
@@ -43,7 +48,7 @@ static int32_t read_compressed(FILE *file, const char *path) {
     return rm_fail(RM_NOT_FOUND, "%s is of another version than this library", path);
   }
   unsigned char *compressed = malloc(length);
-  char *all = malloc((size_t)bytes + 2);
+  char *all = malloc((size_t)bytes + 2 + SLACK);
   int32_t status = RM_OK;
   if (compressed == NULL || all == NULL) {
     status = rm_fail(RM_OUT_OF_MEMORY, "no memory of the host for %s", path);
