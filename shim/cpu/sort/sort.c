@@ -43,49 +43,59 @@ static size_t counts_size(const sort_workspace *workspace) {
   return (size_t)workspace->parts * sizeof(uint32_t[BUCKETS]);
 }
 
-/* Computes the argsort of a run in the lower halves of the result; the upper halves are undefined.
- * A 32-bit key and its index form one number, which is sorted by its upper half. 64-bit keys are
- * sorted by their lower halves first. *copy points to room for the elements. */
-static const uint64_t *argsort_run(const sort_context *ctx, const char *values,
-                                   sort_workspace *workspace, void **copy) {
-  const ptrdiff_t n = ctx->size;
+/* Computes the argsort of a run. If keys have more than two digits, a 32-bit key and its index form
+ * one number, which is sorted by its upper half. 64-bit keys are sorted by their lower halves first. */
+static bool argsort_run(const sort_context *ctx, const char *values, uint32_t *indices,
+                        sort_workspace *workspace) {
+  const ptrdiff_t n = ctx->size, parts = workspace->parts;
   char *memory = workspace_reserve(workspace, counts_size(workspace) + 24 * (size_t)n);
-  if (memory == NULL) return NULL;
+  if (memory == NULL) return false;
   uint32_t(*counts)[BUCKETS] = (void *)memory;
-  uint64_t *a = (void *)(memory + counts_size(workspace)), *b = a + n;
-  void *keys = b + n;
-  *copy = keys;
-  load_keys(ctx, values, n, keys);
-  if (ctx->bytes < 8) {
-    const uint32_t *narrow = keys;
-    uint32_t min_key, max_key;
-    bounds_uint32_t(narrow, n, &min_key, &max_key);
-    for (ptrdiff_t i = 0; i < n; i++) a[i] = (uint64_t)(narrow[i] - min_key) << 32 | (uint64_t)i;
-    return radix_sort_uint64_t(a, b, n, 0, 32, 32 + bit_length(max_key - min_key), workspace->parts,
-                               counts);
-  }
-  const uint64_t *wide = keys;
+  uint64_t *a = (void *)(memory + counts_size(workspace)), *b = a + n, *wide = b + n;
+  uint32_t *narrow = (void *)wide;
+  const bool is_wide = ctx->bytes == 8;
+  load_keys(ctx, values, n, wide);
   uint64_t min_key, max_key;
-  bounds_uint64_t(wide, n, &min_key, &max_key);
-  for (ptrdiff_t i = 0; i < n; i++) a[i] = (wide[i] - min_key) << 32 | (uint64_t)i;
-  const int bits = bit_length(max_key - min_key), lower = bits < 32 ? bits : 32;
-  uint64_t *order = radix_sort_uint64_t(a, b, n, 0, 32, 32 + lower, workspace->parts, counts);
-  if (bits <= 32) return order;
-  for (ptrdiff_t i = 0; i < n; i++) {
-    const uint32_t index = (uint32_t)order[i];
-    order[i] = ((wide[index] - min_key) & ~(uint64_t)UINT32_MAX) | index;
+  if (is_wide) {
+    bounds_uint64_t(wide, n, &min_key, &max_key);
+  } else {
+    uint32_t low, high;
+    bounds_uint32_t(narrow, n, &low, &high);
+    min_key = low;
+    max_key = high;
   }
-  return radix_sort_uint64_t(order, order == a ? b : a, n, 0, 32, bits, workspace->parts, counts);
+  const int bits = bit_length(max_key - min_key), lower = bits < 32 ? bits : 32;
+  if (argsort_two_digits(wide, is_wide, n, min_key, bits, (void *)a, indices, parts, counts)) {
+    return true;
+  }
+  for (ptrdiff_t i = 0; i < n; i++) {
+    a[i] = ((is_wide ? wide[i] : narrow[i]) - min_key) << 32 | (uint64_t)i;
+  }
+  uint64_t *order = radix_sort_uint64_t(a, b, n, 0, 32, 32 + lower, parts, counts);
+  if (bits > 32) {
+    for (ptrdiff_t i = 0; i < n; i++) {
+      const uint32_t index = (uint32_t)order[i];
+      order[i] = ((wide[index] - min_key) & ~(uint64_t)UINT32_MAX) | index;
+    }
+    order = radix_sort_uint64_t(order, order == a ? b : a, n, 0, 32, bits, parts, counts);
+  }
+  for (ptrdiff_t i = 0; i < n; i++) indices[i] = (uint32_t)order[i];
+  return true;
 }
 
 static bool sort_by_order(const sort_context *ctx, char *values, sort_workspace *workspace) {
-  void *copy;
-  const uint64_t *order = argsort_run(ctx, values, workspace, &copy);
+  const ptrdiff_t n = ctx->size;
+  const size_t size = (size_t)(n * ctx->bytes);
+  uint32_t *order = malloc(sizeof *order * (size_t)n + size);
   if (order == NULL) return false;
-  memcpy(copy, values, (size_t)(ctx->size * ctx->bytes));
-  if (ctx->bytes == 8) permute_uint64_t(copy, order, ctx->size, (uint64_t *)values);
-  else BY_BYTES(ctx->bytes, permute, copy, order, ctx->size, (void *)values);
-  return true;
+  void *copy = order + n;
+  const bool done = argsort_run(ctx, values, order, workspace);
+  memcpy(copy, values, size);
+  if (!done) {}
+  else if (ctx->bytes == 8) permute_uint64_t(copy, order, n, (uint64_t *)values);
+  else BY_BYTES(ctx->bytes, permute, copy, order, n, (void *)values);
+  free(order);
+  return done;
 }
 
 /* Sorts the keys alone and converts them back to elements. */
@@ -156,12 +166,7 @@ static bool sort_run(const sort_context *ctx, ptrdiff_t run, sort_workspace *wor
     sort_by_ranks(ctx, values, indices);
     return true;
   }
-  if (indices != NULL) {
-    void *copy;
-    const uint64_t *order = argsort_run(ctx, values, workspace, &copy);
-    for (ptrdiff_t i = 0; order != NULL && i < n; i++) indices[i] = (int32_t)order[i];
-    return order != NULL;
-  }
+  if (indices != NULL) return argsort_run(ctx, values, (uint32_t *)indices, workspace);
   return has_ambiguous_keys(ctx, values, n) ? sort_by_order(ctx, values, workspace)
                                             : sort_by_keys(ctx, values, workspace);
 }

@@ -82,8 +82,8 @@ static inline void NAME(put_ambiguous)(const sort_context *ctx, ELEMENT *x, ptrd
   memcpy(x + left, nans, (size_t)(n - left) * sizeof *x);
 }
 
-static void NAME(permute)(const ELEMENT *from, const uint64_t *order, ptrdiff_t n, ELEMENT *to) {
-  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[i] = from[(uint32_t)order[i]];
+static void NAME(permute)(const ELEMENT *from, const uint32_t *order, ptrdiff_t n, ELEMENT *to) {
+  RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) to[i] = from[order[i]];
 }
 
 static void NAME(scatter)(const ELEMENT *from, const KEY *ranks, ptrdiff_t n, ELEMENT *to) {

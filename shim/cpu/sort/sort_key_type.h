@@ -63,6 +63,20 @@ static KEY *NAME(radix_sort)(KEY *a, KEY *b, ptrdiff_t n, KEY min_key, int low, 
   return a;
 }
 
+/* Orders indices by the lower digits of their keys. The upper digits go with the indices. */
+static void NAME(scatter_index)(void *context, ptrdiff_t index) {
+  const digit_pass *p = context;
+  const ptrdiff_t first = index * p->part;
+  const ptrdiff_t end = rm_min(first + p->part, p->n);
+  const KEY *from = p->from, min_key = (KEY)p->min_key, mask = ((KEY)1 << p->bits) - 1;
+  const int bits = p->bits, index_bits = p->index_bits;
+  uint32_t *to = p->to, *positions = p->counts[index];
+  UNROLL_4 for (ptrdiff_t i = first; i < end; i++) {
+    const KEY key = from[i] - min_key;
+    to[positions[key & mask]++] = (uint32_t)(key >> bits) << index_bits | (uint32_t)i;
+  }
+}
+
 typedef KEY NAME(vector) __attribute__((vector_size(64)));
 
 /* ranks[i] is the number of keys before key i. Both arrays have room for whole vectors. */

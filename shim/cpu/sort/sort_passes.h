@@ -13,6 +13,8 @@ typedef struct {
   uint64_t min_key;
   ptrdiff_t n, part;
   int shift, bits;
+  /* The bits that an index takes below the upper digit of its key. */
+  int index_bits;
   uint32_t (*counts)[BUCKETS];
 } digit_pass;
 
