@@ -280,7 +280,8 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     if (target.result.cpu.arch == .x86_64) {
         addKernels(b, module, target, "v2", &std.Target.x86.cpu.x86_64_v2);
         addKernels(b, module, target, "v3", &std.Target.x86.cpu.x86_64_v3);
-        addKernels(b, module, target, "v4", &std.Target.x86.cpu.x86_64_v4);
+        // Few Intel Macs have AVX-512, and no more are made.
+        if (target.result.os.tag != .macos) addKernels(b, module, target, "v4", &std.Target.x86.cpu.x86_64_v4);
     } else addKernels(b, module, target, "base", null);
     return b.addLibrary(.{ .name = "rowmajor", .linkage = .dynamic, .root_module = module });
 }

@@ -7,8 +7,13 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-extern const rm_kernels rm_kernels_v2, rm_kernels_v3, rm_kernels_v4;
+extern const rm_kernels rm_kernels_v2, rm_kernels_v3;
+#ifdef __APPLE__
+static const rm_kernels *const isa_kernels[] = {&rm_kernels_v2, &rm_kernels_v3};
+#else
+extern const rm_kernels rm_kernels_v4;
 static const rm_kernels *const isa_kernels[] = {&rm_kernels_v2, &rm_kernels_v3, &rm_kernels_v4};
+#endif
 enum { LOWEST_ISA = 2 };
 
 static bool has_all(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
@@ -25,6 +30,9 @@ static int highest_isa(void) {
   if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 2;
   /* BMI1, AVX2, BMI2. */
   if (!has_all(b, 1u << 3 | 1u << 5 | 1u << 8)) return 2;
+#ifdef __APPLE__
+  return 3;
+#endif
   /* AVX-512 F, DQ, CD, BW, VL, and whether the system saves their registers. */
   if (!has_all(b, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) || !has_all(low, 0xe6)) {
     return 3;

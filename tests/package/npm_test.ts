@@ -6,7 +6,15 @@
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
@@ -199,5 +207,15 @@ checkOnce(
       assert(growth < 8 * 2 ** 20, `${growth} bytes more than Bun`);
     }
     assertEquals(readdirSync(cache).length, 1);
+    // A bundle has them beside it.
+    const build = ["build", "--target=bun", `--outdir=${join(away, "bundle")}`, "main.mjs"];
+    const built = await run(process.execPath, build, { cwd: project, env });
+    assertEquals(built.code, 0, built.stderr);
+    const moved = join(stage.path, "moved");
+    renameSync(join(away, "bundle"), moved);
+    const own = { ...env, ROWMAJOR_CACHE: join(away, "unused") };
+    const outcome = await run(process.execPath, ["main.js"], { cwd: moved, env: own });
+    assertEquals(told(outcome).cpu, "native");
+    assert(!existsSync(own.ROWMAJOR_CACHE), "the files beside a bundle need no cache");
   },
 );
