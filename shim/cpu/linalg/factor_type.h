@@ -157,60 +157,39 @@ static ptrdiff_t NAME(lu)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n
   return zero >= 0 ? zero : next >= 0 ? next + half : -1;
 }
 
-/* Replaces the lower triangle of a by its Cholesky factor. Returns a bad pivot, or -1. `work` has
- * room for n times 64 elements, and 1024 more. */
-static ptrdiff_t NAME(cholesky)(const TABLE *blas, int dtype, ptrdiff_t n, TYPE *a, ptrdiff_t ld,
-                                TYPE *work) {
-  if (n <= NAME(INVERTED)) {
+/* Replaces n columns of the lower triangle of m rows by those of its Cholesky factor. Returns a bad
+ * pivot, or -1. `work` has room for m times 64 elements, and 1024 more. The kernel of reals says what
+ * columns it takes. */
+static ptrdiff_t NAME(cholesky)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, TYPE *a,
+                                ptrdiff_t ld, TYPE *work) {
+#if defined(COMPLEX)
+  if (n <= 32) {
     for (ptrdiff_t j = 0; j < n; j++) {
       TYPE *column = a + j * ld;
       const double pivot = (double)RE(column[j]);
       if (pivot <= 0) return j;
       const REAL root = (REAL)sqrt(pivot);
       column[j] = root;
-      for (ptrdiff_t i = j + 1; i < n; i++) column[i] /= root;
+      for (ptrdiff_t i = j + 1; i < m; i++) column[i] /= root;
       for (ptrdiff_t k = j + 1; k < n; k++) {
-        const TYPE factor = -CONJ(column[k]);
-        if (n - k >= 8) blas->axpy(n - k, factor, column + k, a + k * ld + k);
-        else {
-          RM_SCALAR for (ptrdiff_t i = k; i < n; i++) a[k * ld + i] += factor * column[i];
-        }
+        blas->axpy(m - k, -CONJ(column[k]), column + k, a + k * ld + k);
       }
     }
     return -1;
   }
-  const ptrdiff_t half = rm_round_up(n / 2, NAME(INVERTED)) < n ? rm_round_up(n / 2, NAME(INVERTED))
-                                                                 : n / 2;
-  const ptrdiff_t rest = n - half;
-  const ptrdiff_t first = NAME(cholesky)(blas, dtype, half, a, ld, work);
+#else
+  if (n <= 64) return blas->cholesky_columns(m, n, a, ld);
+#endif
+  const ptrdiff_t half = rm_round_up(n / 2, 32), rest = n - half;
+  const ptrdiff_t first = NAME(cholesky)(blas, dtype, m, half, a, ld, work);
   if (first >= 0) return first;
-  /* The block below, from left to right: x conj(L') = b. */
-  TYPE *below = a + half;
-  TYPE inverse[NAME(INVERTED) * NAME(INVERTED)];
-  for (ptrdiff_t k = 0, count; k < half; k += count) {
-    count = rm_min(NAME(INVERTED), half - k);
-    NAME(subtract_product)(blas, dtype, rest, count, k, below, ld, a + k, ld, true, below + k * ld,
-                           ld, work);
-    NAME(invert_triangle)(count, a + k * ld + k, ld, false, false, inverse);
-    for (ptrdiff_t i = 0; i < count; i++) {
-      for (ptrdiff_t j = 0; j < i; j++) {
-        inverse[i * count + j] = CONJ(inverse[j * count + i]);
-        inverse[j * count + i] = 0;
-      }
-      inverse[i * count + i] = CONJ(inverse[i * count + i]);
-    }
-    NAME(product)(blas, dtype, rest, count, count, below + k * ld, ld, inverse, count, work, rest);
-    for (ptrdiff_t i = 0; i < count; i++) {
-      memcpy(below + (k + i) * ld, work + i * rest, (size_t)rest * sizeof *a);
-    }
-  }
-  TYPE *corner = a + half * ld + half;
+  TYPE *below = a + half, *corner = below + half * ld;
   for (ptrdiff_t j = 0, count; j < rest; j += count) {
     count = rm_min(64, rest - j);
-    NAME(subtract_product)(blas, dtype, rest - j, count, half, below + j, ld, below + j, ld, true,
-                           corner + j * ld + j, ld, work);
+    NAME(subtract_product)(blas, dtype, m - half - j, count, half, below + j, ld, below + j, ld,
+                           true, corner + j * ld + j, ld, work);
   }
-  const ptrdiff_t second = NAME(cholesky)(blas, dtype, rest, corner, ld, work);
+  const ptrdiff_t second = NAME(cholesky)(blas, dtype, m - half, rest, corner, ld, work);
   return second < 0 ? -1 : second + half;
 }
 

@@ -34,7 +34,7 @@ static const struct {
   signed char first, second;
   short least[RM_LINALG_TYPES];
 } routines[] = {
-    [RM_LINALG_CHOLESKY] = {RM_POTRF, -1, {0, 64, 48, 48}},
+    [RM_LINALG_CHOLESKY] = {RM_POTRF, -1, {0, 700, 48, 48}},
     [RM_LINALG_INV] = {RM_GESV, -1, {0, 0, 24, 24}},
     [RM_LINALG_SOLVE] = {RM_GESV, -1, {0, 0, 24, 24}},
     [RM_LINALG_QR] = {RM_GEQRF, RM_ORGQR, {24, 250, 24, 24}},

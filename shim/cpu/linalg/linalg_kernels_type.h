@@ -260,6 +260,7 @@ static void NAME(reflect)(ptrdiff_t rows, int count, REAL b, REAL c, REAL tau, R
   }
 }
 
+#include "cholesky_type.h"
 #include "jacobi_type.h"
 #endif
 
@@ -267,9 +268,9 @@ static const NAME(rm_blas) NAME(blas) = {
     NAME(dot),   NAME(axpy), NAME(gemv), NAME(gemv_adjoint),
     NAME(rank1), NAME(hemv), NAME(her2), NAME(rotate),
 #if defined(COMPLEX)
-    NULL,          0,     NULL,                 NULL,
+    NULL,          0,     NULL,                 NULL,         NULL,
 #else
-    NAME(reflect), WIDTH, NAME(cholesky_lanes), NAME(jacobi),
+    NAME(reflect), WIDTH, NAME(cholesky_lanes), NAME(jacobi), NAME(cholesky_columns),
 #endif
 };
 

@@ -29,6 +29,9 @@ typedef struct {
   /* Makes columns of m rows orthogonal, or if `symmetric` diagonalizes matrices of n rows, by rotations
    * of columns; those of v, n by n, turn with them unless it is null. False without convergence. */
   bool (*jacobi)(bool symmetric, ptrdiff_t m, ptrdiff_t n, REAL *a, REAL *v);
+  /* Replaces n columns of the lower triangle of m rows by those of its Cholesky factor; returns a bad
+   * pivot, or -1. n is a multiple of 8, and columns go on for 15 more elements. */
+  ptrdiff_t (*cholesky_columns)(ptrdiff_t m, ptrdiff_t n, REAL *a, ptrdiff_t ld);
 } RM_SUFFIXED(rm_blas, SUFFIX);
 #undef TYPE
 #undef REAL

@@ -45,29 +45,42 @@ static double NAME(largest)(ptrdiff_t n, const TYPE *x) {
 }
 
 /* Reads one triangle of a Hermitian matrix as the lower one. */
-static void NAME(read_hermitian)(const rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
+static void NAME(read_hermitian)(const rm_linalg *ctx, ptrdiff_t index, TYPE *a, ptrdiff_t ld) {
   const ptrdiff_t n = ctx->n;
   const TYPE *from = NAME(matrix)(ctx, index);
-  if (ctx->flag) NAME(copy_conjugate)(n, n, from, ctx->a_column, ctx->a_row, a, 1, n);
-  else NAME(copy)(n, n, from, ctx->a_row, ctx->a_column, a, 1, n);
+  if (ctx->flag) NAME(copy_conjugate)(n, n, from, ctx->a_column, ctx->a_row, a, 1, ld);
+  else NAME(copy)(n, n, from, ctx->a_row, ctx->a_column, a, 1, ld);
   for (ptrdiff_t j = 0; j < n; j++) {
-    memset(a + j * n, 0, (size_t)j * sizeof *a);
-    a[j * n + j] = RE(a[j * n + j]);
+    memset(a + j * ld, 0, (size_t)j * sizeof *a);
+    a[j * ld + j] = RE(a[j * ld + j]);
   }
 }
 
+/* The rows and columns of a factor with those of the identity beyond, as kernels take columns; and
+ * the room of a column. */
+static ptrdiff_t NAME(cholesky_size)(ptrdiff_t n) { return PARTS == 2 ? n : rm_round_up(n, 8); }
+static ptrdiff_t NAME(cholesky_ld)(ptrdiff_t n) {
+  return PARTS == 2 ? n : NAME(cholesky_size)(n) + 16;
+}
+
 static void NAME(run_cholesky)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
-  const ptrdiff_t n = ctx->n;
-  NAME(read_hermitian)(ctx, index, a);
-  const ptrdiff_t bad = NAME(cholesky)(ctx->blas, ctx->dtype, n, a, n, a + n * n);
+  const ptrdiff_t n = ctx->n, size = NAME(cholesky_size)(n), ld = NAME(cholesky_ld)(n);
+  NAME(read_hermitian)(ctx, index, a, ld);
+  /* The rows and columns beyond are those of the identity. */
+  for (ptrdiff_t j = 0; j < n; j++) memset(a + j * ld + n, 0, (size_t)(ld - n) * sizeof *a);
+  for (ptrdiff_t j = n; j < size; j++) {
+    memset(a + j * ld, 0, (size_t)ld * sizeof *a);
+    a[j * ld + j] = 1;
+  }
+  const ptrdiff_t bad = NAME(cholesky)(ctx->blas, ctx->dtype, size, size, a, ld, a + size * ld);
   if (bad >= 0) {
     rm_linalg_fail(ctx, index, bad);
     return;
   }
-  for (ptrdiff_t j = 1; j < n; j++) memset(a + j * n, 0, (size_t)j * sizeof *a);
+  for (ptrdiff_t j = 1; j < n; j++) memset(a + j * ld, 0, (size_t)j * sizeof *a);
   TYPE *to = NAME(output)(ctx, 0) + index * n * n;
-  if (ctx->flag) NAME(copy_conjugate)(n, n, a, 1, n, to, 1, n);
-  else NAME(copy)(n, n, a, 1, n, to, n, 1);
+  if (ctx->flag) NAME(copy_conjugate)(n, n, a, 1, ld, to, 1, n);
+  else NAME(copy)(n, n, a, 1, ld, to, n, 1);
 }
 
 static void NAME(run_lu)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {
@@ -172,7 +185,7 @@ static void NAME(run_eigh)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *num
   TYPE *z = a + n * n, *work = z + (has_vectors ? n * n : 0);
   TYPE *to = has_vectors ? NAME(output)(ctx, 1) + index * n * n : NULL;
   REAL *values = NAME(real_output)(ctx, 0) + index * n;
-  NAME(read_hermitian)(ctx, index, a);
+  NAME(read_hermitian)(ctx, index, a, n);
   const double largest = NAME(largest)(n * n, a);
   if (!(largest < (double)INFINITY)) {
     for (ptrdiff_t i = 0; i < n; i++) values[i] = (REAL)NAN;
@@ -293,6 +306,7 @@ static ptrdiff_t NAME(work_size)(const rm_linalg *ctx) {
   const ptrdiff_t m = ctx->m, n = ctx->n, k = ctx->k, most = m > n ? m : n;
   const ptrdiff_t common = 65 * (most + 32) + 4096;
   switch (ctx->kind) {
+    case RM_LINALG_CHOLESKY: return NAME(cholesky_size)(n) * NAME(cholesky_ld)(n) + common;
     case RM_LINALG_QR:
       return m * n + m * (ctx->flag ? m : n) + most + NAME(qr_work)(m, ctx->flag ? most : n) + common;
     case RM_LINALG_EIGH:
