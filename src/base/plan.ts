@@ -193,20 +193,22 @@ export function planReduce(
   ordered: boolean,
 ): Plan {
   const plan = shared;
-  // Dense and folded to one element: a single run.
-  if (b === null && a.contiguous && out.size === 1) {
+  // One run that is folded to one element: dense, or along one axis.
+  if (b === null && out.size === 1 && (a.contiguous || isRun(a))) {
+    const stride = a.contiguous ? 1 : a.strides[0]!;
     const data = plan.data;
     data[RANK] = plan.rank = 1;
     data[OPERANDS] = plan.operands = 2;
     data[KEPT] = plan.kept = 0;
     plan.tiled = false;
     plan.size = a.size;
-    plan.needsInt64Index = a.size + out.offset + a.offset >= INT64_INDEX_FROM;
+    plan.needsInt64Index = a.size * stride + out.offset + a.offset >= INT64_INDEX_FROM;
     data[OFFSETS] = out.offset;
     data[OFFSETS + 1] = a.offset;
     data[OFFSETS + 2] = a.size;
     data[OFFSETS + 3] = 0;
-    data[OFFSETS + 4] = plan.innerStrideKey = 1;
+    data[OFFSETS + 4] = stride;
+    plan.innerStrideKey = stride === 1 ? 1 : 2;
     return plan;
   }
   begin(a, b === null ? 2 : 3);
@@ -239,6 +241,11 @@ export function planReduce(
   rank -= kept - keptMerged;
   kept = keptMerged;
   return finish(plan, kept, false);
+}
+
+/** Whether elements lie along one axis, in ascending order. */
+function isRun({ shape, strides, size }: Layout): boolean {
+  return shape.length === 1 && size > 1 && strides[0]! > 0;
 }
 
 /**

@@ -141,6 +141,32 @@ test("einsum: sizes of 1 and dtypes that promote are as in longer ways", () => {
   }
 });
 
+test("einsum again: other elements, dtypes, layouts and operands than before", () => {
+  const e = loose(rm.einsum);
+  const [a, b, c] = [1, 10, 100].map((n) => rm.arange(4).mul(n).reshape([2, 2]) as Any);
+  for (const x of [a, a, b, c, a]) {
+    assertEquals(e("ii->", x).item(), x.diagonal().sum().item());
+    assertEquals(e("ij,jk->ki", a, x).toArray(), a.matmul(x).T.toArray());
+    assertEquals(e("ij,ij->ji", x, b).toArray(), x.mul(b).T.toArray());
+  }
+  for (const dtype of ["int8", "float64", "float32"] as const) {
+    const [x, y] = [a.astype(dtype), b.astype(dtype)];
+    assertEquals([e("ii->", x).dtype, e("ii->", x).item()], [dtype, 3]);
+    assertEquals(e("ij,jk->ki", x, y).dtype, dtype);
+    assertEquals(e("ij,jk->ki", x, y).dtype, dtype);
+    assertEquals(e("ij,ij->ji", x, b).dtype, rm.promoteTypes(dtype, b.dtype));
+  }
+  assertThrows(() => e("ii->", a.astype("bool")), rm.DTypeError, "Cannot einsum bool");
+  assertThrows(() => e("ii->", a, a), rm.ArgumentError, "1 terms for 2 tensors");
+  assertThrows(() => e("ii->", [[1, 2], [3, 4]]), rm.DTypeError, "einsum");
+  const out = rm.zeros([], { dtype: a.dtype });
+  assert(e("ii->", a, { out }) === out);
+  assertEquals(out.item(), 3);
+  a.dispose();
+  assertThrows(() => e("ii->", a), rm.DisposedError, "Cannot einsum");
+  assertThrows(() => e("ij,jk->ki", b, a), rm.DisposedError, "Cannot einsum");
+});
+
 test("einsum of one tensor is a view where nothing is summed", () => {
   const x = rm.ones([2, 3]);
   for (const [equation, shape] of [["ij->ji", [3, 2]], ["ij", [2, 3]]] as const) {

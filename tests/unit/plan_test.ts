@@ -244,6 +244,17 @@ describe("plan of a reduction", () => {
     assertEquals(read(plan), { offsets: [2, 4], shape: [6], strides: [[0], [1]], pattern: [0, 1] });
   });
 
+  it("so are elements along one axis, except backwards", () => {
+    const one = Layout.contiguous([], 2);
+    const strided = dense(12).sliceAxis(0, 1, 4, 3);
+    const plan = planReduce(one, strided, null, [true], false);
+    assertEquals(plan.kept, 0);
+    assertEquals(read(plan), { offsets: [2, 1], shape: [4], strides: [[0], [3]], pattern: [0, 2] });
+    const back = planReduce(one, dense(12).sliceAxis(0, 10, 4, -3), null, [true], true);
+    assertEquals(read(back).strides, [[0], [-3]]);
+    assertEquals(planReduce(one, new Layout([4], [0], 0), null, [true], false).innerStrideKey, 0);
+  });
+
   it("a second operand or gaps make it a reduction like others", () => {
     const [all, one] = [over(2, 0, 1), dense(1, 1)];
     const two = planReduce(one, dense(2, 3), dense(1, 1), all, false);

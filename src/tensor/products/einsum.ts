@@ -31,8 +31,8 @@ import { type Call, makeOp, type MapOp, type Op, type OutputSpec } from "../../o
 import { MAP, REDUCE } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { contract, rearranged } from "./contract.ts";
-import { runDirect } from "./einsum_direct.ts";
-import { type Equation, type Label, parseEquation } from "./einsum_text.ts";
+import { runAgain, runDirect } from "./einsum_direct.ts";
+import { type Equation, type Label, lastOf, parseEquation } from "./einsum_text.ts";
 import { doNotFit, productDType } from "./linalg.ts";
 
 const OUT_ONLY = ["out"];
@@ -97,6 +97,8 @@ function isOptions(value: unknown): boolean {
 
 /** The sum of products that `equation` names; the last of `xs` may be options. */
 export function einsum(equation: string, xs: readonly unknown[]): Operand {
+  const again = runAgain(lastOf(equation), xs);
+  if (again !== undefined) return again;
   if (xs.length === 0) throw new ArgumentError("Cannot einsum without tensors");
   const last = xs[xs.length - 1];
   const hasOptions = !isOperand(last) && isOptions(last);

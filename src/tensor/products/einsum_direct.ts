@@ -11,7 +11,7 @@ import { Layout } from "../../base/layout.ts";
 import { apply } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { frame, partsFrame } from "../../core/interpreter.ts";
-import type { Operand } from "../../memory/operand.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
 import { MAP, REDUCE } from "../../ops/table.ts";
 import type { Direct, DirectView as View, Equation, Label } from "./einsum_text.ts";
 import { MATMUL } from "./linalg.ts";
@@ -25,7 +25,10 @@ function viewOf(labels: readonly Label[], order: readonly Label[], sizes: Equati
 }
 
 /** Stands for no short way. */
-const NONE: Direct = { kind: "none", views: [], summed: undefined, isSwapped: false };
+const NONE: Direct = {
+  ...{ kind: "none", views: [], summed: undefined, isSwapped: false },
+  ...{ info: undefined, attributes: undefined },
+};
 
 /** The short way of an equation for operands of `shapes`. */
 function findDirect(
@@ -65,7 +68,7 @@ function findMatmul(
   const [rows, columns] = [of(left), of(right)];
   if (rows.length > 1 || columns.length > 1) return NONE;
   return {
-    ...{ kind: "matmul", summed: undefined, isSwapped },
+    ...{ ...NONE, kind: "matmul", isSwapped },
     views: [
       viewOf(left, [...batch, ...rows, inner!], sizes),
       viewOf(right, [...batch, inner!, ...columns], sizes),
@@ -91,21 +94,50 @@ export function runDirect(
   info: DTypeInfo,
 ): Operand | undefined {
   if (frame !== null || partsFrame !== null) return undefined;
-  const x = xs[0]!, y = xs[1];
   const direct = equation.direct ??= findDirect(equation, xs.map(({ layout }) => layout.shape));
-  const first = direct.views[0]!, second = direct.views[1]!;
-  switch (direct.kind) {
+  if (direct.kind === "none") return undefined;
+  if (direct.info !== info) {
+    direct.info = info;
+    direct.attributes = { axis: direct.summed, dtype: info.name };
+  }
+  return perform(direct, xs[0]!, xs[1]);
+}
+
+/**
+ * The same for arguments like those of before: operands of the same layouts and dtype, which fit the
+ * equation. Undefined for others.
+ */
+export function runAgain(
+  equation: Equation | undefined,
+  xs: readonly unknown[],
+): Operand | undefined {
+  const direct = equation?.direct;
+  if (direct === undefined || frame !== null || partsFrame !== null) return undefined;
+  const { views, info, isSwapped } = direct;
+  const count = xs.length;
+  if (count !== views.length) return undefined;
+  for (let k = 0; k < count; k++) {
+    const x = xs[isSwapped ? 1 - k : k];
+    if (!isOperand(x) || x.storage.info !== info || views[k]!.last?.from !== x.layout) {
+      return undefined;
+    }
+  }
+  return perform(direct, xs[0] as Operand, xs[1] as Operand | undefined);
+}
+
+function perform(direct: Direct, x: Operand, y: Operand | undefined): Operand | undefined {
+  const { views, kind, isSwapped } = direct;
+  const first = views[0]!, second = views[1]!;
+  switch (kind) {
     case "none":
       return undefined;
-    case "sum": {
-      const attributes = { axis: direct.summed, dtype: info.name };
-      return dispatch(REDUCE.sum, [viewed(x, first)], attributes, undefined, "einsum");
-    }
+    case "sum":
+      return dispatch(REDUCE.sum, [viewed(x, first)], direct.attributes, undefined, "einsum");
     case "mul":
       if (x.storage.info !== y!.storage.info) return undefined;
       return apply(MAP.mul, viewed(x, first), viewed(y!, second), undefined, undefined, "einsum");
     case "matmul": {
-      const [a, b] = direct.isSwapped ? [y!, x] : [x, y!];
+      const [a, b] = isSwapped ? [y!, x] : [x, y!];
       return dispatch(
         MATMUL,
         [viewed(a, first), viewed(b, second)],

@@ -5,6 +5,7 @@
  *
  * @module
  */
+import type { DType, DTypeInfo } from "../../base/dtype.ts";
 import type { Layout } from "../../base/layout.ts";
 import { ArgumentError, ShapeError } from "../../base/errors.ts";
 import { checkRank, formatShape, sameShape, type Shape } from "../../base/shape.ts";
@@ -42,6 +43,9 @@ export interface Direct {
   readonly summed: number[] | undefined;
   /** Whether the product is that of the second operand and the first. */
   readonly isSwapped: boolean;
+  /** The dtype of the operands of before, and the attributes of their sum. */
+  info: DTypeInfo | undefined;
+  attributes: { readonly axis: number[] | undefined; readonly dtype: DType } | undefined;
 }
 
 const DOTS = "...";
@@ -60,6 +64,11 @@ interface Parsed {
 /** Parsed equations: programs use few of them. */
 const parsed = new Map<string, Parsed>();
 const MOST_PARSED = 256;
+
+/** What came of an equation for the last shapes it was used for. */
+export function lastOf(equation: string): Equation | undefined {
+  return parsed.get(equation)?.last?.made;
+}
 
 function wrong(equation: string, why: string): ArgumentError {
   return new ArgumentError(`Cannot einsum ${describe(equation)}: ${why}`);
