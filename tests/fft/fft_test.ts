@@ -110,6 +110,34 @@ describe("fft against NumPy", () => {
   }
 });
 
+describe("rfft of many rows is that of each row", () => {
+  for (const { name: backend, on } of BACKENDS) {
+    if (typeof on === "string" || !backend.includes("native")) continue;
+    it(backend, () => {
+      using(on, () => {
+        for (const dtype of ["float64", "float32"] as const) {
+          for (const [rows, length] of [[67, 31], [33, 64], [32, 100], [35, 256]] as const) {
+            const x = loose(tensor(numbersOf("real", rows * length) as Any)).astype(dtype)
+              .reshape([rows, length]);
+            for (const name of ["rfft", "ihfft"] as const) {
+              for (const n of [length, length + 2, length - 2]) {
+                const all = (fft as Any)[name](x, { n });
+                for (const row of [0, 1, 15, 16, 31, rows - 1]) {
+                  const one = (fft as Any)[name](x.slice(row), { n });
+                  const error = all.slice(row).sub(one).abs().max().item();
+                  const limit = NEAR * (dtype === "float64" ? 2 ** -53 : 2 ** -24);
+                  const largest = one.abs().max().item();
+                  assert(error <= 2 * limit * largest, `${name} of ${rows} × ${n}, row ${row}`);
+                }
+              }
+            }
+          }
+        }
+      });
+    });
+  }
+});
+
 describe("frequencies and shifts against NumPy", () => {
   it("fftfreq and rfftfreq", () => {
     for (const [name, n, d, values] of GOLDEN.frequencies) {

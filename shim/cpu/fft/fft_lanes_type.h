@@ -19,18 +19,24 @@ typedef struct {
 #define ODD(a, b) __builtin_shufflevector(a, b, 1, 3)
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 2)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 1, 3)
+#define LOW_PAIRS(a, b) (a)
+#define HIGH_PAIRS(a, b) (b)
 #define REVERSED(a) __builtin_shufflevector(a, a, 1, 0)
 #elif LANES == 4
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6)
 #define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7)
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#define LOW_PAIRS(a, b) __builtin_shufflevector(a, b, 0, 1, 4, 5)
+#define HIGH_PAIRS(a, b) __builtin_shufflevector(a, b, 2, 3, 6, 7)
 #define REVERSED(a) __builtin_shufflevector(a, a, 3, 2, 1, 0)
 #elif LANES == 8
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
 #define ODD(a, b) __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define LOW_PAIRS(a, b) __builtin_shufflevector(a, b, 0, 1, 8, 9, 2, 3, 10, 11)
+#define HIGH_PAIRS(a, b) __builtin_shufflevector(a, b, 4, 5, 12, 13, 6, 7, 14, 15)
 #define REVERSED(a) __builtin_shufflevector(a, a, 7, 6, 5, 4, 3, 2, 1, 0)
 #else
 #define EVEN(a, b) \
@@ -40,6 +46,10 @@ typedef struct {
 #define LOW(a, b) __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define HIGH(a, b) \
   __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#define LOW_PAIRS(a, b) \
+  __builtin_shufflevector(a, b, 0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)
+#define HIGH_PAIRS(a, b) \
+  __builtin_shufflevector(a, b, 8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)
 #define REVERSED(a) __builtin_shufflevector(a, a, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #endif
 
@@ -75,12 +85,7 @@ static RM_ALWAYS_INLINE void NAME(store_some)(T *to, PAIR x, ptrdiff_t count) {
 }
 
 /* Makes lane i of element k of LANES elements lane k of element i. */
-#if LANES > 4
-FFT_OUTLINED
-#else
-RM_ALWAYS_INLINE
-#endif
-static void NAME(transpose)(V *x) {
+static RM_ALWAYS_INLINE void NAME(turn_block)(V *x) {
   V y[LANES];
   FFT_UNROLL for (int round = 1; round < LANES; round *= 2) {
     FFT_UNROLL for (int i = 0; i < LANES / 2; i++) {
@@ -88,6 +93,25 @@ static void NAME(transpose)(V *x) {
       y[2 * i + 1] = HIGH(x[i], x[i + LANES / 2]);
     }
     FFT_UNROLL for (int i = 0; i < LANES; i++) x[i] = y[i];
+  }
+}
+
+#if LANES > 4
+FFT_OUTLINED
+#else
+RM_ALWAYS_INLINE
+#endif
+static void NAME(transpose)(V *x) { NAME(turn_block)(x); }
+
+/* The same of pairs of lanes, of LANES / 2 elements. */
+static RM_ALWAYS_INLINE void NAME(turn_pairs)(V *x) {
+  V y[LANES / 2];
+  FFT_UNROLL for (int round = 1; round < LANES / 2; round *= 2) {
+    FFT_UNROLL for (int i = 0; i < LANES / 4; i++) {
+      y[2 * i] = LOW_PAIRS(x[i], x[i + LANES / 4]);
+      y[2 * i + 1] = HIGH_PAIRS(x[i], x[i + LANES / 4]);
+    }
+    FFT_UNROLL for (int i = 0; i < LANES / 2; i++) x[i] = y[i];
   }
 }
 

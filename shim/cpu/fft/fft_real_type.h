@@ -118,6 +118,35 @@ FFT_OUTLINED static void NAME(scatter_pairs)(T *to, ptrdiff_t row, ptrdiff_t cou
   for (ptrdiff_t k = 0; k < count; k++) NAME(store_some)(to + k * row, (PAIR){re[k], im[k]}, left);
 }
 
+/* Sets the real or imaginary parts of LANES elements of x from LANES elements of LANES rows. */
+static RM_ALWAYS_INLINE void NAME(gather_block)(const T *from, ptrdiff_t row, PAIR *x, const int part) {
+  V rows[LANES];
+  FFT_UNROLL for (int k = 0; k < LANES; k++) rows[k] = *(const NAME(loose) *)(from + k * row);
+  NAME(turn_block)(rows);
+  FFT_UNROLL for (int k = 0; k < LANES; k++) *(part == 0 ? &x[k].re : &x[k].im) = rows[k];
+}
+
+/* Elements from k on, LANES of them, of the transforms of one of both parts, written to LANES rows. */
+static RM_ALWAYS_INLINE void NAME(scatter_block)(const PAIR *y, ptrdiff_t n, ptrdiff_t k, T half, T sign,
+                                                 const int part, T *to, ptrdiff_t row) {
+  /* Pairs of numbers of the first rows, and of the others. */
+  V low[LANES], high[LANES];
+  FFT_UNROLL for (int i = 0; i < LANES; i++) {
+    PAIR both[2];
+    NAME(separate)(y, n, k + i, half, sign, both, both + 1);
+    low[i] = LOW(both[part].re, both[part].im);
+    high[i] = HIGH(both[part].re, both[part].im);
+  }
+  FFT_UNROLL for (int i = 0; i < LANES; i += LANES / 2) {
+    NAME(turn_pairs)(low + i);
+    NAME(turn_pairs)(high + i);
+    FFT_UNROLL for (int r = 0; r < LANES / 2; r++) {
+      *(NAME(loose) *)(to + r * row + 2 * i) = low[i + r];
+      *(NAME(loose) *)(to + (r + LANES / 2) * row + 2 * i) = high[i + r];
+    }
+  }
+}
+
 /* The spectra of two blocks of rows of real numbers. */
 static void NAME(stack_from_real)(const fft_call *ctx, const T *in, T *out, ptrdiff_t count, PAIR *x,
                                   PAIR *room) {
@@ -126,14 +155,38 @@ static void NAME(stack_from_real)(const fft_call *ctx, const T *in, T *out, ptrd
   const T scale = (T)ctx->scale, sign = ctx->inverse ? -1 : 1;
   V re[LANES], im[LANES], re2[LANES], im2[LANES];
   count -= others;
-  for (ptrdiff_t i = 0; i < n; i += LANES) {
+  const bool is_full = others == LANES;
+  ptrdiff_t i = 0;
+  if (is_full) {
+    FFT_ROLLED for (; i + LANES <= rm_min(n, given); i += LANES) {
+      NAME(gather_block)(in + i, ctx->in_length, x + i, 0);
+      NAME(gather_block)(in + LANES * ctx->in_length + i, ctx->in_length, x + i, 1);
+    }
+  }
+  for (; i < n; i += LANES) {
     const ptrdiff_t left = i < given ? given - i : 0;
     NAME(gather_numbers)(in + i, ctx->in_length, count, left, re);
     NAME(gather_numbers)(in + LANES * ctx->in_length + i, ctx->in_length, others, left, im);
     for (int k = 0; k < LANES; k++) x[i + k] = (PAIR){re[k], im[k]};
   }
   const PAIR *y = NAME(transform)(rm_fft_side_by_side(ctx->plan), x, room);
-  for (ptrdiff_t i = 0; i <= half; i += LANES) {
+  i = 0;
+  if (is_full) {
+    FFT_ROLLED for (; i + LANES <= half + 1; i += LANES) {
+      NAME(scatter_block)(y, n, i, scale / 2, sign, 0, out + 2 * i, row);
+      NAME(scatter_block)(y, n, i, scale / 2, sign, 1, out + LANES * row + 2 * i, row);
+    }
+    if (i == half) {
+      PAIR both[2];
+      NAME(separate)(y, n, i, scale / 2, sign, both, both + 1);
+      RM_SCALAR for (ptrdiff_t k = 0; k < 2 * LANES; k++) {
+        out[k * row + 2 * i] = both[k / LANES].re[k % LANES];
+        out[k * row + 2 * i + 1] = both[k / LANES].im[k % LANES];
+      }
+      return;
+    }
+  }
+  for (; i <= half; i += LANES) {
     const ptrdiff_t left = rm_min(LANES, half + 1 - i);
     for (ptrdiff_t k = 0; k < LANES; k++) {
       PAIR a, b;

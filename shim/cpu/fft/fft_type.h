@@ -452,7 +452,8 @@ static bool NAME(is_side_by_side)(const fft_call *ctx) {
   if (ctx->inner > 1) return 2 * ctx->inner >= LANES && ctx->n <= FFT_LONGEST_ACROSS;
   if (ctx->outer < LANES || ctx->n > FFT_LONGEST_STACKED) return false;
   /* With wide vectors, multiples of one are faster by themselves from some length on. */
-  return LANES < 8 || ctx->n < FFT_SHORT || ctx->n % LANES != 0;
+  const ptrdiff_t few = ctx->kind == FFT_FROM_REAL ? 2 * FFT_SHORT : FFT_SHORT;
+  return LANES < 8 || ctx->n < few || ctx->n % LANES != 0;
 }
 
 /* Chooses how the transforms of a call are computed, and computes them. */
@@ -485,4 +486,6 @@ static void NAME(many)(fft_call *ctx) {
 #undef ODD
 #undef LOW
 #undef HIGH
+#undef LOW_PAIRS
+#undef HIGH_PAIRS
 #undef REVERSED
