@@ -276,36 +276,49 @@ static void NAME(block_reflector)(const TABLE *blas, ptrdiff_t m, ptrdiff_t coun
   }
 }
 
-/* c (m by n) -= V T conj(V') c, or with conj(T'). `work` has room for m times 64 and 2 count n
- * elements. */
-static void NAME(apply_block)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n,
-                              ptrdiff_t count, const TYPE *v, const TYPE *t, bool adjoint, TYPE *c,
-                              ptrdiff_t ld, TYPE *work) {
-  if (n <= 0) return;
-  TYPE *first = work, *rest = work + count * n;
-  NAME(adjoint_product)(blas, dtype, count, n, m, v, m, c, ld, first, count);
-  for (ptrdiff_t j = 0; j < n; j++) {
-    TYPE *w = first + j * count;
-    if (adjoint) {
-      for (ptrdiff_t i = count - 1; i >= 0; i--) {
-        TYPE sum = 0;
-        for (ptrdiff_t k = 0; k <= i; k++) sum += CONJ(t[i * count + k]) * w[k];
-        w[i] = sum;
-      }
-    } else {
-      for (ptrdiff_t i = 0; i < count; i++) {
-        TYPE sum = 0;
-        for (ptrdiff_t k = i; k < count; k++) sum += t[k * count + i] * w[k];
-        w[i] = sum;
-      }
-    }
-  }
-  NAME(subtract_product)(blas, dtype, m, n, count, v, m, first, count, false, c, ld, rest);
+/* c (m by n) -= V T conj(V') c, or with conj(T'). */
+typedef struct {
+  const TABLE *blas;
+  int dtype;
+  bool adjoint;
+  /* The columns of c that a task takes. */
+  ptrdiff_t columns;
+  ptrdiff_t m, n, count;
+  const TYPE *v, *t;
+  TYPE *c, *work;
+  ptrdiff_t ld;
+} NAME(applied_block);
+
+static void NAME(apply_block_part)(void *context, ptrdiff_t index) {
+  const NAME(applied_block) *one = context;
+  const TABLE *blas = one->blas;
+  const int dtype = one->dtype;
+  const ptrdiff_t m = one->m, count = one->count, from = index * one->columns;
+  const ptrdiff_t n = rm_min(one->columns, one->n - from);
+  TYPE *c = one->c + from * one->ld;
+  TYPE *first = one->work + index * (2 * count * one->columns + 64 * m + 1024);
+  TYPE *second = first + count * n, *rest = second + count * n;
+  NAME(adjoint_product)(blas, dtype, count, n, m, one->v, m, c, one->ld, first, count);
+  if (one->adjoint) {
+    NAME(adjoint_product)(blas, dtype, count, n, count, one->t, count, first, count, second, count);
+  } else NAME(product)(blas, dtype, count, n, count, one->t, count, first, count, second, count);
+  NAME(subtract_product)(blas, dtype, m, n, count, one->v, m, second, count, false, c, one->ld, rest);
 }
 
-/* The elements that NAME(qr) and NAME(make_q) need for matrices of up to m by n. */
+static void NAME(apply_block)(NAME(applied_block) block) {
+  /* Each of the threads takes columns; for few, sharing takes longer. */
+  const ptrdiff_t n = block.n, parts = rm_min(rm_threads(), n / 64);
+  if (n <= 0) return;
+  block.columns = parts <= 1 ? n : rm_round_up(rm_ceil_div(n, parts), 8);
+  const double products = (double)block.m * (double)n * (double)block.count;
+  rm_parallel(rm_ceil_div(n, block.columns), products / (PARTS == 2 ? 2 : 48 / sizeof(REAL)),
+              NAME(apply_block_part), &block);
+}
+
+/* The elements that NAME(qr) and NAME(make_q) need for matrices of up to m by n: parts of a block have
+ * at least 64 columns if they are several. */
 static ptrdiff_t NAME(qr_work)(ptrdiff_t m, ptrdiff_t n) {
-  return NAME(PANEL) * (m + NAME(PANEL)) + NAME(PANEL) * n + 65 * (m + n) + 4096;
+  return NAME(PANEL) * (m + NAME(PANEL)) + m * n + 65 * m + 160 * n + 4096;
 }
 
 /* Replaces a by R and vectors of reflections. */
@@ -327,8 +340,8 @@ static void NAME(qr)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, TYP
     if (end >= n) continue;
     TYPE *v = work, *t = v + (m - k) * count, *rest = t + count * count;
     NAME(block_reflector)(blas, m - k, count, a + k * ld + k, ld, tau + k, v, t);
-    NAME(apply_block)(blas, dtype, m - k, n - k - count, count, v, t, true,
-                      a + (k + count) * ld + k, ld, rest);
+    NAME(apply_block)((NAME(applied_block)){blas, dtype, true, 0, m - k, n - k - count, count, v, t,
+                                            a + (k + count) * ld + k, rest, ld});
   }
 }
 
@@ -353,6 +366,7 @@ static void NAME(make_q)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n,
     const ptrdiff_t width = rm_min(NAME(PANEL), count - k);
     TYPE *v = work, *t = v + (m - k) * width, *rest = t + width * width;
     NAME(block_reflector)(blas, m - k, width, a + k * ld + k, ld, tau + k, v, t);
-    NAME(apply_block)(blas, dtype, m - k, n - k, width, v, t, false, q + k * ldq + k, ldq, rest);
+    NAME(apply_block)((NAME(applied_block)){blas, dtype, false, 0, m - k, n - k, width, v, t,
+                                            q + k * ldq + k, rest, ldq});
   }
 }

@@ -37,7 +37,7 @@ static const struct {
     [RM_LINALG_CHOLESKY] = {RM_POTRF, -1, {0, 700, 48, 48}},
     [RM_LINALG_INV] = {RM_GESV, -1, {0, 0, 24, 24}},
     [RM_LINALG_SOLVE] = {RM_GESV, -1, {0, 0, 24, 24}},
-    [RM_LINALG_QR] = {RM_GEQRF, RM_ORGQR, {24, 250, 24, 24}},
+    [RM_LINALG_QR] = {RM_GEQRF, RM_ORGQR, {1500, 1500, 24, 24}},
     [RM_LINALG_EIGH] = {RM_SYEVD, -1, {144, 144, 48, 48}},
     [RM_LINALG_EIGVALSH] = {RM_SYEVD, -1, {128, 128, 100, 100}},
     [RM_LINALG_SVD] = {RM_GESDD, -1, {128, 128, 32, 32}},

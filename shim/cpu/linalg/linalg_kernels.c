@@ -1,6 +1,7 @@
 /*
  * The vector kernels of linear algebra for one ISA.
  */
+#include "block_copy.h"
 #include "linalg.h"
 
 #pragma STDC FP_CONTRACT ON

@@ -168,6 +168,30 @@ static void NAME(hemv)(ptrdiff_t n, const TYPE *a, ptrdiff_t ld, const TYPE *x, 
 }
 #endif
 
+/* In blocks, so that neither side leaves the cache. */
+static void NAME(copy)(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdiff_t row, ptrdiff_t column,
+                       TYPE *to, ptrdiff_t to_row, ptrdiff_t to_column) {
+  enum { BLOCK = 16, BYTES = sizeof(TYPE) };
+  for (ptrdiff_t q = 0; q < n; q += BLOCK) {
+    for (ptrdiff_t p = 0; p < m; p += BLOCK) {
+      const ptrdiff_t rows = rm_min(m - p, BLOCK), columns = rm_min(n - q, BLOCK);
+      TYPE *y = to + p * to_row + q * to_column;
+      const TYPE *x = from + p * row + q * column;
+      if (BYTES <= 8) {
+        RM_FOR_ISA(copy_block)((block){(char *)y, to_row * BYTES, to_column * BYTES},
+                               (block){(char *)x, row * BYTES, column * BYTES}, rows, columns,
+                               BYTES);
+        continue;
+      }
+      for (ptrdiff_t j = 0; j < columns; j++) {
+        RM_SCALAR for (ptrdiff_t i = 0; i < rows; i++) {
+          y[i * to_row + j * to_column] = x[i * row + j * column];
+        }
+      }
+    }
+  }
+}
+
 static void NAME(rank1)(ptrdiff_t m, ptrdiff_t n, const TYPE *x, const TYPE *c, TYPE *a,
                         ptrdiff_t ld) {
   for (ptrdiff_t j = 0; j < n; j++) NAME(axpy)(m, c[j], x, a + j * ld);
@@ -265,7 +289,7 @@ static void NAME(reflect)(ptrdiff_t rows, int count, REAL b, REAL c, REAL tau, R
 #endif
 
 static const NAME(rm_blas) NAME(blas) = {
-    NAME(dot),   NAME(axpy), NAME(gemv), NAME(gemv_adjoint),
+    NAME(copy),  NAME(dot),  NAME(axpy), NAME(gemv), NAME(gemv_adjoint),
     NAME(rank1), NAME(hemv), NAME(her2), NAME(rotate),
 #if defined(COMPLEX)
     NULL,          0,     NULL,                 NULL,         NULL,

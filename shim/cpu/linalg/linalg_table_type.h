@@ -2,6 +2,9 @@
  * The table of the vector kernels of one element type.
  */
 typedef struct {
+  /* Copies a matrix of m by n elements. */
+  void (*copy)(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdiff_t row, ptrdiff_t column, TYPE *to,
+               ptrdiff_t to_row, ptrdiff_t to_column);
   /* The sum of conj(x) y. */
   TYPE (*dot)(ptrdiff_t n, const TYPE *x, const TYPE *y);
   /* y += a x */

@@ -2,27 +2,18 @@
  * Runs calls of one element type: reads matrices, computes, writes; after eigen_type.h.
  */
 
-/* Copies a matrix of m by n elements, in blocks, so that neither side leaves the cache. */
-static void NAME(copy)(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdiff_t row, ptrdiff_t column,
-                       TYPE *to, ptrdiff_t to_row, ptrdiff_t to_column) {
-  enum { BLOCK = 16 };
-  for (ptrdiff_t q = 0; q < n; q += BLOCK) {
-    for (ptrdiff_t p = 0; p < m; p += BLOCK) {
-      const ptrdiff_t end = rm_min(m, p + BLOCK), last = rm_min(n, q + BLOCK);
-      for (ptrdiff_t j = q; j < last; j++) {
-        const TYPE *x = from + j * column;
-        TYPE *y = to + j * to_column;
-        RM_SCALAR for (ptrdiff_t i = p; i < end; i++) y[i * to_row] = x[i * row];
-      }
-    }
-  }
+/* Copies a matrix of m by n elements. */
+static void NAME(copy)(const rm_linalg *ctx, ptrdiff_t m, ptrdiff_t n, const TYPE *from,
+                       ptrdiff_t row, ptrdiff_t column, TYPE *to, ptrdiff_t to_row,
+                       ptrdiff_t to_column) {
+  ((const TABLE *)ctx->blas)->copy(m, n, from, row, column, to, to_row, to_column);
 }
 
 /* The same with conjugates: to is the conjugate of from. */
-static void NAME(copy_conjugate)(ptrdiff_t m, ptrdiff_t n, const TYPE *from, ptrdiff_t row,
-                                 ptrdiff_t column, TYPE *to, ptrdiff_t to_row,
+static void NAME(copy_conjugate)(const rm_linalg *ctx, ptrdiff_t m, ptrdiff_t n, const TYPE *from,
+                                 ptrdiff_t row, ptrdiff_t column, TYPE *to, ptrdiff_t to_row,
                                  ptrdiff_t to_column) {
-  NAME(copy)(m, n, from, row, column, to, to_row, to_column);
+  NAME(copy)(ctx, m, n, from, row, column, to, to_row, to_column);
 #if defined(COMPLEX)
   for (ptrdiff_t j = 0; j < n; j++) NAME(conjugate)(m, to + j * to_column, to_row);
 #endif
@@ -48,8 +39,8 @@ static double NAME(largest)(ptrdiff_t n, const TYPE *x) {
 static void NAME(read_hermitian)(const rm_linalg *ctx, ptrdiff_t index, TYPE *a, ptrdiff_t ld) {
   const ptrdiff_t n = ctx->n;
   const TYPE *from = NAME(matrix)(ctx, index);
-  if (ctx->flag) NAME(copy_conjugate)(n, n, from, ctx->a_column, ctx->a_row, a, 1, ld);
-  else NAME(copy)(n, n, from, ctx->a_row, ctx->a_column, a, 1, ld);
+  if (ctx->flag) NAME(copy_conjugate)(ctx, n, n, from, ctx->a_column, ctx->a_row, a, 1, ld);
+  else NAME(copy)(ctx, n, n, from, ctx->a_row, ctx->a_column, a, 1, ld);
   for (ptrdiff_t j = 0; j < n; j++) {
     memset(a + j * ld, 0, (size_t)j * sizeof *a);
     a[j * ld + j] = RE(a[j * ld + j]);
@@ -79,13 +70,13 @@ static void NAME(run_cholesky)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   }
   for (ptrdiff_t j = 1; j < n; j++) memset(a + j * ld, 0, (size_t)j * sizeof *a);
   TYPE *to = NAME(output)(ctx, 0) + index * n * n;
-  if (ctx->flag) NAME(copy_conjugate)(n, n, a, 1, ld, to, 1, n);
-  else NAME(copy)(n, n, a, 1, ld, to, n, 1);
+  if (ctx->flag) NAME(copy_conjugate)(ctx, n, n, a, 1, ld, to, 1, n);
+  else NAME(copy)(ctx, n, n, a, 1, ld, to, n, 1);
 }
 
 static void NAME(run_lu)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {
   const ptrdiff_t m = ctx->m, n = ctx->n, least = rm_min(m, n);
-  NAME(copy)(m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
+  NAME(copy)(ctx, m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
   const ptrdiff_t zero = NAME(lu)(ctx->blas, ctx->dtype, m, n, a, m, pivots, a + m * n);
   if (ctx->kind == RM_LINALG_LU) {
     TYPE *l = NAME(output)(ctx, 0) + index * m * least, *u = NAME(output)(ctx, 1) + index * least * n;
@@ -120,13 +111,13 @@ static void NAME(run_solve)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *p
   const ptrdiff_t n = ctx->n, k = ctx->k;
   const bool inverts = ctx->kind == RM_LINALG_INV;
   TYPE *b = a + n * n, *work = b + n * k, *to = NAME(output)(ctx, 0) + index * n * k;
-  NAME(copy)(n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
+  NAME(copy)(ctx, n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
   if (inverts) {
     memset(b, 0, (size_t)(n * n) * sizeof *b);
     for (ptrdiff_t i = 0; i < n; i++) b[i * n + i] = 1;
   } else {
     const TYPE *from = (const TYPE *)ctx->call->buffers[2] + (ptrdiff_t)ctx->b_at[index];
-    NAME(copy)(n, k, from, ctx->b_row, ctx->b_column, b, 1, n);
+    NAME(copy)(ctx, n, k, from, ctx->b_row, ctx->b_column, b, 1, n);
   }
   ptrdiff_t zero = -1;
   if (ctx->kind == RM_LINALG_SOLVE_TRIANGULAR) {
@@ -148,7 +139,7 @@ static void NAME(run_solve)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *p
     }
   }
   if (zero >= 0) rm_linalg_fail(ctx, index, zero);
-  else NAME(copy)(n, k, b, 1, n, to, k, 1);
+  else NAME(copy)(ctx, n, k, b, 1, n, to, k, 1);
 }
 
 /* Divides finite numbers by a power of two near the largest one; returns it. */
@@ -161,14 +152,17 @@ static double NAME(normalize)(ptrdiff_t n, TYPE *a, double largest) {
 }
 
 static void NAME(run_qr)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
+#if !defined(COMPLEX)
+  if (ctx->m <= NAME(FEW) && ctx->n <= NAME(FEW) && NAME(run_qr_few)(ctx, index)) return;
+#endif
   const ptrdiff_t m = ctx->m, n = ctx->n, least = rm_min(m, n), count = ctx->flag ? m : least;
   TYPE *q = a + m * n, *tau = q + m * count, *work = tau + least;
-  NAME(copy)(m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
+  NAME(copy)(ctx, m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
   const double largest = NAME(largest)(m * n, a);
   const double scale = largest < (double)INFINITY ? NAME(normalize)(m * n, a, largest) : 1;
   NAME(qr)(ctx->blas, ctx->dtype, m, n, a, m, tau, work);
   NAME(make_q)(ctx->blas, ctx->dtype, m, count, least, a, m, tau, q, m, work);
-  NAME(copy)(m, count, q, 1, m, NAME(output)(ctx, 0) + index * m * count, count, 1);
+  NAME(copy)(ctx, m, count, q, 1, m, NAME(output)(ctx, 0) + index * m * count, count, 1);
   for (ptrdiff_t j = 0; j < n; j++) {
     for (ptrdiff_t i = j + 1; i < m; i++) a[j * m + i] = 0;
     for (ptrdiff_t i = 0; i <= j && i < m && scale != 1; i++) {
@@ -176,7 +170,7 @@ static void NAME(run_qr)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
       for (int p = 0; p < PARTS; p++) parts[p] = (REAL)((double)parts[p] * scale);
     }
   }
-  NAME(copy)(count, n, a, 1, m, NAME(output)(ctx, 1) + index * count * n, n, 1);
+  NAME(copy)(ctx, count, n, a, 1, m, NAME(output)(ctx, 1) + index * count * n, n, 1);
 }
 
 static void NAME(run_eigh)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numbers) {
@@ -199,7 +193,7 @@ static void NAME(run_eigh)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *num
     return;
   }
   for (ptrdiff_t i = 0; i < n; i++) values[i] = (REAL)(numbers[i] * scale);
-  if (has_vectors) NAME(copy)(n, n, z, 1, n, to, n, 1);
+  if (has_vectors) NAME(copy)(ctx, n, n, z, 1, n, to, n, 1);
 }
 
 static void NAME(run_svd)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numbers) {
@@ -210,8 +204,8 @@ static void NAME(run_svd)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numb
   TYPE *left = has_vectors ? NAME(output)(ctx, 0) + index * ctx->m * (is_wide ? n : columns) : NULL;
   TYPE *right = has_vectors ? NAME(output)(ctx, 2) + index * ctx->n * (is_wide ? columns : n) : NULL;
   REAL *values = NAME(real_output)(ctx, has_vectors ? 1 : 0) + index * n;
-  if (is_wide) NAME(copy_conjugate)(m, n, from, ctx->a_column, ctx->a_row, a, 1, m);
-  else NAME(copy)(m, n, from, ctx->a_row, ctx->a_column, a, 1, m);
+  if (is_wide) NAME(copy_conjugate)(ctx, m, n, from, ctx->a_column, ctx->a_row, a, 1, m);
+  else NAME(copy)(ctx, m, n, from, ctx->a_row, ctx->a_column, a, 1, m);
   const double largest = NAME(largest)(m * n, a);
   if (!(largest < (double)INFINITY)) {
     for (ptrdiff_t i = 0; i < n; i++) values[i] = (REAL)NAN;
@@ -252,11 +246,11 @@ static void NAME(run_svd)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numb
   if (!has_vectors) return;
   /* A = U S conj(V'); of a wide matrix, the adjoint was decomposed. */
   if (is_wide) {
-    NAME(copy)(n, n, v, 1, n, left, n, 1);
-    NAME(copy_conjugate)(m, columns, u, 1, m, right, 1, m);
+    NAME(copy)(ctx, n, n, v, 1, n, left, n, 1);
+    NAME(copy_conjugate)(ctx, m, columns, u, 1, m, right, 1, m);
   } else {
-    NAME(copy)(m, columns, u, 1, m, left, columns, 1);
-    NAME(copy_conjugate)(n, n, v, 1, n, right, 1, n);
+    NAME(copy)(ctx, m, columns, u, 1, m, left, columns, 1);
+    NAME(copy_conjugate)(ctx, n, n, v, 1, n, right, 1, n);
   }
 }
 
@@ -274,7 +268,7 @@ static void NAME(run_eig)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   if (ctx->kind == RM_LINALG_EIG) {
     vectors = (REAL *)ctx->call->buffers[3] + 2 * ((ptrdiff_t)ctx->out_at[1] + index * n * n);
   }
-  NAME(copy)(n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
+  NAME(copy)(ctx, n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
   const double largest = NAME(largest)(n * n, a);
   if (!(largest < (double)INFINITY)) {
     for (ptrdiff_t i = 0; i < 2 * n; i++) values[i] = (REAL)NAN;
@@ -292,13 +286,13 @@ static void NAME(run_eig)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
 static void NAME(run_expm)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {
   const ptrdiff_t n = ctx->n;
   TYPE *to = NAME(output)(ctx, 0) + index * n * n;
-  NAME(copy)(n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
+  NAME(copy)(ctx, n, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, n);
   if (!(NAME(largest)(n * n, a) < (double)INFINITY)) {
     NAME(fill_nan)(n * n, to);
     return;
   }
   const TYPE *made = NAME(expm)(ctx->blas, ctx->dtype, n, a, pivots, a + n * n);
-  NAME(copy)(n, n, made, 1, n, to, n, 1);
+  NAME(copy)(ctx, n, n, made, 1, n, to, n, 1);
 }
 
 /* The elements of workspace for a matrix. */

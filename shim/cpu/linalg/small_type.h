@@ -130,3 +130,75 @@ static void NAME(run_cholesky_few)(rm_linalg *ctx, ptrdiff_t index) {
     }
   }
 }
+
+#if !defined(COMPLEX)
+/* Replaces a by R, and q, m by `count`, by Q. False if numbers are so large or small that sums of squares
+ * need care. */
+static RM_ALWAYS_INLINE bool NAME(qr_sized)(ptrdiff_t m, ptrdiff_t n, ptrdiff_t count,
+                                            TYPE (*a)[NAME(FEW)], TYPE (*q)[NAME(FEW)]) {
+  const double least = sizeof(REAL) == 4 ? 1e-50 : 1e-200;
+  const ptrdiff_t reflections = rm_min(m, n);
+  REAL tau[NAME(FEW)];
+  for (ptrdiff_t k = 0; k < reflections; k++) {
+    double squares = 0;
+    bool is_zero = true;
+    for (ptrdiff_t i = k + 1; i < m; i++) {
+      squares += (double)a[i][k] * (double)a[i][k];
+      is_zero &= a[i][k] == 0;
+    }
+    tau[k] = 0;
+    if (is_zero) continue;
+    const double x = (double)a[k][k], all = x * x + squares;
+    if (!(squares > 1e-200 && all > least && all < 1 / least)) return false;
+    const double size = sqrt(all), image = x > 0 ? -size : size;
+    const REAL by = 1 / (REAL)(x - image);
+    tau[k] = (REAL)((image - x) / image);
+    a[k][k] = (REAL)image;
+    for (ptrdiff_t i = k + 1; i < m; i++) a[i][k] *= by;
+    for (ptrdiff_t j = k + 1; j < n; j++) {
+      REAL sum = a[k][j];
+      for (ptrdiff_t i = k + 1; i < m; i++) sum += a[i][k] * a[i][j];
+      sum *= tau[k];
+      a[k][j] -= sum;
+      for (ptrdiff_t i = k + 1; i < m; i++) a[i][j] -= a[i][k] * sum;
+    }
+  }
+  for (ptrdiff_t i = 0; i < m; i++) {
+    for (ptrdiff_t j = 0; j < count; j++) q[i][j] = i == j;
+  }
+  for (ptrdiff_t k = reflections - 1; k >= 0; k--) {
+    for (ptrdiff_t j = k; j < count; j++) {
+      REAL sum = q[k][j];
+      for (ptrdiff_t i = k + 1; i < m; i++) sum += a[i][k] * q[i][j];
+      sum *= tau[k];
+      q[k][j] -= sum;
+      for (ptrdiff_t i = k + 1; i < m; i++) q[i][j] -= a[i][k] * sum;
+    }
+  }
+  return true;
+}
+
+/* The factors of a matrix of at most FEW rows and columns; false as above. */
+static bool NAME(run_qr_few)(rm_linalg *ctx, ptrdiff_t index) {
+  const ptrdiff_t m = ctx->m, n = ctx->n, count = ctx->flag ? m : rm_min(m, n);
+  TYPE a[NAME(FEW)][NAME(FEW)], q[NAME(FEW)][NAME(FEW)];
+  const TYPE *from = NAME(matrix)(ctx, index);
+  for (ptrdiff_t i = 0; i < m; i++) {
+    for (ptrdiff_t j = 0; j < n; j++) a[i][j] = from[i * ctx->a_row + j * ctx->a_column];
+  }
+  bool done;
+  if (m == 4 && n == 4) done = NAME(qr_sized)(4, 4, 4, a, q);
+  else if (m == 3 && n == 3) done = NAME(qr_sized)(3, 3, 3, a, q);
+  else done = NAME(qr_sized)(m, n, count, a, q);
+  if (!done) return false;
+  TYPE *to = NAME(output)(ctx, 0) + index * m * count;
+  for (ptrdiff_t i = 0; i < m; i++) {
+    for (ptrdiff_t j = 0; j < count; j++) to[i * count + j] = q[i][j];
+  }
+  to = NAME(output)(ctx, 1) + index * count * n;
+  for (ptrdiff_t i = 0; i < count; i++) {
+    for (ptrdiff_t j = 0; j < n; j++) to[i * n + j] = j < i ? 0 : a[i][j];
+  }
+  return true;
+}
+#endif
