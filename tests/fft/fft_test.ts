@@ -110,16 +110,21 @@ describe("fft against NumPy", () => {
   }
 });
 
-describe("rfft of many rows is that of each row", () => {
+const COMPLEX = { float64: "complex128", float32: "complex64" } as const;
+
+describe("transforms of many rows are those of each row", () => {
   for (const { name: backend, on } of BACKENDS) {
     if (typeof on === "string" || !backend.includes("native")) continue;
     it(backend, () => {
       using(on, () => {
         for (const dtype of ["float64", "float32"] as const) {
           for (const [rows, length] of [[67, 31], [33, 64], [32, 100], [35, 256]] as const) {
-            const x = loose(tensor(numbersOf("real", rows * length) as Any)).astype(dtype)
-              .reshape([rows, length]);
-            for (const name of ["rfft", "ihfft"] as const) {
+            for (const name of ["rfft", "ihfft", "fft", "ifft"] as const) {
+              const isReal = name === "rfft" || name === "ihfft";
+              const numbers = numbersOf(isReal ? "real" : "complex", rows * length);
+              const wide = tensor(numbers as Any, { dtype: isReal ? "float64" : "complex128" });
+              const x = loose(wide).astype(isReal ? dtype : COMPLEX[dtype])
+                .reshape([rows, length]);
               for (const n of [length, length + 2, length - 2]) {
                 const all = (fft as Any)[name](x, { n });
                 for (const row of [0, 1, 15, 16, 31, rows - 1]) {

@@ -115,6 +115,35 @@ static RM_ALWAYS_INLINE void NAME(turn_pairs)(V *x) {
   }
 }
 
+/* LANES / 2 complex numbers of each of LANES rows. */
+static RM_ALWAYS_INLINE void NAME(load_rows)(const T *from, ptrdiff_t row, PAIR *x) {
+  /* Pairs of numbers of the first rows, and of the others. */
+  V low[LANES / 2], high[LANES / 2];
+  FFT_UNROLL for (int i = 0; i < LANES / 2; i++) {
+    low[i] = *(const NAME(loose) *)(from + i * row);
+    high[i] = *(const NAME(loose) *)(from + (i + LANES / 2) * row);
+  }
+  NAME(turn_pairs)(low);
+  NAME(turn_pairs)(high);
+  FFT_UNROLL for (int i = 0; i < LANES / 2; i++) {
+    x[i] = (PAIR){EVEN(low[i], high[i]), ODD(low[i], high[i])};
+  }
+}
+
+static RM_ALWAYS_INLINE void NAME(store_rows)(const PAIR *x, T *to, ptrdiff_t row) {
+  V low[LANES / 2], high[LANES / 2];
+  FFT_UNROLL for (int i = 0; i < LANES / 2; i++) {
+    low[i] = LOW(x[i].re, x[i].im);
+    high[i] = HIGH(x[i].re, x[i].im);
+  }
+  NAME(turn_pairs)(low);
+  NAME(turn_pairs)(high);
+  FFT_UNROLL for (int i = 0; i < LANES / 2; i++) {
+    *(NAME(loose) *)(to + i * row) = low[i];
+    *(NAME(loose) *)(to + (i + LANES / 2) * row) = high[i];
+  }
+}
+
 /* ---- butterflies ----------------------------------------------------------------------------- */
 
 static RM_ALWAYS_INLINE PAIR NAME(add)(PAIR a, PAIR b) { return (PAIR){a.re + b.re, a.im + b.im}; }

@@ -129,21 +129,14 @@ static RM_ALWAYS_INLINE void NAME(gather_block)(const T *from, ptrdiff_t row, PA
 /* Elements from k on, LANES of them, of the transforms of one of both parts, written to LANES rows. */
 static RM_ALWAYS_INLINE void NAME(scatter_block)(const PAIR *y, ptrdiff_t n, ptrdiff_t k, T half, T sign,
                                                  const int part, T *to, ptrdiff_t row) {
-  /* Pairs of numbers of the first rows, and of the others. */
-  V low[LANES], high[LANES];
-  FFT_UNROLL for (int i = 0; i < LANES; i++) {
-    PAIR both[2];
-    NAME(separate)(y, n, k + i, half, sign, both, both + 1);
-    low[i] = LOW(both[part].re, both[part].im);
-    high[i] = HIGH(both[part].re, both[part].im);
-  }
-  FFT_UNROLL for (int i = 0; i < LANES; i += LANES / 2) {
-    NAME(turn_pairs)(low + i);
-    NAME(turn_pairs)(high + i);
-    FFT_UNROLL for (int r = 0; r < LANES / 2; r++) {
-      *(NAME(loose) *)(to + r * row + 2 * i) = low[i + r];
-      *(NAME(loose) *)(to + (r + LANES / 2) * row + 2 * i) = high[i + r];
+  FFT_UNROLL for (int first = 0; first < LANES; first += LANES / 2) {
+    PAIR some[LANES / 2];
+    FFT_UNROLL for (int i = 0; i < LANES / 2; i++) {
+      PAIR both[2];
+      NAME(separate)(y, n, k + first + i, half, sign, both, both + 1);
+      some[i] = both[part];
     }
+    NAME(store_rows)(some, to + 2 * first, row);
   }
 }
 

@@ -380,7 +380,17 @@ static void NAME(stacked)(void *context, ptrdiff_t index) {
     const T *in = (const T *)ctx->in + 2 * row * ctx->in_length;
     T *out = (T *)ctx->out + 2 * row * n;
     V re[LANES], im[LANES];
-    for (ptrdiff_t i = 0; i < whole; i += LANES) {
+    ptrdiff_t i = 0;
+    if (count == LANES) {
+      FFT_ROLLED for (; i + LANES / 2 <= given; i += LANES / 2) {
+        PAIR some[LANES / 2];
+        NAME(load_rows)(in + 2 * i, 2 * ctx->in_length, some);
+        FFT_UNROLL for (int k = 0; k < LANES / 2; k++) {
+          x[i + k] = (PAIR){some[k].re, some[k].im * sign};
+        }
+      }
+    }
+    for (; i < n; i += LANES) {
       for (ptrdiff_t k = 0; k < LANES; k++) {
         const ptrdiff_t left = k < count && i < given ? given - i : 0;
         const PAIR a = NAME(load_some)(in + 2 * (k * ctx->in_length + i), left);
@@ -392,7 +402,17 @@ static void NAME(stacked)(void *context, ptrdiff_t index) {
       for (int k = 0; k < LANES; k++) x[i + k] = (PAIR){re[k], im[k]};
     }
     const PAIR *y = NAME(transform)(rm_fft_side_by_side(ctx->plan), x, x + whole);
-    for (ptrdiff_t i = 0; i < n; i += LANES) {
+    i = 0;
+    if (count == LANES) {
+      FFT_ROLLED for (; i + LANES / 2 <= n; i += LANES / 2) {
+        PAIR some[LANES / 2];
+        FFT_UNROLL for (int k = 0; k < LANES / 2; k++) {
+          some[k] = (PAIR){y[i + k].re * scale, y[i + k].im * (sign * scale) + ZERO};
+        }
+        NAME(store_rows)(some, out + 2 * i, 2 * n);
+      }
+    }
+    for (; i < n; i += LANES) {
       const ptrdiff_t left = rm_min(LANES, n - i);
       for (ptrdiff_t k = 0; k < LANES; k++) {
         re[k] = k < left ? y[i + k].re * scale : (V){0};
@@ -452,7 +472,7 @@ static bool NAME(is_side_by_side)(const fft_call *ctx) {
   if (ctx->inner > 1) return 2 * ctx->inner >= LANES && ctx->n <= FFT_LONGEST_ACROSS;
   if (ctx->outer < LANES || ctx->n > FFT_LONGEST_STACKED) return false;
   /* With wide vectors, multiples of one are faster by themselves from some length on. */
-  const ptrdiff_t few = ctx->kind == FFT_FROM_REAL ? 2 * FFT_SHORT : FFT_SHORT;
+  const ptrdiff_t few = ctx->kind == FFT_TO_REAL ? FFT_SHORT : 2 * FFT_SHORT;
   return LANES < 8 || ctx->n < few || ctx->n % LANES != 0;
 }
 
