@@ -75,9 +75,13 @@ export function partOf({ storage, layout, flags }: Operand, k: 0 | 1): Operand {
 }
 
 const pairs = new Plan();
+let planned: Layout | null = null;
 
-/** The plan of operands with one layout of rank 1. */
-function planPairs({ shape, strides, offset, size }: Layout, operands: number): Plan {
+/** The plan of operands with one layout of rank 1, which stays if they are as before. */
+function planPairs(layout: Layout, operands: number): Plan {
+  if (layout === planned && operands === pairs.operands) return pairs;
+  planned = layout;
+  const { shape, strides, offset, size } = layout;
   const { data } = pairs;
   data[RANK] = pairs.rank = 1;
   data[OPERANDS] = pairs.operands = operands;

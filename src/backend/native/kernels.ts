@@ -190,7 +190,7 @@ const complexMap: Kernel = {
     const plan = planComplex(call);
     if (plan.size === 0) return null;
     const { op } = call.attributes as ComplexAttributes;
-    const [out, a] = [call.operand(0).storage, call.operand(1).storage];
+    const out = call.operand(0).storage, a = call.operand(1).storage;
     const b = call.inputs.length > 2 ? call.operand(2).storage : null;
     checkOperand("complexMap", plan, 0, out);
     checkOperand("complexMap", plan, 1, a);
