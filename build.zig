@@ -15,6 +15,7 @@ const memory_bound = [_][]const u8{
     "cpu/sets/unique.c",
     "cpu/sets/isin.c",
     "cpu/sets/scatter_reduce.c",
+    "distributed/reductions.c",
 };
 
 /// Code that every call runs, and other code that has no use for vectors, compiled once.
@@ -37,6 +38,10 @@ const compact = [_][]const u8{
     "core/files.c",
     "program/node_api.c",
     "program/queue.c",
+    "distributed/distributed.c",
+    "distributed/mpi.c",
+    "distributed/requests.c",
+    "distributed/world.c",
     "cpu/matmul.c",
     "cpu/blas.c",
     "cpu/linalg/lapack.c",
@@ -143,6 +148,7 @@ const include_folders = [_][]const u8{
     "shim/include",
     "shim/core",
     "shim/program",
+    "shim/distributed",
     "shim/math",
     "shim/math/complex",
     "shim/math/special",

@@ -48,6 +48,7 @@ const steps: Step[] = [
       "src/profile/mod.ts",
       "src/io/mod.ts",
       "src/images/mod.ts",
+      "src/distributed/mod.ts",
       "src/fft/mod.ts",
       "src/linalg/mod.ts",
       "src/random/mod.ts",

@@ -29,7 +29,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "What programs call",
     layers: [
-      { folders: ["hub", "images"], what: "downloads models; PNG and JPEG files" },
+      {
+        folders: ["hub", "images", "distributed"],
+        what: "downloads models; PNG and JPEG files; several processes by MPI",
+      },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },

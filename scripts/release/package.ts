@@ -66,6 +66,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   "./profile": "src/profile/mod.ts",
   "./io": "src/io/mod.ts",
   "./images": "src/images/mod.ts",
+  "./distributed": "src/distributed/mod.ts",
   "./fft": "src/fft/mod.ts",
   "./linalg": "src/linalg/mod.ts",
   "./random": "src/random/mod.ts",

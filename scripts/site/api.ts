@@ -7,6 +7,7 @@
 import * as library from "../../mod.ts";
 import * as programs from "../../src/compile/mod.ts";
 import * as hub from "../../src/hub/mod.ts";
+import * as distributed from "../../src/distributed/mod.ts";
 import * as images from "../../src/images/mod.ts";
 import * as profiles from "../../src/profile/mod.ts";
 import { readText } from "../tools.ts";
@@ -41,6 +42,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/fft/mod.ts": { from: PACKAGE, namespace: "fft" },
   "src/hub/mod.ts": { from: `${PACKAGE}/hub`, values: hub },
   "src/images/mod.ts": { from: `${PACKAGE}/images`, values: images },
+  "src/distributed/mod.ts": { from: `${PACKAGE}/distributed`, values: distributed },
   "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
   "src/llm/mod.ts": { from: `${PACKAGE}/llm`, namespace: "llm" },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },

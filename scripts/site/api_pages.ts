@@ -234,6 +234,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["images"],
   },
   {
+    id: "distributed",
+    title: "Several processes",
+    about: "Collectives and messages of tensors, by MPI.",
+    guides: { "Several processes": "distributed.md" },
+    files: ["distributed"],
+  },
+  {
     id: "image",
     title: "Images in notebooks",
     about: "Tensors as pictures.",

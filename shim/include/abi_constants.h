@@ -16,7 +16,8 @@ enum {
   RM_OUT_OF_MEMORY = 5,
   RM_DEVICE_ERROR = 6,
   RM_BAD_INDEX = 7,
-  RM_CANCELLED = 8
+  RM_CANCELLED = 8,
+  RM_DISTRIBUTED = 9
 };
 
 /* The dtypes, and what stands for none. */
@@ -39,7 +40,7 @@ enum {
 };
 
 /* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0xc5ccae54u
+#define RM_ABI_HASH 0xffc82de6u
 
 /* Where the parts of a plan begin. */
 enum {
@@ -198,7 +199,55 @@ enum {
 enum {
   RM_MODULE_BUFFERS = 0,
   RM_MODULE_QUEUE = 1,
-  RM_MODULE_FILES = 2
+  RM_MODULE_FILES = 2,
+  RM_MODULE_REQUESTS = 3
+};
+
+/* What rm_distributed does. */
+enum {
+  RM_REQUEST_START = 0,
+  RM_REQUEST_TAKE = 1,
+  RM_REQUEST_WAIT = 2,
+  RM_REQUEST_ABORT = 3,
+  RM_REQUEST_LAUNCHER = 4
+};
+
+/* What ranks do. */
+enum {
+  RM_COLLECTIVE_ALL_REDUCE = 0,
+  RM_COLLECTIVE_ALL_GATHER = 1,
+  RM_COLLECTIVE_REDUCE_SCATTER = 2,
+  RM_COLLECTIVE_BROADCAST = 3,
+  RM_COLLECTIVE_ALL_TO_ALL = 4,
+  RM_COLLECTIVE_BARRIER = 5,
+  RM_COLLECTIVE_SEND = 6,
+  RM_COLLECTIVE_RECEIVE = 7,
+  RM_COLLECTIVE_SPLIT = 8,
+  RM_COLLECTIVE_OPEN = 9,
+  RM_COLLECTIVE_CLOSE = 10
+};
+
+/* The reductions of collectives. */
+enum {
+  RM_REDUCTION_SUM = 0,
+  RM_REDUCTION_MAX = 1,
+  RM_REDUCTION_MIN = 2
+};
+
+/* The numbers of collectives. */
+enum {
+  RM_COLLECTIVE_AT_KIND = 0,
+  RM_COLLECTIVE_AT_GROUP = 1,
+  RM_COLLECTIVE_AT_REDUCTION = 2,
+  RM_COLLECTIVE_AT_COUNT = 3,
+  RM_COLLECTIVE_AT_IN = 4,
+  RM_COLLECTIVE_AT_OUT = 5,
+  RM_COLLECTIVE_AT_PEER = 6,
+  RM_COLLECTIVE_AT_TAG = 7,
+  RM_COLLECTIVE_AT_TIMEOUT = 8,
+  RM_COLLECTIVE_AT_LIMIT = 9,
+  RM_COLLECTIVE_AT_DTYPE = 10,
+  RM_COLLECTIVE_AT_NUMBERS = 11
 };
 
 /* What rm_cuda_memory does. */

@@ -5,7 +5,8 @@
  * means that this build has no kernel for the call and has written nothing: use another backend.
  * RM_DEVICE_ERROR means that a device, or one of its libraries, reported an error.
  *
- * No function aborts, prints, or keeps a pointer that it is given, except rm_program_bind. The
+ * No function aborts, prints, or keeps a pointer that it is given, except rm_program_bind and
+ * rm_distributed. The
  * caller has checked that every plan stays inside its buffers: sizes, offsets and strides are in
  * elements and are not checked again.
  *
@@ -198,6 +199,27 @@ RM_API void *napi_register_module_v1(void *env, void *exports);
  * Work on a device is queued in order on one stream; functions that wait for it say so. Any thread
  * may call, but blocks while another thread captures a graph on the device.
  */
+
+/*
+ * Several processes, by MPI, which is opened at run time. A process is a rank of a world, and of the
+ * groups that splits make. Collectives of tensors are kernels of rm_run too, which wait.
+ *
+ * RM_REQUEST_START: begins what numbers (RM_COLLECTIVE_AT_...) say, on another thread; they become
+ *   [its number]. The memory of out and in stays valid until it has ended; for good if it fails.
+ * RM_REQUEST_TAKE: numbers are [number] of a request that has ended, else RM_NOT_FOUND. Returns
+ *   its status. RM_DISTRIBUTED is a failure of several processes; the number at
+ *   RM_COLLECTIVE_AT_PEER becomes the rank that is at fault, or -1. numbers of RM_COLLECTIVE_OPEN
+ *   and RM_COLLECTIVE_SPLIT become [group (-1 for none), rank, size].
+ * RM_REQUEST_WAIT: begins and waits; the same results.
+ * RM_REQUEST_ABORT: numbers are [exit code]. Ends all processes of the world, if there is one.
+ * RM_REQUEST_LAUNCHER: numbers become [whether a launcher started this process, how many processes
+ *   it says that there are, or 0].
+ */
+RM_API int32_t rm_distributed(int32_t what, double *numbers, void *out, const void *in);
+
+/* Copies the name, version and ABI of the open MPI, its path and the name of the launcher, on a line
+ * each, as rm_last_error does. */
+RM_API int32_t rm_distributed_info(void *buffer, int32_t length);
 
 /*
  * Opens the CUDA runtime and driver once per process. folder, terminated by 0 or null, is searched

@@ -11,7 +11,7 @@
 static _Thread_local int32_t expected = -1;
 
 int32_t rm_expect_module(int32_t what) {
-  if (what != RM_MODULE_BUFFERS && what != RM_MODULE_QUEUE && what != RM_MODULE_FILES) {
+  if (what < RM_MODULE_BUFFERS || what > RM_MODULE_REQUESTS) {
     return rm_fail(RM_BAD_ARGUMENT, "there is no module %d", what);
   }
   expected = what;
@@ -24,5 +24,6 @@ void *napi_register_module_v1(void *env, void *exports) {
   if (what == RM_MODULE_BUFFERS) rm_export_buffers(env, exports);
   if (what == RM_MODULE_QUEUE) rm_export_queue(env, exports);
   if (what == RM_MODULE_FILES) rm_export_files(env, exports);
+  if (what == RM_MODULE_REQUESTS) rm_export_requests(env, exports);
   return exports;
 }

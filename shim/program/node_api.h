@@ -59,5 +59,6 @@ static inline void *rm_find_in_process(const char *name) {
 void rm_export_buffers(void *env, void *exports);
 void rm_export_queue(void *env, void *exports);
 void rm_export_files(void *env, void *exports);
+void rm_export_requests(void *env, void *exports);
 
 #endif

@@ -329,6 +329,33 @@ export class NativeError extends Error {
   }
 }
 
+/** Ranks that did not come together: a deadline, a rank that left, calls that differ, or no MPI. */
+export class DistributedError extends Error {
+  static {
+    nameError(this, "DistributedError");
+  }
+
+  /** The class name. */
+  declare readonly name: "DistributedError";
+  /** Survives `structuredClone`, unlike the class. */
+  readonly code = "RM_DISTRIBUTED";
+  /** The name of the method that was called. */
+  readonly op: string;
+  /** The rank of this process; −1 while it has none. */
+  readonly rank: number;
+  /** The rank that is at fault, if it is known; else −1. */
+  readonly peer: number;
+
+  /** Builds the error; the message begins with the op and the rank. */
+  constructor(op: string, rank: number, peer: number, message: string) {
+    super(`Cannot ${op}${rank < 0 ? "" : ` on rank ${rank}`}: ${message}`);
+    this.op = op;
+    this.rank = rank;
+    this.peer = peer;
+    locate(this);
+  }
+}
+
 /** Messages contain this much of the name of a file: the longest path of most systems. */
 const MAX_PATH = 4096;
 

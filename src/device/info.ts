@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { worldText } from "../core/problems/collective.ts";
 import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
 import { findNative, js, whyNotAsync } from "../backend/cpu.ts";
 import { whyNotMapped } from "../backend/ffi/files.ts";
@@ -30,7 +31,7 @@ export interface Info {
    */
   readonly backends: Readonly<
     Record<
-      "js" | "native" | "openblas" | "lapack" | "cuda" | "cublas" | "cufft" | "cusolver",
+      "js" | "native" | "openblas" | "lapack" | "cuda" | "cublas" | "cufft" | "cusolver" | "mpi",
       string
     >
   >;
@@ -140,6 +141,7 @@ export function info(): Info {
       cusolver: solver.startsWith("no usable")
         ? `${solver}; linear algebra of tensors on CUDA devices runs on the CPU`
         : solver,
+      mpi: worldText,
     },
     level: opened?.level ?? null,
     threads: serving === opened?.name ? opened.threads : 1,

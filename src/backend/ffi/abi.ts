@@ -103,6 +103,14 @@ export const SYMBOLS = {
     c: "int32_t rm_expect_module(int32_t what)",
     parameters: ["i32"],
   },
+  rm_distributed: {
+    c: "int32_t rm_distributed(int32_t what, double *numbers, void *out, const void *in)",
+    parameters: ["i32", "buffer", "buffer", "buffer"],
+  },
+  rm_distributed_info: {
+    c: "int32_t rm_distributed_info(void *buffer, int32_t length)",
+    parameters: ["buffer", "i32"],
+  },
   rm_cuda_open: {
     c: "int32_t rm_cuda_open(const void *folder, double *numbers)",
     parameters: ["buffer", "buffer"],
@@ -173,6 +181,7 @@ export const STATUS = {
   deviceError: 6,
   badIndex: 7,
   cancelled: 8,
+  distributed: 9,
 } as const;
 
 /** The settings of `rm_configure`. */
@@ -198,7 +207,50 @@ export const BUFFERS = {
 export const FILES = { map: 0, hold: 1, release: 2, size: 3 } as const;
 
 /** The purposes of this library as a module of Node-API. */
-export const MODULE = { buffers: 0, queue: 1, files: 2 } as const;
+export const MODULE = { buffers: 0, queue: 1, files: 2, requests: 3 } as const;
+
+/** The operations of `rm_distributed`. */
+export const REQUEST = { start: 0, take: 1, wait: 2, abort: 3, launcher: 4 } as const;
+
+/** What ranks do together, and the messages between two of them. */
+export const COLLECTIVE = {
+  allReduce: 0,
+  allGather: 1,
+  reduceScatter: 2,
+  broadcast: 3,
+  allToAll: 4,
+  barrier: 5,
+  send: 6,
+  receive: 7,
+  split: 8,
+  open: 9,
+  close: 10,
+} as const;
+
+/** The reductions of collectives. */
+export const REDUCTION = { sum: 0, max: 1, min: 2 } as const;
+
+/**
+ * The numbers of a collective: what it is, the group, the reduction, the elements (of the whole, or
+ * of one rank where ranks have blocks), the offsets of the input and of the result, the root or the
+ * other rank (the color of a split), the tag (the key of a split; whether ranks compare their calls,
+ * for `open`), milliseconds until it fails, the most elements of one call of MPI (0 for the usual
+ * number), and the dtype where it is not in the call.
+ */
+export const COLLECTIVE_AT = {
+  kind: 0,
+  group: 1,
+  reduction: 2,
+  count: 3,
+  in: 4,
+  out: 5,
+  peer: 6,
+  tag: 7,
+  timeout: 8,
+  limit: 9,
+  dtype: 10,
+  numbers: 11,
+} as const;
 
 /** The operations of `rm_program` and of `rm_program_copy`, and the kinds of buffers. */
 export const PROGRAM = {

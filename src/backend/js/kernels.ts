@@ -4,6 +4,7 @@
  * @module
  */
 import { hasIndexTensor } from "../../core/blocks.ts";
+import { runCollective } from "../../core/problems/collective.ts";
 import { runsConvolve } from "../../core/problems/convolve.ts";
 import { isPlainGemm } from "../../core/gemm.ts";
 import { DTYPE } from "../../base/dtype.ts";
@@ -53,6 +54,7 @@ export interface Kernel {
 }
 
 const always = (): boolean => true;
+const COLLECTIVE_KERNEL: Kernel = { supports: always, run: runCollective };
 const isFloat32 = (call: Call): boolean => call.operand(0).storage.info === DTYPE.float32;
 
 /** The kernels by the names of their ops. */
@@ -87,6 +89,11 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     linearInt8: { supports: hasFloatRows, run: linearInt8 },
     convolve: { supports: runsConvolve, run: convolve },
     fft: { supports: runsFft, run: fft },
+    allReduce: COLLECTIVE_KERNEL,
+    allGather: COLLECTIVE_KERNEL,
+    reduceScatter: COLLECTIVE_KERNEL,
+    broadcast: COLLECTIVE_KERNEL,
+    allToAll: COLLECTIVE_KERNEL,
     packBlocks: { supports: always, run: packBlocks },
     ...LINALG_KERNELS,
     uniqueRuns: { supports: always, run: uniqueRuns },

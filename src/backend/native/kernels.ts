@@ -42,6 +42,7 @@ import { planProduct } from "../ffi/matrices.ts";
 import { chainNumbers, hasChainKernels } from "./chain.ts";
 import { type ConvPlan, planConv, planWinograd, runsConv } from "./conv.ts";
 import { SELECTION } from "./selection.ts";
+import { planCollective, runsCollective } from "./collective.ts";
 import { NATIVE_LINALG, prepareLinalg, runsLinalg } from "./linalg.ts";
 import { planConvolve, planFft } from "./fft.ts";
 import {
@@ -61,6 +62,8 @@ let matrices = new Float64Array(64);
 let heads = new Float64Array(64);
 
 const always = (): boolean => true;
+
+const COLLECTIVE_KERNEL: Kernel = { supports: runsCollective, prepare: planCollective };
 
 /** Writes attributes of a kernel. */
 function setAttributes(numbers: Float64Array, ...attributes: readonly number[]): void {
@@ -571,6 +574,11 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   winograd: convolution(planWinograd),
   ...Object.fromEntries(NATIVE_LINALG.map((name) => [name, linalg])),
   fft: { supports: runsFft, prepare: planFft },
+  allReduce: COLLECTIVE_KERNEL,
+  allGather: COLLECTIVE_KERNEL,
+  reduceScatter: COLLECTIVE_KERNEL,
+  broadcast: COLLECTIVE_KERNEL,
+  allToAll: COLLECTIVE_KERNEL,
   ...SET_KERNELS,
   convolve: { supports: runsConvolve, prepare: planConvolve },
 }));

@@ -8,8 +8,14 @@
  * @module
  */
 import { NO_DTYPE, type TypedArray } from "../../base/dtype.ts";
-import { DisposedError, NativeError, OutOfMemoryError } from "../../base/errors.ts";
+import {
+  DisposedError,
+  DistributedError,
+  NativeError,
+  OutOfMemoryError,
+} from "../../base/errors.ts";
 import { ATTRIBUTES } from "../../base/plan.ts";
+import { abandon, worldRank } from "../../core/problems/collective.ts";
 import { PROGRAM, type Shim, STATUS } from "../ffi/abi.ts";
 import { lastError, readText } from "../ffi/text.ts";
 
@@ -292,6 +298,7 @@ export class Frame {
   readonly #shim: Shim;
   readonly #calls: number;
   readonly #ended: (frame: Frame) => void;
+  #isAbandoned = false;
   readonly #buffers: readonly ProgramBuffer[];
   /** By place: the array bound there, which must stay alive during runs. */
   readonly #bound: (TypedArray | null)[];
@@ -432,6 +439,13 @@ export class Frame {
       text.slice(0, text.indexOf("\n")),
       text.slice(text.indexOf("\n") + 1),
     ];
+    if (status === STATUS.distributed) {
+      // MPI may still write to the memory of the frame, and to that of its arrays.
+      this.#address = 0;
+      this.#isAbandoned = true;
+      abandon(this);
+      throw new DistributedError(`run ${kernel} in a program`, worldRank, -1, message);
+    }
     const why = status === STATUS.unsupported ? "no kernel for these dtypes" : message;
     throw new NativeError("rm_program_run", status, `call ${call}, ${kernel}: ${why}`);
   }
@@ -441,6 +455,7 @@ export class Frame {
     if (!this.#acquired) return;
     if (this.#lent !== 0) throw this.#unusable();
     this.#acquired = false;
+    if (this.#isAbandoned) return;
     for (const place of this.#transient) {
       if (this.#bound[place] === null) continue;
       this.#bound[place] = null;

@@ -1,0 +1,109 @@
+/*
+ * The world of ranks of this process, its groups, and requests: what ranks do together, or one after
+ * the other.
+ */
+#ifndef ROWMAJOR_WORLD_H
+#define ROWMAJOR_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "internal.h"
+#include "mpi.h"
+
+/* Ranks of a group, with the communicator for what they do. */
+typedef struct {
+  rm_mpi_handle comm;
+  /* The same on every rank of the group, and different for groups that share a rank. */
+  int64_t id;
+  int rank, size;
+  /* The ranks in the world. */
+  int *members;
+  /* Collectives that have begun; messages to and from each rank. */
+  int64_t started, *sent, *received;
+} rm_group;
+
+typedef enum { RM_REQUEST_QUEUED, RM_REQUEST_CHECKING, RM_REQUEST_POSTED, RM_REQUEST_DONE } rm_step;
+
+/* The numbers that ranks compare in check mode: the number of the collective, what it is, its
+ * reduction and dtype, elements, root. */
+enum { RM_COMPARED = 6 };
+
+typedef struct rm_request rm_request;
+struct rm_request {
+  /* One of RM_COLLECTIVE_..., and what it is about. */
+  int kind, reduction, dtype, peer, tag, color, key;
+  rm_group *group;
+  const char *in;
+  char *out;
+  /* Elements: of the whole for reductions, broadcasts and messages, else of one rank. */
+  int64_t count;
+  /* The most elements of one call of MPI. */
+  int64_t limit;
+  /* When it was queued, and when it fails, by rm_nanoseconds. */
+  int64_t since, deadline;
+  double timeout;
+  /* Which collective, or message, of the group it is; from 1 on. */
+  int64_t number;
+  rm_step step;
+  /* Requests of MPI that have not ended; `inner` has room for most. */
+  rm_mpi_handle inner[4], *handles;
+  int64_t active, room;
+  /* The numbers of all ranks in check mode, and for splits. */
+  int64_t own[RM_COMPARED], *all;
+  /* Once it is done: the status, why it failed, the rank that is at fault or -1, and results. */
+  int32_t status;
+  char error[400];
+  int culprit;
+  double results[4];
+  /* What JavaScript calls it, 0 for calls that wait; who is told of its end, null for none. */
+  int64_t name;
+  void *listener;
+  bool is_told;
+  rm_request *next;
+};
+
+/* What the two files below share, guarded by `mutex`. */
+typedef struct {
+  rm_mpi mpi;
+  rm_launcher launcher;
+  bool is_open, is_closed, checks;
+  /* Why nothing works any more; "" while it does. */
+  char broken[400];
+  int culprit;
+  rm_mpi_handle control;
+  int group_count;
+  rm_group **groups;
+  int64_t next_id;
+  /* The last messages of ranks that have left, by rank. */
+  int64_t **left;
+  int left_count;
+} rm_world;
+
+extern rm_world rm_this_world;
+static rm_mpi *const mpi = &rm_this_world.mpi;
+
+/* Fails a request; the world is broken from then on unless `only_this`. */
+void rm_request_fail(rm_request *request, bool only_this, int culprit, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Advances a request as far as possible without waiting. `is_first`: no earlier one of its group has
+ * still to be posted. */
+void rm_request_advance(rm_request *request, bool is_first);
+
+/* Opens MPI, and makes the group of all ranks. May wait long. */
+void rm_world_open(rm_request *request);
+
+/* Tells the other ranks that this one leaves. */
+void rm_world_leave(rm_request *request);
+
+/* Ends MPI if all others have left too. */
+void rm_world_close(rm_request *request);
+
+/* Takes what ranks said that left. */
+void rm_world_listen(void);
+
+/* Makes the group of a split whose ranks have all answered. */
+void rm_world_split(rm_request *request);
+
+#endif

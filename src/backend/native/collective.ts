@@ -1,0 +1,47 @@
+/**
+ * The numbers of collectives for the shim.
+ *
+ * @module
+ */
+import { type CollectiveAttributes, countOf } from "../../core/problems/collective.ts";
+import { partsOf } from "../../core/problems/fft.ts";
+import type { Storage } from "../../memory/storage.ts";
+import type { Call } from "../../ops/op.ts";
+import { COLLECTIVE, COLLECTIVE_AT, REDUCTION } from "../ffi/abi.ts";
+import { checkRun } from "../ffi/checks.ts";
+
+/** Whether there are other ranks: one alone copies its elements. */
+export function runsCollective({ attributes, specs, like }: Call): boolean {
+  return (attributes as CollectiveAttributes).size > 1 && like!.memory === null &&
+    !specs[0]!.shape.includes(0);
+}
+
+/** Writes the numbers of a call. */
+export function setCollective(numbers: Float64Array, call: Call): void {
+  const { op, attributes } = call;
+  const { group, reduction, root, timeout, limit } = attributes as CollectiveAttributes;
+  const [x, out] = [call.operand(0), call.outputs[0]!];
+  const { lanes } = x.storage.info;
+  numbers[COLLECTIVE_AT.kind] = COLLECTIVE[op.name as "allReduce"];
+  numbers[COLLECTIVE_AT.group] = group;
+  numbers[COLLECTIVE_AT.reduction] = reduction === undefined ? 0 : REDUCTION[reduction];
+  numbers[COLLECTIVE_AT.count] = countOf(call);
+  numbers[COLLECTIVE_AT.in] = x.layout.offset * lanes;
+  numbers[COLLECTIVE_AT.out] = out.layout.offset * lanes;
+  numbers[COLLECTIVE_AT.peer] = root ?? 0;
+  numbers[COLLECTIVE_AT.tag] = 0;
+  numbers[COLLECTIVE_AT.timeout] = timeout;
+  numbers[COLLECTIVE_AT.limit] = limit;
+  numbers[COLLECTIVE_AT.dtype] = partsOf(x.storage).info.id;
+}
+
+const numbers = new Float64Array(COLLECTIVE_AT.numbers);
+
+/** The arguments of a call. */
+export function planCollective(call: Call): { numbers: Float64Array; out: Storage; a: Storage } {
+  const [x, out] = [call.operand(0), call.outputs[0]!];
+  checkRun(call.op.name, 0, out.layout.offset, out.layout.size, out.storage);
+  checkRun(call.op.name, 1, x.layout.offset, x.layout.size, x.storage);
+  setCollective(numbers, call);
+  return { numbers, out: partsOf(out.storage), a: partsOf(x.storage) };
+}

@@ -1,0 +1,92 @@
+/**
+ * Collectives of ranks in the form that backends run.
+ *
+ * A group of one rank needs no library. For others, the module that has opened the library registers
+ * what runs a call, so that programs without several processes load none of it.
+ *
+ * @module
+ */
+import { DistributedError } from "../../base/errors.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import type { Call } from "../../ops/op.ts";
+import { partsOf } from "./fft.ts";
+
+/** What combines the elements of ranks. */
+export type CollectiveReduction = "sum" | "max" | "min";
+
+/** Attributes of the ops of collectives. */
+export interface CollectiveAttributes {
+  /** The number of the group in the library, and the rank and size there. */
+  readonly group: number;
+  readonly rank: number;
+  readonly size: number;
+  /** Of `allReduce` and `reduceScatter`. */
+  readonly reduction?: CollectiveReduction;
+  /** The rank that has the elements of `broadcast`. */
+  readonly root?: number;
+  /** Milliseconds until a call fails. */
+  readonly timeout: number;
+  /** The most elements of one call of MPI; 0 for the usual number. */
+  readonly limit: number;
+}
+
+/** Runs a call whose output is contiguous, as its input is. */
+export type CollectiveEngine = (call: Call) => void;
+
+let engine: CollectiveEngine | undefined;
+
+/** Registers what runs calls of groups of several ranks. */
+export function registerEngine(run: CollectiveEngine): void {
+  engine = run;
+}
+
+/** Runs a call: one rank keeps what it has. */
+export function runCollective(call: Call): void {
+  const { size } = call.attributes as CollectiveAttributes;
+  if (size > 1) return engine!(call);
+  const [x, out] = [call.operand(0), call.outputs[0]!];
+  const { offset, size: elements } = x.layout;
+  const { entries } = x.storage.info;
+  const from = x.storage.array, to = out.storage.array as Float64Array;
+  if (from === to) return;
+  to.set(from.subarray(offset * entries, (offset + elements) * entries) as Float64Array);
+}
+
+/** The elements of a call's operands that the library counts: of the whole, or of a rank's block. */
+export function countOf(call: Call): number {
+  const { op: { name }, attributes } = call;
+  const { layout: { size }, storage } = call.operand(0);
+  const lanes = partsOf(storage) === storage ? 1 : 2;
+  const isBlock = name === "reduceScatter" || name === "allToAll";
+  return size * lanes / (isBlock ? (attributes as CollectiveAttributes).size : 1);
+}
+
+/** What MPI may still read or write after a failure: memory that is never freed. */
+const abandoned: unknown[] = [];
+
+/** Keeps operands, or anything else, for good. */
+export function abandon(...kept: readonly unknown[]): void {
+  for (const one of kept) {
+    abandoned.push(one);
+    if (isOperand(one)) (one as Operand).storage.handles++;
+  }
+}
+
+/** The rank of this process in the world; −1 while there is none. */
+export let worldRank = -1;
+
+/** What was opened for several processes, or why nothing, for `info()`. */
+export let worldText = "not opened: init() of @rowmajor/tensor/distributed opens it";
+
+/** Sets {@link worldRank} and {@link worldText}. */
+export function setWorld(rank: number, text: string): void {
+  worldRank = rank;
+  worldText = text;
+}
+
+/** The error of a failed call, whose operands are kept; `peer` is the rank at fault or −1. */
+export function collectiveError(call: Call, peer: number, message: string): DistributedError {
+  abandon(...call.inputs, ...call.outputs);
+  const { rank } = call.attributes as CollectiveAttributes;
+  return new DistributedError(call.name, rank, peer, message);
+}

@@ -1,0 +1,515 @@
+/**
+ * A group of ranks: processes that run one program, each with data of its own.
+ *
+ * @module
+ */
+import { checkDType, DTYPE, type DType } from "../base/dtype.ts";
+import { ArgumentError, DTypeError } from "../base/errors.ts";
+import { Layout } from "../base/layout.ts";
+import { checkShape, normalizeAxis, type Shape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { COLLECTIVE_AT } from "../backend/ffi/abi.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { contiguousOnCpu } from "../core/copy.ts";
+import { wrap } from "../core/handles.ts";
+import { applyView } from "../core/apply.ts";
+import type { CollectiveAttributes, CollectiveReduction } from "../core/problems/collective.ts";
+import { partsOf } from "../core/problems/fft.ts";
+import { allocateIn } from "../memory/device.ts";
+import { leaseOf } from "../memory/lease.ts";
+import type { Operand } from "../memory/operand.ts";
+import { recycle } from "../memory/pool.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { VIEWS } from "../ops/views.ts";
+import type { Op } from "../ops/op.ts";
+import type { AnyTensor, TensorOf } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import { type Engine, failure, messageNumbers, plainNumbers } from "./engine.ts";
+import { ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE_SCATTER } from "./op.ts";
+import { alongAxis, checkEager, type Collective, divideBy, run, runSync } from "./run.ts";
+
+/** Options of collectives of a tensor. */
+export interface CollectiveOptions {
+  /**
+   * Write the result here instead of allocating: a tensor of the result's shape, which may be the
+   * input itself for results of its shape.
+   */
+  readonly out?: AnyTensor;
+}
+
+/** Options of collectives along an axis. */
+export interface AxisCollectiveOptions extends CollectiveOptions {
+  /** The axis along which ranks have parts; the first one by default. */
+  readonly axis?: number;
+}
+
+/** Options of messages. */
+export interface MessageOptions {
+  /** Messages are received by their tags: from 0, the default, to 32,766. */
+  readonly tag?: number;
+}
+
+/** A tensor like `X`. */
+export type Like<X extends AnyTensor> = TensorOf<X["dtype"], t.ShapeOf<X>, X["device"]>["tensor"];
+
+/** A tensor like `X` with other sizes. */
+export type Resized<X extends AnyTensor> = TensorOf<X["dtype"], Shape, X["device"]>["tensor"];
+
+const OUT = ["out"];
+const AXIS_OUT = ["axis", "out"];
+const TAG = ["tag"];
+const MAX_TAG = 32_766;
+
+function tagOf(name: string, options: MessageOptions): number {
+  checkOptions(name, options, TAG);
+  const { tag = 0 } = options;
+  if (Number.isInteger(tag) && tag >= 0 && tag <= MAX_TAG) return tag;
+  throw new ArgumentError(
+    `Cannot ${name} with tag ${describe(tag)}: it is an integer from 0 to ${MAX_TAG}`,
+  );
+}
+
+/** Throws unless a split has a color and a key. */
+function checkColor(color: unknown, key: unknown): void {
+  const fits = (value: unknown, least: number) =>
+    Number.isInteger(value) && (value as number) >= least && (value as number) < 2 ** 31;
+  if ((color === null || fits(color, 0)) && fits(key, -(2 ** 31))) return;
+  throw new ArgumentError(
+    `Cannot split by color ${describe(color)} and key ${describe(key)}: they are integers of 32 ` +
+      "bits, and a color is not negative, or null",
+  );
+}
+
+/** The start and the length of part `rank` of an axis of `length` elements. */
+function partOf(length: number, rank: number, size: number): [start: number, length: number] {
+  const [least, more] = [Math.floor(length / size), length % size];
+  return [rank * least + Math.min(rank, more), least + (rank < more ? 1 : 0)];
+}
+
+type AlongArguments = [
+  name: string,
+  op: Op,
+  x: unknown,
+  options: AxisCollectiveOptions,
+  reduction?: CollectiveReduction,
+];
+
+/** What a group needs of its world. */
+export interface GroupSettings {
+  readonly engine: Engine;
+  /** The number of the group in the library. */
+  readonly group: number;
+  readonly rank: number;
+  readonly size: number;
+  readonly timeout: number;
+  readonly limit: number;
+}
+
+/**
+ * A group of ranks. All of its ranks call the same collectives in the same order, with tensors of one
+ * dtype and shape.
+ *
+ * The methods return promises, and the program goes on while ranks wait for each other; `x` counts as
+ * it is at the call. Their twins `…Sync` wait, and can be part of compiled functions. All fail with a
+ * DistributedError when the deadline of the world passes, when a rank that is needed has closed its
+ * world, or when MPI reports an error; the world is then of no further use.
+ */
+export class Group {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Group";
+  }
+
+  readonly #settings: GroupSettings;
+
+  /** Made by {@link init} and {@link Group.split}. @ignore */
+  constructor(settings: GroupSettings) {
+    this.#settings = settings;
+  }
+
+  /** The number of this process among those of the group, from 0. */
+  get rank(): number {
+    return this.#settings.rank;
+  }
+
+  /** The number of ranks. */
+  get size(): number {
+    return this.#settings.size;
+  }
+
+  /** What ranks talk by: `"mpi"`, or `"none"` for a single rank without a launcher. */
+  get backend(): "mpi" | "none" {
+    return this.#settings.engine.backend;
+  }
+
+  /**
+   * The sum of the tensors of all ranks, element by element, in their dtype: integers wrap. All ranks
+   * get the same bits.
+   *
+   * @example
+   * ```ts
+   * await using world = await init();
+   * const loss = await world.allSum(tensor([0.5, 2]));
+   * loss.shape; // => [2]
+   * ```
+   *
+   * Throws a DTypeError for bool: {@link Group.allMax} tells whether any rank has true.
+   */
+  allSum<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Promise<Like<X>> {
+    return this.#start(this.#reduction("allSum", x, "sum", options));
+  }
+
+  /** {@link Group.allSum}, which waits. */
+  allSumSync<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Like<X> {
+    return runSync(this.#reduction("allSum", x, "sum", options)) as Like<X>;
+  }
+
+  /** The largest elements of all ranks; NaN where one has NaN, true where one has true. */
+  allMax<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Promise<Like<X>> {
+    return this.#start(this.#reduction("allMax", x, "max", options));
+  }
+
+  /** {@link Group.allMax}, which waits. */
+  allMaxSync<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Like<X> {
+    return runSync(this.#reduction("allMax", x, "max", options)) as Like<X>;
+  }
+
+  /** The smallest elements of all ranks; NaN where one has NaN, false where one has false. */
+  allMin<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Promise<Like<X>> {
+    return this.#start(this.#reduction("allMin", x, "min", options));
+  }
+
+  /** {@link Group.allMin}, which waits. */
+  allMinSync<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Like<X> {
+    return runSync(this.#reduction("allMin", x, "min", options)) as Like<X>;
+  }
+
+  /**
+   * The mean of the tensors of all ranks: their sum divided by their number, in their dtype.
+   *
+   * Throws a DTypeError for dtypes other than floats and complex numbers.
+   */
+  async allMean<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Promise<Like<X>> {
+    const sum = await this.#start<Like<X>>(this.#mean(x, options));
+    return divideBy(this.size, sum) as Like<X>;
+  }
+
+  /** {@link Group.allMean}, which waits. */
+  allMeanSync<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Like<X> {
+    return divideBy(this.size, runSync(this.#mean(x, options))) as Like<X>;
+  }
+
+  /**
+   * The tensors of all ranks, joined along an axis in the order of ranks. They have one shape.
+   *
+   * @example
+   * ```ts
+   * await using world = await init();
+   * const all = await world.allGather(zeros([1, 3]));
+   * all.shape[0] === world.size; // => true
+   * ```
+   */
+  allGather<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Promise<Resized<X>> {
+    return this.#startAlong("allGather", ALL_GATHER, x, options);
+  }
+
+  /** {@link Group.allGather}, which waits. */
+  allGatherSync<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Resized<X> {
+    return this.#runAlong("allGather", ALL_GATHER, x, options) as Resized<X>;
+  }
+
+  /**
+   * A part of the sum of the tensors of all ranks: of an axis, which ranks share evenly, rank i gets
+   * the i-th part.
+   *
+   * Throws a ShapeError if the size of the axis is no multiple of the number of ranks.
+   */
+  sumScatter<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Promise<Resized<X>> {
+    return this.#startAlong("sumScatter", REDUCE_SCATTER, x, options, "sum");
+  }
+
+  /** {@link Group.sumScatter}, which waits. */
+  sumScatterSync<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Resized<X> {
+    return this.#runAlong("sumScatter", REDUCE_SCATTER, x, options, "sum") as Resized<X>;
+  }
+
+  /**
+   * Exchanges parts: rank i gets the i-th part of every rank's tensor along an axis, which ranks
+   * share evenly, joined in the order of ranks.
+   *
+   * Throws a ShapeError if the size of the axis is no multiple of the number of ranks.
+   */
+  allToAll<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Promise<Like<X>> {
+    return this.#startAlong("allToAll", ALL_TO_ALL, x, options);
+  }
+
+  /** {@link Group.allToAll}, which waits. */
+  allToAllSync<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Like<X> {
+    return this.#runAlong("allToAll", ALL_TO_ALL, x, options) as Like<X>;
+  }
+
+  /**
+   * The tensor of rank `root`, on all ranks. The others pass a tensor of its shape and dtype, whose
+   * elements do not count.
+   */
+  broadcast<X extends AnyTensor>(
+    x: X,
+    root: number = 0,
+    options: CollectiveOptions = {},
+  ): Promise<Like<X>> {
+    return this.#start(this.#broadcast(x, root, options));
+  }
+
+  /** {@link Group.broadcast}, which waits. */
+  broadcastSync<X extends AnyTensor>(
+    x: X,
+    root: number = 0,
+    options: CollectiveOptions = {},
+  ): Like<X> {
+    return runSync(this.#broadcast(x, root, options)) as Like<X>;
+  }
+
+  /** Sends a tensor to rank `to`, which receives it by {@link Group.recv} with the same tag. */
+  async send(x: AnyTensor, to: number, options: MessageOptions = {}): Promise<void> {
+    checkEager("send");
+    const peer = this.#otherRank("send", to);
+    const tag = tagOf("send", options);
+    const operand = ownOperand(x, "send");
+    const here = contiguousOnCpu(operand);
+    const lease = here === operand ? leaseOf(operand.storage) : undefined;
+    const source = lease === undefined ? here : { ...here, storage: lease.storage };
+    const { engine, group, timeout, limit } = this.#settings;
+    const numbers = messageNumbers("send", group, source, peer, tag, timeout, limit);
+    try {
+      await engine.requests!.start(numbers, null, partsOf(source.storage).array);
+    } catch (error) {
+      throw failure("send", error, [source]);
+    }
+    lease?.end();
+    if (lease === undefined) recycle(here.storage);
+  }
+
+  /** {@link Group.send}, which waits until the tensor may change. */
+  sendSync(x: AnyTensor, to: number, options: MessageOptions = {}): void {
+    checkEager("send");
+    const peer = this.#otherRank("send", to);
+    const tag = tagOf("send", options);
+    const operand = ownOperand(x, "send");
+    const here = contiguousOnCpu(operand);
+    const { engine, group, timeout, limit } = this.#settings;
+    const numbers = messageNumbers("send", group, here, peer, tag, timeout, limit);
+    try {
+      engine.requests!.wait(numbers, null, partsOf(here.storage).array);
+    } catch (error) {
+      throw failure("send", error, [here]);
+    }
+    if (here !== operand) recycle(here.storage);
+  }
+
+  /**
+   * Receives a tensor of that shape and dtype from rank `from`, on the CPU.
+   *
+   * Throws a DistributedError if the one that was sent is longer.
+   */
+  async recv<const S extends Shape, D extends DType = "float32">(
+    shape: S,
+    dtype: D = "float32" as D,
+    from: number = 0,
+    options: MessageOptions = {},
+  ): Promise<TensorOf<D, S, "cpu">["tensor"]> {
+    checkEager("recv");
+    const { target, numbers } = this.#receive(shape, dtype, from, options);
+    try {
+      await this.#settings.engine.requests!.start(numbers, partsOf(target.storage).array, null);
+    } catch (error) {
+      throw failure("recv", error, [target]);
+    }
+    return wrap(target.storage, target.layout) as unknown as TensorOf<D, S, "cpu">["tensor"];
+  }
+
+  /** {@link Group.recv}, which waits. */
+  recvSync<const S extends Shape, D extends DType = "float32">(
+    shape: S,
+    dtype: D = "float32" as D,
+    from: number = 0,
+    options: MessageOptions = {},
+  ): TensorOf<D, S, "cpu">["tensor"] {
+    checkEager("recv");
+    const { target, numbers } = this.#receive(shape, dtype, from, options);
+    try {
+      this.#settings.engine.requests!.wait(numbers, partsOf(target.storage).array);
+    } catch (error) {
+      throw failure("recv", error, [target]);
+    }
+    return wrap(target.storage, target.layout) as unknown as TensorOf<D, S, "cpu">["tensor"];
+  }
+
+  /** Waits until all ranks have called it. */
+  async barrier(): Promise<void> {
+    const { engine: { requests }, size } = this.#settings;
+    if (requests === undefined || size === 1) return;
+    try {
+      await requests.start(this.#plain("barrier"), null, null);
+    } catch (error) {
+      throw failure("barrier", error);
+    }
+  }
+
+  /** {@link Group.barrier}, which waits. */
+  barrierSync(): void {
+    const { engine: { requests }, size } = this.#settings;
+    if (requests === undefined || size === 1) return;
+    try {
+      requests.wait(this.#plain("barrier"));
+    } catch (error) {
+      throw failure("barrier", error);
+    }
+  }
+
+  /**
+   * The group of the ranks that pass the same color, ordered by their keys, then by their ranks here.
+   * A color is an integer from 0; null for no group, of which the result is null. Groups end with the
+   * world.
+   */
+  async split(color: number | null, key: number = this.rank): Promise<Group | null> {
+    checkColor(color, key);
+    const { engine: { requests }, size } = this.#settings;
+    if (requests === undefined || size === 1) {
+      return color === null ? null : new Group({ ...this.#settings, rank: 0, size: 1 });
+    }
+    const numbers = this.#plain("split");
+    numbers[COLLECTIVE_AT.peer] = color ?? -1;
+    numbers[COLLECTIVE_AT.tag] = key;
+    try {
+      const [group, rank, ranks] = await requests.start(numbers, null, null) as unknown as number[];
+      return color === null
+        ? null
+        : new Group({ ...this.#settings, group: group!, rank: rank!, size: ranks! });
+    } catch (error) {
+      throw failure("split", error);
+    }
+  }
+
+  /**
+   * The part of `x` that belongs to this rank, as a view: an axis is cut into as many parts as there
+   * are ranks, of which the first ones have one element more if it does not divide evenly.
+   */
+  shard<X extends AnyTensor>(x: X, axis: number = 0): Resized<X> {
+    const operand = ownOperand(x, "shard");
+    const { shape } = operand.layout;
+    const at = normalizeAxis("shard", axis, shape.length);
+    const [start, length] = partOf(shape[at]!, this.rank, this.size);
+    return applyView(VIEWS.narrow, operand, "shard", at, start, length) as Resized<X>;
+  }
+
+  #rankOf(name: string, rank: unknown): number {
+    if (Number.isInteger(rank) && (rank as number) >= 0 && (rank as number) < this.size) {
+      return rank as number;
+    }
+    throw new ArgumentError(
+      `Cannot ${name} with rank ${describe(rank)}: the group has ranks 0 to ${this.size - 1}`,
+    );
+  }
+
+  #otherRank(name: string, rank: unknown): number {
+    const found = this.#rankOf(name, rank);
+    if (found !== this.rank) return found;
+    throw new ArgumentError(`Cannot ${name} with rank ${found}: it is this one`);
+  }
+
+  #receive(
+    shape: unknown,
+    dtype: unknown,
+    from: number,
+    options: MessageOptions,
+  ): { target: Operand; numbers: Float64Array } {
+    const sizes = checkShape(shape, "recv");
+    checkDType(dtype, "recv");
+    const info = DTYPE[dtype];
+    if (info.block > 1) throw new DTypeError(`Cannot recv ${dtype}: its elements are blocks`);
+    const peer = this.#otherRank("recv", from);
+    const tag = tagOf("recv", options);
+    const layout = Layout.contiguous(sizes);
+    const target = { storage: allocateIn(null, info, layout.size, false), layout, flags: 0 };
+    const { group, timeout, limit } = this.#settings;
+    return {
+      target,
+      numbers: messageNumbers("receive", group, target, peer, tag, timeout, limit),
+    };
+  }
+
+  #plain(kind: "barrier" | "split"): Float64Array {
+    return plainNumbers(kind, this.#settings.group, this.#settings.timeout);
+  }
+
+  #attributes(more: Partial<CollectiveAttributes>): CollectiveAttributes {
+    const { group, rank, size, timeout, limit } = this.#settings;
+    return { group, rank, size, timeout, limit, ...more };
+  }
+
+  #reduction(
+    name: string,
+    x: unknown,
+    reduction: CollectiveReduction,
+    options: CollectiveOptions,
+  ): Collective {
+    checkOptions(name, options, OUT);
+    return {
+      op: ALL_REDUCE,
+      name,
+      x: ownOperand(x, name),
+      attributes: this.#attributes({ reduction }),
+      out: options.out as Operand | undefined,
+    };
+  }
+
+  #mean(x: unknown, options: CollectiveOptions): Collective {
+    const one = this.#reduction("allMean", x, "sum", options);
+    const { info } = one.x.storage;
+    if (info.kind === "f" || info.kind === "c") return one;
+    throw new DTypeError(`Cannot allMean ${info.name}: it takes floats; cast with astype()`);
+  }
+
+  #broadcast(x: unknown, root: number, options: CollectiveOptions): Collective {
+    checkOptions("broadcast", options, OUT);
+    return {
+      op: BROADCAST,
+      name: "broadcast",
+      x: ownOperand(x, "broadcast"),
+      attributes: this.#attributes({ root: this.#rankOf("broadcast", root) }),
+      out: options.out as Operand | undefined,
+    };
+  }
+
+  #along(...[name, op, x, options, reduction]: AlongArguments): ReturnType<typeof alongAxis> {
+    checkOptions(name, options, AXIS_OUT);
+    const operand = ownOperand(x, name);
+    const rank = operand.layout.shape.length;
+    const axis = rank === 0 ? 0 : normalizeAxis(name, options.axis ?? 0, rank);
+    const attributes = this.#attributes(reduction === undefined ? {} : { reduction });
+    const out = options.out as Operand | undefined;
+    return alongAxis({ op, name, x: operand, attributes, out }, axis);
+  }
+
+  #runAlong(...args: AlongArguments): Operand {
+    const { moved, finish, release } = this.#along(...args);
+    try {
+      return finish(runSync(moved));
+    } finally {
+      release();
+    }
+  }
+
+  async #startAlong<R>(...args: AlongArguments): Promise<R> {
+    const { moved, finish, release } = this.#along(...args);
+    try {
+      return finish(await this.#start<Operand>(moved)) as R;
+    } finally {
+      release();
+    }
+  }
+
+  #start<R>(one: Collective): Promise<R> {
+    return run(one, this.#settings.engine.requests) as Promise<R>;
+  }
+}

@@ -1,0 +1,145 @@
+/**
+ * Several processes that compute together, on one machine or on many: collectives of tensors by MPI,
+ * which is opened as it is found.
+ *
+ * A launcher starts the processes, its ranks: `mpiexec -n 4 deno run -A main.ts`, `srun`, an MPIJob.
+ * Without a launcher there is one rank, and no library is opened.
+ *
+ * @module
+ */
+import "../tensor/tensor.ts";
+import { ArgumentError, DistributedError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
+import { findShim } from "../backend/ffi/load.ts";
+import { host } from "../backend/ffi/runtime.ts";
+import { checkOptions } from "../ops/infer.ts";
+import { abortWorld, closeEngine, countLimit, type Engine, openEngine } from "./engine.ts";
+import { Group, type GroupSettings } from "./group.ts";
+
+export {
+  type AxisCollectiveOptions,
+  type CollectiveOptions,
+  Group,
+  type Like,
+  type MessageOptions,
+  type Resized,
+} from "./group.ts";
+export { DistributedError };
+
+/** Options of {@link init}. */
+export interface InitOptions {
+  /**
+   * `"any"`, the default: MPI if a launcher has started this process, else a world of one rank.
+   * `"mpi"` opens MPI without a launcher too; `"none"` never.
+   */
+  readonly backend?: "any" | "mpi" | "none";
+  /**
+   * Milliseconds after which a call fails with a DistributedError: 300,000 by default; Infinity for
+   * none.
+   */
+  readonly timeout?: number;
+  /**
+   * Whether ranks compare what they call before each collective, which takes as long again as a small
+   * one: ranks that call different ones, or with other dtypes or sizes, get an error that says so
+   * instead of waiting for each other. By default as `ROWMAJOR_DISTRIBUTED_CHECK=1` says.
+   */
+  readonly check?: boolean;
+}
+
+const OPTIONS = ["backend", "timeout", "check"];
+const DEFAULT_TIMEOUT = 300_000;
+
+/** All ranks, of which this process is one. Made by {@link init}. */
+export class World extends Group {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static override get name(): string {
+    return "World";
+  }
+
+  readonly #engine: Engine;
+  readonly #timeout: number;
+
+  /** Made by {@link init}. @ignore */
+  constructor(settings: GroupSettings) {
+    super(settings);
+    this.#engine = settings.engine;
+    this.#timeout = settings.timeout;
+  }
+
+  /** What was opened: the implementation, its ABI and its path, or why none. */
+  get description(): string {
+    return this.#engine.text;
+  }
+
+  /** Ends all ranks at once, with an exit code for their launcher. */
+  abort(code: number = 1): never {
+    const shim = findShim();
+    if (this.#engine.requests !== undefined && !("reason" in shim)) abortWorld(shim, code);
+    const { Deno, process } = globalThis as unknown as Record<
+      "Deno" | "process",
+      { exit(code: number): never } | undefined
+    >;
+    return (Deno ?? process)!.exit(code);
+  }
+
+  /**
+   * Leaves the world, after all calls that have begun, when all other ranks do. A rank that still
+   * waits for this one gets a DistributedError. After a failure it does nothing: the launcher ends
+   * all ranks when this process ends.
+   */
+  async close(): Promise<void> {
+    const { requests } = this.#engine;
+    if (requests !== undefined) await closeEngine(requests, this.#timeout);
+    opened = undefined;
+  }
+
+  /** {@link World.close}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+let opened: Promise<World> | undefined;
+
+/** Whether the environment asks for checks. */
+function checksByDefault(): boolean {
+  return host.variable("ROWMAJOR_DISTRIBUTED_CHECK") === "1";
+}
+
+/**
+ * Opens the world: the ranks that a launcher has started, or this process alone. Once for each
+ * process, and in the main thread.
+ *
+ * @example
+ * ```ts
+ * await using world = await init();
+ * world.size; // => 1
+ * ```
+ *
+ * Throws a DistributedError with the reason if a launcher has started several processes and they
+ * cannot find each other, or if the library is not found with `backend: "mpi"`.
+ */
+export function init(options: InitOptions = {}): Promise<World> {
+  checkOptions("init", options, OPTIONS);
+  const { backend = "any", timeout = DEFAULT_TIMEOUT, check = checksByDefault() } = options;
+  if (backend !== "any" && backend !== "mpi" && backend !== "none") {
+    throw new ArgumentError(
+      `Cannot init with backend ${describe(backend)}: it is "any", "mpi" or "none"`,
+    );
+  }
+  if (typeof timeout !== "number" || !(timeout > 0)) {
+    throw new ArgumentError(
+      `Cannot init with timeout ${describe(timeout)}: it is a number of milliseconds`,
+    );
+  }
+  if (opened !== undefined) {
+    throw new DistributedError("init", -1, -1, "the world is open already: close() it first");
+  }
+  const world = openEngine({ backend, timeout, check: Boolean(check) }).then((engine) => {
+    const { rank, size } = engine;
+    return new World({ engine, group: 0, rank, size, timeout, limit: countLimit });
+  });
+  opened = world;
+  world.catch(() => opened = undefined);
+  return world;
+}
