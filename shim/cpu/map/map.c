@@ -19,7 +19,7 @@ enum {
   TILE_ROWS = 16,
   TILE_COLUMNS = 64,
   TILE_MIN = 16,
-  /* Contiguous ops with fewer elements do not align to cache lines. */
+  /* Contiguous rows with fewer elements do not align to cache lines. */
   ALIGN_MIN = 4096,
   /* Shorter rows are combined in blocks. */
   SHORT_ROW = 128,
@@ -199,8 +199,9 @@ __attribute__((noinline)) static void run_rows_in_place(const map_context *ctx,
     }
     char *out = at[0] + row * ctx->row_strides[0];
     /* Vectors that cross cache lines cost a sixth more time in the caches, most of all for stores.
-     * So the first few elements are computed separately. */
-    const ptrdiff_t ahead = (ptrdiff_t)(-(uintptr_t)out % CACHE_LINE) >> shift;
+     * So the first few elements of long rows are computed separately. */
+    const bool aligns = columns >= ALIGN_MIN || ctx->non_temporal;
+    const ptrdiff_t ahead = aligns ? (ptrdiff_t)(-(uintptr_t)out % CACHE_LINE) >> shift : 0;
     ptrdiff_t part = ahead == 0 || (ctx->op.whole_vectors && !ctx->non_temporal) ? limit : ahead;
     for (ptrdiff_t left = columns; left > 0; left -= part, part = limit) {
       if (part > left) part = left;
