@@ -1,7 +1,7 @@
 /*
  * Factors and systems of one element type; after linalg_type.h.
  */
-enum { NAME(SMALL) = 8, NAME(INVERTED) = 32, NAME(PANEL) = 32 };
+enum { NAME(SMALL) = 8, NAME(INVERTED) = 32, NAME(PANEL) = 32, NAME(MOST_PARTS) = 8 };
 
 /* Replaces a by L and U; notes row exchanges. Returns the first zero pivot, or -1. */
 static ptrdiff_t NAME(lu)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, TYPE *a,
@@ -306,8 +306,9 @@ static void NAME(apply_block_part)(void *context, ptrdiff_t index) {
 }
 
 static void NAME(apply_block)(NAME(applied_block) block) {
-  /* Each of the threads takes columns; for few, sharing takes longer. */
-  const ptrdiff_t n = block.n, parts = rm_min(rm_threads(), n / 64);
+  /* Each of the threads takes columns, with a workspace of its own; sharing few takes longer. */
+  const ptrdiff_t n = block.n;
+  const ptrdiff_t parts = rm_min(rm_threads(), rm_min(NAME(MOST_PARTS), n / 64));
   if (n <= 0) return;
   block.columns = parts <= 1 ? n : rm_round_up(rm_ceil_div(n, parts), 8);
   const double products = (double)block.m * (double)n * (double)block.count;
@@ -315,10 +316,10 @@ static void NAME(apply_block)(NAME(applied_block) block) {
               NAME(apply_block_part), &block);
 }
 
-/* The elements that NAME(qr) and NAME(make_q) need for matrices of up to m by n: parts of a block have
- * at least 64 columns if they are several. */
+/* The elements that NAME(qr) and NAME(make_q) need for matrices of up to m by n. */
 static ptrdiff_t NAME(qr_work)(ptrdiff_t m, ptrdiff_t n) {
-  return NAME(PANEL) * (m + NAME(PANEL)) + m * n + 65 * m + 160 * n + 4096;
+  const ptrdiff_t parts = 1 + rm_min(NAME(MOST_PARTS), n / 64);
+  return NAME(PANEL) * (m + NAME(PANEL)) + parts * (64 * m + 1536) + m + 65 * n + 4096;
 }
 
 /* Replaces a by R and vectors of reflections. */
