@@ -134,10 +134,14 @@ static bool is_smooth(ptrdiff_t n) {
   return n == 1;
 }
 
-static int split_radices(ptrdiff_t n, int *radix) {
+/* Whether passes have radix 8, which takes 16 vectors and more: AVX2 has too few of 32 bytes. */
+static bool takes_eights(int vector) { return vector != 32; }
+
+/* The radices of passes with vectors of so many bytes. */
+static int split_radices(ptrdiff_t n, int vector, int *radix) {
   int count = 0, twos = 0;
   for (; n % 2 == 0; n /= 2) twos++;
-  for (; twos >= 3 && twos != 4; twos -= 3) radix[count++] = 8;
+  for (; takes_eights(vector) && twos >= 3 && twos != 4; twos -= 3) radix[count++] = 8;
   for (; twos >= 2; twos -= 2) radix[count++] = 4;
   if (twos == 1) radix[count++] = 2;
   for (int p = 3; p <= FFT_MAX_RADIX; p += 2) {
@@ -150,9 +154,9 @@ static int split_radices(ptrdiff_t n, int *radix) {
 static bool has_table(int radix) { return radix > 5 && radix != 8; }
 
 /* Estimated operations of the passes for one element. */
-static double cost_of(ptrdiff_t n) {
+static double cost_of(ptrdiff_t n, int vector) {
   int radix[FFT_MAX_STAGES];
-  const int count = split_radices(n, radix);
+  const int count = split_radices(n, vector, radix);
   double sum = 6;
   for (int i = 0; i < count; i++) {
     const int r = radix[i];
@@ -161,9 +165,10 @@ static double cost_of(ptrdiff_t n) {
   return sum;
 }
 
-static bool plan_lanes(fft_lanes *lanes, ptrdiff_t n, int bytes, size_t *size) {
+static bool plan_lanes(fft_lanes *lanes, ptrdiff_t n, const fft_plan *plan, size_t *size) {
+  const int bytes = plan->bytes;
   lanes->length = n;
-  lanes->stages = split_radices(n, lanes->radix);
+  lanes->stages = split_radices(n, bytes * plan->width, lanes->radix);
   ptrdiff_t pairs = 0, m = n;
   for (int i = 0; i < lanes->stages; i++) {
     const int r = lanes->radix[i];
@@ -208,8 +213,9 @@ static void free_plan(fft_plan *plan) {
 }
 
 /* The length of columns that takes the fewest operations; 0 for a transform in one lane. */
-static ptrdiff_t choose_columns(ptrdiff_t n, int width) {
-  double best = cost_of(n) * (double)n;
+static ptrdiff_t choose_columns(ptrdiff_t n, int width, int bytes) {
+  const int vector = width * bytes;
+  double best = cost_of(n, vector) * (double)n;
   ptrdiff_t chosen = 0;
   for (ptrdiff_t factor = 2; factor * factor <= n; factor++) {
     if (n % factor != 0) continue;
@@ -217,8 +223,8 @@ static ptrdiff_t choose_columns(ptrdiff_t n, int width) {
       const ptrdiff_t columns = i == 0 ? factor : n / factor, rows = n / columns;
       /* Passes are fast while their elements are in the caches. */
       const double penalty = (double)(columns > rows ? columns : rows) * width > 32768 ? 1.5 : 1;
-      const double cost = penalty * (cost_of(columns) * (double)(rm_ceil_div(rows, width) * columns) +
-                                 cost_of(rows) * (double)(rm_ceil_div(columns, width) * rows) + 24);
+      const double cost = penalty * (cost_of(columns, vector) * (double)(rm_ceil_div(rows, width) * columns) +
+                                 cost_of(rows, vector) * (double)(rm_ceil_div(columns, width) * rows) + 24);
       if (cost < best) {
         best = cost;
         chosen = columns;
@@ -231,11 +237,11 @@ static ptrdiff_t choose_columns(ptrdiff_t n, int width) {
 static bool plan_steps(fft_plan *plan, ptrdiff_t length) {
   const ptrdiff_t n = plan->n, width = plan->width, others = n / length;
   const int bytes = plan->bytes;
-  if (!plan_lanes(&plan->columns, length, bytes, &plan->size) ||
-      !plan_lanes(&plan->rows, others, bytes, &plan->size)) {
+  if (!plan_lanes(&plan->columns, length, plan, &plan->size) ||
+      !plan_lanes(&plan->rows, others, plan, &plan->size)) {
     return false;
   }
-  if (n <= FFT_LONGEST_ACROSS && !plan_lanes(&plan->whole, n, bytes, &plan->size)) return false;
+  if (n <= FFT_LONGEST_ACROSS && !plan_lanes(&plan->whole, n, plan, &plan->size)) return false;
   const ptrdiff_t blocks = rm_ceil_div(others, width);
   const bool is_factored = n >= FFT_FACTORED;
   const ptrdiff_t kept = is_factored ? 1 : blocks;
@@ -270,7 +276,7 @@ static bool plan_steps(fft_plan *plan, ptrdiff_t length) {
  * is in the array that it returns. */
 static double *transform(double *x, double *y, ptrdiff_t m) {
   int radix[FFT_MAX_STAGES];
-  const int stages = split_radices(m, radix);
+  const int stages = split_radices(m, 64, radix);
   ptrdiff_t rest = m, s = 1;
   for (int stage = 0; stage < stages; stage++) {
     const int r = radix[stage];
@@ -368,9 +374,9 @@ static fft_plan *make_plan(ptrdiff_t n, int bytes, int width, bool is_real) {
     plan->form = FFT_CHIRP;
     done = plan_chirp(plan);
   } else {
-    const ptrdiff_t columns = choose_columns(n, width);
+    const ptrdiff_t columns = choose_columns(n, width, bytes);
     plan->form = columns == 0 ? FFT_ONE : FFT_STEPS;
-    done = columns == 0 ? plan_lanes(&plan->columns, n, bytes, &plan->size)
+    done = columns == 0 ? plan_lanes(&plan->columns, n, plan, &plan->size)
                         : plan_steps(plan, columns);
   }
   if (done) return plan;
