@@ -16,6 +16,17 @@ import { checkOptions } from "../ops/infer.ts";
 import { abortWorld, closeEngine, countLimit, type Engine, openEngine } from "./engine.ts";
 import { Group, type GroupSettings } from "./group.ts";
 
+export { averageGradients, averageGradientsSync, type AverageOptions } from "./gradients.ts";
+export {
+  columnParallel,
+  type ColumnParallelOptions,
+  columnParallelSync,
+  type ColumnProduct,
+  rowParallel,
+  type RowParallelOptions,
+  rowParallelSync,
+  type RowProduct,
+} from "./products.ts";
 export {
   type AxisCollectiveOptions,
   type CollectiveOptions,

@@ -1,0 +1,237 @@
+/**
+ * Products with a weight that ranks share: by its columns, or by its rows.
+ *
+ * Weights are [O, I], as `x.linear` takes them and files have them. "Columns" and "rows" are those of
+ * its transpose, by which x is multiplied.
+ *
+ * @module
+ */
+import { ArgumentError } from "../base/errors.ts";
+import type { DType } from "../base/dtype.ts";
+import type { Shape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { apply } from "../core/apply.ts";
+import { ownOperand } from "../core/foreign.ts";
+import { dispose, tidy } from "../core/handles.ts";
+import { interpreting } from "../core/interpreter.ts";
+import type { Operand } from "../memory/operand.ts";
+import { checkVector } from "../nn/parts/arguments.ts";
+import { checkDevice, checkOptions } from "../ops/infer.ts";
+import { MAP } from "../ops/table.ts";
+import { linear } from "../tensor/products/linear.ts";
+import type { AnyPackedWeight } from "../tensor/products/packed_weight.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import { Group } from "./group.ts";
+import { checkEager } from "./run.ts";
+
+/** Options of {@link columnParallel}. */
+export interface ColumnParallelOptions<
+  B extends AnyTensor = AnyTensor,
+  G extends boolean = boolean,
+> {
+  /** The ranks that share the weight. */
+  readonly group: Group;
+  /** This rank's part of the bias: [O / n]. */
+  readonly bias?: B | undefined;
+  /** Whether every rank gets all columns of the result; false by default. */
+  readonly gather?: G | undefined;
+}
+
+/** Options of {@link rowParallel}. */
+export interface RowParallelOptions<B extends AnyTensor = AnyTensor> {
+  /** The ranks that share the weight. */
+  readonly group: Group;
+  /** The whole bias, on all ranks: [O]. It is added once, to the sum. */
+  readonly bias?: B | undefined;
+}
+
+/** A weight, packed or not. */
+type Weight = AnyTensor | AnyPackedWeight;
+
+/** The dtype of a product plus bias. */
+type ProductDType<X extends AnyTensor, W extends Weight, B extends AnyTensor> = t.OkDType<
+  t.PromoteAll<[X, t.Weighed<X, W>, B]>
+>;
+
+/** The result of a product of `X` by a weight of shape `S`. */
+type Product<D extends DType, X extends AnyTensor, S extends Shape> = Tensor<
+  D,
+  t.Ok<t.Linear<t.ShapeOf<X>, S>>,
+  X["device"]
+>;
+
+/** A weight that fits `X`, or the error. */
+type Fitting<X extends AnyTensor, W extends Weight> = t.Guard<
+  t.LinearOf<X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
+  W
+>;
+
+/** The result of {@link columnParallel}: [..., O / n], or [..., O] of all ranks. */
+export type ColumnProduct<
+  X extends AnyTensor,
+  W extends Weight,
+  B extends AnyTensor,
+  G extends boolean,
+> = Product<ProductDType<X, W, B>, X, G extends false ? t.ShapeOf<W> : [number, number]>;
+
+/** The result of {@link rowParallel}: [..., O]. */
+export type RowProduct<X extends AnyTensor, W extends Weight, B extends AnyTensor> = Product<
+  ProductDType<X, W, B>,
+  X,
+  t.ShapeOf<W>
+>;
+
+/** The group among options. */
+function groupOf(name: string, options: { readonly group: Group }, known: string[]): Group {
+  checkOptions(name, options, known);
+  const { group } = options;
+  if (group instanceof Group) return group;
+  throw new ArgumentError(`Cannot ${name} with group ${describe(group)}: it is a World or a Group`);
+}
+
+/** This rank's columns of a product, and the group if they are to be joined. */
+function columns(
+  name: string,
+  x: unknown,
+  shard: unknown,
+  options: ColumnParallelOptions,
+): { part: Operand; group: Group | undefined } {
+  const group = groupOf(name, options, ["group", "bias", "gather"]);
+  const { bias, gather = false } = options;
+  if (typeof gather !== "boolean") {
+    throw new ArgumentError(`Cannot ${name} with gather ${describe(gather)}: it is true or false`);
+  }
+  const part = linear(ownOperand(x, name), shard as Operand, bias as Operand | undefined);
+  return { part, group: gather && group.size > 1 ? group : undefined };
+}
+
+/** This rank's part of the sum of a product. */
+function rows(
+  name: string,
+  x: unknown,
+  shard: unknown,
+  options: RowParallelOptions,
+): { part: Operand; group: Group; bias: Operand | undefined } {
+  const group = groupOf(name, options, ["group", "bias"]);
+  const own = ownOperand(x, name);
+  const bias = options.bias === undefined ? undefined : ownOperand(options.bias, name);
+  if (bias !== undefined) {
+    checkDevice(own.storage, bias.storage, name);
+    const { shape } = shard as { readonly shape?: Shape };
+    if (shape?.length === 2) checkVector(name, "bias", bias, shape[0]!);
+  }
+  return { part: linear(own, shard as Operand, undefined), group, bias };
+}
+
+/** A sum with its bias, in the memory of the sum where dtypes permit. */
+function withBias(sum: Operand, bias: Operand | undefined, name: string): Operand {
+  if (bias === undefined) return sum;
+  const keeps = bias.storage.info === sum.storage.info && !interpreting();
+  return apply(MAP.add, sum, bias, undefined, { out: keeps ? sum : undefined }, name);
+}
+
+/**
+ * The product with a weight that ranks share by its columns (Megatron-LM's column parallelism): each
+ * rank has rows [O / n, I] of the weight [O, I], as `group.shard(weight, 0)` gives them, and the whole
+ * x: [..., I]. The result is this rank's part [..., O / n] of the product, plus its part of the bias,
+ * without any communication; with `gather` it is the whole product [..., O], on all ranks.
+ *
+ * Takes the dtypes that `x.linear` takes, packed and quantized weights too. Throws as `x.linear` does,
+ * and an ArgumentError for options of other types. `gather` needs parts of one size, and fails as
+ * {@link Group.allGather} does.
+ *
+ * @example
+ * ```ts
+ * await using world = await init();
+ * const weight = tensor([[1, 0], [0, 1], [1, 1], [2, 0]]); // the same on all ranks
+ * const shard = world.shard(weight, 0);
+ * const y = await columnParallel(tensor([[1, 2]]), shard, { group: world, gather: true });
+ * y.toArray(); // => [[1, 2, 3, 2]]
+ * ```
+ */
+export async function columnParallel<
+  X extends AnyTensor,
+  W extends Weight,
+  B extends AnyTensor = X,
+  const G extends boolean = false,
+>(
+  x: X,
+  shard: Fitting<X, W>,
+  options: ColumnParallelOptions<B, G>,
+): Promise<ColumnProduct<X, W, B, G>> {
+  checkEager("columnParallel");
+  const { part, group } = columns("columnParallel", x, shard, options);
+  if (group === undefined) return part as ColumnProduct<X, W, B, G>;
+  try {
+    return await group.allGather(part as AnyTensor, { axis: -1 }) as ColumnProduct<X, W, B, G>;
+  } finally {
+    dispose(part);
+  }
+}
+
+/** {@link columnParallel}, which waits, and can be part of compiled functions. */
+export function columnParallelSync<
+  X extends AnyTensor,
+  W extends Weight,
+  B extends AnyTensor = X,
+  const G extends boolean = false,
+>(
+  x: X,
+  shard: Fitting<X, W>,
+  options: ColumnParallelOptions<B, G>,
+): ColumnProduct<X, W, B, G> {
+  return tidy(() => {
+    const { part, group } = columns("columnParallel", x, shard, options);
+    return group === undefined ? part : group.allGatherSync(part as AnyTensor, { axis: -1 });
+  }) as ColumnProduct<X, W, B, G>;
+}
+
+/**
+ * The product with a weight that ranks share by its rows (Megatron-LM's row parallelism): each rank
+ * has columns [O, I / n] of the weight [O, I], as `group.shard(weight, 1)` gives them, and its part
+ * [..., I / n] of x, such as {@link columnParallel} gives without `gather`. The parts of all ranks are
+ * summed, and the bias is added once: the whole product [..., O], on all ranks.
+ *
+ * Takes the dtypes that `x.linear` takes, packed and quantized weights too; sums are in the dtype of
+ * the product. Throws as `x.linear` does, and fails as {@link Group.allSum} does.
+ *
+ * @example
+ * ```ts
+ * await using world = await init();
+ * const x = tensor([[1, 2, 3, 4]]); // the same on all ranks
+ * const weight = tensor([[1, 1, 1, 1], [1, 0, 1, 0]]);
+ * const [part, shard] = [world.shard(x, 1), world.shard(weight, 1)];
+ * const y = await rowParallel(part, shard, { group: world, bias: tensor([0, 1]) });
+ * y.toArray(); // => [[10, 5]]
+ * ```
+ */
+export async function rowParallel<
+  X extends AnyTensor,
+  W extends Weight,
+  B extends AnyTensor = X,
+>(x: X, shard: Fitting<X, W>, options: RowParallelOptions<B>): Promise<RowProduct<X, W, B>> {
+  checkEager("rowParallel");
+  const { part, group, bias } = rows("rowParallel", x, shard, options);
+  // The bias may be disposed of, or change, before the sum is there.
+  const shift = bias === undefined ? undefined : apply(MAP.copy, bias, undefined, undefined);
+  const sum = await group.allSum(part as AnyTensor, { out: part as AnyTensor });
+  const made = withBias(sum as Operand, shift, "rowParallel");
+  if (shift !== undefined) dispose(shift);
+  if (made !== sum) dispose(sum as Operand);
+  return made as RowProduct<X, W, B>;
+}
+
+/** {@link rowParallel}, which waits, and can be part of compiled functions. */
+export function rowParallelSync<
+  X extends AnyTensor,
+  W extends Weight,
+  B extends AnyTensor = X,
+>(x: X, shard: Fitting<X, W>, options: RowParallelOptions<B>): RowProduct<X, W, B> {
+  return tidy(() => {
+    const { part, group, bias } = rows("rowParallel", x, shard, options);
+    const out = interpreting() ? undefined : part as AnyTensor;
+    const sum = group.allSumSync(part as AnyTensor, { ...out === undefined ? {} : { out } });
+    return withBias(sum as Operand, bias, "rowParallel");
+  }) as RowProduct<X, W, B>;
+}

@@ -1,0 +1,212 @@
+/**
+ * What ranks of parallel_test.ts run: gradients, products and files that ranks share. Each check
+ * compares with what one process computes; rank 0 prints the names of those that passed.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { arange, type Tensor, tensor, zeros } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import {
+  averageGradients,
+  averageGradientsSync,
+  columnParallel,
+  columnParallelSync,
+  init,
+  rowParallel,
+  rowParallelSync,
+  type World,
+} from "../../src/distributed/mod.ts";
+
+type Check = (world: World) => unknown;
+
+/** A tensor of small integers, which sum without rounding: `n` of them, from `from` on. */
+const integers = (shape: number[], from = 0): Tensor => {
+  const n = shape.reduce((a, b) => a * b, 1);
+  return arange(n).add(from).remainder(17).sub(8).reshape(shape) as Tensor;
+};
+
+/** Gradients of a rank: of several dtypes, with a view, an empty one, and one twice. */
+function gradientsOf(rank: number) {
+  const view = integers([6, 4], rank).T as Tensor;
+  const twice = integers([5], 3 * rank);
+  return {
+    layers: [
+      { weight: integers([40, 30], rank), bias: integers([40], 2 * rank), none: undefined },
+      { weight: view, bias: zeros([0]) },
+    ],
+    wide: integers([7], rank).astype("float64"),
+    half: integers([9], rank).astype("float16"),
+    brain: integers([9], rank).astype("bfloat16"),
+    scalar: tensor(rank),
+    twice,
+    again: [twice],
+  };
+}
+
+/** The values of gradients, and those of their means. */
+const values = (
+  { layers: [a, b], wide, half, brain, scalar, twice }: ReturnType<typeof gradientsOf>,
+) =>
+  [a!.weight, a!.bias, b!.weight, wide, half, brain, scalar, twice]
+    .map((x) => Array.from((x as Tensor).astype("float64").reshape([-1]).toTypedArray(), Number));
+
+function expectedMeans(size: number): number[][] {
+  const all = Array.from({ length: size }, (_, rank) => values(gradientsOf(rank)));
+  return all[0]!.map((list, k) =>
+    list.map((_, i) => all.reduce((sum, one) => sum + one[k]![i]!, 0) / size)
+  );
+}
+
+const CHECKS: Record<string, Check> = {
+  async "gradients: means in place, in buckets of any size"(world) {
+    const expected = expectedMeans(world.size);
+    for (const bucketBytes of [undefined, 1, 100, 1000, 1e9]) {
+      const options = bucketBytes === undefined ? {} : { bucketBytes };
+      const one = gradientsOf(world.rank);
+      await averageGradients(world, one, options);
+      assertEquals(values(one), expected);
+      const two = gradientsOf(world.rank);
+      averageGradientsSync(world, two, options);
+      assertEquals(values(two), expected);
+    }
+  },
+  async "gradients: of tensors that are disposed of, or copied on write, meanwhile"(world) {
+    const [x, y, z] = [0, 1, 2].map((k) => integers([50], world.rank + k));
+    const copy = x!.intoCow();
+    const before = copy.toArray();
+    const end = averageGradients(world, [x, y, z], { bucketBytes: 300 });
+    y!.dispose();
+    await end;
+    assertEquals(copy.toArray(), before);
+    const mean = Array.from(
+      { length: world.size },
+      (_, rank) => integers([50], rank).toArray() as unknown as number[],
+    );
+    assertEquals(
+      x!.toArray() as unknown as number[],
+      mean[0]!.map((_, i) => mean.reduce((sum, one) => sum + one[i]!, 0) / world.size),
+    );
+  },
+  "gradients: in a compiled function"(world) {
+    const step = compile((x: Tensor, rate: number) => {
+      const gradients = { a: x.mul(2), b: [x.sum(0)] };
+      averageGradientsSync(world, gradients);
+      return [gradients.a.mul(rate), gradients.b[0]!] as const;
+    });
+    for (let round = 0; round < 2; round++) {
+      const [a, b] = step(integers([8, 3], world.rank), 2);
+      const all = Array.from({ length: world.size }, (_, rank) => integers([8, 3], rank));
+      const sum = all.reduce((sum, x) => sum.add(x) as Tensor);
+      assertEquals(a.toArray(), sum.mul(4 / world.size).toArray());
+      assertEquals(b.toArray(), sum.sum(0).div(world.size).toArray() as never);
+    }
+  },
+  async "gradients: errors come before any write"(world) {
+    const x = integers([4], world.rank);
+    const before = x.toArray();
+    const ints = tensor([1, 2], { dtype: "int32" });
+    await assertRejects(
+      () => averageGradients(world, [x, ints]),
+      TypeError,
+      "Cannot averageGradients int32",
+    );
+    await assertRejects(
+      () => averageGradients(world, [x, 5]),
+      TypeError,
+      "Cannot averageGradients 5",
+    );
+    await assertRejects(
+      () => averageGradients(world, [x, x.readonly()]),
+      TypeError,
+      "Cannot averageGradients: the tensor is read-only",
+    );
+    await assertRejects(
+      () => averageGradients(world, [x], { bucketBytes: 0 }),
+      RangeError,
+      "bucketBytes 0",
+    );
+    assertThrows(() => averageGradientsSync({} as never, [x]), RangeError, "over group");
+    assertEquals(x.toArray(), before);
+  },
+  async "products: by columns and by rows, as one process computes them"(world) {
+    const x = integers([3, 8]);
+    const [weight, bias] = [integers([12, 8], 5), integers([12])];
+    const whole = x.linear(weight, bias).toArray();
+    const shard = world.shard(weight, 0);
+    const part = world.shard(bias, 0);
+    const options = { group: world, bias: part } as const;
+    for (
+      const product of [
+        await columnParallel(x, shard, { ...options, gather: true }),
+        columnParallelSync(x, shard, { ...options, gather: true }),
+      ]
+    ) assertEquals(product.toArray(), whole as never);
+    for (
+      const product of [
+        await columnParallel(x, shard, options),
+        columnParallelSync(x, shard, options),
+      ]
+    ) {
+      const mine = world.shard(x.linear(weight, bias), 1);
+      assertEquals(product.toArray(), mine.toArray() as never);
+    }
+    const [ours, theirs] = [world.shard(x, 1), world.shard(weight, 1)];
+    for (
+      const product of [
+        await rowParallel(ours, theirs, { group: world, bias }),
+        rowParallelSync(ours, theirs, { group: world, bias }),
+      ]
+    ) assertEquals(product.toArray(), whole as never);
+  },
+  "products: in a compiled function"(world) {
+    const [w1, b1, w2, b2] = [
+      integers([8, 6]),
+      integers([8], 3),
+      integers([5, 8], 1),
+      integers([5], 2),
+    ];
+    const [s1, c1, s2] = [world.shard(w1, 0), world.shard(b1, 0), world.shard(w2, 1)];
+    const forward = compile((x: Tensor) => {
+      const hidden = columnParallelSync(x, s1, { group: world, bias: c1 }).relu();
+      const y = rowParallelSync(hidden, s2, { group: world, bias: b2 });
+      return [y, columnParallelSync(x, s1, { group: world, gather: true })] as const;
+    });
+    for (const rows of [2, 2, 3]) {
+      const x = integers([rows, 6], rows);
+      const [y, z] = forward(x);
+      assertEquals(y.toArray(), x.linear(w1, b1).relu().linear(w2, b2).toArray() as never);
+      assertEquals(z.toArray(), x.linear(w1).toArray() as never);
+    }
+  },
+  async "products: errors come before any message"(world) {
+    const [x, w] = [integers([2, 8]), integers([4, 8])];
+    await assertRejects(
+      () => rowParallel(x, w, { group: world, bias: zeros([3]) as never }),
+      RangeError,
+      "bias",
+    );
+    await assertRejects(() => rowParallel(x, w, {} as never), RangeError, "group undefined");
+    assertThrows(
+      () => columnParallelSync(x, w, { group: world, gather: 1 as never }),
+      RangeError,
+      "gather 1",
+    );
+    assertThrows(
+      () => columnParallelSync(x, integers([4, 7]) as never, { group: world }),
+      RangeError,
+      "Cannot linear",
+    );
+    const traced = compile((x: Tensor) => {
+      void columnParallel(x, w, { group: world }).catch(() => {});
+      return x;
+    });
+    assert(traced(x).shape.length === 2);
+  },
+};
+
+await using world = await init({ timeout: 30_000 });
+for (const [name, check] of Object.entries(CHECKS)) {
+  await check(world);
+  if (world.rank === 0) console.log(`ok ${name}`);
+}
