@@ -176,6 +176,7 @@ int32_t rm_mpi_open(const rm_launcher *launcher, rm_mpi *to) {
   void *library = NULL;
   const int32_t status = find_library(launcher, &library);
   if (status != RM_OK) return status;
+  to->library = library;
 #define FIND(name, parameters) \
   *(void **)&to->name = dlsym(library, "MPI_" #name); \
   if (to->name == NULL) return rm_fail(RM_UNSUPPORTED, "the MPI library has no MPI_" #name);
@@ -235,3 +236,10 @@ int32_t rm_mpi_make_types(rm_mpi *mpi) {
   return rm_mpi_make_operations(mpi);
 }
 #endif
+
+void rm_mpi_finalize(rm_mpi *mpi) {
+  mpi->Finalize();
+  /* MPICH takes leave of its launcher by a function of atexit(), which Bun does not call: the launcher
+   * would kill the ranks that have not ended yet. It is called when the library is closed, too. */
+  if (mpi->abi != RM_MPI_OPEN_MPI) dlclose(mpi->library);
+}

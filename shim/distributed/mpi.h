@@ -65,6 +65,7 @@ typedef struct {
 #define FIELD(name, parameters) int(*name) parameters;
   RM_MPI_FUNCTIONS(FIELD)
 #undef FIELD
+  void *library;
   rm_mpi_abi abi;
   rm_mpi_handle world;
   /* By dtype; 0 where MPI has none. */
@@ -97,6 +98,9 @@ int32_t rm_mpi_open(const rm_launcher *launcher, rm_mpi *to);
 
 /* Fails if this library would end the process, or make worlds of size 1, under this launcher. */
 int32_t rm_mpi_check_launcher(const rm_launcher *launcher, const rm_mpi *mpi);
+
+/* Ends MPI, and takes leave of the launcher. */
+void rm_mpi_finalize(rm_mpi *mpi);
 
 /* Makes types and operations after MPI has been initialized: a status. */
 int32_t rm_mpi_make_types(rm_mpi *mpi);

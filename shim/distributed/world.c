@@ -164,7 +164,7 @@ void rm_world_close(rm_request *request) {
   }
   rm_this_world.is_open = false;
   rm_this_world.is_closed = true;
-  mpi->Finalize();
+  rm_mpi_finalize(mpi);
   request->step = RM_REQUEST_DONE;
 }
 
