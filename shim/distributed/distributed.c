@@ -338,13 +338,14 @@ static void call_listener(void *env, void *function, void *context, void *data) 
   listener *to = context;
   const rm_request *request = data;
   void *scope, *name, *self, *result;
-  if (--to->waits == 0) api.napi_unref_threadsafe_function(env, to->function);
   if (api.napi_open_handle_scope(env, &scope) != 0) return;
   if (api.napi_create_int32(env, (int32_t)request->name, &name) == 0 &&
       api.napi_get_undefined(env, &self) == 0) {
     api.napi_call_function(env, self, function, 1, &name, &result);
   }
   api.napi_close_handle_scope(env, scope);
+  /* After the call, which may have begun another request. */
+  if (--to->waits == 0) api.napi_unref_threadsafe_function(env, to->function);
 }
 
 /* Runs when an environment ends. MPI may still write to its memory, and no call takes that back. */

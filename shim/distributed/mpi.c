@@ -177,11 +177,11 @@ int32_t rm_mpi_open(const rm_launcher *launcher, rm_mpi *to) {
   const int32_t status = find_library(launcher, &library);
   if (status != RM_OK) return status;
   to->library = library;
-#define FIND(name, parameters) \
+#define RM_MPI_FUNCTION(name, parameters) \
   *(void **)&to->name = dlsym(library, "MPI_" #name); \
   if (to->name == NULL) return rm_fail(RM_UNSUPPORTED, "the MPI library has no MPI_" #name);
-  RM_MPI_FUNCTIONS(FIND)
-#undef FIND
+#include "mpi_functions.def"
+#undef RM_MPI_FUNCTION
   Dl_info found;
   to->path[0] = 0;
   if (dladdr(*(void **)&to->Init_thread, &found) != 0 && found.dli_fname != NULL) {
@@ -225,6 +225,13 @@ int32_t rm_mpi_check_launcher(const rm_launcher *launcher, const rm_mpi *mpi) {
   return RM_OK;
 }
 
+/* MPICH tells its launcher only when the process exits or the library is unloaded. Bun exits without
+ * handlers, and the launcher then kills the ranks that are still alive. */
+void rm_mpi_finalize(rm_mpi *mpi) {
+  mpi->Finalize();
+  if (!is_open_mpi(mpi)) dlclose(mpi->library);
+}
+
 int32_t rm_mpi_make_types(rm_mpi *mpi) {
   for (int i = 1; i < RM_MPI_SIZES; i++) {
     mpi->blocks[i] = 0;
@@ -236,10 +243,3 @@ int32_t rm_mpi_make_types(rm_mpi *mpi) {
   return rm_mpi_make_operations(mpi);
 }
 #endif
-
-void rm_mpi_finalize(rm_mpi *mpi) {
-  mpi->Finalize();
-  /* MPICH takes leave of its launcher by a function of atexit(), which Bun does not call: the launcher
-   * would kill the ranks that have not ended yet. It is called when the library is closed, too. */
-  if (mpi->abi != RM_MPI_OPEN_MPI) dlclose(mpi->library);
-}

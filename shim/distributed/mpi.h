@@ -17,44 +17,6 @@ typedef uint64_t rm_mpi_handle;
 /* A function that combines `count` elements of `in` with those of `inout`. */
 typedef void rm_mpi_combine(const void *in, void *inout, const int *count, const void *type);
 
-#define RM_MPI_FUNCTIONS(F) \
-  F(Init_thread, (void *argc, void *argv, int required, int *provided)) \
-  F(Initialized, (int *flag)) \
-  F(Finalize, (void)) \
-  F(Abort, (rm_mpi_handle comm, int code)) \
-  F(Get_library_version, (char *text, int *length)) \
-  F(Error_string, (int code, char *text, int *length)) \
-  F(Error_class, (int code, int *class)) \
-  F(Comm_set_errhandler, (rm_mpi_handle comm, rm_mpi_handle handler)) \
-  F(Comm_rank, (rm_mpi_handle comm, int *rank)) \
-  F(Comm_size, (rm_mpi_handle comm, int *size)) \
-  F(Comm_dup, (rm_mpi_handle comm, rm_mpi_handle *made)) \
-  F(Comm_split, (rm_mpi_handle comm, int color, int key, rm_mpi_handle *made)) \
-  F(Comm_free, (rm_mpi_handle *comm)) \
-  F(Type_contiguous, (int count, rm_mpi_handle type, rm_mpi_handle *made)) \
-  F(Type_commit, (rm_mpi_handle *type)) \
-  F(Op_create, (rm_mpi_combine *combine, int commutes, rm_mpi_handle *made)) \
-  F(Test, (rm_mpi_handle *request, int *done, void *status)) \
-  F(Cancel, (rm_mpi_handle *request)) \
-  F(Request_free, (rm_mpi_handle *request)) \
-  F(Iallreduce, (const void *from, void *to, int count, rm_mpi_handle type, rm_mpi_handle op, \
-                 rm_mpi_handle comm, rm_mpi_handle *request)) \
-  F(Ireduce, (const void *from, void *to, int count, rm_mpi_handle type, rm_mpi_handle op, int root, \
-              rm_mpi_handle comm, rm_mpi_handle *request)) \
-  F(Ireduce_scatter_block, (const void *from, void *to, int count, rm_mpi_handle type, \
-                            rm_mpi_handle op, rm_mpi_handle comm, rm_mpi_handle *request)) \
-  F(Ibcast, (void *data, int count, rm_mpi_handle type, int root, rm_mpi_handle comm, \
-             rm_mpi_handle *request)) \
-  F(Iallgather, (const void *from, int count, rm_mpi_handle type, void *to, int to_count, \
-                 rm_mpi_handle to_type, rm_mpi_handle comm, rm_mpi_handle *request)) \
-  F(Ialltoall, (const void *from, int count, rm_mpi_handle type, void *to, int to_count, \
-                rm_mpi_handle to_type, rm_mpi_handle comm, rm_mpi_handle *request)) \
-  F(Ibarrier, (rm_mpi_handle comm, rm_mpi_handle *request)) \
-  F(Isend, (const void *from, int count, rm_mpi_handle type, int to, int tag, rm_mpi_handle comm, \
-            rm_mpi_handle *request)) \
-  F(Irecv, (void *to, int count, rm_mpi_handle type, int from, int tag, rm_mpi_handle comm, \
-            rm_mpi_handle *request))
-
 typedef enum { RM_MPI_STANDARD, RM_MPI_MPICH, RM_MPI_OPEN_MPI } rm_mpi_abi;
 
 /* The sizes of elements are powers of two up to this one's. */
@@ -62,9 +24,9 @@ enum { RM_MPI_SIZES = 5 };
 
 /* The numbers of a world, and what every ABI has. */
 typedef struct {
-#define FIELD(name, parameters) int(*name) parameters;
-  RM_MPI_FUNCTIONS(FIELD)
-#undef FIELD
+#define RM_MPI_FUNCTION(name, parameters) int(*name) parameters;
+#include "mpi_functions.def"
+#undef RM_MPI_FUNCTION
   void *library;
   rm_mpi_abi abi;
   rm_mpi_handle world;

@@ -2,7 +2,6 @@
  * Requests: posted to MPI as calls that do not wait, and tested until they have ended.
  */
 #if !defined(_WIN32)
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,19 +17,6 @@ enum { PATIENCE = 20 * 1000 * 1000 };
 
 static bool is_message(const rm_request *request) {
   return request->kind == RM_COLLECTIVE_SEND || request->kind == RM_COLLECTIVE_RECEIVE;
-}
-
-void rm_request_fail(rm_request *request, bool only_this, int culprit, const char *format, ...) {
-  va_list values;
-  va_start(values, format);
-  vsnprintf(request->error, sizeof request->error, format, values);
-  va_end(values);
-  request->culprit = culprit;
-  request->status = RM_DISTRIBUTED;
-  request->step = RM_REQUEST_DONE;
-  if (only_this || rm_this_world.broken[0] != 0) return;
-  snprintf(rm_this_world.broken, sizeof rm_this_world.broken, "%s", request->error);
-  rm_this_world.culprit = culprit;
 }
 
 /* Fails a request by what MPI says. */
@@ -281,8 +267,8 @@ static void look_for_leavers(rm_request *request) {
     const int64_t *told = rm_this_world.left[group->members[i]];
     if (told == NULL || (is_message(request) && i != request->peer)) continue;
     int64_t come = 0;
-    for (int64_t g = 0; g < told[1]; g++) {
-      const int64_t *at = told + 2 + 4 * g;
+    for (int64_t g = 0; g < told[2]; g++) {
+      const int64_t *at = told + RM_LEAVE_GROUPS + RM_LEAVE_GROUP_NUMBERS * g;
       if (at[0] != group->id) continue;
       come = request->kind == RM_COLLECTIVE_SEND      ? at[3]
              : request->kind == RM_COLLECTIVE_RECEIVE ? at[2]
@@ -296,13 +282,13 @@ static void look_for_leavers(rm_request *request) {
 
 static void begin(rm_request *request) {
   rm_group *group = request->group;
-  if (rm_this_world.broken[0] != 0) {
-    rm_request_fail(request, true, rm_this_world.culprit, "the world is broken since an earlier failure: %.300s",
-                    rm_this_world.broken);
-    return;
-  }
   if (request->kind == RM_COLLECTIVE_CLOSE) {
     rm_world_leave(request);
+    return;
+  }
+  if (rm_this_world.broken[0] != 0) {
+    rm_request_fail(request, true, rm_this_world.culprit,
+                    "the world is broken since an earlier failure: %.300s", rm_this_world.broken);
     return;
   }
   request->number = request->kind == RM_COLLECTIVE_SEND      ? ++group->sent[request->peer]

@@ -13,14 +13,31 @@
 
 rm_world rm_this_world;
 
-/* A message of a rank that leaves: [its rank, groups, then for each group its id, collectives that
- * have begun, messages to and from the receiver]. */
-enum { LEAVE_TAG = 1, GROUP_NUMBERS = 4, TOLD_GROUPS = 64, LEAVE_NUMBERS = 2 + 4 * TOLD_GROUPS };
+/* A message of a rank that leaves: [its rank, whether its world is broken, groups, then for each group
+ * its id, collectives that have begun, messages to and from the receiver]. */
+enum { LEAVE_TAG = 1, TOLD_GROUPS = 64 };
+enum { LEAVE_NUMBERS = RM_LEAVE_GROUPS + RM_LEAVE_GROUP_NUMBERS * TOLD_GROUPS };
+
+/* For so long a rank whose world is broken lets others tell why theirs is. */
+enum { GRACE = 1000 * 1000 * 1000 };
 
 static int64_t arriving[LEAVE_NUMBERS];
 static rm_mpi_handle arrival;
 static rm_mpi_handle *leaving;
 static int64_t *leave_texts;
+
+void rm_request_fail(rm_request *request, bool only_this, int culprit, const char *format, ...) {
+  va_list values;
+  va_start(values, format);
+  vsnprintf(request->error, sizeof request->error, format, values);
+  va_end(values);
+  request->culprit = culprit;
+  request->status = RM_DISTRIBUTED;
+  request->step = RM_REQUEST_DONE;
+  if (only_this || rm_this_world.broken[0] != 0) return;
+  snprintf(rm_this_world.broken, sizeof rm_this_world.broken, "%s", request->error);
+  rm_this_world.culprit = culprit;
+}
 
 /* Makes a group of the ranks of a communicator; null if there is no memory. */
 static rm_group *make_group(rm_mpi_handle comm, int64_t id, int size, const int *members) {
@@ -124,7 +141,7 @@ static void write_leave(int64_t *to, int rank) {
     const rm_group *group = rm_this_world.groups[g];
     for (int i = 0; i < group->size; i++) {
       if (group->members[i] != rank) continue;
-      int64_t *at = to + 2 + GROUP_NUMBERS * count++;
+      int64_t *at = to + RM_LEAVE_GROUPS + RM_LEAVE_GROUP_NUMBERS * count++;
       at[0] = group->id;
       at[1] = group->started;
       at[2] = group->sent[i];
@@ -132,7 +149,8 @@ static void write_leave(int64_t *to, int rank) {
     }
   }
   to[0] = rm_this_world.groups[0]->rank;
-  to[1] = count;
+  to[1] = rm_this_world.broken[0] != 0;
+  to[2] = count;
 }
 
 void rm_world_leave(rm_request *request) {
@@ -153,15 +171,25 @@ void rm_world_leave(rm_request *request) {
   request->step = RM_REQUEST_POSTED;
 }
 
+/* Ends a request that closes a world in which not all is well: MPI cannot end, only be aborted. */
+static void give_up(rm_request *request) {
+  rm_request_fail(request, true, -1, "the world is broken");
+  request->status = RM_CANCELLED;
+}
+
 void rm_world_close(rm_request *request) {
   const rm_group *all = rm_this_world.groups[0];
   rm_world_listen();
-  if (rm_this_world.left_count < all->size - 1) return;
-  for (int rank = 0; rank < all->size; rank++) {
+  if (rm_this_world.broken[0] != 0 && rm_nanoseconds() - request->since > GRACE) give_up(request);
+  bool have_ended = rm_this_world.left_count >= all->size - 1;
+  for (int rank = 0; rank < all->size && request->step != RM_REQUEST_DONE; rank++) {
+    const int64_t *told = rm_this_world.left[rank];
     int done = 1;
     if (rank != all->rank) mpi->Test(&leaving[rank], &done, mpi->ignored_status);
-    if (!done) return;
+    have_ended &= done;
+    if (told != NULL && told[1] != 0 && rm_this_world.broken[0] == 0) give_up(request);
   }
+  if (!have_ended || request->step == RM_REQUEST_DONE || rm_this_world.broken[0] != 0) return;
   rm_this_world.is_open = false;
   rm_this_world.is_closed = true;
   rm_mpi_finalize(mpi);

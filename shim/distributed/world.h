@@ -83,6 +83,9 @@ typedef struct {
 extern rm_world rm_this_world;
 static rm_mpi *const mpi = &rm_this_world.mpi;
 
+/* Where the groups begin in what a rank says that leaves, and the numbers of each. */
+enum { RM_LEAVE_GROUPS = 3, RM_LEAVE_GROUP_NUMBERS = 4 };
+
 /* Fails a request; the world is broken from then on unless `only_this`. */
 void rm_request_fail(rm_request *request, bool only_this, int culprit, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

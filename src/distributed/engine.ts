@@ -5,7 +5,7 @@
  */
 import { DistributedError } from "../base/errors.ts";
 import { planCollective } from "../backend/native/collective.ts";
-import { COLLECTIVE, COLLECTIVE_AT, REQUEST, type Shim } from "../backend/ffi/abi.ts";
+import { COLLECTIVE, COLLECTIVE_AT, REQUEST, type Shim, STATUS } from "../backend/ffi/abi.ts";
 import { findShim } from "../backend/ffi/load.ts";
 import { RequestFailure, Requests } from "../backend/ffi/requests.ts";
 import { host } from "../backend/ffi/runtime.ts";
@@ -142,6 +142,7 @@ export function setCountLimit(count: number): void {
 }
 
 let isClosed = false;
+let hasFailed = false;
 
 /** Leaves the world, when all other ranks do. */
 export async function closeEngine(requests: Requests, timeout: number): Promise<void> {
@@ -149,6 +150,11 @@ export async function closeEngine(requests: Requests, timeout: number): Promise<
   try {
     await requests.start(plainNumbers("close", 0, timeout), null, null);
   } catch (error) {
+    // After a failure, here or elsewhere, only the end of all processes is left.
+    if (error instanceof RequestFailure && error.status === STATUS.cancelled) {
+      hasFailed = true;
+      return;
+    }
     throw failure("close", error);
   }
   isClosed = true;
@@ -162,8 +168,10 @@ function endWithTheProcess(shim: Shim): void {
   const end = () => {
     if (isClosed) return;
     console.error(
-      `rowmajor: rank ${worldRank} ends without having closed its world, which ends all ranks: ` +
-        '"await using world = await init()" closes it',
+      hasFailed
+        ? `rowmajor: rank ${worldRank} ends all ranks, as the world has failed`
+        : `rowmajor: rank ${worldRank} ends without having closed its world, which ends all ` +
+          'ranks: "await using world = await init()" closes it',
     );
     abortWorld(shim, 1);
   };

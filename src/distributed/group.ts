@@ -86,6 +86,14 @@ function partOf(length: number, rank: number, size: number): [start: number, len
   return [rank * least + Math.min(rank, more), least + (rank < more ? 1 : 0)];
 }
 
+/** A number of milliseconds, or an ArgumentError. */
+export function checkTimeout(name: string, timeout: unknown): number {
+  if (typeof timeout === "number" && timeout > 0) return timeout;
+  throw new ArgumentError(
+    `Cannot ${name} with timeout ${describe(timeout)}: it is a positive number of milliseconds`,
+  );
+}
+
 type AlongArguments = [
   name: string,
   op: Op,
@@ -388,6 +396,11 @@ export class Group {
     } catch (error) {
       throw failure("split", error);
     }
+  }
+
+  /** This group with another deadline: calls fail after so many milliseconds; Infinity for none. */
+  withTimeout(timeout: number): Group {
+    return new Group({ ...this.#settings, timeout: checkTimeout("withTimeout", timeout) });
   }
 
   /**

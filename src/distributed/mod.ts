@@ -14,7 +14,7 @@ import { findShim } from "../backend/ffi/load.ts";
 import { host } from "../backend/ffi/runtime.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { abortWorld, closeEngine, countLimit, type Engine, openEngine } from "./engine.ts";
-import { Group, type GroupSettings } from "./group.ts";
+import { checkTimeout, Group, type GroupSettings } from "./group.ts";
 
 export { averageGradients, averageGradientsSync, type AverageOptions } from "./gradients.ts";
 export {
@@ -130,7 +130,7 @@ function checksByDefault(): boolean {
  * Throws a DistributedError with the reason if a launcher has started several processes and they
  * cannot find each other, or if the library is not found with `backend: "mpi"`.
  */
-export function init(options: InitOptions = {}): Promise<World> {
+export async function init(options: InitOptions = {}): Promise<World> {
   checkOptions("init", options, OPTIONS);
   const { backend = "any", timeout = DEFAULT_TIMEOUT, check = checksByDefault() } = options;
   if (backend !== "any" && backend !== "mpi" && backend !== "none") {
@@ -138,11 +138,7 @@ export function init(options: InitOptions = {}): Promise<World> {
       `Cannot init with backend ${describe(backend)}: it is "any", "mpi" or "none"`,
     );
   }
-  if (typeof timeout !== "number" || !(timeout > 0)) {
-    throw new ArgumentError(
-      `Cannot init with timeout ${describe(timeout)}: it is a number of milliseconds`,
-    );
-  }
+  checkTimeout("init", timeout);
   if (opened !== undefined) {
     throw new DistributedError("init", -1, -1, "the world is open already: close() it first");
   }
@@ -152,5 +148,5 @@ export function init(options: InitOptions = {}): Promise<World> {
   });
   opened = world;
   world.catch(() => opened = undefined);
-  return world;
+  return await world;
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { DTYPE } from "../base/dtype.ts";
+import { TraceError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { setCollective } from "../backend/native/collective.ts";
 import { COLLECTIVE_AT } from "../backend/ffi/abi.ts";
@@ -43,7 +44,7 @@ export function runSync({ op, name, x, attributes, out }: Collective): Operand {
 /** Throws where calls are recorded: a promise has no place in a program. */
 export function checkEager(name: string): void {
   if (!interpreting()) return;
-  throw new TypeError(`Cannot ${name} in a function that is traced: it has ${name}Sync()`);
+  throw new TraceError(`Cannot ${name} in a function that is traced: it has ${name}Sync()`);
 }
 
 /** Begins it; the program may go on. The elements of `x` are those of the moment of the call. */

@@ -69,8 +69,8 @@ export interface RankOptions {
   readonly args?: readonly string[];
   /** The launcher is killed after so many seconds: 60 by default. */
   readonly limit?: number;
-  /** Called with the launcher's process id, and with each piece of what ranks write to stdout. */
-  readonly onOutput?: (text: string) => void;
+  /** Called with each piece of what ranks write to stdout, and with their launcher. */
+  readonly onOutput?: (text: string, launcher: { kill(signal: "SIGINT"): unknown }) => void;
 }
 
 /** The command line of a rank in this runtime. */
@@ -114,7 +114,7 @@ export function launch(
   let [stdout, stderr] = ["", ""];
   child.stdout.on("data", (data) => {
     stdout += data;
-    onOutput?.(String(data));
+    onOutput?.(String(data), child);
   });
   child.stderr.on("data", (data) => stderr += data);
   return new Promise((resolve, reject) => {

@@ -38,7 +38,7 @@ const { arch, platform } = process;
 const FLAGS = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno"];
 /** The sources without CUDA. */
 const SOURCES = shimSources().filter((path) =>
-  /[\\/]shim[\\/](core|cpu|program)[\\/].*\.c$/.test(path)
+  /[\\/]shim[\\/](core|cpu|distributed|program)[\\/].*\.c$/.test(path)
 );
 
 /** Runs a program and returns its output; throws its error messages if it fails. */

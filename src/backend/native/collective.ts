@@ -12,8 +12,9 @@ import { checkRun } from "../ffi/checks.ts";
 
 /** Whether there are other ranks: one alone copies its elements. */
 export function runsCollective({ attributes, specs, like }: Call): boolean {
-  return (attributes as CollectiveAttributes).size > 1 && like!.memory === null &&
-    !specs[0]!.shape.includes(0);
+  // Programs record on storages without elements, of which lanes are not known.
+  const isKnown = like!.memory === null || like!.info.lanes === 1;
+  return (attributes as CollectiveAttributes).size > 1 && isKnown && !specs[0]!.shape.includes(0);
 }
 
 /** Writes the numbers of a call. */

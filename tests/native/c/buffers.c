@@ -256,6 +256,7 @@ EXPORT int napi_create_external_arraybuffer(void *env, void *data, size_t bytes,
 
 void rm_export_queue(void *env, void *exports) { CHECK(env == exports && false); }
 void rm_export_files(void *env, void *exports) { CHECK(env == exports && false); }
+void rm_export_requests(void *env, void *exports) { CHECK(env == exports && false); }
 
 static value *node_take(double bytes, double zeroed) {
   value arguments[2] = {{.number = bytes}, {.number = zeroed}};

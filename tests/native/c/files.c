@@ -118,6 +118,7 @@ static struct {
 
 void rm_export_buffers(void *env, void *exports) { (void)env, (void)exports; }
 void rm_export_queue(void *env, void *exports) { (void)env, (void)exports; }
+void rm_export_requests(void *env, void *exports) { (void)env, (void)exports; }
 
 int napi_create_function(void *env, const char *name, size_t length, napi_callback function,
                          void *data, void **result) {

@@ -184,6 +184,7 @@ EXPORT int napi_call_function(void *env, void *self, void *function, size_t coun
 
 void rm_export_buffers(void *env, void *exports) { CHECK(env == exports && false); }
 void rm_export_files(void *env, void *exports) { CHECK(env == exports && false); }
+void rm_export_requests(void *env, void *exports) { CHECK(env == exports && false); }
 
 /* ---- environments ---------------------------------------------------------------------------- */
 

@@ -1,0 +1,37 @@
+/**
+ * Collectives and messages under the launchers that are installed, with 1, 2 and 4 ranks, and alone.
+ *
+ * @module
+ */
+import { assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { command, launch, type Outcome, ranks, testEach } from "./support.ts";
+
+const PROGRAM = "tests/distributed/programs/collectives.ts";
+
+function checkAll({ code, stdout, stderr }: Outcome, size: number, backend: string): void {
+  assertEquals(code, 0, stdout + stderr);
+  const lines = stdout.trim().split("\n").sort();
+  const told = lines.map((line) => /^rank (\d+) of (\d+) by (\w+): \d{3,} checks$/.exec(line));
+  assertEquals(
+    told.map((found) => found?.slice(1).join()),
+    Array.from({ length: size }, (_, rank) => [rank, size, backend].join()),
+    stdout + stderr,
+  );
+}
+
+for (const size of [1, 2, 4]) {
+  testEach(`collectives of ${size} ranks`, async (mpi) => {
+    checkAll(await ranks(mpi, size, PROGRAM, { limit: 240 }), size, "mpi");
+  });
+}
+
+testEach("collectives that ranks compare before", async (mpi) => {
+  const env = { ROWMAJOR_DISTRIBUTED_CHECK: "1" };
+  checkAll(await ranks(mpi, 2, PROGRAM, { limit: 240, env }), 2, "mpi");
+});
+
+test("collectives of one process without a launcher, which opens no library", async () => {
+  const [path, ...args] = command(PROGRAM);
+  checkAll(await launch(path!, args, { env: { ROWMAJOR_MPI: "/nowhere" } }), 1, "none");
+});

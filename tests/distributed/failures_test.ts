@@ -1,0 +1,241 @@
+/**
+ * Failures of several processes: each ends with an error that says why, or ends all ranks, in time.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { mpiFolder } from "../../scripts/mpi.ts";
+import {
+  command,
+  launch,
+  type Mpi,
+  MPIS,
+  type Outcome,
+  type RankOptions,
+  ranks,
+  testEach,
+} from "./support.ts";
+
+const PROGRAM = "tests/distributed/programs/failures.ts";
+
+/** An error that a rank has printed. */
+interface Told {
+  readonly op: string;
+  readonly rank: number;
+  readonly peer: number;
+  readonly message: string;
+  readonly seconds: number;
+}
+
+function run(
+  mpi: Mpi,
+  size: number,
+  what: string,
+  options: RankOptions = {},
+): Promise<Outcome> {
+  return ranks(mpi, size, PROGRAM, { ...options, args: [what] });
+}
+
+/** The errors that ranks have printed, by rank. */
+function toldBy({ stdout }: Outcome): Told[] {
+  const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as Told).sort((a, b) => a.rank - b.rank);
+}
+
+function textOf({ code, stdout, stderr }: Outcome): string {
+  return `${code}\n${stdout}${stderr}`;
+}
+
+for (const what of ["throws", "throwsSync"]) {
+  testEach(`a rank ${what}: the others learn it at once`, async (mpi) => {
+    const outcome = await run(mpi, 3, what);
+    const told = toldBy(outcome);
+    assertEquals(told.map(({ rank, peer, op }) => [rank, peer, op]), [
+      [0, 1, "allSum"],
+      [2, 1, "allSum"],
+    ], textOf(outcome));
+    for (const { message, seconds } of told) {
+      assertMatch(message, /^Cannot allSum on rank [02]: rank 1 has closed its world$/);
+      assert(seconds < 10, `${seconds} s`);
+    }
+    assert(outcome.code !== 0 && outcome.seconds < 15, textOf(outcome));
+    assertStringIncludes(outcome.stderr, "rank 1 has thrown");
+  });
+}
+
+testEach("a rank leaves: its messages count, and no others", async (mpi) => {
+  const outcome = await run(mpi, 2, "leaves");
+  assertEquals(
+    toldBy(outcome).map(({ message }) => message),
+    ["Cannot recv on rank 0: rank 1 has closed its world"],
+    textOf(outcome),
+  );
+});
+
+for (const what of ["exit1", "exit0", "kill"]) {
+  testEach(`a rank ends (${what}): the launcher ends all`, async (mpi) => {
+    const outcome = await run(mpi, 2, what);
+    assert(outcome.code !== 0 && outcome.code !== null, textOf(outcome));
+    assert(outcome.seconds < 15, textOf(outcome));
+    if (what === "exit0") assertStringIncludes(outcome.stderr, "without having closed its world");
+  });
+}
+
+testEach("ranks call other collectives: check mode tells both calls", async (mpi) => {
+  const env = { ROWMAJOR_DISTRIBUTED_CHECK: "1" };
+  const outcome = await run(mpi, 2, "lengths", { env });
+  assertEquals(outcome.code, 0, textOf(outcome));
+  const of = (rank: number) =>
+    toldBy(outcome).filter((one) => one.rank === rank).map(({ message, peer }) => {
+      assertEquals(peer, 1);
+      return message.slice(message.indexOf(": ") + 2);
+    });
+  const expected = [
+    "rank 0 calls allSum of 4 float32, but rank 1 calls allSum of 5 float32",
+    "rank 0 calls allSum of 2 float32, but rank 1 calls allSum of 2 float64",
+    "rank 0 calls allMax of 1000 float32, but rank 1 calls barrier",
+    "rank 0 calls broadcast of 1000 float32 from rank 0, but rank 1 calls broadcast of 1000 " +
+    "float32 from rank 1",
+  ];
+  assertEquals([of(0), of(1)], [expected, expected]);
+  assertEquals(outcome.stdout.match(/rank \d: no error/g)?.length, 2);
+});
+
+testEach("a rank is late: promises fail at the deadline, and the world is broken", async (mpi) => {
+  const outcome = await run(mpi, 2, "late,500");
+  const [first, second] = toldBy(outcome) as [Told, Told];
+  assertEquals(
+    first.message,
+    "Cannot allSum on rank 0: the other ranks gave no answer within 0.5 s",
+    textOf(outcome),
+  );
+  assert(first.seconds >= 0.5 && first.seconds < 5, `${first.seconds} s`);
+  assertStringIncludes(second.message, "Cannot barrier on rank 0: the world is broken since");
+  assert(outcome.code !== 0, textOf(outcome));
+});
+
+testEach("a rank is late: calls that wait fail at the deadline", async (mpi) => {
+  const outcome = await run(mpi, 2, "lateSync,500");
+  assertMatch(toldBy(outcome)[0]!.message, /^Cannot allSum on rank 0: .* within 0.5 s$/);
+  assert(outcome.code !== 0, textOf(outcome));
+});
+
+testEach("a rank is late: so do programs", async (mpi) => {
+  const outcome = await run(mpi, 2, "lateProgram,500");
+  const [first, second] = toldBy(outcome) as [Told, Told];
+  assertMatch(first.message, /^Cannot run allReduce in a program on rank 0: .* within 0.5 s$/);
+  assertStringIncludes(second.message, "the world is broken since");
+});
+
+testEach("a rank stops: the others fail at the deadline", async (mpi) => {
+  const outcome = await run(mpi, 2, "stops,800");
+  const told = toldBy(outcome);
+  assertEquals(told.map(({ rank }) => rank), [0], textOf(outcome));
+  assert(told[0]!.seconds < 5);
+  assert(outcome.code !== 0 && outcome.seconds < 30, textOf(outcome));
+});
+
+testEach("the launcher is interrupted while a rank waits: all end", async (mpi) => {
+  const begin = performance.now();
+  let interrupted = false;
+  const outcome = await run(mpi, 2, "interrupted", {
+    onOutput(_, child) {
+      if (interrupted) return;
+      interrupted = true;
+      setTimeout(() => child.kill("SIGINT"), 200);
+    },
+  });
+  assert(outcome.code !== 0, textOf(outcome));
+  assert(performance.now() - begin < 20_000, textOf(outcome));
+});
+
+testEach("abort ends all ranks with its code", async (mpi) => {
+  const outcome = await run(mpi, 2, "abort");
+  assert(outcome.code !== 0 && outcome.seconds < 15, textOf(outcome));
+});
+
+testEach("a message is longer than its tensor: an error, and the world goes on", async (mpi) => {
+  const outcome = await run(mpi, 2, "long");
+  assertEquals(outcome.code, 0, textOf(outcome));
+  assertEquals(
+    toldBy(outcome).map(({ message }) => message),
+    ["Cannot recv on rank 0: the message of rank 1 is longer than the tensor"],
+  );
+  assertEquals(outcome.stdout.match(/rank \d: no error/g)?.length, 2);
+});
+
+testEach("a world opens once", async (mpi) => {
+  const outcome = await run(mpi, 2, "again");
+  assertEquals(outcome.code, 0, textOf(outcome));
+  assertEquals(outcome.stdout.match(/Cannot init.*it can be once/g)?.length, 2, textOf(outcome));
+});
+
+testEach("MPI without a launcher, if a program asks for it", async (mpi) => {
+  const [path, ...args] = command(PROGRAM, ["size,20000,mpi"]);
+  const outcome = await launch(path!, args, { env: mpi.env });
+  assertEquals(outcome.code, 0, textOf(outcome));
+  assertMatch(outcome.stdout, /^mpi: 1\nin use: (MPICH|Open MPI) /);
+});
+
+testEach("an MPI that is not there", async (mpi) => {
+  const outcome = await run(mpi, 2, "size", {
+    env: { ROWMAJOR_MPI: "/nowhere/libmpi.so" },
+  });
+  assertEquals(outcome.stdout.match(/cannot open the MPI library at ROWMAJOR_MPI/g)?.length, 4);
+});
+
+testEach("no native library", async (mpi) => {
+  const outcome = await run(mpi, 2, "size", { env: { ROWMAJOR_LIB: "/nowhere/lib.so" } });
+  assertEquals(
+    outcome.stdout.match(/"Cannot init: 2 processes were started, but MPI needs/g)?.length,
+    2,
+  );
+});
+
+const [mpich, openmpi] = ["mpich", "openmpi"].map((name) => MPIS.find((one) => one.name === name));
+const both = mpich !== undefined && openmpi !== undefined ? test : test.skip;
+
+both("the library of Open MPI under MPICH's launcher (needs both)", async () => {
+  const ROWMAJOR_MPI = join(mpiFolder("openmpi"), "lib", "libmpi.so.40");
+  const outcome = await run(mpich!, 2, "size", { env: { ROWMAJOR_MPI } });
+  assertEquals(
+    outcome.stdout.match(/started 2 processes, but in Open MPI/g)?.length,
+    4,
+    textOf(outcome),
+  );
+});
+
+both("the library of MPICH under Open MPI's launcher (needs both)", async () => {
+  for (const name of ["libmpi_abi.so.1", "libmpi.so.12"]) {
+    const ROWMAJOR_MPI = join(mpiFolder("mpich"), "lib", name);
+    assert(existsSync(ROWMAJOR_MPI));
+    const outcome = await run(openmpi!, 2, "size", { env: { ROWMAJOR_MPI } });
+    assertEquals(
+      outcome.stdout.match(/do not find each other there/g)?.length,
+      4,
+      textOf(outcome),
+    );
+  }
+});
+
+(mpich === undefined ? test.skip : test)(
+  "a wrapper that has closed the launcher's file descriptor (needs mpich)",
+  async () => {
+    const rank = command(PROGRAM, ["size"]);
+    const script = 'PMI_FD=77 exec "$@"';
+    const outcome = await launch(mpich!.launcher, ["-n", "2", "sh", "-c", script, "sh", ...rank], {
+      env: mpich!.env,
+    });
+    assertEquals(outcome.stdout.match(/file descriptor 77/g)?.length, 4, textOf(outcome));
+  },
+);
+
+test("a process without a launcher opens no library", async () => {
+  const [path, ...args] = command(PROGRAM, ["size"]);
+  const outcome = await launch(path!, args, { env: { ROWMAJOR_MPI: "/nowhere" } });
+  assertEquals(outcome.code, 0, textOf(outcome));
+  assertMatch(outcome.stdout, /^none: 1\nnot opened: no launcher/);
+});
