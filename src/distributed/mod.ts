@@ -17,6 +17,7 @@ import { abortWorld, closeEngine, countLimit, type Engine, openEngine } from "./
 import { checkTimeout, Group, type GroupSettings } from "./group.ts";
 
 export { averageGradients, averageGradientsSync, type AverageOptions } from "./gradients.ts";
+export { loadShards, saveShards, type SaveShardsOptions, type ShardPlan } from "./files.ts";
 export {
   columnParallel,
   type ColumnParallelOptions,

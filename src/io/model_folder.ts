@@ -99,7 +99,7 @@ function chooseFiles(folder: string, names: readonly string[]): string | readonl
 }
 
 /** The path of a file URL, or the path itself. */
-async function localPath(path: Path): Promise<string> {
+export async function localPath(path: Path): Promise<string> {
   if (!(path instanceof URL) && !/^file:/i.test(path)) return path;
   const { fileURLToPath } = await import("node:url");
   return fileURLToPath(path);

@@ -5,16 +5,22 @@
  * @module
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { arange, type Tensor, tensor, zeros } from "../../mod.ts";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { arange, complex, io, range, type Tensor, tensor, zeros } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import {
   averageGradients,
   averageGradientsSync,
   columnParallel,
   columnParallelSync,
+  DistributedError,
   init,
+  loadShards,
   rowParallel,
   rowParallelSync,
+  saveShards,
   type World,
 } from "../../src/distributed/mod.ts";
 
@@ -56,6 +62,26 @@ function expectedMeans(size: number): number[][] {
   return all[0]!.map((list, k) =>
     list.map((_, i) => all.reduce((sum, one) => sum + one[k]![i]!, 0) / size)
   );
+}
+
+const folder = process.argv[2]!;
+
+/** Tensors of a model, the axes along which they are cut, and those that only the last rank has. */
+const model = {
+  "up.weight": integers([7, 6]),
+  "down.weight": integers([6, 5], 2).astype("float16"),
+  "few": integers([3], 4).astype("bfloat16"),
+  "mask": integers([6, 2]).greater(0),
+  "waves": complex(integers([2, 8]), integers([2, 8], 3)),
+  "bias": integers([5]),
+  "steps": tensor(12, { dtype: "int32" }),
+  "last": integers([2, 2]),
+};
+const plan = { "up.weight": 0, "down.weight": 1, few: 0, mask: -2, waves: -1 };
+
+/** Throws unless two tensors are equal, by dtype, shape and elements. */
+function assertSame(name: string, x: { equals(y: never): boolean } | undefined, y: unknown): void {
+  assert(x?.equals(y as never), `${name}: ${x} is not ${y}`);
 }
 
 const CHECKS: Record<string, Check> = {
@@ -202,6 +228,110 @@ const CHECKS: Record<string, Check> = {
       return x;
     });
     assert(traced(x).shape.length === 2);
+  },
+  async "files: ranks write one each, and read their parts"(world) {
+    const axes: Record<string, number> = plan;
+    const mine = Object.entries(model).filter(([name]) =>
+      name !== "last" || world.rank === world.size - 1
+    ).map(([name, x]) => [name, name in axes ? world.shard(x as Tensor, axes[name]) : x]);
+    await saveShards(world, folder, Object.fromEntries(mine), { plan });
+    const whole = await loadShards(world, folder);
+    assertEquals(Object.keys(whole).sort(), Object.keys(model).sort());
+    for (const [name, x] of Object.entries(model)) assertSame(name, whole[name], x);
+    for (const how of [plan, (name: string) => axes[name]]) {
+      const parts = await loadShards(world, join(folder, "model.safetensors.index.json"), how);
+      for (const [name, x] of Object.entries(model)) {
+        const part = name in axes ? world.shard(x as Tensor, axes[name]) : x;
+        assertSame(name, parts[name], part);
+        // They are this program's own.
+        if (parts[name]!.dtype === "float32") parts[name]!.fill_(1);
+      }
+    }
+    assertSame("bias", (await loadShards(world, folder)).bias, model.bias);
+  },
+  async "files: as other programs lay them out"(world) {
+    const n = String(world.size).padStart(5, "0");
+    const files = Array.from(
+      { length: world.size },
+      (_, k) => `model-0000${k + 1}-of-${n}.safetensors`,
+    );
+    assertEquals(readdirSync(folder).sort(), [...files, "model.safetensors.index.json"].sort());
+    const index = JSON.parse(readFileSync(join(folder, "model.safetensors.index.json"), "utf8"));
+    assertEquals(
+      index.metadata.total_size,
+      7 * 6 * 4 + 6 * 5 * 2 + 3 * 2 + 12 + 16 * 8 + 20 + 4 + 16,
+    );
+    const sizes: number[] = [];
+    for (const file of files) {
+      await using opened = await io.openSafetensors(join(folder, file));
+      assertEquals({ ...opened.metadata }, { format: "pt" });
+      for (const name of opened.names) {
+        assertEquals(index.weight_map[name], file);
+        assertSame(name, await opened.get(name), model[name as "bias"]);
+      }
+      const bytes = opened.names.map((name) => opened.info(name)).map(({ begin, end }) =>
+        end - begin
+      );
+      sizes.push(bytes.reduce((a, b) => a + b, 0));
+    }
+    // The largest tensor has 168 bytes.
+    assert(Math.max(...sizes) <= Math.max(168, 414 / world.size + 60), String(sizes));
+    await world.barrier();
+  },
+  async "files: one file that all ranks read"(world) {
+    const one = join(folder, "one.safetensors");
+    if (world.rank === 0) await io.writeSafetensors(one, { x: integers([9, 4]), y: integers([3]) });
+    await world.barrier();
+    const { x, y } = await loadShards(world, one, { x: 0 });
+    const start = Math.ceil(9 / world.size);
+    if (world.rank === 0) assertSame("x", x, integers([9, 4]).slice(range(0, start)));
+    assertSame("y", y, integers([3]));
+    await assertRejects(() => loadShards(world, one, { z: 0 }), Error, 'no tensor is named "z"');
+    await assertRejects(
+      () => loadShards(world, one, { x: 2 }),
+      RangeError,
+      'Cannot loadShards "x" along axis 2',
+    );
+    await assertRejects(() => loadShards(world, one, [0] as never), RangeError, "with plan");
+  },
+  async "files: all ranks learn of an error of one"(world) {
+    const last = world.size - 1;
+    const save = (tensors: object, plan: Record<string, number> = {}) =>
+      saveShards(world, join(folder, "none"), tensors as never, { plan });
+    const mine = await assertRejects(
+      () => save({ x: world.rank === last ? 5 : integers([2]) }),
+      Error,
+    );
+    if (world.rank === last) assert(mine instanceof TypeError, String(mine));
+    else {
+      assert(mine instanceof DistributedError);
+      assertEquals(mine.peer, last);
+    }
+    if (last === 0) return;
+    const size = 2 + Number(world.rank === last);
+    await assertRejects(
+      () => save({ x: integers([size]) }),
+      RangeError,
+      "its axis is missing in the plan",
+    );
+    await assertRejects(() => save({ x: integers([2, size]) }, { x: 0 }), RangeError, "do not fit");
+    await assertRejects(
+      () => save({ x: integers([2]).astype(world.rank === 0 ? "float16" : "float32") }),
+      TypeError,
+      "ranks have it as float16 and as float32",
+    );
+    await assertRejects(
+      () => save(world.rank === last ? {} : { x: integers([2]) }, { x: 0 }),
+      RangeError,
+      `rank ${last} has no part of it along axis 0`,
+    );
+    assertEquals(readdirSync(folder).includes("none"), false);
+    await world.barrier();
+    // A file in the place of the folder.
+    const failed = await assertRejects(() =>
+      saveShards(world, join(folder, "one.safetensors"), { x: zeros([2]) })
+    );
+    assert(failed instanceof Error);
   },
 };
 

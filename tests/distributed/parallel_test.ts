@@ -5,8 +5,9 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
-import { readFileSync } from "node:fs";
-import process from "node:process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { command, launch, type Outcome, ranks, testEach } from "./support.ts";
 
@@ -15,17 +16,26 @@ const source = readFileSync(new URL("parallel_program.ts", import.meta.url), "ut
 /** The names of the checks. */
 const NAMES = [...source.matchAll(/^ {2}(?:async )?"(.*)"\(/gm)].map(([, name]) => `ok ${name}`);
 
-function check({ code, stdout, stderr }: Outcome): void {
-  assertEquals([stdout.trim().split("\n"), code], [NAMES, 0], stderr);
+/** Runs the program, which gets an empty folder, and expects all checks to pass. */
+async function check(run: (args: string[]) => Promise<Outcome>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-shards-"));
+  try {
+    const { code, stdout, stderr } = await run([folder]);
+    assertEquals([stdout.trim().split("\n"), code], [NAMES, 0], stderr);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 test("a process alone averages, multiplies and reads files", async () => {
-  const [path, ...args] = command(PROGRAM);
-  check(await launch(path!, args, { env: process.env as Record<string, string> }));
+  await check((args) => {
+    const [path, ...rest] = command(PROGRAM, args);
+    return launch(path!, rest, {});
+  });
 });
 
 for (const size of [2, 4]) {
   testEach(`${size} ranks average, multiply and share files`, async (mpi) => {
-    check(await ranks(mpi, size, PROGRAM));
+    await check((args) => ranks(mpi, size, PROGRAM, { args }));
   });
 }
