@@ -156,6 +156,7 @@ export class Group {
    *
    * @example
    * ```ts
+   * import { init } from "@rowmajor/tensor/distributed";
    * await using world = await init();
    * const loss = await world.allSum(tensor([0.5, 2]));
    * loss.shape; // => [2]
@@ -212,6 +213,7 @@ export class Group {
    *
    * @example
    * ```ts
+   * import { init } from "@rowmajor/tensor/distributed";
    * await using world = await init();
    * const all = await world.allGather(zeros([1, 3]));
    * all.shape[0] === world.size; // => true
