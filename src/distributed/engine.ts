@@ -52,9 +52,13 @@ export function plainNumbers(
   return numbers;
 }
 
-/** Why the library cannot tell whether there is a launcher: its variables, where they can be read. */
-function sizeInEnvironment(): number {
-  for (const name of ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]) {
+/** Variables of launchers that have the number of processes. */
+const SIZES = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+
+/** The number of processes that a launcher has started; 0 for none, undefined if it is unknown. */
+function sizeInEnvironment(): number | undefined {
+  for (const name of SIZES) {
+    if (!host.may("env", name)) return undefined;
     const value = Number(host.variable(name));
     if (Number.isInteger(value) && value > 0) return value;
   }
@@ -72,8 +76,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const shim = findShim();
   if ("reason" in shim) {
     const size = sizeInEnvironment();
-    if (backend === "any" && size <= 1) return alone(`the native library: ${shim.reason}`);
-    const started = size > 1 ? `${size} processes were started, but ` : "";
+    const isAlone = size !== undefined && size <= 1;
+    if (backend === "any" && isAlone) return alone(`the native library: ${shim.reason}`);
+    const started = size === undefined
+      ? 'a launcher may have started this process, and backend "none" says that it has not; '
+      : size > 1
+      ? `${size} processes were started, but `
+      : "";
     const why = `${started}MPI needs the native library: ${shim.reason}`;
     throw new DistributedError("init", -1, -1, why);
   }

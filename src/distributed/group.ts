@@ -157,6 +157,8 @@ export class Group {
    * @example
    * ```ts
    * import { init } from "@rowmajor/tensor/distributed";
+   * import { tensor } from "@rowmajor/tensor";
+   *
    * await using world = await init();
    * const loss = await world.allSum(tensor([0.5, 2]));
    * loss.shape; // => [2]
@@ -214,6 +216,8 @@ export class Group {
    * @example
    * ```ts
    * import { init } from "@rowmajor/tensor/distributed";
+   * import { zeros } from "@rowmajor/tensor";
+   *
    * await using world = await init();
    * const all = await world.allGather(zeros([1, 3]));
    * all.shape[0] === world.size; // => true
