@@ -35,11 +35,15 @@ interface Pending {
 /** Asks for ends so often where the library cannot tell of them. */
 const POLL_MS = 1;
 
+/** Promises that are settled at once give way to timers so often. */
+const TURN_MS = 2;
+
 /** The requests of this thread of JavaScript. */
 export class Requests {
   readonly #shim: Shim;
   readonly #pending = new Map<number, Pending>();
   #watch: ((name: number) => void) | null | undefined;
+  #lastTurn = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(shim: Shim) {
@@ -70,6 +74,10 @@ export class Requests {
       }
       const name = numbers[0]!;
       this.#pending.set(name, { resolve, reject, kept });
+      if (numbers[1] === 1 && performance.now() - this.#lastTurn < TURN_MS) {
+        this.#take(name);
+        return;
+      }
       const watch = this.#open();
       if (watch !== null) watch(name);
       else this.#poll();
@@ -97,7 +105,7 @@ export class Requests {
       const make = listen as
         | ((ended: (name: number) => void) => (name: number) => void)
         | undefined;
-      this.#watch = make?.((name) => this.#take(name)) ?? null;
+      this.#watch = make?.((name) => this.#end(name)) ?? null;
     } catch {
       // A timer does as well.
     }
@@ -107,9 +115,14 @@ export class Requests {
   #poll(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;
-      for (const name of [...this.#pending.keys()]) this.#take(name);
+      for (const name of [...this.#pending.keys()]) this.#end(name);
       if (this.#pending.size > 0) this.#poll();
     }, POLL_MS);
+  }
+
+  #end(name: number): void {
+    this.#lastTurn = performance.now();
+    this.#take(name);
   }
 
   #take(name: number): void {
