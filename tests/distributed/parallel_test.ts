@@ -1,5 +1,5 @@
 /**
- * Averages of gradients, products and files that ranks share: parallel_program.ts alone, and on 2 and
+ * Averages of gradients, products and files that ranks share: programs/parallel.ts alone, and on 2 and
  * 4 ranks of each MPI that is there.
  *
  * @module
@@ -11,8 +11,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { command, launch, type Outcome, ranks, testEach } from "./support.ts";
 
-const PROGRAM = "tests/distributed/parallel_program.ts";
-const source = readFileSync(new URL("parallel_program.ts", import.meta.url), "utf8");
+const PROGRAM = "tests/distributed/programs/parallel.ts";
+const source = readFileSync(new URL("programs/parallel.ts", import.meta.url), "utf8");
 /** The names of the checks. */
 const NAMES = [...source.matchAll(/^ {2}(?:async )?"(.*)"\(/gm)].map(([, name]) => `ok ${name}`);
 

@@ -8,8 +8,8 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { arange, complex, io, range, type Tensor, tensor, zeros } from "../../mod.ts";
-import { compile } from "../../src/compile/mod.ts";
+import { arange, complex, io, range, type Tensor, tensor, zeros } from "../../../mod.ts";
+import { compile } from "../../../src/compile/mod.ts";
 import {
   averageGradients,
   averageGradientsSync,
@@ -22,7 +22,7 @@ import {
   rowParallelSync,
   saveShards,
   type World,
-} from "../../src/distributed/mod.ts";
+} from "../../../src/distributed/mod.ts";
 
 type Check = (world: World) => unknown;
 
