@@ -59,6 +59,7 @@ const compact = [_][]const u8{
     "cuda/fft.c",
     "cuda/fft_plans.c",
     "cuda/solver.c",
+    "cuda/nccl.c",
     "cuda/memory/allocator.c",
     "cuda/memory/pinned.c",
     "cuda/memory/copies.c",

@@ -214,6 +214,7 @@ export function makeConstants(): string {
     enumOf("The flags of rm_cuda_matmul.", "RM_CUDA_MATMUL_", abi.CUDA_MATMUL),
     enumOf("The steps of rm_cuda_linalg.", "RM_CUDA_LINALG_", abi.CUDA_LINALG),
     enumOf("The flags of rm_cuda_linalg.", "RM_CUDA_LINALG_", abi.CUDA_LINALG_FLAGS),
+    enumOf("What rm_cuda_nccl does.", "RM_CUDA_NCCL_", abi.CUDA_NCCL),
     enumOf("What rm_cuda_control does.", "RM_CUDA_", abi.CUDA_CONTROL),
     "#endif\n",
   ].join("\n");

@@ -39,6 +39,10 @@ int32_t rm_cuda_linalg(int32_t device, double *call) {
   (void)device, (void)call;
   return none();
 }
+int32_t rm_cuda_nccl(int32_t what, int32_t device, double *numbers, void *bytes) {
+  (void)what, (void)device, (void)numbers, (void)bytes;
+  return none();
+}
 int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers) {
   (void)what, (void)device, (void)numbers;
   return none();
@@ -91,6 +95,12 @@ int32_t rm_cuda_fft(int32_t index, const double *call) {
 
 int32_t rm_cuda_linalg(int32_t index, double *call) {
   RM_LOCKED_CALL(index, NO_OTHER, rm_cuda_linalg_locked(index, call));
+}
+
+int32_t rm_cuda_nccl(int32_t what, int32_t index, double *numbers, void *bytes) {
+  /* The others use no stream, and may wait long. */
+  if (what != RM_CUDA_NCCL_CALL) return rm_nccl(what, index, numbers, bytes);
+  RM_LOCKED_CALL(index, NO_OTHER, rm_nccl(what, index, numbers, bytes));
 }
 
 static int32_t control(int32_t what, int32_t index, double *numbers) {

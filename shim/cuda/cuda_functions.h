@@ -8,8 +8,13 @@
 #include <stdint.h>
 
 /* The libraries. */
-typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_CUFFT, RM_CUSOLVER,
+typedef enum { RM_DRIVER, RM_RUNTIME, RM_NVRTC, RM_CUBLAS, RM_CUFFT, RM_CUSOLVER, RM_NCCL,
                RM_LIBRARY_COUNT } rm_library;
+
+/* The identifier of a communicator of NCCL. */
+typedef struct {
+  char bytes[128];
+} rm_nccl_id;
 
 typedef struct {
 #define RM_FIELD(name, parameters) int(*name) parameters;
@@ -20,6 +25,7 @@ typedef struct {
 #define RM_CUBLASLT_FUNCTION RM_FIELD
 #define RM_CUFFT_FUNCTION RM_FIELD
 #define RM_CUSOLVER_FUNCTION RM_FIELD
+#define RM_NCCL_FUNCTION RM_FIELD
 /* For float32, float64, complex64 and complex128. */
 #define RM_FIELDS(name, s, d, c, z, parameters) int(*name[4]) parameters;
 #define RM_CUBLAS_FUNCTIONS RM_FIELDS
@@ -30,6 +36,7 @@ typedef struct {
   const char *(*cudaGetErrorName)(int code);
   const char *(*cudaGetErrorString)(int code);
   const char *(*nvrtcGetErrorString)(int code);
+  const char *(*ncclGetErrorString)(int code);
 } rm_functions;
 
 extern rm_functions rm_cu;

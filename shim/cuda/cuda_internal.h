@@ -114,6 +114,9 @@ int32_t rm_cuda_fft_locked(int32_t index, const double *call);
 int32_t rm_cuda_linalg_locked(int32_t index, double *call);
 int32_t rm_cuda_control_locked(int32_t what, int32_t index, double *numbers);
 
+/* Implements rm_cuda_nccl (nccl.c). */
+int32_t rm_nccl(int32_t what, int32_t index, double *numbers, void *bytes);
+
 /* ---- calls and captures (capture.c) ---------------------------------------------------------- */
 
 /* Starts a call on one or two devices. While it waits for one, it does not block the other. An

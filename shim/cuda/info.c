@@ -31,7 +31,7 @@ static void __attribute__((format(printf, 4, 5))) append_line(char **at, size_t 
 
 static void describe_libraries(char *at, size_t capacity) {
   static const char *const keys[RM_LIBRARY_COUNT] = {"driver", "cudart", "nvrtc", "cublas",
-                                                      "cufft", "cusolver"};
+                                                      "cufft", "cusolver", "nccl"};
   char text[6144];
   for (int i = 0; i < RM_LIBRARY_COUNT; i++) {
     rm_cuda_describe(i, text, sizeof text);

@@ -357,6 +357,14 @@ int32_t rm_distributed(int32_t what, double *numbers, void *out, const void *in)
       /* Without the mutex, which a call of MPI that does not return may hold. */
       if (rm_this_world.is_open) mpi->Abort(mpi->world, (int)numbers[0]);
       return RM_OK;
+    case RM_REQUEST_FAIL:
+      rm_mutex_lock(&mutex);
+      if (rm_this_world.broken[0] == 0) {
+        snprintf(rm_this_world.broken, sizeof rm_this_world.broken, "%s", (const char *)in);
+        rm_this_world.culprit = -1;
+      }
+      rm_mutex_unlock(&mutex);
+      return RM_OK;
     case RM_REQUEST_LAUNCHER: {
       const rm_launcher launcher = rm_find_launcher();
       numbers[0] = launcher.name != NULL;

@@ -40,7 +40,7 @@ enum {
 };
 
 /* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0xffc82de6u
+#define RM_ABI_HASH 0x40444548u
 
 /* Where the parts of a plan begin. */
 enum {
@@ -209,7 +209,8 @@ enum {
   RM_REQUEST_TAKE = 1,
   RM_REQUEST_WAIT = 2,
   RM_REQUEST_ABORT = 3,
-  RM_REQUEST_LAUNCHER = 4
+  RM_REQUEST_LAUNCHER = 4,
+  RM_REQUEST_FAIL = 5
 };
 
 /* What ranks do. */
@@ -300,6 +301,17 @@ enum {
   RM_CUDA_LINALG_UNIT = 8,
   RM_CUDA_LINALG_TRANSPOSED = 16,
   RM_CUDA_LINALG_BATCHED = 32
+};
+
+/* What rm_cuda_nccl does. */
+enum {
+  RM_CUDA_NCCL_LOAD = 0,
+  RM_CUDA_NCCL_ID = 1,
+  RM_CUDA_NCCL_OPEN = 2,
+  RM_CUDA_NCCL_CALL = 3,
+  RM_CUDA_NCCL_TAKE = 4,
+  RM_CUDA_NCCL_WAIT = 5,
+  RM_CUDA_NCCL_CLOSE = 6
 };
 
 /* What rm_cuda_control does. */

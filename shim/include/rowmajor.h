@@ -212,6 +212,7 @@ RM_API void *napi_register_module_v1(void *env, void *exports);
  *   and RM_COLLECTIVE_SPLIT become [group (-1 for none), rank, size].
  * RM_REQUEST_WAIT: begins and waits; the same results.
  * RM_REQUEST_ABORT: numbers are [exit code]. Ends all processes of the world, if there is one.
+ * RM_REQUEST_FAIL: later requests fail for the reason in, terminated by 0.
  * RM_REQUEST_LAUNCHER: numbers become [whether a launcher started this process, how many processes
  *   it says that there are, or 0].
  */
@@ -231,7 +232,7 @@ RM_API int32_t rm_cuda_open(const void *folder, double *numbers);
 
 /*
  * Copies lines of "key<tab>value" as rm_last_error does: of a device (name, capability, memory), or
- * for device -1 of the libraries (driver, cudart, nvrtc, cublas: version and path, or why it is not
+ * for device -1 of the libraries (driver, cudart, nvrtc, cublas and others: version and path, or why it is not
  * open) and of the cache of compiled kernels. Copies nothing if there is no such device.
  */
 RM_API int32_t rm_cuda_info(int32_t device, void *buffer, int32_t length);
@@ -327,6 +328,22 @@ RM_API int32_t rm_cuda_fft(int32_t device, const double *call);
  * With RM_CUDA_LINALG_BATCHED systems, triangles and Cholesky factors are one call for all matrices.
  */
 RM_API int32_t rm_cuda_linalg(int32_t device, double *call);
+
+/*
+ * Collectives of several processes on their CUDA devices by NCCL. A link is a group of ranks with a
+ * device each. RM_DISTRIBUTED is a failure of several processes, after which its link is aborted.
+ *
+ * RM_CUDA_NCCL_LOAD: only opens the library.
+ * RM_CUDA_NCCL_ID: writes the 128 bytes that name a new link.
+ * RM_CUDA_NCCL_OPEN: numbers are [rank, size, milliseconds until it fails], bytes the name of the
+ *   link; begins to open it on another thread; they become [link, job].
+ * RM_CUDA_NCCL_CALL: numbers are those of a collective (RM_COLLECTIVE_AT_...), with a link as the
+ *   group, and addresses as in and out; queues it; they become [job]. Cannot be captured.
+ * RM_CUDA_NCCL_TAKE: numbers are [job]; its status, or RM_NOT_FOUND while it has not ended.
+ * RM_CUDA_NCCL_WAIT: the same, but waits.
+ * RM_CUDA_NCCL_CLOSE: ends all links.
+ */
+RM_API int32_t rm_cuda_nccl(int32_t what, int32_t device, double *numbers, void *bytes);
 
 /*
  * Controls the order of work, graphs and time on a device.

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { worldText } from "../core/problems/collective.ts";
+import { ncclText, worldText } from "../core/problems/collective.ts";
 import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
 import { findNative, js, whyNotAsync } from "../backend/cpu.ts";
 import { whyNotMapped } from "../backend/ffi/files.ts";
@@ -31,7 +31,16 @@ export interface Info {
    */
   readonly backends: Readonly<
     Record<
-      "js" | "native" | "openblas" | "lapack" | "cuda" | "cublas" | "cufft" | "cusolver" | "mpi",
+      | "js"
+      | "native"
+      | "openblas"
+      | "lapack"
+      | "cuda"
+      | "cublas"
+      | "cufft"
+      | "cusolver"
+      | "mpi"
+      | "nccl",
       string
     >
   >;
@@ -142,6 +151,7 @@ export function info(): Info {
         ? `${solver}; linear algebra of tensors on CUDA devices runs on the CPU`
         : solver,
       mpi: worldText,
+      nccl: ncclText,
     },
     level: opened?.level ?? null,
     threads: serving === opened?.name ? opened.threads : 1,

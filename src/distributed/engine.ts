@@ -4,8 +4,8 @@
  * @module
  */
 import { DistributedError } from "../base/errors.ts";
-import { planCollective } from "../backend/native/collective.ts";
-import { COLLECTIVE, COLLECTIVE_AT, REQUEST, type Shim, STATUS } from "../backend/ffi/abi.ts";
+import { plainNumbers, planCollective } from "../backend/native/collective.ts";
+import { COLLECTIVE_AT, REQUEST, type Shim, STATUS } from "../backend/ffi/abi.ts";
 import { findShim } from "../backend/ffi/load.ts";
 import { RequestFailure, Requests } from "../backend/ffi/requests.ts";
 import { host } from "../backend/ffi/runtime.ts";
@@ -19,6 +19,7 @@ import {
 } from "../core/problems/collective.ts";
 import { partsOf } from "../core/problems/fft.ts";
 import type { Operand } from "../memory/operand.ts";
+import { Nccl } from "./nccl.ts";
 
 /** What was found: the engine of collectives, or why there is none. */
 export interface Engine {
@@ -32,25 +33,12 @@ export interface Engine {
 
 /** Settings of {@link openEngine}. */
 export interface EngineOptions {
-  readonly backend: "any" | "mpi" | "none";
+  readonly backend: "any" | "mpi" | "nccl" | "none";
   readonly timeout: number;
   readonly check: boolean;
 }
 
 const NO_LAUNCHER = "no launcher such as mpiexec or srun has started this process";
-
-/** The numbers of a request without a tensor. */
-export function plainNumbers(
-  kind: keyof typeof COLLECTIVE,
-  group: number,
-  timeout: number,
-): Float64Array {
-  const numbers = new Float64Array(COLLECTIVE_AT.numbers);
-  numbers[COLLECTIVE_AT.kind] = COLLECTIVE[kind];
-  numbers[COLLECTIVE_AT.group] = group;
-  numbers[COLLECTIVE_AT.timeout] = timeout;
-  return numbers;
-}
 
 /** Variables of launchers that have the number of processes. */
 const SIZES = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
@@ -113,6 +101,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       throw collectiveError(call, error.peer, error.text);
     }
   });
+  if (backend !== "mpi") nccl = new Nccl(shim, requests, backend === "nccl");
   endWithTheProcess(shim);
   return { backend: "mpi", text, rank, size, requests };
 }
@@ -150,6 +139,7 @@ export function setCountLimit(count: number): void {
   countLimit = count;
 }
 
+let nccl: Nccl | undefined;
 let isClosed = false;
 let hasFailed = false;
 
@@ -171,6 +161,8 @@ export async function closeEngine(requests: Requests, timeout: number): Promise<
     }
     throw failure("close", error);
   }
+  // All ranks have ended their calls.
+  nccl?.close();
   isClosed = true;
 }
 

@@ -9,6 +9,7 @@ import { Layout } from "../base/layout.ts";
 import { checkShape, normalizeAxis, type Shape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { COLLECTIVE_AT } from "../backend/ffi/abi.ts";
+import { plainNumbers } from "../backend/native/collective.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
 import { wrap } from "../core/handles.ts";
@@ -24,7 +25,7 @@ import { VIEWS } from "../ops/views.ts";
 import type { Op } from "../ops/op.ts";
 import type { AnyTensor, TensorOf } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { type Engine, failure, messageNumbers, plainNumbers } from "./engine.ts";
+import { type Engine, failure, messageNumbers } from "./engine.ts";
 import { ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE_SCATTER } from "./op.ts";
 import { alongAxis, checkEager, type Collective, divideBy, run, runSync } from "./run.ts";
 

@@ -42,9 +42,11 @@ export { DistributedError };
 export interface InitOptions {
   /**
    * `"any"`, the default: MPI if a launcher has started this process, else a world of one rank.
-   * `"mpi"` opens MPI without a launcher too; `"none"` never.
+   * `"mpi"` opens MPI without a launcher too; `"none"` never. Collectives of tensors on CUDA devices
+   * use NCCL if all ranks find it; with `"mpi"` they never do, and with `"nccl"`, which opens MPI as
+   * `"mpi"` does, they fail without it.
    */
-  readonly backend?: "any" | "mpi" | "none";
+  readonly backend?: "any" | "mpi" | "nccl" | "none";
   /**
    * Milliseconds after which a call fails with a DistributedError: 300,000 by default; Infinity for
    * none.
@@ -59,6 +61,7 @@ export interface InitOptions {
 }
 
 const OPTIONS = ["backend", "timeout", "check"];
+const BACKENDS = ["any", "mpi", "nccl", "none"];
 const DEFAULT_TIMEOUT = 300_000;
 
 /** All ranks, of which this process is one. Made by {@link init}. */
@@ -134,9 +137,9 @@ function checksByDefault(): boolean {
 export async function init(options: InitOptions = {}): Promise<World> {
   checkOptions("init", options, OPTIONS);
   const { backend = "any", timeout = DEFAULT_TIMEOUT, check = checksByDefault() } = options;
-  if (backend !== "any" && backend !== "mpi" && backend !== "none") {
+  if (!BACKENDS.includes(backend)) {
     throw new ArgumentError(
-      `Cannot init with backend ${describe(backend)}: it is "any", "mpi" or "none"`,
+      `Cannot init with backend ${describe(backend)}: it is "any", "mpi", "nccl" or "none"`,
     );
   }
   checkTimeout("init", timeout);

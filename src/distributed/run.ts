@@ -14,7 +14,7 @@ import { contiguousCopy, contiguousOnCpu, toDevice } from "../core/copy.ts";
 import { copyInto, dispatch, infer } from "../core/dispatch.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
 import { interpreting } from "../core/interpreter.ts";
-import type { CollectiveAttributes } from "../core/problems/collective.ts";
+import { type CollectiveAttributes, deviceEngine } from "../core/problems/collective.ts";
 import { partsOf } from "../core/problems/fft.ts";
 import { prepareGiven, prepareOut } from "../core/write.ts";
 import { allocateIn } from "../memory/device.ts";
@@ -24,6 +24,7 @@ import { recycle } from "../memory/pool.ts";
 import { Call, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
+import { type AnyTensor, keep } from "../tensor/tensor.ts";
 import { failure } from "./engine.ts";
 
 /** A collective of one tensor. */
@@ -55,6 +56,10 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
   const specs = infer(call) as readonly OutputSpec[];
   if (requests === undefined || attributes.size === 1 || specs[0]!.shape.includes(0)) {
     return runSync(one);
+  }
+  if (deviceEngine?.takes(call)) {
+    // Scopes that end before the call has ended keep its result.
+    return await deviceEngine.later(() => keep(runSync(one) as AnyTensor), out);
   }
   if (out !== undefined) call.outputs[0] = out;
   prepareGiven(call, specs);

@@ -44,6 +44,7 @@ export const NAMES = [
   "libcublasLt.so.13",
   "libcufft.so.12",
   "libcusolver.so.12",
+  "libnccl.so.2",
 ] as const;
 
 const SOURCES = [
@@ -55,6 +56,7 @@ const SOURCES = [
   "libraries/cublas.c",
   "libraries/cufft.c",
   "libraries/cusolver.c",
+  "libraries/nccl.c",
   "faults.c",
 ];
 const HEADERS = ["abi.h", "device.h", "macros.h", "std.h", "emulator.h", "faults.h", "image.h"];

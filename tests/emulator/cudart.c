@@ -434,7 +434,7 @@ EMU_API int cudaStreamQuery(void *handle) {
     s->polled = true;
     return NOT_READY;
   }
-  return give(emu_drain(s, s->queued));
+  return give(emu_advance(s, s->queued));
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -509,7 +509,7 @@ EMU_API int cudaEventQuery(void *handle) {
     e->polled = true;
     return NOT_READY;
   }
-  return give(emu_drain(e->of, e->number));
+  return give(emu_advance(e->of, e->number));
 }
 
 EMU_API int cudaEventSynchronize(void *handle) {
@@ -538,8 +538,7 @@ typedef struct {
 
 static int run_await(work *w) {
   const await *a = (const await *)w;
-  emu_drain(a->of, a->number);
-  return SUCCESS;
+  return emu_advance(a->of, a->number) == NOT_READY ? WAITS : SUCCESS;
 }
 
 EMU_API int cudaStreamWaitEvent(void *handle, void *what, unsigned flags) {

@@ -45,9 +45,9 @@ enum {
 enum {
   ORDER, SEED, STRICT, EXACT, MEMORY, DEVICES, MULTIPROCESSORS, CAPABILITY, BUILTINS,
   FAIL_MALLOC, FAIL_LAUNCH, FAIL_KERNEL, FAIL_COMPILE, FAIL_DRIVER, FAIL_BLAS, FAIL_FFT,
-  FAIL_SOLVER,
+  FAIL_SOLVER, FAIL_NCCL,
   LAUNCHES, KERNELS, COMPILES, CACHED, MALLOCS, COPIES, PRODUCTS, TRANSFORMS, PLANS, FACTORS,
-  USED,
+  COLLECTIVES, USED,
   NUMBERS
 };
 extern double emu_numbers[NUMBERS];
@@ -119,9 +119,11 @@ void emu_close_memory(void);
 /* ---- queues ---------------------------------------------------------------------------------- */
 
 typedef struct work work;
+/* A work's answer that it has to wait: it is run again later. */
+enum { WAITS = -1 };
 struct work {
   work *next;
-  /* Gives an error or 0; does not free. */
+  /* Gives an error, WAITS or 0; does not free. */
   int (*run)(work *);
   int device;
 };
@@ -156,6 +158,8 @@ stream *emu_new_stream(int n, bool blocking);
 int emu_queue(stream *to, work *what);
 /* Runs what is queued, all or up to a number; gives the device's fault. */
 int emu_drain(stream *from, long long until);
+/* The same without waiting: NOT_READY while a work has to wait. */
+int emu_advance(stream *from, long long until);
 int emu_drain_device(int n, bool blocking_only);
 /* An error when the stream, or where it is null anything that this thread may disturb, is being
  * captured; that ends the capture. */

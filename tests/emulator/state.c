@@ -15,8 +15,8 @@
 static const char *const names[NUMBERS] = {
     "order", "seed", "strict", "exact", "memory", "devices", "multiprocessors", "capability",
     "builtins", "failMalloc", "failLaunch", "failKernel", "failCompile", "failDriver",
-    "failBlas", "failFft", "failSolver", "launches", "kernels", "compiles", "cached", "mallocs",
-    "copies", "products", "transforms", "plans", "factors", "used"};
+    "failBlas", "failFft", "failSolver", "failNccl", "launches", "kernels", "compiles", "cached", "mallocs",
+    "copies", "products", "transforms", "plans", "factors", "collectives", "used"};
 
 double emu_numbers[NUMBERS] = {[SEED] = 1, [MEMORY] = 4294967296.0, [DEVICES] = 2,
                                [MULTIPROCESSORS] = 8, [CAPABILITY] = 90, [BUILTINS] = 1};
@@ -78,9 +78,16 @@ void emu_note(const char *format, ...) {
 }
 
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-int emu_lock(void) { return pthread_mutex_lock(&lock); }
+/* How often this thread holds it. */
+static _Thread_local int depth;
+int emu_lock(void) {
+  const int error = pthread_mutex_lock(&lock);
+  depth++;
+  return error;
+}
 void emu_unlock(const int *held) {
   (void)held;
+  depth--;
   pthread_mutex_unlock(&lock);
 }
 
@@ -116,7 +123,7 @@ device *emu_device(int n) {
 void emu_reset(void) {
   EMU_LOCK;
   for (int i = 0; i < MAX_DEVICES; i++) devices[i].fault = SUCCESS;
-  for (int i = FAIL_MALLOC; i <= FAIL_FFT; i++) emu_numbers[i] = 0;
+  for (int i = FAIL_MALLOC; i <= FAIL_NCCL; i++) emu_numbers[i] = 0;
   last_fault[0] = 0;
 }
 
@@ -302,18 +309,31 @@ int emu_queue(stream *to, work *what) {
   return SUCCESS;
 }
 
-int emu_drain(stream *from, long long until) {
+int emu_advance(stream *from, long long until) {
   device *d = &devices[from->device];
   while (from->done < until && from->first != NULL) {
     work *w = from->first;
-    from->first = w->next;
     /* After a fault nothing runs any more. */
     int error = d->fault == SUCCESS ? w->run(w) : SUCCESS;
+    if (error == WAITS) return NOT_READY;
+    from->first = w->next;
     if (error != SUCCESS && d->fault == SUCCESS) d->fault = error;
     free(w);
     from->done++;
   }
   return d->fault;
+}
+
+int emu_drain(stream *from, long long until) {
+  int error;
+  while ((error = emu_advance(from, until)) == NOT_READY) {
+    /* Other threads and processes go on meanwhile. */
+    const int held = depth;
+    for (int i = 0; i < held; i++) emu_unlock(&held);
+    usleep(100);
+    for (int i = 0; i < held; i++) emu_lock();
+  }
+  return error;
 }
 
 int emu_drain_device(int n, bool blocking_only) {

@@ -1,6 +1,6 @@
 /*
- * Finds and opens NVIDIA's libraries: the driver, the runtime, NVRTC, cuBLAS, cuFFT and
- * cuSOLVER.
+ * Finds and opens NVIDIA's libraries: the driver, the runtime, NVRTC, cuBLAS, cuFFT, cuSOLVER
+ * and NCCL.
  *
  * Each library is opened when it is first needed, at most once per process, and never closed. A
  * library never has a newer major version of CUDA than the driver, and both parts of cuBLAS come
@@ -88,6 +88,11 @@ static const symbol cusolver_symbols[] = {
     {NULL, 0}};
 
 #define MAX_CANDIDATES 4
+
+static const symbol nccl_symbols[] = {
+#define RM_NCCL_FUNCTION RM_SYMBOL
+#include "cuda_functions.def"
+    RM_SYMBOL(ncclGetErrorString){NULL, 0}};
 
 /* The static description of a library, and its state. */
 typedef struct {
@@ -178,6 +183,12 @@ static library_state libraries[RM_LIBRARY_COUNT] = {
                                     {11, "libcusolver.so.11", NULL},
                                     {0, "libcusolver.so", NULL}}},
 #endif
+    /* Its versions are its own. */
+    [RM_NCCL] = {.title = "NCCL",
+                 .advice = "install it, or NVIDIA's Python package (pip install nvidia-nccl-cu13), "
+                           "or name its folder in ROWMAJOR_CUDA_LIB_DIR",
+                 .symbols = nccl_symbols,
+                 .candidates = {{0, "libnccl.so.2", NULL}, {0, "libnccl.so", NULL}}},
 };
 
 /* Locked while libraries are opened. */
@@ -257,6 +268,12 @@ static bool check_version(rm_library which, int major, void *file, void *other, 
   } else if (which == RM_NVRTC) {
     code = rm_cu.nvrtcVersion(&whole[0], &whole[1]);
     version = whole[0] * 1000 + whole[1] * 10;
+  } else if (which == RM_NCCL) {
+    code = rm_cu.ncclGetVersion(&version);
+    /* 2.8.4 is 2804, later versions are like 22703. */
+    library->major = version < 10000 ? version / 1000 : version / 10000;
+    library->minor = version < 10000 ? version / 100 % 10 : version / 100 % 100;
+    if (code == 0) return true;
   } else if (which == RM_CUFFT || which == RM_CUSOLVER) {
     if (!read_version(file, which == RM_CUFFT ? "cufftGetProperty" : "cusolverGetProperty", whole)) {
       code = -1;

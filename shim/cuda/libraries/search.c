@@ -198,7 +198,7 @@ static const char *const python = "python.exe";
 #else
 static const char *const wheels[] = {"nvidia/cu13/lib", "nvidia/cuda_runtime/lib",
                                      "nvidia/cuda_nvrtc/lib", "nvidia/cublas/lib",
-                                     "nvidia/cufft/lib", "nvidia/cusolver/lib"};
+                                     "nvidia/cufft/lib", "nvidia/cusolver/lib", "nvidia/nccl/lib"};
 static const char *const sites[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages"};
 static const char *const toolkit[] = {"lib64", "lib", "targets/*/lib"};
 static const char *const conda[] = {"lib", "targets/*/lib"};

@@ -11,6 +11,7 @@ import type { Backend, Recording } from "../../core/backend.ts";
 import { gatherBlocks, scatterBlocks } from "../../core/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
+import { deviceEngine } from "../../core/problems/collective.ts";
 import { isRowCall, type RowKernel, rowsOf } from "../../core/problems/row_kernels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
@@ -70,6 +71,11 @@ const rows: Kernel = {
   },
 };
 
+const collective: Kernel = {
+  supports: (call) => deviceEngine?.supports(call) ?? false,
+  run: (_, call) => deviceEngine!.run(call),
+};
+
 const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
   {
     gather: { supports: always, run: (device, call) => gather(device, gatherBlocks(call)) },
@@ -124,6 +130,11 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     ...Object.fromEntries(
       DEVICE_LINALG.map((name) => [name, { supports: isDeviceLinalg, run: linalg }]),
     ),
+    allReduce: collective,
+    allGather: collective,
+    reduceScatter: collective,
+    broadcast: collective,
+    allToAll: collective,
     complexMap: { supports: always, run: complexMap },
     attention: { supports: isTensorCoreAttention, run: attention },
     chain: { supports: isSmallChain, run: chain },

@@ -144,6 +144,10 @@ export const SYMBOLS = {
     c: "int32_t rm_cuda_linalg(int32_t device, double *call)",
     parameters: ["i32", "buffer"],
   },
+  rm_cuda_nccl: {
+    c: "int32_t rm_cuda_nccl(int32_t what, int32_t device, double *numbers, void *bytes)",
+    parameters: ["i32", "i32", "buffer", "buffer"],
+  },
   rm_cuda_control: {
     c: "int32_t rm_cuda_control(int32_t what, int32_t device, double *numbers)",
     parameters: ["i32", "i32", "buffer"],
@@ -210,7 +214,7 @@ export const FILES = { map: 0, hold: 1, release: 2, size: 3 } as const;
 export const MODULE = { buffers: 0, queue: 1, files: 2, requests: 3 } as const;
 
 /** The operations of `rm_distributed`. */
-export const REQUEST = { start: 0, take: 1, wait: 2, abort: 3, launcher: 4 } as const;
+export const REQUEST = { start: 0, take: 1, wait: 2, abort: 3, launcher: 4, fail: 5 } as const;
 
 /** What ranks do together, and the messages between two of them. */
 export const COLLECTIVE = {
@@ -375,6 +379,9 @@ export const CUDA_LINALG_FLAGS = {
   transposed: 16,
   batched: 32,
 } as const;
+
+/** The operations of `rm_cuda_nccl`. */
+export const CUDA_NCCL = { load: 0, id: 1, open: 2, call: 3, take: 4, wait: 5, close: 6 } as const;
 
 /** FNV-1a hash of the definitions behind the numbers in calls, as a signed 32-bit integer. */
 function hashOf(parts: unknown): number {

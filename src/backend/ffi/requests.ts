@@ -95,6 +95,12 @@ export class Requests {
     throw new RequestFailure(status, lastError(this.#shim), numbers[COLLECTIVE_AT.peer]!);
   }
 
+  /** Fails the world, and all requests from now on, for the reason `text`. */
+  fail(text: string): void {
+    const bytes = new TextEncoder().encode(`${text}\0`);
+    this.#shim.rm_distributed(REQUEST.fail, new Float64Array(1), null, bytes);
+  }
+
   #open(): ((name: number) => void) | null {
     if (this.#watch !== undefined) return this.#watch;
     this.#watch = null;

@@ -36,6 +36,19 @@ export function setCollective(numbers: Float64Array, call: Call): void {
   numbers[COLLECTIVE_AT.dtype] = partsOf(x.storage).info.id;
 }
 
+/** The numbers of a request without a tensor. */
+export function plainNumbers(
+  kind: keyof typeof COLLECTIVE,
+  group: number,
+  timeout: number,
+): Float64Array {
+  const numbers = new Float64Array(COLLECTIVE_AT.numbers);
+  numbers[COLLECTIVE_AT.kind] = COLLECTIVE[kind];
+  numbers[COLLECTIVE_AT.group] = group;
+  numbers[COLLECTIVE_AT.timeout] = timeout;
+  return numbers;
+}
+
 const numbers = new Float64Array(COLLECTIVE_AT.numbers);
 
 /** The arguments of a call. */

@@ -35,6 +35,26 @@ export type CollectiveEngine = (call: Call) => void;
 
 let engine: CollectiveEngine | undefined;
 
+/** Runs calls whose operands are on a device, where it can. */
+export interface DeviceEngine {
+  /** Whether it may have the call, which is decided on by all ranks in {@link DeviceEngine.run}. */
+  supports(call: Call): boolean;
+  /** Whether it has the call: all ranks ask, and get the same answer. */
+  takes(call: Call): boolean;
+  /** Runs the call, whose output is contiguous, as its input is; false if it has none such. */
+  run(call: Call): boolean;
+  /** Begins the calls of `body`, which writes to `out` if there is one, and waits for their ends. */
+  later(body: () => Operand, out: Operand | undefined): Promise<Operand>;
+}
+
+/** What runs calls on devices; undefined if there is nothing. */
+export let deviceEngine: DeviceEngine | undefined;
+
+/** Registers what runs calls on devices. */
+export function registerDeviceEngine(run: DeviceEngine): void {
+  deviceEngine = run;
+}
+
 /** Registers what runs calls of groups of several ranks. */
 export function registerEngine(run: CollectiveEngine): void {
   engine = run;
@@ -82,6 +102,14 @@ export let worldText = "not opened: init() of @rowmajor/tensor/distributed opens
 export function setWorld(rank: number, text: string): void {
   worldRank = rank;
   worldText = text;
+}
+
+/** What is known of NCCL, for `info()`. */
+export let ncclText = "not opened: collectives of CUDA tensors in a world of several ranks open it";
+
+/** Sets {@link ncclText}. */
+export function setNccl(text: string): void {
+  ncclText = text;
 }
 
 /** The error of a failed call, whose operands are kept; `peer` is the rank at fault or −1. */

@@ -1,0 +1,148 @@
+/**
+ * Collectives of tensors on CUDA devices by NCCL, on the emulator: 2 and 4 processes with a device
+ * each, and failures.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { emulatorCopy, emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
+import { MPIS, type Outcome, ranks } from "./support.ts";
+
+const PROGRAM = "tests/distributed/programs/nccl.ts";
+const reason = whyNoEmulator();
+const mpis = reason === undefined ? MPIS : [];
+if (reason !== undefined) test.skip(`NCCL: ${reason}`, () => {});
+else if (mpis.length === 0) test.skip("NCCL: no MPI is installed", () => {});
+
+const folder = mkdtempSync(join(tmpdir(), "rowmajor-nccl-"));
+after(() => rmSync(folder, { recursive: true, force: true }));
+const without = join(folder, "without");
+
+/** Runs ranks on the emulator. */
+function run(mpi: (typeof MPIS)[number], size: number, what: string): Promise<Outcome> {
+  return ranks(mpi, size, PROGRAM, {
+    args: [what, emulatorFolder(), without],
+    limit: 240,
+    env: {
+      ROWMAJOR_EMULATOR_DEVICES: String(size),
+      ROWMAJOR_EMULATOR_NCCL: folder,
+      ROWMAJOR_CACHE: "/dev/null",
+    },
+  });
+}
+
+interface Told {
+  readonly op: string;
+  readonly rank: number;
+  readonly message: string;
+  readonly seconds: number;
+}
+
+/** The errors that ranks have printed, by rank. */
+function toldBy({ stdout }: Outcome): Told[] {
+  const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as Told).sort((a, b) => a.rank - b.rank);
+}
+
+function textOf({ code, stdout, stderr }: Outcome): string {
+  return `${code}\n${stdout}${stderr}`;
+}
+
+for (const mpi of mpis) {
+  for (const size of mpi === mpis[0] ? [2, 4] : [2]) {
+    test(`${mpi.name}: collectives of ${size} devices`, async () => {
+      const outcome = await run(mpi, size, "all,20000,nccl");
+      assertEquals(outcome.code, 0, textOf(outcome));
+      const told = outcome.stdout.trim().split("\n").sort();
+      assertEquals(
+        told.map((line) => /^rank (\d) of (\d): \d{3} checks$/.exec(line)?.slice(1).join()),
+        Array.from({ length: size }, (_, rank) => `${rank},${size}`),
+        textOf(outcome),
+      );
+    });
+  }
+}
+
+const [first] = mpis;
+
+/** A test under one MPI: what is tested is ours. */
+function testOne(name: string, body: (mpi: (typeof MPIS)[number]) => Promise<void>): void {
+  if (first !== undefined) test(name, () => body(first));
+}
+
+testOne("a rank is late: promises fail at the deadline, and the world is broken", async (mpi) => {
+  const outcome = await run(mpi, 2, "late,500");
+  const [late, again, barrier] = toldBy(outcome) as [Told, Told, Told];
+  assertEquals(
+    late.message,
+    "Cannot allSum on rank 0: the other ranks gave no answer within 0.5 s",
+    textOf(outcome),
+  );
+  assert(late.seconds >= 0.5 && late.seconds < 5, `${late.seconds} s`);
+  assertMatch(again.message, /^Cannot allSum on rank 0: the world is broken since/);
+  assertMatch(barrier.message, /^Cannot barrier on rank 0: the world is broken since/);
+  assert(outcome.code !== 0, textOf(outcome));
+});
+
+for (const what of ["lateSync", "lateRead", "lateOpen", "stops"]) {
+  testOne(`a rank is late (${what}): a failure at the deadline`, async (mpi) => {
+    const outcome = await run(mpi, 2, `${what},800`);
+    const told = toldBy(outcome);
+    assertEquals(told.map(({ rank }) => rank), [0], textOf(outcome));
+    assertMatch(told[0]!.message, /^Cannot allSum on rank 0: .* no answer within 0.8 s$/);
+    assert(told[0]!.seconds < 5, textOf(outcome));
+    assert(outcome.code !== 0, textOf(outcome));
+  });
+}
+
+testOne("a rank gives up: NCCL tells the others before their deadline", async (mpi) => {
+  const outcome = await run(mpi, 3, "remote,500");
+  const told = toldBy(outcome);
+  assertEquals(told.map(({ rank }) => rank), [0, 1], textOf(outcome));
+  assertMatch(told[0]!.message, /NCCL says: remote process exited/);
+  assertMatch(told[1]!.message, /no answer within 0.5 s$/);
+});
+
+testOne("ranks call other lengths, and NCCL finds out", async (mpi) => {
+  const outcome = await run(mpi, 2, "lengths");
+  assertMatch(toldBy(outcome)[0]!.message, /NCCL says: (invalid usage|remote process)/);
+});
+
+for (const what of ["fails", "memory"]) {
+  testOne(`a call of NCCL fails (${what})`, async (mpi) => {
+    const outcome = await run(mpi, 2, `${what},800`);
+    const [zero, one] = toldBy(outcome) as [Told, Told];
+    assertMatch(zero.message, /^Cannot allToAll on rank 0: NCCL says: unhandled cuda error/);
+    assertMatch(one.message, /^Cannot allToAll on rank 1: /, textOf(outcome));
+  });
+}
+
+testOne("a rank has no NCCL: the memory of the CPU serves, or all fail", async (mpi) => {
+  mkdirSync(without);
+  emulatorCopy(without, { files: ["libnccl.so.2"] });
+  const outcome = await run(mpi, 2, "missing");
+  assertEquals(outcome.code, 0, textOf(outcome));
+  assertEquals(outcome.stdout.match(/no error/g)?.length, 4, textOf(outcome));
+  assertStringIncludes(outcome.stdout, "not used: no usable NCCL: looked for libnccl.so.2");
+  assertStringIncludes(outcome.stdout, "not used: another rank has none");
+  const required = await run(mpi, 2, "missing,20000,nccl");
+  const told = toldBy(required);
+  assertMatch(told[0]!.message, /NCCL is not there: another rank has none/, textOf(required));
+  assertMatch(told.at(-1)!.message, /NCCL is not there: no usable NCCL/);
+});
+
+testOne(
+  "ranks share a device: the memory of the CPU serves; or NCCL is turned off",
+  async (mpi) => {
+    const outcome = await run(mpi, 2, "shared");
+    assertEquals(outcome.code, 0, textOf(outcome));
+    assertStringIncludes(outcome.stdout, "not used: NCCL says: invalid usage");
+    const off = await run(mpi, 2, "missing,20000,mpi");
+    assertEquals(off.code, 0, textOf(off));
+    assertStringIncludes(off.stdout, "not opened: ");
+  },
+);
