@@ -98,11 +98,17 @@ function read(group: Group, entry: TensorEntry, axis: number | undefined): AnyTe
  * tensor has, and an AxisError for axes that a tensor does not have.
  *
  * @example
- * ```ts ignore
- * const weights = await loadShards(world, "model/", {
- *   "mlp.up.weight": 0, // [O, I] by rows: this rank has [O / n, I]
- *   "mlp.down.weight": 1, // [O, I / n]
- * });
+ * ```ts
+ * import { tmpdir } from "node:os";
+ * import { io, ones } from "@rowmajor/tensor";
+ * import { init, loadShards } from "@rowmajor/tensor/distributed";
+ *
+ * await using world = await init();
+ * const path = `${tmpdir()}/rowmajor-${world.rank}.safetensors`;
+ * await io.writeSafetensors(path, { up: ones([8, 4]), down: ones([4, 8]), bias: ones([4]) });
+ * const { up, down, bias } = await loadShards(world, path, { up: 0, down: 1 });
+ * up!.shape[0] === 8 / world.size; // => true
+ * bias!.shape; // => [4]
  * ```
  */
 export async function loadShards(
@@ -320,10 +326,17 @@ function indexOf(items: readonly Item[], size: number): string {
  * have parts that do not fit. Files that were there are overwritten, the index last.
  *
  * @example
- * \`\`\`ts ignore
- * // Rank r has rows of "up", and all have "bias".
- * await saveShards(world, "model/", { up, bias }, { plan: { up: 0 } });
- * \`\`\`
+ * ```ts
+ * import { tmpdir } from "node:os";
+ * import { ones } from "@rowmajor/tensor";
+ * import { init, loadShards, saveShards } from "@rowmajor/tensor/distributed";
+ *
+ * await using world = await init();
+ * const up = world.shard(ones([8, 4]), 0);
+ * const folder = `${tmpdir()}/rowmajor-model`;
+ * await saveShards(world, folder, { up, bias: ones([4]) }, { plan: { up: 0 } });
+ * (await loadShards(world, folder)).up!.shape; // => [8, 4]
+ * ```
  */
 export async function saveShards(
   group: Group,

@@ -167,6 +167,9 @@ async function average(group: Group, bucket: Bucket): Promise<void> {
  *
  * @example
  * ```ts
+ * import { ones } from "@rowmajor/tensor";
+ * import { averageGradients, init } from "@rowmajor/tensor/distributed";
+ *
  * await using world = await init();
  * const gradients = { layers: [{ weight: ones([4, 3]), bias: ones([4]) }] };
  * await averageGradients(world, gradients);

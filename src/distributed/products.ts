@@ -143,6 +143,9 @@ function withBias(sum: Operand, bias: Operand | undefined, name: string): Operan
  *
  * @example
  * ```ts
+ * import { tensor } from "@rowmajor/tensor";
+ * import { columnParallel, init } from "@rowmajor/tensor/distributed";
+ *
  * await using world = await init();
  * const weight = tensor([[1, 0], [0, 1], [1, 1], [2, 0]]); // the same on all ranks
  * const shard = world.shard(weight, 0);
@@ -198,6 +201,9 @@ export function columnParallelSync<
  *
  * @example
  * ```ts
+ * import { tensor } from "@rowmajor/tensor";
+ * import { init, rowParallel } from "@rowmajor/tensor/distributed";
+ *
  * await using world = await init();
  * const x = tensor([[1, 2, 3, 4]]); // the same on all ranks
  * const weight = tensor([[1, 1, 1, 1], [1, 0, 1, 0]]);
