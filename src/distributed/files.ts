@@ -19,7 +19,7 @@ import { ownOperand } from "../core/foreign.ts";
 import { quote } from "../io/bytes.ts";
 import { type Path, writeFile } from "../io/file.ts";
 import { type TensorRecord, writeSafetensors } from "../io/mod.ts";
-import { localPath, openSource } from "../io/model_folder.ts";
+import { makeFolder, openSource } from "../io/model_folder.ts";
 import type { TensorEntry } from "../io/source.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { load } from "../nn/weights/load.ts";
@@ -365,17 +365,15 @@ export async function saveShards(
       mine[name] = whole;
     } else if (owner === rank) mine[name] = tensors[name]!;
   }
-  const path = await import("node:path");
-  const root = await localPath(folder);
   await agree(op, group, async () => {
-    const { mkdir } = await import("node:fs/promises");
-    await mkdir(root, { recursive: true });
-    await writeSafetensors(path.join(root, fileOf(rank, size)), mine, { metadata });
+    const at = await makeFolder(folder);
+    await writeSafetensors(at(fileOf(rank, size)), mine, { metadata });
   });
   for (const one of made) one.dispose();
   await agree(op, group, async () => {
     if (rank !== 0) return;
+    const at = await makeFolder(folder);
     const text = new TextEncoder().encode(indexOf(items, size));
-    await writeFile(path.join(root, "model.safetensors.index.json"), text);
+    await writeFile(at("model.safetensors.index.json"), text);
   });
 }

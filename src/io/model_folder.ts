@@ -99,10 +99,21 @@ function chooseFiles(folder: string, names: readonly string[]): string | readonl
 }
 
 /** The path of a file URL, or the path itself. */
-export async function localPath(path: Path): Promise<string> {
+async function localPath(path: Path): Promise<string> {
   if (!(path instanceof URL) && !/^file:/i.test(path)) return path;
   const { fileURLToPath } = await import("node:url");
   return fileURLToPath(path);
+}
+
+/** Makes a folder, unless it is there; gives the paths of files in it. */
+export async function makeFolder(folder: Path): Promise<(name: string) => string> {
+  const path = await localPath(folder);
+  const [{ mkdir }, { join }] = await Promise.all([
+    import("node:fs/promises"),
+    import("node:path"),
+  ]);
+  await mkdir(path, { recursive: true });
+  return (name) => join(path, name);
 }
 
 /** Whether there is a file at `path`, and no folder. */
