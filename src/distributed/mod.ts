@@ -22,11 +22,13 @@ export {
   columnParallel,
   type ColumnParallelOptions,
   columnParallelSync,
-  type ColumnProduct,
+  type FittingShard,
+  type GatheredShape,
   rowParallel,
   type RowParallelOptions,
   rowParallelSync,
-  type RowProduct,
+  type ShardProduct,
+  type WeightShard,
 } from "./products.ts";
 export {
   type AxisCollectiveOptions,

@@ -7,7 +7,6 @@
  * @module
  */
 import { ArgumentError } from "../base/errors.ts";
-import type { DType } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { apply } from "../core/apply.ts";
@@ -46,41 +45,30 @@ export interface RowParallelOptions<B extends AnyTensor = AnyTensor> {
   readonly bias?: B | undefined;
 }
 
-/** A weight, packed or not. */
-type Weight = AnyTensor | AnyPackedWeight;
+/** A part of a weight, packed or not. */
+export type WeightShard = AnyTensor | AnyPackedWeight;
 
-/** The dtype of a product plus bias. */
-type ProductDType<X extends AnyTensor, W extends Weight, B extends AnyTensor> = t.OkDType<
-  t.PromoteAll<[X, t.Weighed<X, W>, B]>
->;
-
-/** The result of a product of `X` by a weight of shape `S`. */
-type Product<D extends DType, X extends AnyTensor, S extends Shape> = Tensor<
-  D,
-  t.Ok<t.Linear<t.ShapeOf<X>, S>>,
-  X["device"]
->;
-
-/** A weight that fits `X`, or the error. */
-type Fitting<X extends AnyTensor, W extends Weight> = t.Guard<
+/** A part of a weight that fits `X`, or the error. */
+export type FittingShard<X extends AnyTensor, W extends WeightShard> = t.Guard<
   t.LinearOf<X, W, t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
   W
 >;
 
-/** The result of {@link columnParallel}: [..., O / n], or [..., O] of all ranks. */
-export type ColumnProduct<
+/** A product of `X` by a weight of shape `S`, plus bias. */
+export type ShardProduct<
   X extends AnyTensor,
-  W extends Weight,
+  W extends WeightShard,
   B extends AnyTensor,
-  G extends boolean,
-> = Product<ProductDType<X, W, B>, X, G extends false ? t.ShapeOf<W> : [number, number]>;
-
-/** The result of {@link rowParallel}: [..., O]. */
-export type RowProduct<X extends AnyTensor, W extends Weight, B extends AnyTensor> = Product<
-  ProductDType<X, W, B>,
-  X,
-  t.ShapeOf<W>
+  S extends Shape = t.ShapeOf<W>,
+> = Tensor<
+  t.OkDType<t.PromoteAll<[X, t.Weighed<X, W>, B]>>,
+  t.Ok<t.Linear<t.ShapeOf<X>, S>>,
+  X["device"]
 >;
+
+/** The shape of a weight by which {@link columnParallel} multiplies: of all ranks with `gather`. */
+export type GatheredShape<W extends WeightShard, G extends boolean> = G extends false ? t.ShapeOf<W>
+  : [number, number];
 
 /** The group among options. */
 function groupOf(name: string, options: { readonly group: Group }, known: string[]): Group {
@@ -155,19 +143,24 @@ function withBias(sum: Operand, bias: Operand | undefined, name: string): Operan
  */
 export async function columnParallel<
   X extends AnyTensor,
-  W extends Weight,
+  W extends WeightShard,
   B extends AnyTensor = X,
   const G extends boolean = false,
 >(
   x: X,
-  shard: Fitting<X, W>,
+  shard: FittingShard<X, W>,
   options: ColumnParallelOptions<B, G>,
-): Promise<ColumnProduct<X, W, B, G>> {
+): Promise<ShardProduct<X, W, B, GatheredShape<W, G>>> {
   checkEager("columnParallel");
   const { part, group } = columns("columnParallel", x, shard, options);
-  if (group === undefined) return part as ColumnProduct<X, W, B, G>;
+  if (group === undefined) return part as ShardProduct<X, W, B, GatheredShape<W, G>>;
   try {
-    return await group.allGather(part as AnyTensor, { axis: -1 }) as ColumnProduct<X, W, B, G>;
+    return await group.allGather(part as AnyTensor, { axis: -1 }) as ShardProduct<
+      X,
+      W,
+      B,
+      GatheredShape<W, G>
+    >;
   } finally {
     dispose(part);
   }
@@ -176,18 +169,18 @@ export async function columnParallel<
 /** {@link columnParallel}, which waits, and can be part of compiled functions. */
 export function columnParallelSync<
   X extends AnyTensor,
-  W extends Weight,
+  W extends WeightShard,
   B extends AnyTensor = X,
   const G extends boolean = false,
 >(
   x: X,
-  shard: Fitting<X, W>,
+  shard: FittingShard<X, W>,
   options: ColumnParallelOptions<B, G>,
-): ColumnProduct<X, W, B, G> {
+): ShardProduct<X, W, B, GatheredShape<W, G>> {
   return tidy(() => {
     const { part, group } = columns("columnParallel", x, shard, options);
     return group === undefined ? part : group.allGatherSync(part as AnyTensor, { axis: -1 });
-  }) as ColumnProduct<X, W, B, G>;
+  }) as ShardProduct<X, W, B, GatheredShape<W, G>>;
 }
 
 /**
@@ -214,9 +207,9 @@ export function columnParallelSync<
  */
 export async function rowParallel<
   X extends AnyTensor,
-  W extends Weight,
+  W extends WeightShard,
   B extends AnyTensor = X,
->(x: X, shard: Fitting<X, W>, options: RowParallelOptions<B>): Promise<RowProduct<X, W, B>> {
+>(x: X, shard: FittingShard<X, W>, options: RowParallelOptions<B>): Promise<ShardProduct<X, W, B>> {
   checkEager("rowParallel");
   const { part, group, bias } = rows("rowParallel", x, shard, options);
   // The bias may be disposed of, or change, before the sum is there.
@@ -225,19 +218,19 @@ export async function rowParallel<
   const made = withBias(sum as Operand, shift, "rowParallel");
   if (shift !== undefined) dispose(shift);
   if (made !== sum) dispose(sum as Operand);
-  return made as RowProduct<X, W, B>;
+  return made as ShardProduct<X, W, B>;
 }
 
 /** {@link rowParallel}, which waits, and can be part of compiled functions. */
 export function rowParallelSync<
   X extends AnyTensor,
-  W extends Weight,
+  W extends WeightShard,
   B extends AnyTensor = X,
->(x: X, shard: Fitting<X, W>, options: RowParallelOptions<B>): RowProduct<X, W, B> {
+>(x: X, shard: FittingShard<X, W>, options: RowParallelOptions<B>): ShardProduct<X, W, B> {
   return tidy(() => {
     const { part, group, bias } = rows("rowParallel", x, shard, options);
     const out = interpreting() ? undefined : part as AnyTensor;
     const sum = group.allSumSync(part as AnyTensor, { ...out === undefined ? {} : { out } });
     return withBias(sum as Operand, bias, "rowParallel");
-  }) as RowProduct<X, W, B>;
+  }) as ShardProduct<X, W, B>;
 }
