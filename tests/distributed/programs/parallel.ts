@@ -5,10 +5,10 @@
  * @module
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { arange, complex, io, range, type Tensor, tensor, zeros } from "../../../mod.ts";
+import { arange, complex, io, memory, range, type Tensor, tensor, zeros } from "../../../mod.ts";
 import { compile } from "../../../src/compile/mod.ts";
 import {
   averageGradients,
@@ -204,6 +204,34 @@ const CHECKS: Record<string, Check> = {
       assertEquals(y.toArray(), x.linear(w1, b1).relu().linear(w2, b2).toArray() as never);
       assertEquals(z.toArray(), x.linear(w1).toArray() as never);
     }
+  },
+  async "memory is freed"(world) {
+    const [x, weight] = [integers([64, 512]), integers([512, 512])];
+    const [first, second] = [world.shard(weight, 0), world.shard(weight, 1)];
+    const [grow, group] = [{ a: integers([9000]), b: [integers([40, 100]), weight.T] }, world];
+    const path = join(folder, "memory");
+    const round = async (i: number) => {
+      await averageGradients(world, grow);
+      averageGradientsSync(world, grow, { bucketBytes: 1 });
+      using hidden = await columnParallel(x, first, { group });
+      using other = columnParallelSync(x, first, { group, gather: true });
+      using bias = other.slice(0);
+      using last = await rowParallel(hidden, second, { group, bias });
+      rowParallelSync(hidden, second, { group }).dispose();
+      assertEquals(last.shape, other.shape);
+      if (i % 4 > 0) return;
+      await saveShards(world, path, { first, x }, { plan: { first: 0 } });
+      for (const one of Object.values(await loadShards(world, path, { first: 0 }))) one.dispose();
+    };
+    for (let i = 0; i < 4; i++) await round(i);
+    const before = memory().bytes;
+    for (let i = 0; i < 8; i++) await round(i);
+    // What earlier checks have left may be collected meanwhile.
+    const grown = memory().bytes - before;
+    assert(grown < 100_000, `${grown} bytes`);
+    await world.barrier();
+    if (world.rank === 0) rmSync(path, { recursive: true });
+    await world.barrier();
   },
   async "products: errors come before any message"(world) {
     const [x, w] = [integers([2, 8]), integers([4, 8])];
