@@ -71,11 +71,12 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
   const lease = here === x && !isInPlace ? leaseOf(x.storage) : undefined;
   const source = lease === undefined ? here : { ...here, storage: lease.storage };
   const layout = Layout.contiguous(shape);
-  const target = isInPlace
-    ? x
-    : { storage: allocateIn(null, dtype, layout.size, false), layout, flags: 0 };
   // The handle may be disposed of before the call ends.
-  if (out !== undefined) out.storage.handles++;
+  const into = out && { storage: out.storage, layout: out.layout, flags: out.flags };
+  if (into !== undefined) into.storage.handles++;
+  const target = isInPlace
+    ? into!
+    : { storage: allocateIn(null, dtype, layout.size, false), layout, flags: 0 };
   const numbers = new Float64Array(COLLECTIVE_AT.numbers);
   setCollective(numbers, new Call(op, name, [source], attributes, [target]));
   const [to, from] = [partsOf(target.storage).array, partsOf(source.storage).array];
@@ -86,20 +87,20 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
   }
   lease?.end();
   if (here !== x) recycle(here.storage);
-  if (out === undefined) {
+  if (into === undefined) {
     const made = wrap(target.storage, layout);
     if (device === "cpu") return made;
     const moved = toDevice(made, device);
     dispose(made);
     return moved;
   }
-  if (target === x) x.storage.version++;
+  if (isInPlace) into.storage.version++;
   else {
-    giveTo(out, target);
+    giveTo(into, target);
     recycle(target.storage);
   }
-  if (--out.storage.handles === 0) recycle(out.storage);
-  return out;
+  if (--into.storage.handles === 0) recycle(into.storage);
+  return out!;
 }
 
 /** Copies a result on the CPU to a tensor on its device. */
