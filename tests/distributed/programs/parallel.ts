@@ -211,6 +211,10 @@ const CHECKS: Record<string, Check> = {
     const [grow, group] = [{ a: integers([9000]), b: [integers([40, 100]), weight.T] }, world];
     const path = join(folder, "memory");
     const round = async (i: number) => {
+      const gone = zeros([200, 200]);
+      const end = world.allSum(gone, { out: gone });
+      gone.dispose();
+      await end;
       await averageGradients(world, grow);
       averageGradientsSync(world, grow, { bucketBytes: 1 });
       using hidden = await columnParallel(x, first, { group });
