@@ -219,6 +219,7 @@ static rm_request *make_request(const double *numbers, int dtype, char *out, con
   request->count = (int64_t)numbers[RM_COLLECTIVE_AT_COUNT];
   const int64_t limit = (int64_t)numbers[RM_COLLECTIVE_AT_LIMIT];
   request->limit = limit > 0 ? limit : 1 << 30;
+  request->only_compares = limit < 0;
   request->timeout = numbers[RM_COLLECTIVE_AT_TIMEOUT];
   request->since = rm_nanoseconds();
   request->deadline = request->timeout < 1e12 ? request->since + (int64_t)(request->timeout * 1e6)

@@ -40,6 +40,8 @@ struct rm_request {
   int64_t count;
   /* The most elements of one call of MPI. */
   int64_t limit;
+  /* Whether ranks only compare what they call, of which NCCL does the rest. */
+  bool only_compares;
   /* When it was queued, and when it fails, by rm_nanoseconds. */
   int64_t since, deadline;
   double timeout;

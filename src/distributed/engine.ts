@@ -101,7 +101,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       throw collectiveError(call, error.peer, error.text);
     }
   });
-  if (backend !== "mpi") nccl = new Nccl(shim, requests, backend === "nccl");
+  if (backend !== "mpi") nccl = new Nccl(shim, requests, backend === "nccl", check);
   endWithTheProcess(shim);
   return { backend: "mpi", text, rank, size, requests };
 }

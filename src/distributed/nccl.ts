@@ -14,6 +14,7 @@ import { RequestFailure, type Requests } from "../backend/ffi/requests.ts";
 import { lastError, readCudaInfo } from "../backend/ffi/text.ts";
 import {
   type CollectiveAttributes,
+  countOf,
   type DeviceEngine,
   registerDeviceEngine,
   setNccl,
@@ -39,6 +40,8 @@ interface Queued {
 }
 
 const ID_BYTES = 128;
+/** Stands in the place of a limit of elements. */
+const ONLY_COMPARE = -1;
 /** Asks at every turn of the event loop for so many milliseconds, then less often. */
 const EAGER_MS = 0.2;
 const PATIENCE = 1 / 8;
@@ -66,16 +69,18 @@ export class Nccl implements DeviceEngine {
   readonly #requests: Requests;
   readonly #shim: Shim;
   readonly #isRequired: boolean;
+  readonly #compares: boolean;
   /** By groups; null for those that go through the memory of the CPU. */
   readonly #links = new Map<number, Link | null>();
   /** Where calls are put that have been queued; undefined if they wait at once. */
   #later: Queued[] | undefined;
 
-  /** With `isRequired` a world without NCCL fails. */
-  constructor(shim: Shim, requests: Requests, isRequired: boolean) {
+  /** With `isRequired` a world without NCCL fails; with `compares` ranks compare what they call. */
+  constructor(shim: Shim, requests: Requests, isRequired: boolean, compares: boolean) {
     this.#shim = shim;
     this.#requests = requests;
     this.#isRequired = isRequired;
+    this.#compares = compares;
     registerDeviceEngine(this);
   }
 
@@ -94,6 +99,7 @@ export class Nccl implements DeviceEngine {
   run(call: Call): boolean {
     const link = this.#linkFor(call);
     if (link === null) return false;
+    this.#compare(call);
     const { rank } = call.attributes as CollectiveAttributes;
     const queued = { name: call.name, rank, job: this.#queue(call, link) };
     if (this.#later === undefined) this.#check(queued, this.#ask(CUDA_NCCL.wait, queued.job));
@@ -197,6 +203,7 @@ export class Nccl implements DeviceEngine {
     const shim = this.#shim;
     const id = new Uint8Array(ID_BYTES);
     const numbers = new Float64Array(4);
+    this.#compare(call);
     const refuse = (reason: string): null => {
       setNccl(`not used: ${reason}`);
       if (!this.#isRequired) return null;
@@ -218,6 +225,25 @@ export class Nccl implements DeviceEngine {
       if (!this.#agree(group, timeout, status === STATUS.ok)) return refuse(reason);
       setNccl(`in use: ${readCudaInfo(shim, -1).get("nccl")}`);
       return { number, device };
+    } catch (error) {
+      if (!(error instanceof RequestFailure)) throw error;
+      throw new DistributedError(call.name, rank, error.peer, error.text);
+    }
+  }
+
+  /** In check mode, throws if another rank calls something else. */
+  #compare(call: Call): void {
+    if (!this.#compares) return;
+    const { op, attributes } = call;
+    const { group, rank, reduction, root, timeout } = attributes as CollectiveAttributes;
+    const numbers = plainNumbers(op.name as "allReduce", group, timeout);
+    numbers[COLLECTIVE_AT.reduction] = reduction === undefined ? 0 : REDUCTION[reduction];
+    numbers[COLLECTIVE_AT.count] = countOf(call);
+    numbers[COLLECTIVE_AT.dtype] = partsOf(call.operand(0).storage).info.id;
+    numbers[COLLECTIVE_AT.peer] = root ?? 0;
+    numbers[COLLECTIVE_AT.limit] = ONLY_COMPARE;
+    try {
+      this.#requests.wait(numbers);
     } catch (error) {
       if (!(error instanceof RequestFailure)) throw error;
       throw new DistributedError(call.name, rank, error.peer, error.text);

@@ -23,7 +23,12 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const without = join(folder, "without");
 
 /** Runs ranks on the emulator. */
-function run(mpi: (typeof MPIS)[number], size: number, what: string): Promise<Outcome> {
+function run(
+  mpi: (typeof MPIS)[number],
+  size: number,
+  what: string,
+  env: Record<string, string> = {},
+): Promise<Outcome> {
   return ranks(mpi, size, PROGRAM, {
     args: [what, emulatorFolder(), without],
     limit: 240,
@@ -31,6 +36,7 @@ function run(mpi: (typeof MPIS)[number], size: number, what: string): Promise<Ou
       ROWMAJOR_EMULATOR_DEVICES: String(size),
       ROWMAJOR_EMULATOR_NCCL: folder,
       ROWMAJOR_CACHE: "/dev/null",
+      ...env,
     },
   });
 }
@@ -110,6 +116,23 @@ testOne("a rank gives up: NCCL tells the others before their deadline", async (m
 testOne("ranks call other lengths, and NCCL finds out", async (mpi) => {
   const outcome = await run(mpi, 2, "lengths");
   assertMatch(toldBy(outcome)[0]!.message, /NCCL says: (invalid usage|remote process)/);
+});
+
+testOne("ranks call other collectives: check mode tells both calls", async (mpi) => {
+  const outcome = await run(mpi, 2, "compared", { ROWMAJOR_DISTRIBUTED_CHECK: "1" });
+  assertEquals(outcome.code, 0, textOf(outcome));
+  const of = (rank: number) =>
+    toldBy(outcome).filter((one) => one.rank === rank).map(({ message }) =>
+      message.slice(message.indexOf(": ") + 2)
+    );
+  const expected = [
+    "rank 0 calls allSum of 4 float32 by NCCL, but rank 1 calls allSum of 5 float32 by NCCL",
+    "rank 0 calls allSum of 4 float32 by NCCL, but rank 1 calls allSum of 4 float32",
+    "rank 0 calls broadcast of 1000 float32 by NCCL from rank 0, but rank 1 calls broadcast of " +
+    "1000 float32 by NCCL from rank 1",
+  ];
+  assertEquals([of(0), of(1)], [expected, expected], textOf(outcome));
+  assertEquals(outcome.stdout.match(/rank \d: no error/g)?.length, 2);
 });
 
 for (const what of ["fails", "memory"]) {

@@ -239,7 +239,7 @@ export const REDUCTION = { sum: 0, max: 1, min: 2 } as const;
  * of one rank where ranks have blocks), the offsets of the input and of the result, the root or the
  * other rank (the color of a split), the tag (the key of a split; whether ranks compare their calls,
  * for `open`), milliseconds until it fails, the most elements of one call of MPI (0 for the usual
- * number), and the dtype where it is not in the call.
+ * number; −1 if ranks only compare what they call), and the dtype where it is not in the call.
  */
 export const COLLECTIVE_AT = {
   kind: 0,

@@ -256,6 +256,13 @@ const CASES: Record<string, () => unknown> = {
     await world.allSum(x());
     await report(() => world.allSum(full([4 + rank], 1, { device: device as "cuda" }) as Any));
   },
+  async compared() {
+    const where = (i: number) => ({ device: rank === i ? "cpu" as "cuda" : device as "cuda" });
+    await report(() => world.allSum(full([4 + rank], 1, { device: device as "cuda" }) as Any));
+    await report(() => world.allSumSync(full([4], 1, where(1)) as Any));
+    await report(() => world.broadcastSync(x(), rank));
+    await report(() => world.allMax(full([4], 1, { dtype: "int32", ...where(2) }) as Any));
+  },
   async fails() {
     await world.allSum(x());
     if (rank === 0) emulator.set("failNccl", 1);
