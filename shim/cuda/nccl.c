@@ -18,6 +18,7 @@ int32_t rm_nccl(int32_t what, int32_t index, double *numbers, void *bytes) {
 #include <stdlib.h>
 #include <time.h>
 #include "dtype.h"
+#include "world.h"
 
 /* From NVIDIA's headers: ncclDataType_t, by our dtypes, or -1; ncclRedOp_t, by our reductions. */
 static const int8_t types[RM_DTYPE_COUNT] = {1, 0, -1, 2, 4, 1, -1, 3, 5, 6, 9, 7, 8};
@@ -27,6 +28,8 @@ enum { BYTES = 1, IN_PROGRESS = 7 };
 typedef struct {
   void *comm;
   int device, rank, size;
+  /* The group of the world, and the rank that is at fault, or -1. */
+  int group, culprit;
   /* Why it is of no further use; "" while it works. */
   char broken[300];
   bool is_aborted;
@@ -41,7 +44,9 @@ struct job {
   void *event;
   rm_nccl_id id;
   double timeout;
-  int64_t deadline, name;
+  int64_t since, deadline, name;
+  /* Which collective of the group it is; 0 for none. */
+  int64_t number;
   job *next;
 };
 
@@ -107,6 +112,16 @@ static void abort_broken(void) {
   }
 }
 
+/* Fails if a rank that has closed its world will never do its part. */
+static void look_for_leavers(job *j) {
+  link *of = j->of;
+  if (j->state != PENDING || of->broken[0] != 0) return;
+  const int leaver = rm_world_leaver(of->group, j->number, j->since);
+  if (leaver < 0) return;
+  of->culprit = leaver;
+  breaks(of, "rank %d has closed its world", leaver);
+}
+
 /* The main loop of the thread that watches. */
 static void watch(void *unused) {
   (void)unused;
@@ -116,6 +131,7 @@ static void watch(void *unused) {
     bool waits = false;
     for (job *j = first; j != NULL; j = j->next) {
       look(j);
+      look_for_leavers(j);
       if (j->state == PENDING) waits = true;
     }
     abort_broken();
@@ -156,7 +172,8 @@ static job *add(link *of, double timeout) {
   }
   j->of = of;
   j->timeout = timeout;
-  j->deadline = timeout < 1e12 ? rm_nanoseconds() + (int64_t)(timeout * 1e6) : INT64_MAX;
+  j->since = rm_nanoseconds();
+  j->deadline = timeout < 1e12 ? j->since + (int64_t)(timeout * 1e6) : INT64_MAX;
   j->name = ++last_name;
   j->next = first;
   first = j;
@@ -172,7 +189,7 @@ static void drop(job *gone) {
   }
 }
 
-/* numbers are [rank, size, milliseconds], and become [link, job]. */
+/* numbers are [rank, size, milliseconds, group], and become [link, job]. */
 static int32_t start_open(int32_t index, double *numbers, const void *id) {
   rm_device *device;
   RM_TRY(rm_cuda_use(index, &device));
@@ -184,6 +201,8 @@ static int32_t start_open(int32_t index, double *numbers, const void *id) {
   of->device = index;
   of->rank = (int)numbers[0];
   of->size = (int)numbers[1];
+  of->group = (int)numbers[3];
+  of->culprit = -1;
   job *j = add(of, numbers[2]);
   if (j == NULL) return RM_OUT_OF_MEMORY;
   memcpy(&j->id, id, sizeof j->id);
@@ -251,6 +270,7 @@ static int32_t start_call(int32_t index, double *numbers) {
     rm_fail(RM_DISTRIBUTED, "the world is broken since an earlier failure: %s", of->broken);
   } else {
     j = add(of, numbers[RM_COLLECTIVE_AT_TIMEOUT]);
+    if (j != NULL) j->number = rm_world_count(of->group);
   }
   const bool is_broken = of->broken[0] != 0;
   rm_mutex_unlock(&mutex);
@@ -270,12 +290,13 @@ static int32_t start_call(int32_t index, double *numbers) {
   return RM_OK;
 }
 
-/* The result of a job, which is freed; RM_NOT_FOUND if it has not ended and `waits` is false. */
-static int32_t take(double name, bool waits) {
-  const int64_t since = rm_nanoseconds();
+/* The result of a job, which is freed; RM_NOT_FOUND if it has not ended and `waits` is false. The
+ * second number becomes the rank that is at fault, or -1. */
+static int32_t take(double *numbers, bool waits) {
+  const int64_t since = rm_nanoseconds(), name = (int64_t)numbers[0];
   rm_mutex_lock(&mutex);
   job *j = first;
-  while (j != NULL && j->name != (int64_t)name) j = j->next;
+  while (j != NULL && j->name != name) j = j->next;
   while (j != NULL) {
     look(j);
     if (j->state != PENDING || !waits) break;
@@ -291,6 +312,7 @@ static int32_t take(double name, bool waits) {
   } else {
     if (j->state == FAILED) {
       status = rm_fail(RM_DISTRIBUTED, "%s", j->of->broken);
+      numbers[1] = j->of->culprit;
       rm_condition_signal(&added);
     }
     drop(j);
@@ -319,7 +341,7 @@ int32_t rm_nccl(int32_t what, int32_t index, double *numbers, void *bytes) {
     }
     case RM_CUDA_NCCL_CALL: return start_call(index, numbers);
     case RM_CUDA_NCCL_TAKE:
-    case RM_CUDA_NCCL_WAIT: return take(numbers[0], what == RM_CUDA_NCCL_WAIT);
+    case RM_CUDA_NCCL_WAIT: return take(numbers, what == RM_CUDA_NCCL_WAIT);
     case RM_CUDA_NCCL_CLOSE: {
       rm_mutex_lock(&mutex);
       for (int i = 0; i < link_count; i++) breaks(links[i], "the world is closed");

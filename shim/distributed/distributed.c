@@ -274,6 +274,28 @@ int32_t rm_collective(const rm_call *call) {
   return request == NULL ? RM_BAD_ARGUMENT : wait_for(request, call->numbers);
 }
 
+int64_t rm_world_count(int group) {
+  rm_mutex_lock(&mutex);
+  const bool known = group >= 0 && group < rm_this_world.group_count;
+  const int64_t number = known ? ++rm_this_world.groups[group]->started : 0;
+  rm_mutex_unlock(&mutex);
+  return number;
+}
+
+int rm_world_leaver(int group, int64_t number, int64_t since) {
+  rm_mutex_lock(&mutex);
+  int leaver = -1;
+  if (rm_this_world.is_open && number > 0) {
+    const rm_request request = {.kind = RM_COLLECTIVE_ALL_REDUCE,
+                                .group = rm_this_world.groups[group],
+                                .number = number,
+                                .since = since};
+    leaver = rm_request_leaver(&request);
+  }
+  rm_mutex_unlock(&mutex);
+  return leaver;
+}
+
 static rm_request *find_request(double name) {
   rm_request *request = first;
   while (request != NULL && request->name != (int64_t)name) request = request->next;

@@ -263,9 +263,8 @@ static bool all_ended(rm_request *request) {
   return request->active == 0;
 }
 
-/* Fails if a rank that has left will never do its part. */
-static void look_for_leavers(rm_request *request) {
-  if (rm_nanoseconds() - request->since < PATIENCE) return;
+int rm_request_leaver(const rm_request *request) {
+  if (rm_nanoseconds() - request->since < PATIENCE) return -1;
   rm_world_listen();
   const rm_group *group = request->group;
   for (int i = 0; i < group->size && rm_this_world.left_count > 0; i++) {
@@ -279,10 +278,15 @@ static void look_for_leavers(rm_request *request) {
              : request->kind == RM_COLLECTIVE_RECEIVE ? at[2]
                                                       : at[1];
     }
-    if (come >= request->number) continue;
-    rm_request_fail(request, false, i, "rank %d has closed its world", i);
-    return;
+    if (come < request->number) return i;
   }
+  return -1;
+}
+
+/* Fails if a rank that has left will never do its part. */
+static void look_for_leavers(rm_request *request) {
+  const int leaver = rm_request_leaver(request);
+  if (leaver >= 0) rm_request_fail(request, false, leaver, "rank %d has closed its world", leaver);
 }
 
 static void begin(rm_request *request) {

@@ -96,6 +96,13 @@ void rm_request_fail(rm_request *request, bool only_this, int culprit, const cha
  * still to be posted. */
 void rm_request_advance(rm_request *request, bool is_first);
 
+/* A rank that has left and will never do its part; -1 while there is none. */
+int rm_request_leaver(const rm_request *request);
+
+/* Count a collective that runs by NCCL, and tell of a rank that will never do its part, or -1. */
+int64_t rm_world_count(int group);
+int rm_world_leaver(int group, int64_t number, int64_t since);
+
 /* Opens MPI, and makes the group of all ranks. May wait long. */
 void rm_world_open(rm_request *request);
 

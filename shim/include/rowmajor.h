@@ -335,11 +335,12 @@ RM_API int32_t rm_cuda_linalg(int32_t device, double *call);
  *
  * RM_CUDA_NCCL_LOAD: only opens the library.
  * RM_CUDA_NCCL_ID: writes the 128 bytes that name a new link.
- * RM_CUDA_NCCL_OPEN: numbers are [rank, size, milliseconds until it fails], bytes the name of the
- *   link; begins to open it on another thread; they become [link, job].
+ * RM_CUDA_NCCL_OPEN: numbers are [rank, size, milliseconds until it fails, group of the world], bytes the
+ *   name of the link; begins to open it on another thread; they become [link, job].
  * RM_CUDA_NCCL_CALL: numbers are those of a collective (RM_COLLECTIVE_AT_...), with a link as the
  *   group, and addresses as in and out; queues it; they become [job]. Cannot be captured.
- * RM_CUDA_NCCL_TAKE: numbers are [job]; its status, or RM_NOT_FOUND while it has not ended.
+ * RM_CUDA_NCCL_TAKE: numbers are [job]; its status, or RM_NOT_FOUND while it has not ended. The
+ *   second number becomes the rank that is at fault for RM_DISTRIBUTED, or -1.
  * RM_CUDA_NCCL_WAIT: the same, but waits.
  * RM_CUDA_NCCL_CLOSE: ends all links.
  */

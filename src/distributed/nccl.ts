@@ -70,6 +70,8 @@ export class Nccl implements DeviceEngine {
   readonly #shim: Shim;
   readonly #isRequired: boolean;
   readonly #compares: boolean;
+  /** What is asked about a call, and then the rank at fault or −1. */
+  readonly #answer = new Float64Array(2);
   /** By groups; null for those that go through the memory of the CPU. */
   readonly #links = new Map<number, Link | null>();
   /** Where calls are put that have been queued; undefined if they wait at once. */
@@ -147,9 +149,9 @@ export class Nccl implements DeviceEngine {
   }
 
   #ask(what: number, number: number): number {
-    const numbers = new Float64Array(COLLECTIVE_AT.numbers);
-    numbers[0] = number;
-    return this.#shim.rm_cuda_nccl(what, 0, numbers, null);
+    this.#answer[0] = number;
+    this.#answer[1] = -1;
+    return this.#shim.rm_cuda_nccl(what, 0, this.#answer, null);
   }
 
   /** Throws the failure of a call, which ends the world. */
@@ -157,7 +159,7 @@ export class Nccl implements DeviceEngine {
     if (status === STATUS.ok) return;
     const text = lastError(this.#shim);
     this.#requests.fail(text);
-    throw new DistributedError(name, rank, -1, text);
+    throw new DistributedError(name, rank, this.#answer[1]!, text);
   }
 
   #queue(call: Call, link: Link): number {
@@ -171,6 +173,7 @@ export class Nccl implements DeviceEngine {
     numbers[COLLECTIVE_AT.out] = address(out);
     const status = this.#shim.rm_cuda_nccl(CUDA_NCCL.call, link.device, numbers, null);
     if (status === STATUS.distributed) {
+      this.#answer[1] = -1;
       this.#check(
         { name: call.name, rank: (call.attributes as CollectiveAttributes).rank },
         status,
@@ -217,7 +220,7 @@ export class Nccl implements DeviceEngine {
       let reason = status === STATUS.ok ? "another rank has none" : lastError(shim);
       if (!this.#agree(group, timeout, status === STATUS.ok)) return refuse(reason);
       this.#exchange("broadcast", group, timeout, DTYPE.uint8, id, id);
-      numbers.set([rank, size, timeout]);
+      numbers.set([rank, size, timeout, group]);
       status = shim.rm_cuda_nccl(CUDA_NCCL.open, device, numbers, id);
       const [number, job] = numbers as unknown as [number, number];
       if (status === STATUS.ok) status = this.#ask(CUDA_NCCL.wait, job);

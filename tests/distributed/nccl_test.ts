@@ -44,6 +44,7 @@ function run(
 interface Told {
   readonly op: string;
   readonly rank: number;
+  readonly peer: number;
   readonly message: string;
   readonly seconds: number;
 }
@@ -104,6 +105,16 @@ for (const what of ["lateSync", "lateRead", "lateOpen", "stops"]) {
     assert(outcome.code !== 0, textOf(outcome));
   });
 }
+
+testOne("a rank leaves: the others learn it at once", async (mpi) => {
+  const outcome = await run(mpi, 3, "leaves");
+  const told = toldBy(outcome);
+  assertEquals(told.map(({ rank, peer }) => [rank, peer]), [[0, 1], [2, 1]], textOf(outcome));
+  for (const { message, seconds } of told) {
+    assertMatch(message, /^Cannot allSum on rank [02]: rank 1 has closed its world$/);
+    assert(seconds < 5, `${seconds} s`);
+  }
+});
 
 testOne("a rank gives up: NCCL tells the others before their deadline", async (mpi) => {
   const outcome = await run(mpi, 3, "remote,500");

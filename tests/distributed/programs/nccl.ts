@@ -219,6 +219,12 @@ const CASES: Record<string, () => unknown> = {
     if (rank === 1) return await sleep(1500);
     await report(() => impatient.allSumSync(x()));
   },
+  // A rank that throws closes its world.
+  async leaves() {
+    await world.allSum(x());
+    if (rank === 1) return;
+    await report(() => rank === 0 ? world.allSum(x()) : world.allSumSync(x()));
+  },
   // A read waits for what is queued before it: the deadline ends that, too.
   async lateRead() {
     world.allSumSync(x());
