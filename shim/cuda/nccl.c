@@ -73,6 +73,16 @@ static void __attribute__((format(printf, 2, 3))) breaks(link *of, const char *f
   va_end(values);
 }
 
+/* Fails if a rank that has closed its world since then will never do its part. */
+static void look_for_leavers(const job *j, int64_t since) {
+  link *of = j->of;
+  if (j->state != PENDING || of->broken[0] != 0) return;
+  const int leaver = rm_world_leaver(of->group, j->number, since);
+  if (leaver < 0) return;
+  of->culprit = leaver;
+  breaks(of, "rank %d has closed its world", leaver);
+}
+
 /* Finds out whether a job has ended. The mutex is locked. */
 static void look(job *j) {
   link *of = j->of;
@@ -91,6 +101,8 @@ static void look(job *j) {
   int code = 0;
   if (of->comm != NULL && of->broken[0] == 0 && rm_cu.ncclCommGetAsyncError(of->comm, &code) == 0 &&
       code != 0 && code != IN_PROGRESS) {
+    /* Others may have given up because of it. */
+    look_for_leavers(j, 0);
     breaks(of, "NCCL says: %s", rm_cu.ncclGetErrorString(code));
   }
   if (rm_nanoseconds() >= j->deadline) {
@@ -112,16 +124,6 @@ static void abort_broken(void) {
   }
 }
 
-/* Fails if a rank that has closed its world will never do its part. */
-static void look_for_leavers(job *j) {
-  link *of = j->of;
-  if (j->state != PENDING || of->broken[0] != 0) return;
-  const int leaver = rm_world_leaver(of->group, j->number, j->since);
-  if (leaver < 0) return;
-  of->culprit = leaver;
-  breaks(of, "rank %d has closed its world", leaver);
-}
-
 /* The main loop of the thread that watches. */
 static void watch(void *unused) {
   (void)unused;
@@ -131,7 +133,7 @@ static void watch(void *unused) {
     bool waits = false;
     for (job *j = first; j != NULL; j = j->next) {
       look(j);
-      look_for_leavers(j);
+      look_for_leavers(j, j->since);
       if (j->state == PENDING) waits = true;
     }
     abort_broken();

@@ -109,11 +109,16 @@ for (const what of ["lateSync", "lateRead", "lateOpen", "stops"]) {
 testOne("a rank leaves: the others learn it at once", async (mpi) => {
   const outcome = await run(mpi, 3, "leaves");
   const told = toldBy(outcome);
-  assertEquals(told.map(({ rank, peer }) => [rank, peer]), [[0, 1], [2, 1]], textOf(outcome));
+  assertEquals(told.map(({ rank }) => rank), [0, 2], textOf(outcome));
   for (const { message, seconds } of told) {
-    assertMatch(message, /^Cannot allSum on rank [02]: rank 1 has closed its world$/);
+    // One of them may hear first of the other's failure.
+    assertMatch(
+      message,
+      /^Cannot allSum on rank [02]: (rank 1 has closed|NCCL says: remote process)/,
+    );
     assert(seconds < 5, `${seconds} s`);
   }
+  assert(told.some(({ peer }) => peer === 1), textOf(outcome));
 });
 
 testOne("a rank gives up: NCCL tells the others before their deadline", async (mpi) => {
