@@ -12,6 +12,10 @@
 
 /* ---- the libraries --------------------------------------------------------------------------- */
 
+typedef struct {
+  char bytes[128];
+} unique_id;
+
 #define FUNCTIONS(X) \
   X(cudart, int, cudaSetDevice, (int)) \
   X(cudart, int, cudaGetDeviceCount, (int *)) \
@@ -77,12 +81,23 @@
                                                     void *, void *, int, void *, int *)) \
   X(cublasLt, int, cublasLtMatmul, (void *, void *, const void *, const void *, void *, \
       const void *, void *, const void *, const void *, void *, void *, void *, const void *, \
-      void *, size_t, void *))
+      void *, size_t, void *)) \
+  X(nccl, int, ncclGetUniqueId, (unique_id *)) \
+  X(nccl, int, ncclCommInitRank, (void **, int, unique_id, int)) \
+  X(nccl, int, ncclCommGetAsyncError, (void *, int *)) \
+  X(nccl, int, ncclCommAbort, (void *)) \
+  X(nccl, int, ncclCommDestroy, (void *)) \
+  X(nccl, int, ncclAllReduce, (const void *, void *, size_t, int, int, void *, void *)) \
+  X(nccl, int, ncclBroadcast, (const void *, void *, size_t, int, int, void *, void *)) \
+  X(nccl, int, ncclSend, (const void *, size_t, int, int, void *, void *)) \
+  X(nccl, int, ncclRecv, (void *, size_t, int, int, void *, void *)) \
+  X(nccl, int, ncclGroupStart, (void)) \
+  X(nccl, int, ncclGroupEnd, (void))
 
 #define DECLARE(library, result, name, parameters) static result (*name) parameters;
 FUNCTIONS(DECLARE)
 
-static void *cudart, *cuda, *nvrtc, *cublas, *cublasLt;
+static void *cudart, *cuda, *nvrtc, *cublas, *cublasLt, *nccl;
 static const char *kernels;
 
 static char *message;
@@ -132,6 +147,7 @@ static int open_all(const char *folder) {
   nvrtc = open_one(folder, "libnvrtc.so.13");
   cublas = open_one(folder, "libcublas.so.13");
   cublasLt = open_one(folder, "libcublasLt.so.13");
+  nccl = open_one(folder, "libnccl.so.2");
   if (message[0] != 0) return 0;
 #define FIND(library, result, name, parameters) \
   *(void **)&name = dlsym(library, #name); \
@@ -564,6 +580,67 @@ static void two_devices(void) {
   cudaGetLastError();
 }
 
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+static void one_rank(void) {
+  enum { FLOAT32 = 7, SUM = 0, INVALID_ARGUMENT = 4, INVALID_USAGE = 5 };
+  DO(start());
+  float in[4] = {1, 2, 3, 4}, out[4], *a = on_device(16), *b = on_device(16);
+  unique_id id, none = {""};
+  void *comm, *another;
+  int error;
+  OK(ncclGetUniqueId(&id));
+  EXPECT(ncclCommInitRank(&comm, 1, none, 0), INVALID_ARGUMENT);
+  EXPECT(ncclCommInitRank(&comm, 1, id, 1), INVALID_ARGUMENT);
+  OK(ncclCommInitRank(&comm, 1, id, 0));
+  /* A name is for one communicator. */
+  EXPECT(ncclCommInitRank(&another, 1, id, 0), INVALID_USAGE);
+  OK(cudaMemcpyAsync(a, in, 16, 1, queue));
+  OK(ncclAllReduce(a, b, 4, FLOAT32, SUM, comm, queue));
+  OK(ncclAllReduce(b, b, 4, FLOAT32, SUM, comm, queue));
+  OK(cudaMemcpyAsync(out, b, 16, 2, queue));
+  OK(cudaStreamSynchronize(queue));
+  for (int i = 0; i < 4; i++) EXPECT(out[i], in[i]);
+  EXPECT(ncclAllReduce(a, b, 4, 20, SUM, comm, queue), INVALID_ARGUMENT);
+  EXPECT(ncclAllReduce(a, b, 4, FLOAT32, 9, comm, queue), INVALID_ARGUMENT);
+  EXPECT(ncclBroadcast(a, b, 4, FLOAT32, 1, comm, queue), INVALID_ARGUMENT);
+  EXPECT(ncclAllReduce(a, a + 1, 2, FLOAT32, SUM, comm, queue), INVALID_USAGE);
+  /* To itself, a rank sends and receives in a group. */
+  EXPECT(ncclSend(a, 4, FLOAT32, 0, comm, queue), INVALID_USAGE);
+  EXPECT(ncclGroupEnd(), INVALID_USAGE);
+  OK(cudaMemsetAsync(b, 0, 16, queue));
+  OK(ncclGroupStart());
+  OK(ncclSend(a, 4, FLOAT32, 0, comm, queue));
+  OK(ncclRecv(b, 4, FLOAT32, 0, comm, queue));
+  OK(ncclGroupEnd());
+  OK(cudaMemcpyAsync(out, b, 16, 2, queue));
+  OK(cudaStreamSynchronize(queue));
+  for (int i = 0; i < 4; i++) EXPECT(out[i], in[i]);
+  OK(ncclGroupStart());
+  EXPECT(ncclSend(a, 4, FLOAT32, 1, comm, queue), INVALID_ARGUMENT);
+  EXPECT(ncclGroupEnd(), INVALID_ARGUMENT);
+  /* A message that never comes: the stream goes on after the abort. */
+  OK(ncclGroupStart());
+  OK(ncclRecv(b, 4, FLOAT32, 0, comm, queue));
+  OK(ncclGroupEnd());
+  EXPECT(cudaStreamQuery(queue), 600);
+  EXPECT(cudaStreamQuery(queue), 600);
+  OK(ncclCommGetAsyncError(comm, &error));
+  EXPECT(error, 0);
+  OK(ncclCommAbort(comm));
+  OK(cudaStreamSynchronize(queue));
+  EXPECT(ncclAllReduce(a, b, 4, FLOAT32, SUM, comm, queue), INVALID_ARGUMENT);
+  EXPECT(ncclCommAbort(comm), INVALID_ARGUMENT);
+  EXPECT(ncclCommDestroy(NULL), INVALID_ARGUMENT);
+  /* Memory of another size. */
+  OK(ncclGetUniqueId(&id));
+  OK(ncclCommInitRank(&comm, 1, id, 0));
+  OK(ncclAllReduce(b, b, 4096, FLOAT32, SUM, comm, queue));
+  EXPECT(cudaStreamSynchronize(queue), 700);
+  OK(ncclCommAbort(comm));
+  emu_reset();
+}
+
 /* ---- products -------------------------------------------------------------------------------- */
 
 static void products(void) {
@@ -641,6 +718,7 @@ static const struct {
     {"lazy_queues", lazy_queues},             {"graphs", graphs},
     {"two_devices", two_devices},             {"products", products},
     {"touch_from_host", touch_from_host},
+    {"one_rank", one_rank},
 };
 
 /* Runs a scenario; gives 0, or 1 with a message. The text of the kernels is needed once. */

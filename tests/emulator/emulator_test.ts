@@ -79,6 +79,7 @@ const SCENARIOS = [
   "graphs",
   "two_devices",
   "products",
+  "one_rank",
 ];
 
 for (const name of SCENARIOS) {
