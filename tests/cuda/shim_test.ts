@@ -64,6 +64,7 @@ const PLAIN = {
   productsAreRight: "products of every dtype and layout are right",
   epiloguesAreRight: "products with bias, relu and gelu are right",
   productsAreCaptured: "products are part of graphs",
+  linksOfOneRank: "a link of one rank, and what is refused",
 } as const;
 
 for (const [name, title] of Object.entries(PLAIN) as [keyof typeof PLAIN, string][]) {

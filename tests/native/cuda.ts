@@ -24,6 +24,7 @@ import {
   text,
 } from "./gpu.ts";
 
+export * from "./cuda_nccl.ts";
 export * from "./cuda_products.ts";
 
 const MIB = 2 ** 20;
