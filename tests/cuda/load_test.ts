@@ -68,6 +68,7 @@ const REST: Record<string, string> = {
   CUBLAS: "",
   CUBLASLT: "",
   CUSOLVER: "",
+  NCCL: 'const char *ncclGetErrorString(int code) { return "words"; }',
 };
 
 /** Writes a library whose functions do nothing, except those that `own` defines. */
@@ -196,6 +197,17 @@ test(
     assertEquals(lineOf(runOf("whatIsOpen", env), "cusolver"), `11.6, ${path}`);
   }),
 );
+
+test(...when(made, "NCCL has versions of its own", (folder) => {
+  make(join(folder, "libcuda.so.1"), "DRIVER", driver(12040));
+  make(join(folder, "libcudart.so.12"), "RUNTIME", runtime(12040));
+  const env = alone(folder, { ROWMAJOR_CUDA_LIB_DIR: folder });
+  const path = join(folder, "libnccl.so.2");
+  for (const [number, version] of [[2804, "2.8"], [21005, "2.10"], [23007, "2.30"]] as const) {
+    make(path, "NCCL", `int ncclGetVersion(int *to) { *to = ${number}; return 0; }`);
+    assertEquals(lineOf(runOf("whatIsOpen", env), "nccl"), `${version}, ${path}`);
+  }
+}));
 
 test(...when(made, "folders are searched in their order, newer Pythons first", (folder) => {
   make(join(folder, "named", "libcuda.so.1"), "DRIVER", driver(13000));

@@ -9,7 +9,7 @@
  */
 import { deepStrictEqual as assertEquals, match as assertMatch, ok as assert } from "node:assert";
 import { Arguments } from "../../src/backend/cuda/device.ts";
-import { CUDA_MEMORY, CUDA_READ, STATUS } from "../../src/backend/ffi/abi.ts";
+import { CUDA_MEMORY, CUDA_NCCL, CUDA_READ, STATUS } from "../../src/backend/ffi/abi.ts";
 import { openShim } from "../../src/backend/ffi/load.ts";
 import { DTYPE } from "../../src/base/dtype.ts";
 import {
@@ -536,6 +536,7 @@ export function whatIsOpen(): string {
   const gpu = opened();
   gpu.shim.rm_cuda_matmul(0, DTYPE.float32.id, new Float64Array(18).fill(1));
   gpu.shim.rm_cuda_linalg(0, new Float64Array(13));
+  gpu.shim.rm_cuda_nccl(CUDA_NCCL.load, 0, new Float64Array(1), null);
   return gpu.info(-1);
 }
 
