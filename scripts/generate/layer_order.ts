@@ -31,7 +31,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     layers: [
       {
         folders: ["hub", "images", "distributed"],
-        what: "downloads models; PNG and JPEG files; several processes by MPI",
+        what: "downloads models; PNG and JPEG files; several processes by MPI and NCCL",
       },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
