@@ -77,7 +77,6 @@ const compact = [_][]const u8{
 /// Compiled once per instruction set: loops that profit from unrolling.
 const unrolled = [_][]const u8{
     "cpu/reduce/reduce_minmax.c",
-    "cpu/reduce/scan.c",
     "cpu/softmax_norm/softmax_norm.c",
     "cpu/random.c",
     "cpu/linalg/linalg_kernels.c",
@@ -103,8 +102,6 @@ const kernels = [_][]const u8{
     "cpu/attention/attention_panels.c",
     "cpu/attention/attention_rows.c",
     "cpu/attention/rope.c",
-    "cpu/sets/search.c",
-    "cpu/sets/histogram.c",
     "cpu/conv/conv.c",
     "cpu/conv/conv_pack.c",
     "cpu/conv/conv_depthwise.c",
@@ -132,6 +129,9 @@ const small_loops = [_][]const u8{
 
 /// Compiled once per instruction set except AVX-512, which makes them hardly faster.
 const shared = [_][]const u8{
+    "cpu/reduce/scan.c",
+    "cpu/sets/search.c",
+    "cpu/sets/histogram.c",
     "cpu/map/cast_kernels.c",
     "cpu/sets/interp.c",
     "cpu/deviate_loops.c",
@@ -139,6 +139,9 @@ const shared = [_][]const u8{
 
 /// For AVX-512 the names in those files are those of AVX2.
 const shared_names = [_][]const u8{
+    "-Drm_scan_v4=rm_scan_v3",
+    "-Drm_search_indices_v4=rm_search_indices_v3",
+    "-Drm_bins_v4=rm_bins_v3",
     "-Drm_casts_v4=rm_casts_v3",
     "-Drm_interpolate_v4=rm_interpolate_v3",
     "-Drm_deviate_loops_v4=rm_deviate_loops_v3",

@@ -24,9 +24,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
+import type { Buffer } from "node:buffer";
 import process from "node:process";
 import { brotliCompressSync, constants } from "node:zlib";
-import type { CarriedFile } from "../../src/backend/ffi/cache.ts";
+import { type CarriedFile, COMPRESSED_SUFFIX } from "../../src/backend/ffi/cache.ts";
 import { ensureInstalled, findTool, root, start } from "../tools.ts";
 import { bundle } from "./bundle.ts";
 
@@ -157,15 +158,19 @@ function copySources(folder: string): void {
   copyTexts(folder);
 }
 
-const compressed = new Map<string, string>();
+/** A file in Brotli. The best quality, by default, takes a quarter less than deflate does. */
+function brotliOf(path: string): Buffer {
+  const params = { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS };
+  return brotliCompressSync(readFileSync(path), { params });
+}
+
+const contents = new Map<string, string>();
 
 function contentOf({ path, sha256 }: Packed): string {
-  let text = compressed.get(sha256);
+  let text = contents.get(sha256);
   if (text === undefined) {
-    // The best quality, by default, takes a quarter less than deflate does.
-    const params = { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS };
-    text = brotliCompressSync(readFileSync(path), { params }).toString("base64");
-    compressed.set(sha256, text);
+    text = brotliOf(path).toString("base64");
+    contents.set(sha256, text);
   }
   return text;
 }
@@ -270,15 +275,20 @@ export const embedded: Carried | undefined = {
 `;
 }
 
+/** Targets whose library is compressed in the package for npm, and unpacked into the cache. */
+const COMPRESSED: readonly string[] = ["darwin-x64"];
+
 /** The path of a file of the package for npm, from its root. */
-const placeOf = ({ name }: CarriedFile, target: string): string =>
-  name === KERNELS ? `lib/${KERNELS}` : `lib/${target}/${name}`;
+function placeOf({ name }: CarriedFile, target: string, compressed: readonly string[]): string {
+  if (name === KERNELS) return `lib/${KERNELS}`;
+  return `lib/${target}/${name}${compressed.includes(target) ? COMPRESSED_SUFFIX : ""}`;
+}
 
 /** embedded.js of the package for npm, whose libraries are files. */
-function embeddedForNpm(libraries: Libraries): string {
+function embeddedForNpm(libraries: Libraries, compressed: readonly string[]): string {
   const urls = Object.entries(libraries).map(([target, files]) => {
     const lines = files.map((file) =>
-      `    "${file.name}": new URL("./${placeOf(file, target)}", import.meta.url),\n`
+      `    "${file.name}": new URL("./${placeOf(file, target, compressed)}", import.meta.url),\n`
     );
     return `  "${target}": () => ({\n${lines.join("")}  }),\n`;
   });
@@ -329,11 +339,11 @@ export const bundled = (packaged) => packaged;
  * requires it, and leaves out branches of other targets than that of an executable. Elsewhere Bun
  * would run such a file.
  */
-function bundledForBun(libraries: Libraries): string {
+function bundledForBun(libraries: Libraries, compressed: readonly string[]): string {
   const branches = Object.entries(libraries).map(([target, files]) => {
     const [platform, arch] = target.split("-");
     const lines = files.map((file) =>
-      `      "${file.name}": require("./${placeOf(file, target)}"),\n`
+      `      "${file.name}": require("./${placeOf(file, target, compressed)}"),\n`
     );
     return `  if (process.platform === "${platform}" && process.arch === "${arch}") {
     return {\n${lines.join("")}    };
@@ -407,8 +417,15 @@ export function stageForExecutable(folder: string, target: string, libraries: Li
   writeModules(join(folder, SHIM, "native"), one, ".ts");
 }
 
-/** Stages the package for npm in `folder`, and returns the path of the tarball next to it. */
-export async function stageNpm(folder: string, libraries: Libraries): Promise<string> {
+/**
+ * Stages the package for npm in `folder`, and returns the path of the tarball next to it. The
+ * libraries of the targets `compressed` are.
+ */
+export async function stageNpm(
+  folder: string,
+  libraries: Libraries,
+  compressed: readonly string[] = COMPRESSED,
+): Promise<string> {
   const sources = `${folder}-sources`;
   copySources(sources);
   await compileSources(sources, folder, ["--external=*/embedded.ts"]);
@@ -416,14 +433,15 @@ export async function stageNpm(folder: string, libraries: Libraries): Promise<st
   const text = readFileSync(core, "utf8");
   writeFileSync(core, text.replace('"./embedded.ts"', '"./embedded.js"'));
   declareFiles(folder);
-  writeFileSync(join(folder, "embedded.js"), embeddedForNpm(libraries));
+  writeFileSync(join(folder, "embedded.js"), embeddedForNpm(libraries, compressed));
   writeFileSync(join(folder, BUNDLED_MODULES.default), BUNDLED_ELSEWHERE);
-  writeFileSync(join(folder, BUNDLED_MODULES.bun), bundledForBun(libraries));
+  writeFileSync(join(folder, BUNDLED_MODULES.bun), bundledForBun(libraries, compressed));
   for (const [target, files] of Object.entries(libraries)) {
     for (const file of files) {
-      const to = join(folder, placeOf(file, target));
+      const to = join(folder, placeOf(file, target, compressed));
       mkdirSync(dirname(to), { recursive: true });
-      cpSync(file.path, to);
+      if (to.endsWith(COMPRESSED_SUFFIX)) writeFileSync(to, brotliOf(file.path));
+      else cpSync(file.path, to);
     }
   }
   const { version, description, license, keywords } = manifest();

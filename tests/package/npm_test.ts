@@ -13,13 +13,14 @@ import {
   readFileSync,
   renameSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { stageDeno, stageNpm } from "../../scripts/release/package.ts";
+import { HOST, stageDeno, stageNpm } from "../../scripts/release/package.ts";
 import { findTool, root } from "../../scripts/tools.ts";
 import {
   check,
@@ -219,3 +220,25 @@ checkOnce(
     assert(!existsSync(own.ROWMAJOR_CACHE), "the files beside a bundle need no cache");
   },
 );
+
+checkOnce("npm: a compressed library is unpacked into the cache (needs Bun)", async () => {
+  const folder = join(stage.path, "compressed");
+  await stageNpm(folder, librariesIn(stage.path), [HOST]);
+  assertEquals(readdirSync(join(folder, "lib", HOST)).map((name) => name.slice(-3)), [".br"]);
+  const programs = join(stage.path, "uses");
+  mkdirSync(join(programs, "node_modules", "@rowmajor"), { recursive: true });
+  symlinkSync(folder, join(programs, "node_modules", "@rowmajor", "tensor"), "junction");
+  writeFileSync(join(programs, "package.json"), '{ "type": "module" }');
+  writeFileSync(join(programs, "main.mjs"), program("@rowmajor/tensor"));
+  const own = { ...env, ROWMAJOR_CACHE: join(stage.path, "unpacked") };
+  for (const path of [process.execPath, findTool("deno")]) {
+    const args = path === process.execPath ? ["main.mjs"] : ["run", "-A", "main.mjs"];
+    assertEquals(told(await run(path, args, { cwd: programs, env: own })).cpu, "native");
+  }
+  const out = join(stage.path, "one");
+  const build = ["build", "--compile", `--outfile=${out}`, "main.mjs"];
+  const built = await run(process.execPath, build, { cwd: programs, env: own });
+  assertEquals(built.code, 0, built.stderr);
+  const fresh = { ...own, ROWMAJOR_CACHE: join(stage.path, "fresh") };
+  assertEquals(told(await run(out, [], { cwd: stage.path, env: fresh })).cpu, "native");
+});

@@ -13,6 +13,9 @@ import type { Unavailable } from "./abi.ts";
 import type { Entry } from "./host.ts";
 import { host } from "./runtime.ts";
 
+/** The end of the names of files that are in Brotli, of which only a copy in the cache can be opened. */
+export const COMPRESSED_SUFFIX = ".br";
+
 /** A file that a package contains. */
 export interface CarriedFile {
   readonly name: string;
@@ -263,13 +266,16 @@ export async function importContent(
 function bytesOf(file: CarriedFile, { content, own }: Carried): Uint8Array {
   const packed = content()?.[file.name];
   const url = own?.()?.[file.name];
+  const unpack = (content: Uint8Array): Uint8Array =>
+    globalThis.process.getBuiltinModule("node:zlib").brotliDecompressSync(content);
   let bytes: Uint8Array;
   if (packed !== undefined) {
     const { Buffer } = globalThis.process.getBuiltinModule("node:buffer");
-    const { brotliDecompressSync } = globalThis.process.getBuiltinModule("node:zlib");
-    bytes = brotliDecompressSync(Buffer.from(packed, "base64"));
-  } else if (url !== undefined) bytes = host.read(pathOf(url));
-  else if (own === undefined) throw new Error(`${file.name} could not be fetched`);
+    bytes = unpack(Buffer.from(packed, "base64"));
+  } else if (url !== undefined) {
+    bytes = host.read(pathOf(url));
+    if (url.pathname.endsWith(COMPRESSED_SUFFIX)) bytes = unpack(bytes);
+  } else if (own === undefined) throw new Error(`${file.name} could not be fetched`);
   else throw new Error(`${file.name} is not in this bundle: set ROWMAJOR_LIB to its path`);
   if (host.sha256(bytes) !== file.sha256) throw new Error(`${file.name} of the package is damaged`);
   return bytes;

@@ -9,7 +9,7 @@
  */
 import { ArgumentError } from "../../base/errors.ts";
 import { abiHash, CONFIGURE, type Shim, STATUS, type Unavailable, VERSION } from "./abi.ts";
-import { type Carried, fromRoot, inWords, keep, pathOf } from "./cache.ts";
+import { type Carried, COMPRESSED_SUFFIX, fromRoot, inWords, keep, pathOf } from "./cache.ts";
 import { embedded } from "./embedded.ts";
 import { host } from "./runtime.ts";
 import { lastError } from "./text.ts";
@@ -81,7 +81,8 @@ export function openCarried(carried: Carried): Shim | Unavailable {
   }
   // Files in an executable can be read at most, not opened.
   const file = own?.()?.[files[0]!.name];
-  if (file?.protocol === "file:" && !host.standalone && mayBeThere(pathOf(file))) {
+  const isPlain = file?.protocol === "file:" && !file.pathname.endsWith(COMPRESSED_SUFFIX);
+  if (isPlain && !host.standalone && mayBeThere(pathOf(file))) {
     return openAt(pathOf(file));
   }
   if (!host.opens()) return { reason: NO_FFI };
