@@ -28,7 +28,7 @@ const conditions = {
 function build(folder: string): string {
   const path = join(folder, "breakpoint");
   const sources = shimSources().filter((file) =>
-    /[\\/]shim[\\/](core|cpu|program)[\\/].*\.c$/.test(file)
+    /[\\/]shim[\\/](core|cpu|distributed|program)[\\/].*\.c$/.test(file)
   );
   const includes = shimFolders().flatMap((name) => ["-I", name]);
   const flags = ["-std=gnu11", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-O1", "-g"];
