@@ -102,8 +102,8 @@ static void tell_end(rm_request *request) {
   if (!to->closed) api.napi_call_threadsafe_function(to->function, request, 0);
 }
 
-/* Whether an earlier request of the same group, or of any where that is null, is still to be posted,
- * or, before the world closes, to end. */
+/* Whether a request may be posted: all earlier ones of its group have been, or, before the world
+ * closes, all earlier ones have ended. */
 static bool is_next(const rm_request *request) {
   const bool closes = request->kind == RM_COLLECTIVE_CLOSE;
   for (const rm_request *at = first; at != request; at = at->next) {
@@ -176,11 +176,8 @@ static void run_requests(void *unused) {
 
 static bool is_moving(int kind) { return kind >= RM_COLLECTIVE_ALL_REDUCE && kind < RM_COLLECTIVE_BARRIER; }
 
-static bool is_message(int kind) {
-  return kind == RM_COLLECTIVE_SEND || kind == RM_COLLECTIVE_RECEIVE;
-}
-
-/* Makes a request of the numbers of a call; null, and an error, if there is none such. */
+/* Makes a request of the numbers of a call; null, and an error, if there is none such. The mutex is
+ * locked. */
 static rm_request *make_request(const double *numbers, int dtype, char *out, const char *in) {
   const int kind = (int)numbers[RM_COLLECTIVE_AT_KIND];
   const int group = (int)numbers[RM_COLLECTIVE_AT_GROUP];
@@ -193,9 +190,9 @@ static rm_request *make_request(const double *numbers, int dtype, char *out, con
     of = rm_this_world.groups[group];
   }
   const int peer = (int)numbers[RM_COLLECTIVE_AT_PEER];
-  const bool has_peer = is_message(kind) || kind == RM_COLLECTIVE_BROADCAST;
+  const bool has_peer = rm_is_message(kind) || kind == RM_COLLECTIVE_BROADCAST;
   const bool has_dtype = dtype >= 0 && dtype < RM_DTYPE_COUNT;
-  if (((is_moving(kind) || is_message(kind)) && !has_dtype) ||
+  if (((is_moving(kind) || rm_is_message(kind)) && !has_dtype) ||
       (has_peer && (peer < 0 || peer >= of->size))) {
     rm_fail(RM_BAD_ARGUMENT, "there is no dtype %d, or no rank %d", dtype, peer);
     return NULL;
@@ -232,20 +229,26 @@ static rm_request *make_request(const double *numbers, int dtype, char *out, con
 
 /* The bytes of a rank that a request is about. */
 static int64_t bytes_of(const rm_request *request) {
-  return is_moving(request->kind) || is_message(request->kind)
+  return is_moving(request->kind) || rm_is_message(request->kind)
              ? request->count * rm_itemsize(request->dtype)
              : 0;
 }
 
-/* Waits for a request, which it releases: a status. */
-static int32_t wait_for(rm_request *request, double *numbers) {
-  /* Short waits must neither give way nor sleep, as data moves only while somebody tests: in memory a
-   * byte takes 1/4 ns, in a slow network 10. Long waits must leave the processor to other ranks. */
+/* Runs a request and waits for it: a status. */
+static int32_t wait_for(double *numbers, int dtype, void *out, const void *in) {
+  rm_mutex_lock(&mutex);
+  rm_request *request = make_request(numbers, dtype, out, in);
+  if (request == NULL) {
+    rm_mutex_unlock(&mutex);
+    return RM_BAD_ARGUMENT;
+  }
+  append(request);
+  /* MPI moves data only while a thread tests requests. So a short wait neither yields nor sleeps: a
+   * byte takes 1/4 ns in memory, and 10 ns in a slow network. A long wait leaves the processor to
+   * other ranks. */
   const int64_t bytes = bytes_of(request);
   const int64_t hurry = 20 * 1000 + bytes / 4, patience = 1000 * 1000 + 10 * bytes;
   int64_t pause = SHORTEST_NAP;
-  rm_mutex_lock(&mutex);
-  append(request);
   for (;;) {
     advance_all(false);
     if (request->step == RM_REQUEST_DONE) break;
@@ -270,9 +273,7 @@ static int32_t wait_for(rm_request *request, double *numbers) {
 }
 
 int32_t rm_collective(const rm_call *call) {
-  rm_request *request =
-      make_request(call->numbers, call->dtypes[0], call->buffers[0], call->buffers[1]);
-  return request == NULL ? RM_BAD_ARGUMENT : wait_for(request, call->numbers);
+  return wait_for(call->numbers, call->dtypes[0], call->buffers[0], call->buffers[1]);
 }
 
 int64_t rm_world_count(int group) {
@@ -373,10 +374,7 @@ int32_t rm_distributed(int32_t what, double *numbers, void *out, const void *in)
   switch (what) {
     case RM_REQUEST_START: return start_request(numbers, out, in);
     case RM_REQUEST_TAKE: return take_request(numbers);
-    case RM_REQUEST_WAIT: {
-      rm_request *request = make_request(numbers, (int)numbers[RM_COLLECTIVE_AT_DTYPE], out, in);
-      return request == NULL ? RM_BAD_ARGUMENT : wait_for(request, numbers);
-    }
+    case RM_REQUEST_WAIT: return wait_for(numbers, (int)numbers[RM_COLLECTIVE_AT_DTYPE], out, in);
     case RM_REQUEST_ABORT:
       /* Without the mutex, which a call of MPI that does not return may hold. */
       if (rm_this_world.is_open) mpi->Abort(mpi->world, (int)numbers[0]);

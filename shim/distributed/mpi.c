@@ -205,7 +205,7 @@ int32_t rm_mpi_open(const rm_launcher *launcher, rm_mpi *to) {
   return RM_OK;
 }
 
-/* Whether a name of the library's text says that it is MPICH or one of its relatives. */
+/* By its own text: later versions have the standard ABI. */
 static bool is_open_mpi(const rm_mpi *mpi) { return strncmp(mpi->text, "Open MPI", 8) == 0; }
 
 int32_t rm_mpi_check_launcher(const rm_launcher *launcher, const rm_mpi *mpi) {

@@ -15,10 +15,6 @@ enum { COLLECTIVE_TAG = 32767 };
  * arrive. */
 enum { PATIENCE = 20 * 1000 * 1000 };
 
-static bool is_message(const rm_request *request) {
-  return request->kind == RM_COLLECTIVE_SEND || request->kind == RM_COLLECTIVE_RECEIVE;
-}
-
 /* Fails a request by what MPI says. */
 static void fail_by_code(rm_request *request, int code) {
   char text[2048] = "";
@@ -29,7 +25,7 @@ static void fail_by_code(rm_request *request, int code) {
     rm_request_fail(request, true, request->peer, "the message of rank %d is longer than the tensor",
                     request->peer);
   } else {
-    rm_request_fail(request, false, is_message(request) ? request->peer : -1, "MPI says: %.300s",
+    rm_request_fail(request, false, rm_is_message(request->kind) ? request->peer : -1, "MPI says: %.300s",
                     text);
   }
 }
@@ -269,7 +265,7 @@ int rm_request_leaver(const rm_request *request) {
   const rm_group *group = request->group;
   for (int i = 0; i < group->size && rm_this_world.left_count > 0; i++) {
     const int64_t *told = rm_this_world.left[group->members[i]];
-    if (told == NULL || (is_message(request) && i != request->peer)) continue;
+    if (told == NULL || (rm_is_message(request->kind) && i != request->peer)) continue;
     int64_t come = 0;
     for (int64_t g = 0; g < told[2]; g++) {
       const int64_t *at = told + RM_LEAVE_GROUPS + RM_LEAVE_GROUP_NUMBERS * g;
@@ -303,7 +299,7 @@ static void begin(rm_request *request) {
   request->number = request->kind == RM_COLLECTIVE_SEND      ? ++group->sent[request->peer]
                     : request->kind == RM_COLLECTIVE_RECEIVE ? ++group->received[request->peer]
                                                              : ++group->started;
-  if (rm_this_world.checks && !is_message(request) && group->size > 1) begin_check(request);
+  if (rm_this_world.checks && !rm_is_message(request->kind) && group->size > 1) begin_check(request);
   else post(request);
 }
 
@@ -323,7 +319,7 @@ void rm_request_advance(rm_request *request, bool is_first) {
     look_for_leavers(request);
   }
   if (request->step == RM_REQUEST_DONE || rm_nanoseconds() < request->deadline) return;
-  if (is_message(request)) {
+  if (rm_is_message(request->kind)) {
     rm_request_fail(request, false, request->peer, "rank %d gave no answer within %g s", request->peer,
                     request->timeout / 1e3);
   } else {

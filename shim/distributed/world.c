@@ -18,8 +18,9 @@ rm_world rm_this_world;
 enum { LEAVE_TAG = 1, TOLD_GROUPS = 64 };
 enum { LEAVE_NUMBERS = RM_LEAVE_GROUPS + RM_LEAVE_GROUP_NUMBERS * TOLD_GROUPS };
 
-/* For so long a rank whose world is broken lets others tell why theirs is. */
-enum { GRACE = 1000 * 1000 * 1000 };
+/* For so long a rank of a broken world waits before it closes: its end ends the others, which are to
+ * report their own errors first. */
+enum { GRACE = 500 * 1000 * 1000 };
 
 static int64_t arriving[LEAVE_NUMBERS];
 static rm_mpi_handle arrival;
@@ -185,16 +186,17 @@ static void give_up(rm_request *request) {
 void rm_world_close(rm_request *request) {
   const rm_group *all = rm_this_world.groups[0];
   rm_world_listen();
-  if (rm_this_world.broken[0] != 0 && rm_nanoseconds() - request->since > GRACE) give_up(request);
+  bool is_broken = rm_this_world.broken[0] != 0;
   bool have_ended = rm_this_world.left_count >= all->size - 1;
-  for (int rank = 0; rank < all->size && request->step != RM_REQUEST_DONE; rank++) {
+  for (int rank = 0; rank < all->size; rank++) {
     const int64_t *told = rm_this_world.left[rank];
     int done = 1;
     if (rank != all->rank) mpi->Test(&leaving[rank], &done, mpi->ignored_status);
     have_ended &= done;
-    if (told != NULL && told[1] != 0 && rm_this_world.broken[0] == 0) give_up(request);
+    is_broken |= told != NULL && told[1] != 0;
   }
-  if (!have_ended || request->step == RM_REQUEST_DONE || rm_this_world.broken[0] != 0) return;
+  if (is_broken && rm_nanoseconds() - request->since > GRACE) give_up(request);
+  if (!have_ended || is_broken) return;
   rm_this_world.is_open = false;
   rm_this_world.is_closed = true;
   rm_mpi_finalize(mpi);

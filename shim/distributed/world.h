@@ -65,6 +65,10 @@ struct rm_request {
   rm_request *next;
 };
 
+static inline bool rm_is_message(int kind) {
+  return kind == RM_COLLECTIVE_SEND || kind == RM_COLLECTIVE_RECEIVE;
+}
+
 /* What the two files below share, guarded by `mutex`. */
 typedef struct {
   rm_mpi mpi;

@@ -93,7 +93,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   setWorld(rank, `in use: ${text}`);
   registerEngine((call) => {
     const { numbers, out, a } = planCollective(call);
-    numbers[COLLECTIVE_AT.dtype] = out.info.id;
     try {
       requests.wait(numbers, out.array, a.array);
     } catch (error) {
@@ -143,9 +142,6 @@ let nccl: Nccl | undefined;
 let isClosed = false;
 let hasFailed = false;
 
-/** So long after a failure the other ranks get their own errors. */
-const GRACE_MS = 300;
-
 /** Leaves the world, when all other ranks do. */
 export async function closeEngine(requests: Requests, timeout: number): Promise<void> {
   if (isClosed) return;
@@ -155,8 +151,6 @@ export async function closeEngine(requests: Requests, timeout: number): Promise<
     // After a failure, here or elsewhere, only the end of all processes is left.
     if (error instanceof RequestFailure && error.status === STATUS.cancelled) {
       hasFailed = true;
-      // The end of this process ends the others, which are to learn the reason first.
-      await new Promise((resolve) => setTimeout(resolve, GRACE_MS));
       return;
     }
     throw failure("close", error);
