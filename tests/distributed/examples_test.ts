@@ -6,7 +6,7 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { command, launch, MPIS, type Outcome, ranks, testEach } from "./support.ts";
+import { command, launch, MPIS, ONE_MPI, type Outcome, ranks, testEach } from "./support.ts";
 
 const FUNCTIONS = "tests/distributed/programs/examples.ts";
 const PROGRAMS = ["data_parallel", "k_means", "tensor_parallel", "decoder_step"];
@@ -59,7 +59,7 @@ for (const size of [1, 2, 4]) {
       difference(single.decoder, shared.decoder),
     ];
     assert(errors.every((error) => error <= 1e-5), `${errors}`);
-  });
+  }, ONE_MPI);
 }
 
 test("training makes the classifier better", async () => {

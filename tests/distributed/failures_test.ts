@@ -17,18 +17,12 @@ import {
   type RankOptions,
   ranks,
   testEach,
+  textOf,
+  type Told,
+  toldBy,
 } from "./support.ts";
 
 const PROGRAM = "tests/distributed/programs/failures.ts";
-
-/** An error that a rank has printed. */
-interface Told {
-  readonly op: string;
-  readonly rank: number;
-  readonly peer: number;
-  readonly message: string;
-  readonly seconds: number;
-}
 
 function run(
   mpi: Mpi,
@@ -37,16 +31,6 @@ function run(
   options: RankOptions = {},
 ): Promise<Outcome> {
   return ranks(mpi, size, PROGRAM, { ...options, args: [what] });
-}
-
-/** The errors that ranks have printed, by rank. */
-function toldBy({ stdout }: Outcome): Told[] {
-  const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
-  return lines.map((line) => JSON.parse(line) as Told).sort((a, b) => a.rank - b.rank);
-}
-
-function textOf({ code, stdout, stderr }: Outcome): string {
-  return `${code}\n${stdout}${stderr}`;
 }
 
 for (const what of ["throws", "throwsSync"]) {

@@ -10,11 +10,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { emulatorCopy, emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
-import { MPIS, type Outcome, ranks } from "./support.ts";
+import { type Mpi, ONE_MPI, type Outcome, ranks, textOf, type Told, toldBy } from "./support.ts";
 
 const PROGRAM = "tests/distributed/programs/nccl.ts";
 const reason = whyNoEmulator();
-const mpis = reason === undefined ? MPIS : [];
+const mpis = reason === undefined ? ONE_MPI : [];
 if (reason !== undefined) test.skip(`NCCL: ${reason}`, () => {});
 else if (mpis.length === 0) test.skip("NCCL: no MPI is installed", () => {});
 
@@ -24,7 +24,7 @@ const without = join(folder, "without");
 
 /** Runs ranks on the emulator. */
 function run(
-  mpi: (typeof MPIS)[number],
+  mpi: Mpi,
   size: number,
   what: string,
   env: Record<string, string> = {},
@@ -39,24 +39,6 @@ function run(
       ...env,
     },
   });
-}
-
-interface Told {
-  readonly op: string;
-  readonly rank: number;
-  readonly peer: number;
-  readonly message: string;
-  readonly seconds: number;
-}
-
-/** The errors that ranks have printed, by rank. */
-function toldBy({ stdout }: Outcome): Told[] {
-  const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
-  return lines.map((line) => JSON.parse(line) as Told).sort((a, b) => a.rank - b.rank);
-}
-
-function textOf({ code, stdout, stderr }: Outcome): string {
-  return `${code}\n${stdout}${stderr}`;
 }
 
 for (const mpi of mpis) {
@@ -77,7 +59,7 @@ for (const mpi of mpis) {
 const [first] = mpis;
 
 /** A test under one MPI: what is tested is ours. */
-function testOne(name: string, body: (mpi: (typeof MPIS)[number]) => Promise<void>): void {
+function testOne(name: string, body: (mpi: Mpi) => Promise<void>): void {
   if (first !== undefined) test(name, () => body(first));
 }
 

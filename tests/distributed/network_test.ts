@@ -6,7 +6,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { assert, assertEquals, assertMatch } from "../std_assert.ts";
 import { Hosts } from "./hosts.ts";
-import { command, launch, type Mpi, MPIS } from "./support.ts";
+import { command, launch, type Mpi, ONE_MPI } from "./support.ts";
 
 const HOSTS = 4;
 const TIMEOUT_MS = 3000;
@@ -76,12 +76,12 @@ function whyNone(): string | undefined {
   }
 }
 
-const reason = MPIS.length === 0 ? "no MPI is installed" : whyNone();
+const reason = ONE_MPI.length === 0 ? "no MPI is installed" : whyNone();
 if (reason !== undefined) {
   console.log(`Not tested, a network whose links are cut: ${reason}`);
   test.skip(`four hosts, of which one is cut off: ${reason}`, () => {});
 }
-for (const mpi of reason === undefined ? MPIS : []) {
+for (const mpi of reason === undefined ? ONE_MPI : []) {
   test(`${mpi.name}: four hosts, of which one is cut off: all ranks get errors`, async () => {
     const hosts = new Hosts(HOSTS);
     const remove = () => hosts.remove();

@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
-import { command, launch, MPIS, type Outcome, ranks, testEach } from "./support.ts";
+import { command, launch, MPIS, ONE_MPI, type Outcome, ranks, testEach } from "./support.ts";
 
 const PROGRAM = "tests/distributed/programs/parallel.ts";
 const DEVICES = "tests/distributed/programs/parallel_devices.ts";
@@ -39,7 +39,7 @@ test("a process alone averages, multiplies and reads files", async () => {
 for (const size of [2, 4]) {
   testEach(`${size} ranks average, multiply and share files`, async (mpi) => {
     await check((args) => ranks(mpi, size, PROGRAM, { args }));
-  });
+  }, ONE_MPI);
 }
 
 const reason = whyNoEmulator();

@@ -18,9 +18,34 @@ const inDeno = "Deno" in globalThis;
 /** The implementations that are there. */
 export const MPIS: readonly Mpi[] = findMpis();
 
+const isLong = process.env.ROWMAJOR_TEST_LONG === "1";
+
+/** For tests to which all are alike: one; all with ROWMAJOR_TEST_LONG=1. */
+export const ONE_MPI: readonly Mpi[] = isLong ? MPIS : MPIS.slice(0, 1);
+
 const missing = Object.keys(MPI_PACKAGES).filter((name) => !MPIS.some((mpi) => mpi.name === name));
 if (missing.length > 0) {
   console.log(`MPI: no ${missing.join(" and no ")}, which "deno task mpi" installs`);
+}
+
+/** An error that a rank has printed. */
+export interface Told {
+  readonly op: string;
+  readonly rank: number;
+  readonly peer: number;
+  readonly message: string;
+  readonly seconds: number;
+}
+
+/** The errors that ranks have printed, by rank. */
+export function toldBy({ stdout }: Outcome): Told[] {
+  const lines = stdout.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as Told).sort((a, b) => a.rank - b.rank);
+}
+
+/** All that ranks have printed, for messages. */
+export function textOf({ code, stdout, stderr }: Outcome): string {
+  return `${code}\n${stdout}${stderr}`;
 }
 
 /** The output of ranks, and how their launcher ended. */
@@ -97,14 +122,16 @@ export function launch(
   });
 }
 
-const isLong = process.env.ROWMAJOR_TEST_LONG === "1";
-
 /**
  * Defines a test for each implementation; where there is none, a skipped one. That of the system runs
  * with ROWMAJOR_TEST_LONG=1, as the packages have both kinds.
  */
-export function testEach(name: string, body: (mpi: Mpi) => Promise<void>): void {
-  for (const mpi of MPIS) {
+export function testEach(
+  name: string,
+  body: (mpi: Mpi) => Promise<void>,
+  mpis: readonly Mpi[] = MPIS,
+): void {
+  for (const mpi of mpis) {
     const runs = isLong || mpi.name !== "system" || MPIS.length === 1;
     (runs ? test : test.skip)(`${mpi.name}: ${name}`, () => body(mpi));
   }
