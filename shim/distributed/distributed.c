@@ -35,25 +35,7 @@ void rm_export_requests(void *env, void *exports) { (void)env, (void)exports; }
 #endif
 #include "world.h"
 
-#define FUNCTIONS(F) \
-  NODE_API_FUNCTIONS(F) \
-  F(napi_create_string_utf8, (void *env, const char *text, size_t length, void **result)) \
-  F(napi_create_int32, (void *env, int32_t value, void **result)) \
-  F(napi_get_undefined, (void *env, void **result)) \
-  F(napi_call_function, (void *env, void *self, void *function, size_t count, \
-                         void *const *arguments, void **result)) \
-  F(napi_open_handle_scope, (void *env, void **scope)) \
-  F(napi_close_handle_scope, (void *env, void *scope)) \
-  F(napi_add_env_cleanup_hook, (void *env, void (*hook)(void *data), void *data)) \
-  F(napi_create_threadsafe_function, \
-    (void *env, void *function, void *resource, void *name, size_t queue_size, size_t threads, \
-     void *finalize_data, napi_finalizer finalize, void *context, \
-     void (*call)(void *env, void *function, void *context, void *data), void **result)) \
-  F(napi_call_threadsafe_function, (void *function, void *data, int mode)) \
-  F(napi_ref_threadsafe_function, (void *env, void *function)) \
-  F(napi_unref_threadsafe_function, (void *env, void *function))
-
-RM_NODE_API(FUNCTIONS)
+RM_NODE_API(NODE_API_LISTENER_FUNCTIONS)
 
 /* An environment that is told of requests. Never freed. */
 typedef struct {

@@ -27,6 +27,27 @@ typedef void (*napi_finalizer)(void *env, void *data, void *hint);
                        void **data)) \
   F(napi_get_value_double, (void *env, void *value, double *result))
 
+/* Calls JavaScript on its thread, for a threadsafe function. */
+typedef void (*napi_call_js)(void *env, void *function, void *context, void *data);
+
+/* Functions that files need which tell JavaScript what other threads have done. */
+#define NODE_API_LISTENER_FUNCTIONS(F) \
+  NODE_API_FUNCTIONS(F) \
+  F(napi_create_string_utf8, (void *env, const char *text, size_t length, void **result)) \
+  F(napi_create_int32, (void *env, int32_t value, void **result)) \
+  F(napi_get_undefined, (void *env, void **result)) \
+  F(napi_call_function, (void *env, void *self, void *function, size_t count, \
+                         void *const *arguments, void **result)) \
+  F(napi_open_handle_scope, (void *env, void **scope)) \
+  F(napi_close_handle_scope, (void *env, void *scope)) \
+  F(napi_add_env_cleanup_hook, (void *env, void (*hook)(void *data), void *data)) \
+  F(napi_create_threadsafe_function, \
+    (void *env, void *function, void *resource, void *name, size_t queue_size, size_t threads, \
+     void *finalize_data, napi_finalizer finalize, void *context, napi_call_js call, void **result)) \
+  F(napi_call_threadsafe_function, (void *function, void *data, int mode)) \
+  F(napi_ref_threadsafe_function, (void *env, void *function)) \
+  F(napi_unref_threadsafe_function, (void *env, void *function))
+
 static inline void *rm_find_in_process(const char *name) {
 #if defined(_WIN32)
   return (void *)(uintptr_t)GetProcAddress(GetModuleHandleA(NULL), name);
