@@ -18,9 +18,9 @@ rm_world rm_this_world;
 enum { LEAVE_TAG = 1, TOLD_GROUPS = 64 };
 enum { LEAVE_NUMBERS = RM_LEAVE_GROUPS + RM_LEAVE_GROUP_NUMBERS * TOLD_GROUPS };
 
-/* For so long a rank of a broken world waits before it closes: its end ends the others, which are to
- * report their own errors first. */
-enum { GRACE = 500 * 1000 * 1000 };
+/* The end of a rank of a broken world ends the others, which are to report their own errors first. So
+ * it waits before it closes: the rank that left, and so has the first error, for the shorter time. */
+enum { FIRST_GRACE = 300 * 1000 * 1000, GRACE = 1500 * 1000 * 1000 };
 
 static int64_t arriving[LEAVE_NUMBERS];
 static rm_mpi_handle arrival;
@@ -186,7 +186,8 @@ static void give_up(rm_request *request) {
 void rm_world_close(rm_request *request) {
   const rm_group *all = rm_this_world.groups[0];
   rm_world_listen();
-  bool is_broken = rm_this_world.broken[0] != 0;
+  const bool has_failed = rm_this_world.broken[0] != 0;
+  bool is_broken = has_failed;
   bool have_ended = rm_this_world.left_count >= all->size - 1;
   for (int rank = 0; rank < all->size; rank++) {
     const int64_t *told = rm_this_world.left[rank];
@@ -195,7 +196,8 @@ void rm_world_close(rm_request *request) {
     have_ended &= done;
     is_broken |= told != NULL && told[1] != 0;
   }
-  if (is_broken && rm_nanoseconds() - request->since > GRACE) give_up(request);
+  const int64_t waited = rm_nanoseconds() - request->since;
+  if (is_broken && waited > (has_failed ? GRACE : FIRST_GRACE)) give_up(request);
   if (!have_ended || is_broken) return;
   rm_this_world.is_open = false;
   rm_this_world.is_closed = true;

@@ -130,6 +130,24 @@ export function failure(op: string, error: unknown, kept: readonly unknown[] = [
   return new DistributedError(op, worldRank, error.peer, error.text);
 }
 
+/** The result of a request of `op`, or its error; `kept` is what MPI uses. */
+export async function ended<T>(op: string, request: Promise<T>, kept?: Operand): Promise<T> {
+  try {
+    return await request;
+  } catch (error) {
+    throw failure(op, error, kept === undefined ? [] : [kept]);
+  }
+}
+
+/** {@link ended} for a request that waits. */
+export function endedSync<T>(op: string, request: () => T, kept?: Operand): T {
+  try {
+    return request();
+  } catch (error) {
+    throw failure(op, error, kept === undefined ? [] : [kept]);
+  }
+}
+
 /** The most elements of one call of MPI; 0 for the usual number. */
 export let countLimit = 0;
 

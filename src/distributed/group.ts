@@ -9,6 +9,7 @@ import { Layout } from "../base/layout.ts";
 import { checkShape, normalizeAxis, type Shape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { COLLECTIVE_AT } from "../backend/ffi/abi.ts";
+import type { Requests } from "../backend/ffi/requests.ts";
 import { plainNumbers } from "../backend/native/collective.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
@@ -25,7 +26,7 @@ import { VIEWS } from "../ops/views.ts";
 import type { Op } from "../ops/op.ts";
 import type { AnyTensor, TensorOf } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { type Engine, failure, messageNumbers } from "./engine.ts";
+import { ended, endedSync, type Engine, messageNumbers } from "./engine.ts";
 import { ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE_SCATTER } from "./op.ts";
 import { alongAxis, checkEager, type Collective, divideBy, run, runSync } from "./run.ts";
 
@@ -286,38 +287,21 @@ export class Group {
 
   /** Sends a tensor to rank `to`, which receives it by {@link Group.recv} with the same tag. */
   async send(x: AnyTensor, to: number, options: MessageOptions = {}): Promise<void> {
-    checkEager("send");
-    const peer = this.#otherRank("send", to);
-    const tag = tagOf("send", options);
-    const operand = ownOperand(x, "send");
-    const here = contiguousOnCpu(operand);
+    const { operand, here, numbers, requests } = this.#sending(x, to, options);
+    // A write of x goes elsewhere until the message has been sent.
     const lease = here === operand ? leaseOf(operand.storage) : undefined;
     const source = lease === undefined ? here : { ...here, storage: lease.storage };
-    const { engine, group, timeout, limit } = this.#settings;
-    const numbers = messageNumbers("send", group, source, peer, tag, timeout, limit);
-    try {
-      await engine.requests!.start(numbers, null, partsOf(source.storage).array);
-    } catch (error) {
-      throw failure("send", error, [source]);
-    }
+    const { array } = partsOf(source.storage);
+    await ended("send", requests.start(numbers, null, array), source);
     lease?.end();
     if (lease === undefined) recycle(here.storage);
   }
 
   /** {@link Group.send}, which waits until the tensor may change. */
   sendSync(x: AnyTensor, to: number, options: MessageOptions = {}): void {
-    checkEager("send");
-    const peer = this.#otherRank("send", to);
-    const tag = tagOf("send", options);
-    const operand = ownOperand(x, "send");
-    const here = contiguousOnCpu(operand);
-    const { engine, group, timeout, limit } = this.#settings;
-    const numbers = messageNumbers("send", group, here, peer, tag, timeout, limit);
-    try {
-      engine.requests!.wait(numbers, null, partsOf(here.storage).array);
-    } catch (error) {
-      throw failure("send", error, [here]);
-    }
+    const { operand, here, numbers, requests } = this.#sending(x, to, options);
+    const { array } = partsOf(here.storage);
+    endedSync("send", () => requests.wait(numbers, null, array), here);
     if (here !== operand) recycle(here.storage);
   }
 
@@ -332,13 +316,9 @@ export class Group {
     from: number = 0,
     options: MessageOptions = {},
   ): Promise<TensorOf<D, S, "cpu">["tensor"]> {
-    checkEager("recv");
-    const { target, numbers } = this.#receive(shape, dtype, from, options);
-    try {
-      await this.#settings.engine.requests!.start(numbers, partsOf(target.storage).array, null);
-    } catch (error) {
-      throw failure("recv", error, [target]);
-    }
+    const { target, numbers, requests } = this.#receiving(shape, dtype, from, options);
+    const { array } = partsOf(target.storage);
+    await ended("recv", requests.start(numbers, array, null), target);
     return wrap(target.storage, target.layout) as unknown as TensorOf<D, S, "cpu">["tensor"];
   }
 
@@ -349,13 +329,9 @@ export class Group {
     from: number = 0,
     options: MessageOptions = {},
   ): TensorOf<D, S, "cpu">["tensor"] {
-    checkEager("recv");
-    const { target, numbers } = this.#receive(shape, dtype, from, options);
-    try {
-      this.#settings.engine.requests!.wait(numbers, partsOf(target.storage).array);
-    } catch (error) {
-      throw failure("recv", error, [target]);
-    }
+    const { target, numbers, requests } = this.#receiving(shape, dtype, from, options);
+    const { array } = partsOf(target.storage);
+    endedSync("recv", () => requests.wait(numbers, array), target);
     return wrap(target.storage, target.layout) as unknown as TensorOf<D, S, "cpu">["tensor"];
   }
 
@@ -363,22 +339,14 @@ export class Group {
   async barrier(): Promise<void> {
     const { engine: { requests }, size } = this.#settings;
     if (requests === undefined || size === 1) return;
-    try {
-      await requests.start(this.#plain("barrier"), null, null);
-    } catch (error) {
-      throw failure("barrier", error);
-    }
+    await ended("barrier", requests.start(this.#plain("barrier"), null, null));
   }
 
   /** {@link Group.barrier}, which waits. */
   barrierSync(): void {
     const { engine: { requests }, size } = this.#settings;
     if (requests === undefined || size === 1) return;
-    try {
-      requests.wait(this.#plain("barrier"));
-    } catch (error) {
-      throw failure("barrier", error);
-    }
+    endedSync("barrier", () => requests.wait(this.#plain("barrier")));
   }
 
   /**
@@ -395,14 +363,9 @@ export class Group {
     const numbers = this.#plain("split");
     numbers[COLLECTIVE_AT.peer] = color ?? -1;
     numbers[COLLECTIVE_AT.tag] = key;
-    try {
-      const [group, rank, ranks] = await requests.start(numbers, null, null) as unknown as number[];
-      return color === null
-        ? null
-        : new Group({ ...this.#settings, group: group!, rank: rank!, size: ranks! });
-    } catch (error) {
-      throw failure("split", error);
-    }
+    const results = await ended("split", requests.start(numbers, null, null));
+    const [group, rank, ranks] = results as unknown as [number, number, number];
+    return color === null ? null : new Group({ ...this.#settings, group, rank, size: ranks });
   }
 
   /** This group with another deadline: calls fail after so many milliseconds; Infinity for none. */
@@ -437,12 +400,30 @@ export class Group {
     throw new ArgumentError(`Cannot ${name} with rank ${found}: it is this one`);
   }
 
-  #receive(
+  /** A message to send: its tensor, and that on the CPU. */
+  #sending(
+    x: unknown,
+    to: number,
+    options: MessageOptions,
+  ): { operand: Operand; here: Operand; numbers: Float64Array; requests: Requests } {
+    checkEager("send");
+    const peer = this.#otherRank("send", to);
+    const tag = tagOf("send", options);
+    const operand = ownOperand(x, "send");
+    const here = contiguousOnCpu(operand);
+    const { engine, group, timeout, limit } = this.#settings;
+    const numbers = messageNumbers("send", group, here, peer, tag, timeout, limit);
+    return { operand, here, numbers, requests: engine.requests! };
+  }
+
+  /** A message to receive, and the elements that take it. */
+  #receiving(
     shape: unknown,
     dtype: unknown,
     from: number,
     options: MessageOptions,
-  ): { target: Operand; numbers: Float64Array } {
+  ): { target: Operand; numbers: Float64Array; requests: Requests } {
+    checkEager("recv");
     const sizes = checkShape(shape, "recv");
     checkDType(dtype, "recv");
     const info = DTYPE[dtype];
@@ -451,11 +432,9 @@ export class Group {
     const tag = tagOf("recv", options);
     const layout = Layout.contiguous(sizes);
     const target = { storage: allocateIn(null, info, layout.size, false), layout, flags: 0 };
-    const { group, timeout, limit } = this.#settings;
-    return {
-      target,
-      numbers: messageNumbers("receive", group, target, peer, tag, timeout, limit),
-    };
+    const { engine, group, timeout, limit } = this.#settings;
+    const numbers = messageNumbers("receive", group, target, peer, tag, timeout, limit);
+    return { target, numbers, requests: engine.requests! };
   }
 
   #plain(kind: "barrier" | "split"): Float64Array {

@@ -50,11 +50,6 @@ export class Requests {
     this.#shim = shim;
   }
 
-  /** The number of requests that have not ended. */
-  get pending(): number {
-    return this.#pending.size;
-  }
-
   /**
    * Begins a request; the promise has its results, or is rejected with a {@link RequestFailure}. Its
    * arrays stay referenced until then.

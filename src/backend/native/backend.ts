@@ -7,7 +7,6 @@
  */
 import type { Backend } from "../../core/backend.ts";
 import { CHAIN } from "../../core/chain.ts";
-import { collectiveError } from "../../core/problems/collective.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { NO_DTYPE, type TypedArray } from "../../base/dtype.ts";
 import { NativeError } from "../../base/errors.ts";
@@ -21,17 +20,11 @@ import {
   type Op,
 } from "../../ops/op.ts";
 import { MAP } from "../../ops/table.ts";
-import {
-  COLLECTIVE_AT,
-  CONFIGURE,
-  opHash,
-  type Shim,
-  STATUS,
-  type Unavailable,
-} from "../ffi/abi.ts";
+import { CONFIGURE, opHash, type Shim, STATUS, type Unavailable } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { lastError, readText } from "../ffi/text.ts";
 import { exprNumbers } from "./chain.ts";
+import { collectiveFailure } from "./collective.ts";
 import type { Kernel } from "./kernel.ts";
 import { KERNELS } from "./kernels.ts";
 
@@ -64,8 +57,6 @@ const LEVELS = ["", "base", "x86-64-v2", "x86-64-v3", "x86-64-v4"] as const;
 export class NativeBackend implements Backend {
   readonly name = "native";
   readonly #shim: Shim;
-  /** The rank at fault for the last collective that failed; −1 if it is unknown. */
-  #culprit = -1;
   // A field: the runtimes call fast only functions that they see as constant.
   readonly #run: Shim["rm_run"];
   readonly #runMany: Shim["rm_run_many"];
@@ -159,7 +150,7 @@ export class NativeBackend implements Backend {
     if (status === STATUS.ok) return true;
     if (status === STATUS.unsupported) return false;
     if (status === STATUS.distributed) {
-      throw collectiveError(call, this.#culprit, lastError(this.#shim));
+      throw collectiveFailure(call, lastError(this.#shim));
     }
     throw new NativeError(op.name, status, lastError(this.#shim));
   }
@@ -262,7 +253,6 @@ export class NativeBackend implements Backend {
       );
     }
     kernel.finish?.(call, numbers);
-    if (status === STATUS.distributed) this.#culprit = numbers[COLLECTIVE_AT.peer]!;
     return status;
   }
 

@@ -3,7 +3,12 @@
  *
  * @module
  */
-import { type CollectiveAttributes, countOf } from "../../core/problems/collective.ts";
+import type { DistributedError } from "../../base/errors.ts";
+import {
+  type CollectiveAttributes,
+  collectiveError,
+  countOf,
+} from "../../core/problems/collective.ts";
 import { partsOf } from "../../core/problems/fft.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../ops/op.ts";
@@ -58,4 +63,9 @@ export function planCollective(call: Call): { numbers: Float64Array; out: Storag
   checkRun(call.op.name, 1, x.layout.offset, x.layout.size, x.storage);
   setCollective(numbers, call);
   return { numbers, out: partsOf(out.storage), a: partsOf(x.storage) };
+}
+
+/** The error of the last call that was planned, by the text of the library. */
+export function collectiveFailure(call: Call, text: string): DistributedError {
+  return collectiveError(call, numbers[COLLECTIVE_AT.peer]!, text);
 }
