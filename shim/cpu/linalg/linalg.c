@@ -95,7 +95,7 @@ int32_t rm_linear_algebra(const rm_call *call) {
                each * (double)batch};
   /* Threads of LAPACK spin while they wait for each other, after each of many small steps. On a
    * busy machine they take many times as long as one thread, and smaller matrices gain little. */
-  const bool is_alone = batch > 1 || size < 0x1p28;
+  const bool is_alone = batch > 1 || size * (is_complex ? 4 : 1) < 0x1p28;
   if (!by_lapack || !rm_lapack_call(run_tasks, &all, is_alone)) {
     all.task = own_tasks[type];
     run_tasks(&all);
