@@ -79,17 +79,18 @@ export function ranks(
   program: string,
   options: RankOptions = {},
 ): Promise<Outcome> {
-  const { args = [], limit = 60 } = options;
-  return launch(mpi.launcher, [
-    ...launcherFlags(mpi),
-    "-n",
-    String(size),
-    ...command(program, args),
-  ], {
-    ...options,
-    limit,
-    env: { ...mpi.env, ...options.env },
-  });
+  return ranksOf(mpi, size, command(program, options.args), options);
+}
+
+/** Runs `size` ranks of a command line. */
+export function ranksOf(
+  mpi: Mpi,
+  size: number,
+  line: readonly string[],
+  options: RankOptions = {},
+): Promise<Outcome> {
+  const args = [...launcherFlags(mpi), "-n", String(size), ...line];
+  return launch(mpi.launcher, args, { ...options, env: { ...mpi.env, ...options.env } });
 }
 
 /** Runs a launcher, or anything else, to its end. */

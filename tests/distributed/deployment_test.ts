@@ -1,0 +1,60 @@
+/**
+ * Ranks as they are deployed: with the permissions of docs/install.md, and as executables.
+ *
+ * @module
+ */
+import { assertEquals, assertMatch } from "@std/assert";
+import { join } from "node:path";
+import process from "node:process";
+import { test } from "node:test";
+import { library } from "../native/support.ts";
+import { run, temporary } from "../package/support.ts";
+import { root } from "../../scripts/tools.ts";
+import { ONE_MPI, ranksOf, testEach, textOf } from "./support.ts";
+
+const PROGRAM = "examples/distributed/k_means.ts";
+const OUTPUT = /^1347 digits, in groups of [\d, ]+\nmean ink of each: [\d., ]+\n$/;
+const inDeno = "Deno" in globalThis;
+
+if (inDeno) {
+  testEach("ranks need the permissions of the native library, and no more", async (mpi) => {
+    const permissions = [`--allow-ffi=${library}`, `--allow-read=${library}`];
+    const line = (flags: readonly string[]) => [
+      process.execPath,
+      ...["run", "--no-check", "--no-prompt", "--allow-env=ROWMAJOR_LIB", ...flags],
+      join(root, PROGRAM),
+    ];
+    const env = { ROWMAJOR_LIB: library };
+    const outcome = await ranksOf(mpi, 2, line(permissions), { env });
+    assertEquals([outcome.code, outcome.stderr], [0, ""]);
+    assertMatch(outcome.stdout, OUTPUT);
+    const refused = await ranksOf(mpi, 2, line([]), { env });
+    assertEquals(
+      refused.stderr.match(/Cannot init: .* MPI needs the native library: not allowed to/g)?.length,
+      2,
+      textOf(refused),
+    );
+  }, ONE_MPI);
+}
+
+const named = !inDeno || process.env.DENORT_BIN !== undefined;
+(named ? testEach : (name: string) => test.skip(`${name} (needs DENORT_BIN)`, () => {}))(
+  "ranks of an executable",
+  async (mpi) => {
+    using folder = temporary();
+    const out = join(folder.path, "k_means");
+    const script = join(root, "scripts", "release", "executable.ts");
+    const options = [`--out=${out}`, `--runtime=${inDeno ? "deno" : "bun"}`];
+    const made = await run(
+      process.execPath,
+      [...inDeno ? ["run", "-A"] : [], script, PROGRAM, ...options],
+      { cwd: root, env: process.env as Record<string, string> },
+    );
+    assertEquals(made.code, 0, made.stderr);
+    const env = { ROWMAJOR_CACHE: join(folder.path, "cache") };
+    const outcome = await ranksOf(mpi, 2, [out], { env });
+    assertEquals([outcome.code, outcome.stderr], [0, ""]);
+    assertMatch(outcome.stdout, OUTPUT);
+  },
+  ONE_MPI,
+);
