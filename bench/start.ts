@@ -33,7 +33,7 @@ console.log(imported - begin, performance.now() - imported);
 interface Start {
   readonly name: string;
   readonly tool: Tool;
-  readonly module: string;
+  readonly specifier: string;
 }
 
 const { values } = parseArgs({ options: { rounds: { type: "string", default: "20" } } });
@@ -41,23 +41,27 @@ const rounds = Number(values.rounds);
 await ensureInstalled();
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-start-"));
 try {
-  const [jsr, npm] = [join(folder, "jsr"), join(folder, "npm")];
+  // Deno reads the "imports" of a package only where a project has it as one.
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  const [jsr, npm] = [join(folder, "jsr"), join(folder, "node_modules", "@rowmajor", "tensor")];
   await stageJsr(jsr, builtLibraries(HOST));
   await stageNpm(npm, builtLibraries(HOST));
+  const [checkout, file] = [join(root, "mod.ts"), join(jsr, "mod.js")]
+    .map((path) => pathToFileURL(path).href) as [string, string];
   const starts: Start[] = [
-    { name: "Deno, checkout", tool: "deno", module: join(root, "mod.ts") },
-    { name: "Deno, JSR package", tool: "deno", module: join(jsr, "mod.js") },
-    { name: "Deno, npm package", tool: "deno", module: join(npm, "mod.js") },
-    { name: "Bun, checkout", tool: "bun", module: join(root, "mod.ts") },
-    { name: "Bun, JSR package", tool: "bun", module: join(jsr, "mod.js") },
-    { name: "Bun, npm package", tool: "bun", module: join(npm, "mod.js") },
+    { name: "Deno, checkout", tool: "deno", specifier: checkout },
+    { name: "Deno, JSR package", tool: "deno", specifier: file },
+    { name: "Deno, npm package", tool: "deno", specifier: "@rowmajor/tensor" },
+    { name: "Bun, checkout", tool: "bun", specifier: checkout },
+    { name: "Bun, JSR package", tool: "bun", specifier: file },
+    { name: "Bun, npm package", tool: "bun", specifier: "@rowmajor/tensor" },
   ];
   const env = { ...process.env, ROWMAJOR_CACHE: join(folder, "cache") };
   const times = starts.map(() => [[], []] as [number[], number[]]);
   for (let round = -1; round < rounds; round++) {
-    for (const [i, { tool, module }] of starts.entries()) {
+    for (const [i, { tool, specifier }] of starts.entries()) {
       const path = join(folder, `start${i}.ts`);
-      writeFileSync(path, program(pathToFileURL(module).href));
+      writeFileSync(path, program(specifier));
       const args = tool === "deno" ? ["run", "-A", "--no-check", path] : [path];
       const { stdout, stderr, status } = spawnSync(findTool(tool), args, { env, encoding: "utf8" });
       if (status !== 0) throw new Error(stderr);

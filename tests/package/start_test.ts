@@ -1,0 +1,26 @@
+/**
+ * The benchmark of starts, which makes packages and imports them in both runtimes as projects do.
+ *
+ * @module
+ */
+import { assertEquals } from "@std/assert";
+import { join } from "node:path";
+import process from "node:process";
+import { findTool, root } from "../../scripts/tools.ts";
+import { check, inDeno, run } from "./support.ts";
+import { test } from "node:test";
+
+// It starts both runtimes.
+(inDeno ? check : test.skip)("the benchmark of starts times checkouts and packages", async () => {
+  const args = ["run", "-A", "--no-check", join(root, "bench", "start.ts"), "--rounds=1"];
+  const env = process.env as Record<string, string>;
+  const { code, stdout, stderr } = await run(findTool("deno"), args, { cwd: root, env });
+  assertEquals([code, stderr], [0, ""]);
+  const rows = stdout.trim().split("\n").slice(2).map((line) => line.split(/ {2,}/));
+  assertEquals(
+    rows.map(([name, ...times]) => [name, times.length]),
+    ["Deno", "Bun"].flatMap((runtime) =>
+      ["checkout", "JSR package", "npm package"].map((kind) => [`${runtime}, ${kind}`, 2])
+    ),
+  );
+});
