@@ -127,6 +127,16 @@ static void nap(int64_t nanoseconds) {
   nanosleep(&time, NULL);
 }
 
+/* How long a rank waits before it ends all: MPICH's launcher drops what it has not read by then, such
+ * as the error that this rank has printed. */
+enum { PRINTING = 200 * 1000 * 1000 };
+
+static void abort_world(int code) {
+  if (!rm_this_world.is_open) return;
+  nap(PRINTING);
+  mpi->Abort(mpi->world, code);
+}
+
 enum { SHORTEST_NAP = 20 * 1000, LONGEST_NAP = 200 * 1000 };
 
 /* How long the progress thread naps next. */
@@ -359,7 +369,7 @@ int32_t rm_distributed(int32_t what, double *numbers, void *out, const void *in)
     case RM_REQUEST_WAIT: return wait_for(numbers, (int)numbers[RM_COLLECTIVE_AT_DTYPE], out, in);
     case RM_REQUEST_ABORT:
       /* Without the mutex, which a call of MPI that does not return may hold. */
-      if (rm_this_world.is_open) mpi->Abort(mpi->world, (int)numbers[0]);
+      abort_world((int)numbers[0]);
       return RM_OK;
     case RM_REQUEST_FAIL:
       rm_mutex_lock(&mutex);
@@ -414,7 +424,7 @@ static void close_listener(void *data) {
     in_use |= at->listener == to && at->active > 0;
   }
   rm_mutex_unlock(&mutex);
-  if (in_use && rm_this_world.is_open) mpi->Abort(mpi->world, 1);
+  if (in_use) abort_world(1);
 }
 
 /* watch(name): tells of the end of a request. The environment stays alive until then. */

@@ -136,9 +136,10 @@ testEach("the launcher is interrupted while a rank waits: all end", async (mpi) 
   assert(performance.now() - begin < 20_000, textOf(outcome));
 });
 
-testEach("abort ends all ranks with its code", async (mpi) => {
+testEach("abort ends all ranks, after what this one has printed", async (mpi) => {
   const outcome = await run(mpi, 2, "abort");
   assert(outcome.code !== 0 && outcome.seconds < 15, textOf(outcome));
+  assertEquals(outcome.stdout.match(/last words/g)?.length, 5900);
 });
 
 testEach("a message is longer than its tensor: an error, and the world goes on", async (mpi) => {

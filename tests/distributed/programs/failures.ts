@@ -111,7 +111,11 @@ const CASES: Record<string, (world: Group) => unknown> = {
     world.allSumSync(x());
   },
   async abort(world) {
-    if (world.rank === 1) (world as World).abort(3);
+    if (world.rank === 1) {
+      // As much as a pipe holds.
+      console.log("last words ".repeat(5900));
+      (world as World).abort(3);
+    }
     await forever();
   },
   async long(world) {
