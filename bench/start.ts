@@ -41,19 +41,19 @@ const rounds = Number(values.rounds);
 await ensureInstalled();
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-start-"));
 try {
-  // Deno reads the "imports" of a package only where a project has it as one.
+  // Deno resolves the "imports" of a package only if it is in the node_modules of a project.
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   const [jsr, npm] = [join(folder, "jsr"), join(folder, "node_modules", "@rowmajor", "tensor")];
   await stageJsr(jsr, builtLibraries(HOST));
   await stageNpm(npm, builtLibraries(HOST));
-  const [checkout, file] = [join(root, "mod.ts"), join(jsr, "mod.js")]
+  const [checkout, jsrModule] = [join(root, "mod.ts"), join(jsr, "mod.js")]
     .map((path) => pathToFileURL(path).href) as [string, string];
   const starts: Start[] = [
     { name: "Deno, checkout", tool: "deno", specifier: checkout },
-    { name: "Deno, JSR package", tool: "deno", specifier: file },
+    { name: "Deno, JSR package", tool: "deno", specifier: jsrModule },
     { name: "Deno, npm package", tool: "deno", specifier: "@rowmajor/tensor" },
     { name: "Bun, checkout", tool: "bun", specifier: checkout },
-    { name: "Bun, JSR package", tool: "bun", specifier: file },
+    { name: "Bun, JSR package", tool: "bun", specifier: jsrModule },
     { name: "Bun, npm package", tool: "bun", specifier: "@rowmajor/tensor" },
   ];
   const env = { ...process.env, ROWMAJOR_CACHE: join(folder, "cache") };

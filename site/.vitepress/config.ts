@@ -33,7 +33,7 @@ export default {
       options: {
         miniSearch: {
           options: {
-            // Nobody searches for a figure of a table, and there are thousands of them.
+            // The tables of benchmarks have thousands of numbers, which would fill the index.
             processTerm: (term: string) => /^[\d.,:×%+−-]*$/.test(term) ? null : term.toLowerCase(),
           },
         },

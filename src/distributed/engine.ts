@@ -124,27 +124,31 @@ function within<T>(timeout: number, promise: Promise<T>): Promise<T> {
 }
 
 /** The error of a failed request of `op`; `kept` is what MPI may still use. */
-export function failure(op: string, error: unknown, kept: readonly unknown[] = []): unknown {
+function failure(op: string, error: unknown, kept: readonly unknown[] = []): unknown {
   if (!(error instanceof RequestFailure)) return error;
   abandon(...kept);
   return new DistributedError(op, worldRank, error.peer, error.text);
 }
 
-/** The result of a request of `op`, or its error; `kept` is what MPI uses. */
-export async function ended<T>(op: string, request: Promise<T>, kept?: Operand): Promise<T> {
+/** The result of a request of `op`, or its error; MPI uses `operands` until it ends. */
+export async function ended<T>(
+  op: string,
+  request: Promise<T>,
+  ...operands: Operand[]
+): Promise<T> {
   try {
     return await request;
   } catch (error) {
-    throw failure(op, error, kept === undefined ? [] : [kept]);
+    throw failure(op, error, operands);
   }
 }
 
 /** {@link ended} for a request that waits. */
-export function endedSync<T>(op: string, request: () => T, kept?: Operand): T {
+export function endedSync<T>(op: string, request: () => T, ...operands: Operand[]): T {
   try {
     return request();
   } catch (error) {
-    throw failure(op, error, kept === undefined ? [] : [kept]);
+    throw failure(op, error, operands);
   }
 }
 

@@ -88,7 +88,7 @@ export class World extends Group {
     return this.#engine.text;
   }
 
-  /** Ends all ranks, with an exit code for their launcher, which first reads what this one printed. */
+  /** Ends all ranks after 0.2 seconds, in which their launcher reads what this one has printed. */
   abort(code: number = 1): never {
     const shim = findShim();
     if (this.#engine.requests !== undefined && !("reason" in shim)) abortWorld(shim, code);

@@ -25,7 +25,7 @@ import { Call, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import { type AnyTensor, keep } from "../tensor/tensor.ts";
-import { failure } from "./engine.ts";
+import { ended } from "./engine.ts";
 
 /** A collective of one tensor. */
 export interface Collective {
@@ -80,11 +80,7 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
   const numbers = new Float64Array(COLLECTIVE_AT.numbers);
   setCollective(numbers, new Call(op, name, [source], attributes, [target]));
   const [to, from] = [partsOf(target.storage).array, partsOf(source.storage).array];
-  try {
-    await requests.start(numbers, to, from);
-  } catch (error) {
-    throw failure(name, error, [source, target]);
-  }
+  await ended(name, requests.start(numbers, to, from), source, target);
   lease?.end();
   if (here !== x) recycle(here.storage);
   if (into === undefined) {

@@ -1,5 +1,5 @@
 /**
- * Ranks as they are deployed: with the permissions of docs/install.md, and as executables.
+ * Ranks as they are deployed: with the permissions of the native library only, and as executables.
  *
  * @module
  */
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { library } from "../native/support.ts";
-import { run, temporary } from "../package/support.ts";
+import { makeExecutable, temporary } from "../package/support.ts";
 import { root } from "../../scripts/tools.ts";
 import { ONE_MPI, ranksOf, testEach, textOf } from "./support.ts";
 
@@ -37,24 +37,16 @@ if (inDeno) {
   }, ONE_MPI);
 }
 
-const named = !inDeno || process.env.DENORT_BIN !== undefined;
-(named ? testEach : (name: string) => test.skip(`${name} (needs DENORT_BIN)`, () => {}))(
-  "ranks of an executable",
-  async (mpi) => {
+if (inDeno && process.env.DENORT_BIN === undefined) {
+  test.skip("ranks of an executable (needs DENORT_BIN)", () => {});
+} else {
+  testEach("ranks of an executable", async (mpi) => {
     using folder = temporary();
     const out = join(folder.path, "k_means");
-    const script = join(root, "scripts", "release", "executable.ts");
-    const options = [`--out=${out}`, `--runtime=${inDeno ? "deno" : "bun"}`];
-    const made = await run(
-      process.execPath,
-      [...inDeno ? ["run", "-A"] : [], script, PROGRAM, ...options],
-      { cwd: root, env: process.env as Record<string, string> },
-    );
-    assertEquals(made.code, 0, made.stderr);
+    await makeExecutable(out, [PROGRAM]);
     const env = { ROWMAJOR_CACHE: join(folder.path, "cache") };
     const outcome = await ranksOf(mpi, 2, [out], { env });
     assertEquals([outcome.code, outcome.stderr], [0, ""]);
     assertMatch(outcome.stdout, OUTPUT);
-  },
-  ONE_MPI,
-);
+  }, ONE_MPI);
+}

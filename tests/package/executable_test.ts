@@ -11,7 +11,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { builtLibraries, HOST } from "../../scripts/release/package.ts";
 import { root } from "../../scripts/tools.ts";
-import { check, inDeno, run, temporary } from "./support.ts";
+import { check, inDeno, makeExecutable, run, temporary } from "./support.ts";
 
 /**
  * The arguments of `deno task executable` in docs/install.md, except for the name of the
@@ -33,14 +33,7 @@ async function makeAndRun(
   );
   for (const path of [elsewhere!, temp!]) mkdirSync(path);
   const out = join(elsewhere!, process.platform === "win32" ? "digits.exe" : "digits");
-  const script = join(root, "scripts", "release", "executable.ts");
-  const options = [`--out=${out}`, `--runtime=${inDeno ? "deno" : "bun"}`, ...flags];
-  const made = await run(
-    process.execPath,
-    [...inDeno ? ["run", "-A"] : [], script, ...program, ...options],
-    { cwd: root, env: process.env as Record<string, string> },
-  );
-  assertEquals([made.code, made.stdout.trim()], [0, out], made.stderr);
+  await makeExecutable(out, [...program, ...flags]);
   const library = builtLibraries(HOST)[HOST]![0]!;
   chmodSync(elsewhere!, 0o555);
   using _ = { [Symbol.dispose]: () => chmodSync(elsewhere!, 0o755) };

@@ -17,6 +17,8 @@ import {
   packed,
   TARGETS,
 } from "../../scripts/release/package.ts";
+import { assertEquals } from "@std/assert";
+import { root } from "../../scripts/tools.ts";
 import { inDeno } from "../native/support.ts";
 
 export { inDeno };
@@ -42,6 +44,18 @@ export function librariesIn(folder: string): Libraries {
   return {
     [HOST]: [libraries[HOST]![0]!, packed(kernels, "rowmajor-ptx.bin")],
   };
+}
+
+/** Makes an executable of a program by this runtime; `args` are those of scripts/release/executable.ts. */
+export async function makeExecutable(out: string, args: readonly string[]): Promise<void> {
+  const script = join(root, "scripts", "release", "executable.ts");
+  const runtime = inDeno ? "deno" : "bun";
+  const { code, stdout, stderr } = await run(
+    process.execPath,
+    [...inDeno ? ["run", "-A"] : [], script, ...args, `--out=${out}`, `--runtime=${runtime}`],
+    { cwd: root, env: process.env as Record<string, string> },
+  );
+  assertEquals([code, stdout.trim()], [0, out], stderr);
 }
 
 /** The output of a process, and how it ended. */

@@ -94,7 +94,8 @@ int32_t rm_linear_algebra(const rm_call *call) {
   tasks all = {by_lapack ? run_lapack : own_tasks[type], &ctx, rm_ceil_div(batch, ctx.per_task),
                each * (double)batch};
   /* Threads of LAPACK spin while they wait for each other, after each of many small steps. On a
-   * busy machine they take many times as long as one thread, and smaller matrices gain little. */
+   * busy machine they take many times as long as one thread, and smaller matrices gain little. A
+   * product of complex numbers is four of real ones. */
   const bool is_alone = batch > 1 || size * (is_complex ? 4 : 1) < 0x1p28;
   if (!by_lapack || !rm_lapack_call(run_tasks, &all, is_alone)) {
     all.task = own_tasks[type];
