@@ -1,8 +1,8 @@
 /**
  * Stages the published packages, with the native libraries of all targets inside, below
  * zig-out/package: `jsr` and `npm`, which it also packs as a tarball. `deno` is the latter for
- * imports by a path. All are JavaScript in a few files, with declarations: a runtime opens each
- * module by itself, and the sources are more than two hundred.
+ * programs of Deno that link to it. All are JavaScript in a few files, with declarations: a runtime
+ * opens each module by itself, and the sources are more than two hundred.
  *
  * The sources stay unchanged, except for src/backend/ffi/embedded.ts, which lists the contents of a
  * package and is generated here. `--host` stages for this machine only; `--check` runs Deno's check
@@ -397,9 +397,13 @@ export async function stageJsr(folder: string, libraries: Libraries): Promise<vo
   const native = join(folder, "native");
   writeModules(native, libraries, ".js", selfTypes("content.d.ts"));
   writeFileSync(join(native, "content.d.ts"), CONTENT_TYPES);
+  configureDeno(folder, Object.keys(libraries).map((target) => `./native/${target}`));
+}
+
+/** Writes the configuration of a package of Deno; `modules` are exports beside the entry points. */
+function configureDeno(folder: string, modules: readonly string[] = []): void {
   const { version, license } = manifest();
   const entries = Object.entries(ENTRIES).map(([name, path]) => [name, `./${scriptOf(path)}`]);
-  const modules = Object.keys(libraries).map((target) => `./native/${target}`);
   const exports = Object.fromEntries([...entries, ...modules.map((path) => [path, `${path}.js`])]);
   // Deno loads one of them only for a program that imports its entry point.
   const imports = Object.fromEntries(
@@ -480,7 +484,10 @@ export async function stageNpm(
   return join(folder, "..", `rowmajor-tensor-${version}.tgz`);
 }
 
-/** Stages what Deno imports by a path in `folder`: the package for npm that is staged in `npm`. */
+/**
+ * Stages what Deno links to, or imports by a path, in `folder`: the package for npm that is staged
+ * in `npm`, whose library is a file.
+ */
 export function stageDeno(folder: string, npm: string): void {
   rmSync(folder, { recursive: true, force: true });
   const others = [join(npm, BUNDLED_MODULES.bun), join(npm, "package.json")];
@@ -489,6 +496,7 @@ export function stageDeno(folder: string, npm: string): void {
   const text = readFileSync(embedded, "utf8");
   writeFileSync(embedded, text.replace(`"${BUNDLED}"`, `"${BUNDLED_MODULES.default}"`));
   declareForDeno(folder);
+  configureDeno(folder);
 }
 
 /** The path of the JavaScript of a module. */

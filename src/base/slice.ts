@@ -9,7 +9,7 @@ import { describe } from "./text.ts";
 import { IndexError } from "./errors.ts";
 import { Layout } from "./layout.ts";
 import { checkRank, formatShape, normalizeAxis } from "./shape.ts";
-import { BRAND, brandFor, brandOf, PROTOCOL, VERSION } from "./version.ts";
+import { BRAND, brandFor, brandOf, nameOfCopy, PROTOCOL, THIS_COPY } from "./version.ts";
 
 /**
  * The elements from `start` up to, not including, `stop`, `stepSize` apart, as Python's `slice`:
@@ -120,8 +120,8 @@ export function ownSlice<T>(index: T, op: string): T {
   if (brand === undefined) return index;
   if (brand.protocol !== PROTOCOL) {
     throw new IndexError(
-      `Cannot ${op} by a ${brand.kind} of another copy of rowmajor, version ${brand.version} ` +
-        `beside ${VERSION}: load one version`,
+      `Cannot ${op} by a ${brand.kind} of another copy of rowmajor: ${nameOfCopy(brand)} made ` +
+        `it, and this is ${THIS_COPY}; load one version`,
     );
   }
   const { start, stop, stepSize, inclusive } = index as unknown as Slice & Range;

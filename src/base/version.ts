@@ -31,11 +31,24 @@ export interface Brand {
   readonly protocol: number;
   /** The {@link VERSION} of its copy. */
   readonly version: string;
+  /** The {@link URL_OF_COPY} of its copy; versions before 0.2 have none. */
+  readonly url?: string;
 }
+
+/** The address that this copy was loaded from, without a query; a bundle may have none. */
+export const URL_OF_COPY: string = String(import.meta.url ?? "").replace(/[?#].*/, "");
+
+/** The version and the address of a copy, for messages. */
+export function nameOfCopy({ version, url }: Pick<Brand, "version" | "url">): string {
+  return `version ${version}${url ? ` from ${url}` : ""}`;
+}
+
+/** {@link nameOfCopy} of this copy. */
+export const THIS_COPY: string = nameOfCopy({ version: VERSION, url: URL_OF_COPY });
 
 /** The brand of this copy's objects of a kind. */
 export function brandFor(kind: Branded): Brand {
-  return { kind, protocol: PROTOCOL, version: VERSION };
+  return { kind, protocol: PROTOCOL, version: VERSION, url: URL_OF_COPY };
 }
 
 /** The brand of `value` if it is an object of that kind, of this copy or another one. */

@@ -15,6 +15,7 @@ import { interpreting } from "../core/interpreter.ts";
 import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { costOf } from "../profile/costs.ts";
+import "../tensor/tensor.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import { collect } from "./explain.ts";
 import { ProgramReport } from "./report/report.ts";
@@ -25,7 +26,7 @@ import { ALL_PASSES, type Passes } from "./optimize.ts";
 import { writeByOps } from "./template.ts";
 import { canRecord, Recorded } from "./recorded.ts";
 import { type Executor, Replay } from "./replay.ts";
-import { difference, isRecord, Matcher } from "./signature.ts";
+import { difference, isRecord, Matcher, ownArguments } from "./signature.ts";
 
 export type { Passes };
 export type {
@@ -160,7 +161,7 @@ class Compilation {
     const [args, { out }] = this.#split(given, OUT);
     // Interpreters see the ops of the function. Ops of a run may call it too.
     if (interpreting() || this.#stack.depth > 0) return this.#callPlain(args, out);
-    const program = this.#find(args) ?? this.#make(args);
+    const program = this.#programFor(args);
     const matcher = this.#matcher;
     if (profiler === null) return program.run(matcher, out);
     const name = `compiled ${this.#f.name}`.trim();
@@ -185,8 +186,16 @@ class Compilation {
     if (this.#stack.depth > 0) {
       throw new TraceError("Cannot call async() of a compiled function in one of its own ops");
     }
-    const program = this.#find(args) ?? this.#make(args);
+    const program = this.#programFor(args);
     return await program.runLater(this.#matcher, out, jobQueue(), signal);
+  }
+
+  /** The program for a call, whose arguments the matcher then holds. */
+  #programFor(args: readonly unknown[]): Program {
+    const found = this.#find(args);
+    if (found !== undefined) return found;
+    const own = ownArguments(args);
+    return own !== args && this.#find(own) || this.#make(own);
   }
 
   #find(args: readonly unknown[]): Program | undefined {

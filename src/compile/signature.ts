@@ -9,6 +9,7 @@ import { Layout } from "../base/layout.ts";
 import { ArgumentError, TraceError } from "../base/errors.ts";
 import { formatShape, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
+import { adopt } from "../core/foreign.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { Words } from "../random/placeholder_key.ts";
@@ -74,6 +75,23 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
   const prototype = Object.getPrototypeOf(value);
   return prototype === null || prototype === Object.prototype;
+}
+
+/**
+ * `value`, with operands instead of tensors of other copies of the library, which a program would
+ * keep as constants.
+ */
+export function ownArguments<T>(value: T, depth = 0): T {
+  // The reader refuses what is nested deeper.
+  if (depth > MAX_NESTING) return value;
+  if (Array.isArray(value)) {
+    const own = value.map((one) => ownArguments(one, depth + 1));
+    return own.some((one, i) => one !== value[i]) ? own as T : value;
+  }
+  if (!isRecord(value)) return adopt(value, "call a compiled function with");
+  const entries = Object.entries(value);
+  const own = entries.map(([key, one]) => [key, ownArguments(one, depth + 1)] as const);
+  return own.some(([, one], i) => one !== entries[i]![1]) ? Object.fromEntries(own) as T : value;
 }
 
 function isKey(value: Record<string, unknown>, names: readonly string[]): boolean {

@@ -7,7 +7,7 @@ import { checkDType, DTYPE, type TypedArray } from "../base/dtype.ts";
 import { DeviceError, DisposedError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape } from "../base/shape.ts";
-import { brandOf, PROTOCOL, VERSION } from "../base/version.ts";
+import { type Brand, brandOf, nameOfCopy, PROTOCOL, THIS_COPY, URL_OF_COPY } from "../base/version.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
 import { wrapExternal } from "../memory/pool.ts";
 import { checkOperand } from "../ops/infer.ts";
@@ -39,12 +39,30 @@ export function adopt<T>(value: T, name: string): T {
   if (brand === undefined) return value;
   if (brand.protocol !== PROTOCOL) {
     throw new DeviceError(
-      `Cannot ${name} a tensor of another copy of rowmajor: version ${brand.version} ` +
-        `(protocol ${brand.protocol}) made it, and this is version ${VERSION} (protocol ` +
-        `${PROTOCOL}); load one version, or pass its data, shape and dtype`,
+      `Cannot ${name} a tensor of another copy of rowmajor: ${nameOfCopy(brand)} (protocol ` +
+        `${brand.protocol}) made it, and this is ${THIS_COPY} (protocol ${PROTOCOL}); load one ` +
+        "version, or pass its data, shape and dtype",
     );
   }
+  warnOfCopy(brand);
   return operandOf(value as unknown as ForeignTensor, name) as T;
+}
+
+/** The addresses of copies that a warning has named. */
+const warned = new Set([URL_OF_COPY]);
+
+/**
+ * Prints one line for each other copy whose tensors are used. A hot reload loads the same address
+ * again, and prints nothing.
+ */
+function warnOfCopy(brand: Brand): void {
+  const url = brand.url ?? "";
+  if (warned.has(url)) return;
+  warned.add(url);
+  console.warn(
+    `rowmajor is loaded twice: ${THIS_COPY}, and ${nameOfCopy(brand)}. Tensors pass between the ` +
+      "copies; settings, scopes and memory do not. Import all entry points from one of them.",
+  );
 }
 
 function operandOf(x: ForeignTensor, name: string): Operand {

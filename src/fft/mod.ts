@@ -19,6 +19,7 @@ import type { Operand } from "../memory/operand.ts";
 import { checkFloat, checkOptions } from "../ops/infer.ts";
 import { roll } from "../tensor/manipulate.ts";
 import { tensor } from "../tensor/create.ts";
+import "../tensor/tensor.ts";
 import type { AnyTensor, Tensor, TensorOf } from "../tensor/tensor.ts";
 import type { Shape } from "../base/shape.ts";
 import type * as t from "../types/mod.ts";

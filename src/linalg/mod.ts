@@ -7,6 +7,7 @@
  *
  * @module
  */
+import "../tensor/tensor.ts";
 export * from "./factors.ts";
 export * from "./spectral.ts";
 export * from "./systems.ts";

@@ -12,6 +12,7 @@
  *
  * @module
  */
+import "../tensor/tensor.ts";
 export { configOfGguf, configOfJson, type LlamaConfig } from "./config.ts";
 export { type Angles, llama, type Past, type Step, type Stepped, type Wanted } from "./llama.ts";
 export {

@@ -9,6 +9,7 @@
  *
  * @module
  */
+import "../tensor/tensor.ts";
 export { findModel, type FindModelOptions } from "../io/find_model.ts";
 export type { Metadata, MetadataValue } from "../io/metadata.ts";
 export { attention, type AttentionOptions } from "./attention.ts";

@@ -11,6 +11,7 @@ import { interpret } from "../core/interpreter.ts";
 import { setProfiler } from "../core/profiler.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { type ProfiledCall, type ProfiledRead, Recorder } from "./recorder.ts";
+import "../tensor/tensor.ts";
 
 export type { ProfiledCall, ProfiledTensor } from "./recorder.ts";
 export type { ProfileReport };

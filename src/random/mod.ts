@@ -13,6 +13,7 @@ import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
 import { foldIn as fold, splitKey } from "../backend/js/philox.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { checkShape, type Shape } from "../base/shape.ts";
+import "../tensor/tensor.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import {

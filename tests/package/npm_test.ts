@@ -117,6 +117,56 @@ checkOnce(
   },
 );
 
+/** The folder of the package that README's lines for Deno name. */
+const LINKED = "../rowmajor/zig-out/package/deno";
+
+checkOnce(
+  "Deno: all entry points of a linked package, as README sets it up (needs Bun)",
+  async () => {
+    await install();
+    using folder = temporary();
+    const linked = join(folder.path, LINKED.slice(3));
+    stageDeno(linked, join(stage.path, "npm"));
+    const app = join(folder.path, "app");
+    mkdirSync(app);
+    const row = readFileSync(join(root, "README.md"), "utf8").split("\n")
+      .find((line) => line.includes(LINKED))!;
+    const lines = Array.from(row.matchAll(/`("(?:links|imports)": [^`]+)`/g), ([, line]) => line);
+    assertEquals(lines.length, 2);
+    writeFileSync(join(app, "deno.json"), `{ ${lines.join(", ")} }`);
+    const { exports } = JSON.parse(readFileSync(join(linked, "deno.json"), "utf8"));
+    const names = Object.keys(exports).map((name) => `@rowmajor/tensor${name.slice(1)}`);
+    const imports = names.map((name, i) => `import * as entry${i} from "${name}";\n`);
+    writeFileSync(
+      join(app, "main.ts"),
+      `${imports.join("")}import { info, ones, type Tensor } from "@rowmajor/tensor";
+import { compile } from "@rowmajor/tensor/compile";
+import * as nn from "@rowmajor/tensor/nn";
+const twice = compile((x: Tensor<"float32", [3]>) => nn.gelu(x.mul(2)));
+const y: Tensor<"float32", [3]> = twice(ones([3]));
+// @ts-expect-error: a shape of the package's declarations
+const wrong: Tensor<"float32", [4]> = y;
+const entries = [${names.map((_, i) => `entry${i}`)}];
+console.log(entries.length, wrong.shape.join(), info().devices.cpu);
+`,
+    );
+    // A registry that does not answer: the linked package needs none.
+    const offline = {
+      ...env,
+      DENO_DIR: join(folder.path, "modules"),
+      JSR_URL: "http://127.0.0.1:9",
+    };
+    const checked = await run(findTool("deno"), ["check", "--quiet", "main.ts"], {
+      cwd: app,
+      env: offline,
+    });
+    assertEquals([checked.code, checked.stderr], [0, ""]);
+    const args = ["run", "--quiet", "--no-prompt", `--allow-ffi=${join(linked, "lib")}`, "main.ts"];
+    const outcome = await run(findTool("deno"), args, { cwd: app, env: offline });
+    assertEquals([outcome.stdout, outcome.stderr], [`${names.length} 3 native\n`, ""]);
+  },
+);
+
 checkOnce(
   "npm: in an executable that Deno made the library is read, and kept (needs Bun)",
   async () => {

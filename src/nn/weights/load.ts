@@ -19,7 +19,6 @@ import { cowOf } from "../../memory/snapshot.ts";
 import { type DeviceMemory, Storage } from "../../memory/storage.ts";
 import { isQuantized } from "../../quant/dtypes.ts";
 import { dequantize } from "../../tensor/products/quantized.ts";
-import "../../tensor/tensor.ts";
 
 /** The elements of a tensor in memory of their own. */
 function filled(entry: FilledEntry, memory: DeviceMemory | null, layout: Layout): Operand {

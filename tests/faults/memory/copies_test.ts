@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { spawn } from "node:child_process";
+import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { spawn, spawnSync } from "node:child_process";
 import {
   cpSync,
   existsSync,
@@ -21,6 +21,7 @@ import { after } from "node:test";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import vm from "node:vm";
 import * as rm from "../../../mod.ts";
+import { compile } from "../../../src/compile/mod.ts";
 import { profile } from "../../../src/profile/mod.ts";
 import { loose } from "../../support.ts";
 import { fault } from "../support.ts";
@@ -47,10 +48,14 @@ function copyTo(name: string, change = (text: string): string => text): string {
 }
 
 async function importCopy(url: string): Promise<Any> {
-  return { ...await import(`${url}/mod.ts`), ...await import(`${url}/src/profile/mod.ts`) };
+  return {
+    ...await import(`${url}/mod.ts`),
+    ...await import(`${url}/src/compile/mod.ts`),
+    ...await import(`${url}/src/profile/mod.ts`),
+  };
 }
 
-const ours: Any = { ...rm, profile };
+const ours: Any = { ...rm, compile, profile };
 const other = await importCopy(copyTo("other"));
 const newer = await importCopy(
   copyTo(
@@ -122,6 +127,7 @@ fault({
     "functions of io",
     "slices and ranges",
     "results of scope",
+    "arguments of compiled functions, which were constants",
   ],
 }, () => {
   const operands = (lib: Any): Any[] => [
@@ -166,6 +172,12 @@ fault({
       }
       const kept = lib.scope(() => ({ y: from.tensor([7]), x: lib.tensor([8]) }));
       assertEquals([kept.y.item(), kept.x.item()], [7, 8]);
+      const sum = lib.compile((a: Any, { b }: Any) => a.add(b));
+      const [p, q] = [from.tensor([1, 2]), from.tensor([5, 6])];
+      assertEquals([sum(p, { b: q }), sum(q, { b: p })].map((z) => z.toArray()), [[6, 8], [6, 8]]);
+      p.set([0], 7);
+      assertEquals(sum(p, { b: q }).toArray(), [12, 8]);
+      assertEquals(sum.explain().length, 1);
     }
   }
 });
@@ -230,7 +242,7 @@ fault({
     }
   }
   const back = assertThrows(() => newer.tensor([1]).add(x), newer.DeviceError) as Error;
-  assertStringIncludes(back.message, `version ${rm.VERSION}`);
+  assertStringIncludes(back.message, `version ${rm.VERSION} from file:`);
   assertThrows(() => x.slice(newer.Slice.from(1)), rm.IndexError, "9.9.9");
   const gone = other.tensor([1, 2]);
   gone.dispose();
@@ -265,6 +277,55 @@ fault({
   assertEquals(x.slice(run("[1, 2]")).toArray(), [1, 2]);
   assertEquals(x.sum(null, run("({ keepDims: true })")).shape, [1]);
   assertEquals(ours.tensor(run("[[1], [2]]")).shape, [2, 1]);
+});
+
+/** Runs a program in a process of its own; returns what it prints. */
+function output(name: string, text: string): { stdout: string; stderr: string } {
+  const script = join(folder, name);
+  writeFileSync(script, text);
+  const args = "Deno" in globalThis ? ["run", "-A", "--no-check", script] : [script];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  return { stdout, stderr };
+}
+
+fault({
+  entry: 18,
+  kind: "an entry point of another copy, imported without its mod.ts, cannot make tensors",
+  others: ["random", "fft", "nn", "a copy that is not named"],
+}, () => {
+  const url = copyTo("entries");
+  const here = pathToFileURL(join(root, "mod.ts")).href;
+  const program = (entry: string, use: string): string =>
+    `import { ones } from ${JSON.stringify(here)};
+    import * as entry from ${JSON.stringify(`${url}/src/${entry}/mod.ts`)};
+    const x = ones([2, 2]);
+    console.log(String((${use}).toArray()));`;
+  const uses: [string, string, string][] = [
+    ["compile", "entry.compile((y) => y.add(1))(x)", "2,2,2,2"],
+    ["fft", "entry.rfft(x).real()", "2,0,2,0"],
+    ["linalg", "entry.det(x.mul(2))", "0"],
+    ["random", "entry.uniform(entry.key(1), [2]).less(1)", "true,true"],
+    ["nn", "entry.gelu(x).mul(0)", "0,0,0,0"],
+    ["io", "entry.decodeNpy(entry.encodeNpy(x))", "1,1,1,1"],
+    ["profile", "entry.profile(() => x.add(x)).result", "2,2,2,2"],
+  ];
+  for (const [entry, use, expected] of uses) {
+    const { stdout, stderr } = output(`${entry}.ts`, program(entry, use));
+    assertEquals(stdout, `${expected}\n`, `${entry}: ${stderr}`);
+    // The others use no tensor of the other copy.
+    if (!["compile", "fft", "linalg", "nn", "io"].includes(entry)) assertEquals(stderr, "", entry);
+    else {
+      const version = rm.VERSION.replaceAll(".", "\\.");
+      const [line, ...rest] = stderr.split("\n");
+      assertMatch(
+        line!,
+        new RegExp(
+          `^rowmajor is loaded twice: version ${version} from ${url}/.*, and .* from file:`,
+        ),
+      );
+      assertEquals(rest, [""], entry);
+    }
+  }
 });
 
 fault({
