@@ -181,12 +181,23 @@ function mismatch(
  */
 export function normalizeAxis(op: string, axis: number, rank: number): number {
   if (!Number.isInteger(axis) || axis < -rank || axis >= rank) {
+    if (typeof axis === "object" && axis !== null) throw noAxis(op, axis);
     throw new AxisError(
       `Cannot ${op} along axis ${describe(axis)}: ` +
         (rank === 0 ? "rank 0 has no axes" : `rank ${rank} has axes ${-rank} to ${rank - 1}`),
     );
   }
   return axis < 0 ? axis + rank : axis + 0;
+}
+
+/** The error for an argument in the place of an axis, such as options that name one. */
+export function noAxis(op: string, axis: unknown, more = ""): AxisError {
+  return new AxisError(
+    `Cannot ${op} along axis ${
+      describe(axis)
+    }: an axis is an integer${more}, and comes before the ` +
+      `options: ${op}(..., axis, options)`,
+  );
 }
 
 /**
@@ -206,12 +217,7 @@ export function normalizeAxes(
     for (let i = 0; i < rank; i++) all[i] = i;
     return all;
   }
-  if (!Array.isArray(axes)) {
-    throw new AxisError(
-      `Cannot ${op} along axis ${describe(axes)}: an axis is an ` +
-        "integer or an array of them; options come after it (null for all axes)",
-    );
-  }
+  if (!Array.isArray(axes)) throw noAxis(op, axes, ", an array of them, or null for all");
   const count = axes.length;
   const result: number[] = new Array(count);
   for (let i = 0; i < count; i++) {

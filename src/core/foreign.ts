@@ -7,7 +7,14 @@ import { checkDType, DTYPE, type TypedArray } from "../base/dtype.ts";
 import { DeviceError, DisposedError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape } from "../base/shape.ts";
-import { type Brand, brandOf, nameOfCopy, PROTOCOL, THIS_COPY, URL_OF_COPY } from "../base/version.ts";
+import {
+  type Brand,
+  brandOf,
+  nameOfCopy,
+  PROTOCOL,
+  THIS_COPY,
+  URL_OF_COPY,
+} from "../base/version.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
 import { wrapExternal } from "../memory/pool.ts";
 import { checkOperand } from "../ops/infer.ts";

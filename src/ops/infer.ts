@@ -30,6 +30,7 @@ import type { Layout } from "../base/layout.ts";
 import {
   broadcastShapes,
   formatShape,
+  noAxis,
   normalizeAxes,
   normalizeAxis,
   sameShape,
@@ -83,7 +84,9 @@ function checkInput(value: unknown, name: string): asserts value is Operand | Sc
 }
 
 function describeArgument(value: unknown): string {
-  return Array.isArray(value) ? "an array: tensor(...) makes a tensor of it" : describe(value);
+  if (Array.isArray(value)) return "an array: tensor(...) makes a tensor of it";
+  const isObject = typeof value === "object" && value !== null && !ArrayBuffer.isView(value);
+  return describe(value) + (isObject ? ": options come last, after all tensors" : "");
 }
 
 /** Throws unless both are on one device. */
@@ -106,7 +109,10 @@ export function checkOptions(name: string, options: object, known: readonly stri
   for (const key in options) {
     if (!known.includes(key)) {
       throw new TypeError(
-        `Cannot ${name} with option ${describe(key)}: it takes ${known.join(", ")}`,
+        `Cannot ${name} with option ${describe(key)}: it takes ${known.join(", ")}` +
+          (key === "axis"
+            ? `; the axis comes before the options: ${name}(..., axis, options)`
+            : ""),
       );
     }
   }
@@ -470,7 +476,7 @@ export function inferArgReduce(call: Call): readonly OutputSpec[] {
   const [x] = inputs;
   checkOperand(x, name);
   if (axis !== undefined && axis !== null && typeof axis !== "number") {
-    throw new AxisError(`Cannot ${name} along ${describe(axis)}: it takes one axis or none`);
+    throw noAxis(name, axis, ", or null for all elements");
   }
   const { result } = ruleFor(op, x.storage.info, name);
   const reduction = reductionOfCall(call, x);

@@ -7,7 +7,7 @@ import type { DTypeInfo } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, AxisError, ShapeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { formatShape, normalizeAxes, normalizeAxis, ownAxes } from "../base/shape.ts";
+import { formatShape, noAxis, normalizeAxes, normalizeAxis, ownAxes } from "../base/shape.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { apply } from "../core/apply.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -60,9 +60,7 @@ function inferRows(call: Call, axes: readonly number[] | undefined): readonly Ou
   const { result } = ruleFor(MAP.exp, x.storage.info, call.name);
   if (axes === undefined) {
     const { axis } = call.attributes as RowAttributes;
-    if (typeof axis !== "number") {
-      throw new AxisError(`Cannot ${call.name} along ${describe(axis)}: name one axis`);
-    }
+    if (typeof axis !== "number") throw noAxis(call.name, axis);
     normalizeAxis(call.name, axis, x.layout.shape.length);
   }
   return call.result(x.layout.shape, result);

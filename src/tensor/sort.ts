@@ -77,9 +77,7 @@ export function sort(
 // ---- the largest elements ----------------------------------------------------------------------
 
 /** Options of `topk`. */
-export interface TopKOptions<B = number> {
-  /** The axis; the last one by default. */
-  readonly axis?: B;
+export interface TopKOptions {
   /** Whether to take the largest elements (default) or the smallest. */
   readonly largest?: boolean;
   /**
@@ -91,6 +89,7 @@ export interface TopKOptions<B = number> {
 
 interface TopKAttributes extends Required<TopKOptions> {
   readonly k: number;
+  readonly axis: number;
 }
 
 const TOPK: Op = makeOp<Op>({
@@ -149,11 +148,12 @@ const TOPK: Op = makeOp<Op>({
 export function topk(
   x: Operand,
   k: number,
+  axis = -1,
   options: TopKOptions = {},
 ): { values: Operand; indices: Operand } {
   checkOperand(x, "topk");
-  checkOptions("topk", options, ["axis", "largest", "sorted"]);
-  const { axis = -1, largest = true, sorted = true } = options;
+  checkOptions("topk", options, ["largest", "sorted"]);
+  const { largest = true, sorted = true } = options;
   const [values, indices] = dispatchAll(TOPK, [x], { k, axis, largest, sorted });
   return { values: values!, indices: indices! };
 }

@@ -94,7 +94,7 @@ import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
 import { roundTo } from "./statistics/round.ts";
 import { nanArgReduce, nanMean, nanReduce, nanScan, nanVariance } from "./statistics/nan.ts";
-import { partition, type PartitionOptions } from "./sorting/partition.ts";
+import { partition } from "./sorting/partition.ts";
 import { median, mode, quantile, type QuantileMethod } from "./sorting/quantile.ts";
 
 export type {
@@ -107,7 +107,6 @@ export type {
   PadMode,
   PadOptions,
   PadWidths,
-  PartitionOptions,
   QuantileMethod,
   SetOptions,
   SortOptions,
@@ -1625,12 +1624,13 @@ export class Tensor<
   topk<X extends AnyTensor, const K extends number, const B extends number = -1>(
     this: X,
     k: K,
-    options?: TopKOptions<t.Guard<t.AlongAxes<"topk", t.ShapeOf<X>, B>, B>>,
+    axis?: t.Guard<t.AlongAxes<"topk", t.ShapeOf<X>, B>, B>,
+    options?: TopKOptions,
   ): {
     readonly values: Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, [K], B>>, X["device"]>;
     readonly indices: Tensor<"int32", t.Ok<t.Take<t.ShapeOf<X>, [K], B>>, X["device"]>;
   } {
-    return typed(topk(this, k, options as TopKOptions));
+    return typed(topk(this, k, axis as number, options));
   }
 
   /**
@@ -1649,9 +1649,9 @@ export class Tensor<
   partition<X extends AnyTensor, const B extends number = -1>(
     this: X,
     kth: number | readonly number[],
-    options?: PartitionOptions<t.Guard<t.AlongAxes<"partition", t.ShapeOf<X>, B>, B>>,
+    axis?: t.Guard<t.AlongAxes<"partition", t.ShapeOf<X>, B>, B>,
   ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
-    return typed(partition("partition", this, kth, options as PartitionOptions));
+    return typed(partition("partition", this, kth, axis as number));
   }
 
   /**
@@ -1665,9 +1665,9 @@ export class Tensor<
   argpartition<X extends AnyTensor, const B extends number = -1>(
     this: X,
     kth: number | readonly number[],
-    options?: PartitionOptions<t.Guard<t.AlongAxes<"argpartition", t.ShapeOf<X>, B>, B>>,
+    axis?: t.Guard<t.AlongAxes<"argpartition", t.ShapeOf<X>, B>, B>,
   ): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
-    return typed(partition("argpartition", this, kth, options as PartitionOptions));
+    return typed(partition("argpartition", this, kth, axis as number));
   }
 
   /**

@@ -248,7 +248,7 @@ function moved(a: number, b: number, axis: number, on: Any): [Instruction, strin
   return [
     [(t) => void t.push(t[a].takeAlongAxis(small(t[a]), axis)), `takeAlongAxis ${a} ${axis}`],
     [(t) => void t[a].putAlongAxis_(small(t[b]), t[b], axis), `putAlongAxis_ ${a} ${b} ${axis}`],
-    [(t) => void t.push(...Object.values(t[a].topk(2, { axis }) as object)), `topk ${a} ${axis}`],
+    [(t) => void t.push(...Object.values(t[a].topk(2, axis) as object)), `topk ${a} ${axis}`],
     [(t) => void t.push(...t[a].split(2, axis)), `split ${a} ${axis}`],
     [(t) => void t.push(t[a].greater(0).astype("int32").oneHot(3)), `oneHot ${a}`],
     [(t) => void t.push(t[a].roll(1, axis)), `roll ${a} ${axis}`],

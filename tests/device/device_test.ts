@@ -532,7 +532,7 @@ const WARMED: Record<string, (x: ReturnType<typeof loose>) => unknown> = {
   take: (x) => x.take([0, 1], 0),
   takeAlongAxis: (x) => x.takeAlongAxis(x.astype("int32")),
   tile: (x) => x.tile([2, 2]),
-  topk: (x) => [x.topk(1), x.topk(1, { largest: false, sorted: false })],
+  topk: (x) => [x.topk(1), x.topk(1, -1, { largest: false, sorted: false })],
   var: (x) => x.var(),
   where: (x) => where(x.astype("bool"), x, x),
   norm: (x) => [1, 2, 3, Infinity, -Infinity].map((ord) => x.norm(null, { ord })),

@@ -257,15 +257,15 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
         x.argsort(),
         x.T.argsort(0, { descending: true }),
         of([[3, 1], [2, 2]], "uint64").sort(),
-        ...Object.values(x.topk(2, { axis: 0 })),
-        ...Object.values(x.topk(3, { largest: false, sorted: false })),
+        ...Object.values(x.topk(2, 0)),
+        ...Object.values(x.topk(3, -1, { largest: false, sorted: false })),
       ];
     },
     selection: ({ of }) => {
       const x = of([[3, NaN, -1, 3], [0, 8, 2, 2]]);
       return [
         x.partition(1),
-        x.argpartition([0, 1], { axis: 0 }),
+        x.argpartition([0, 1], 0),
         x.median(0),
         x.nanquantile([0.25, 1]),
         of([[3, 1], [2, 2]], "uint64").percentile(40, 1),

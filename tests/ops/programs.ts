@@ -477,7 +477,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
   ["argsort", ({ x }) => x.argsort(), "argsort(x) {axis: -1, descending: false}"],
   [
     "topk",
-    ({ x }) => Object.values(x.topk(2, { largest: false })),
+    ({ x }) => Object.values(x.topk(2, -1, { largest: false })),
     "topk(x) {k: 2, axis: -1, largest: false, sorted: true}",
   ],
 

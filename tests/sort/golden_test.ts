@@ -117,8 +117,8 @@ describe("partitions, quantiles and modes as in NumPy", () => {
         [0, 1, 2].forEach((axis) => {
           const [values, order] = c.partitions[axis]!;
           const kth = x.shape[axis] > 1 ? 1 : 0;
-          assertEquals(flat(x.partition(kth, { axis })), values, about);
-          assertEquals(flat(x.argpartition(kth, { axis })), order, about);
+          assertEquals(flat(x.partition(kth, axis)), values, about);
+          assertEquals(flat(x.argpartition(kth, axis)), order, about);
         });
         [null, 0, 1, 2].forEach((axis, k) => {
           const { values, counts } = x.mode(axis);

@@ -147,7 +147,7 @@ describe("arguments of partitions, quantiles and modes", () => {
     assertEquals([...none.mode(1).values.shape], [0]);
     assertEquals([...none.partition(1).shape], [0, 3]);
     assertThrows(() => none.mode(0), ShapeError, "Cannot mode shape [0, 3]");
-    assertThrows(() => none.partition(0, { axis: 0 }), ArgumentError, "partition() needs");
+    assertThrows(() => none.partition(0, 0), ArgumentError, "partition() needs");
     assertEquals(loose(tensor([NaN, NaN])).nanmedian().item(), NaN);
   });
 
@@ -167,8 +167,15 @@ describe("arguments of partitions, quantiles and modes", () => {
         "partition() needs integers from -3 to 2",
       );
     }
-    assertThrows(() => x.argpartition(0, { axis: 2 }), AxisError, "Cannot argpartition");
-    assertThrows(() => x.partition(0, { kind: "introselect" }), TypeError, "kind");
+    assertThrows(() => x.argpartition(0, 2), AxisError, "Cannot argpartition");
+    for (const name of ["partition", "argpartition", "topk"]) {
+      assertThrows(
+        () => x[name](1, { axis: 1 }),
+        AxisError,
+        `an axis is an integer, and comes before the options: ${name}(..., axis, options)`,
+      );
+    }
+    assertThrows(() => x.topk(1, -1, { axis: 1 }), TypeError, "topk(..., axis, options)");
     const z = loose(tensor([1, 2], { dtype: "complex64" }));
     assertThrows(() => z.median(), DTypeError, "Cannot median complex64");
     assertThrows(() => z.partition(0), DTypeError, "Cannot partition complex64");

@@ -225,9 +225,9 @@ export function axes(): void {
   // @ts-expect-error: Cannot quantile along axis 2: rank 2 has axes -2 to 1
   a.quantile(0.5, 2);
   // @ts-expect-error: Cannot partition along axis 2: rank 2 has axes -2 to 1
-  a.partition(1, { axis: 2 });
+  a.partition(1, 2);
   // @ts-expect-error: Cannot topk along axis 2: rank 2 has axes -2 to 1
-  a.topk(1, { axis: 2 });
+  a.topk(1, 2);
   // @ts-expect-error: Cannot diff along axis 2: rank 2 has axes -2 to 1
   a.diff(1, 2);
   // @ts-expect-error: Cannot repeat along axis 2: rank 2 has axes -2 to 1

@@ -219,9 +219,9 @@ export function axes(): void {
   shape<[2, 3]>()(a.sort(n));
   is<"int32", [2, 3]>()(a.argsort(-1));
   is<"float32", [2, 1]>()(a.topk(1).values);
-  is<"int32", [1, 3]>()(a.topk(1, { axis: 0 }).indices);
+  is<"int32", [1, 3]>()(a.topk(1, 0).indices);
   is<"float32", [2, 3]>()(a.partition(1));
-  is<"int32", [2, 3]>()(a.argpartition([0, 1], { axis: 0 }));
+  is<"int32", [2, 3]>()(a.argpartition([0, 1], 0));
   is<"float32", [2]>()(a.median(1));
   is<"float32", []>()(a.nanmedian());
   is<"float32", [2, 1]>()(a.quantile(0.5, 1, { keepDims: true }));

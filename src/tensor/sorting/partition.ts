@@ -11,7 +11,7 @@ import { contiguousCopy } from "../../core/copy.ts";
 import { applyView } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { checkCount, checkKind, checkOperand, checkOptions } from "../../ops/infer.ts";
+import { checkCount, checkKind, checkOperand } from "../../ops/infer.ts";
 import { type PartitionAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import { type Call, makeOp, type Op } from "../../ops/op.ts";
 import { VIEWS } from "../../ops/views.ts";
@@ -64,23 +64,16 @@ function ranksOf(name: string, kth: unknown, axis: number, shape: readonly numbe
   return [...new Set(ranks)].sort((a, b) => a - b);
 }
 
-/** Options of `partition` and `argpartition`. */
-export interface PartitionOptions<B = number> {
-  /** The axis; the last one by default. */
-  readonly axis?: B;
-}
-
 /** The elements along an axis around those of the ranks `kth`, or (argpartition) their indices. */
 export function partition(
   name: "partition" | "argpartition",
   x: Operand,
   kth: number | readonly number[],
-  options: PartitionOptions = {},
+  along = -1,
 ): Operand {
   checkOperand(x, name);
-  checkOptions(name, options, ["axis"]);
   const { shape } = x.layout;
-  const axis = normalizeAxis(name, options.axis ?? -1, shape.length);
+  const axis = normalizeAxis(name, along, shape.length);
   const ranks = ranksOf(name, kth, axis, shape);
   return dispatch(name === "partition" ? PARTITION : ARGPARTITION, [x], { kth: ranks, axis });
 }

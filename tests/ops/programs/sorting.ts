@@ -10,7 +10,7 @@ export const SORTING_PROGRAMS: [string, Program, ...string[]][] = [
   ["partition", ({ x }) => x.partition(-1), "partition(x) {kth: [2], axis: 1}"],
   [
     "argpartition",
-    ({ x }) => x.argpartition([1, 0], { axis: 0 }),
+    ({ x }) => x.argpartition([1, 0], 0),
     "argpartition(x) {kth: [0, 1], axis: 0}",
   ],
   ["median", ({ x }) => x.median(1), 'median(x) {q: 0.5, axis: 1, method: "median"}'],
