@@ -10,10 +10,14 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { pathToFileURL } from "node:url";
+import { SOURCES } from "../../src/base/stack.ts";
 import { root } from "../tools.ts";
 
-/** What modules are called that import the core, until paths are known. */
-const CORE = "#core";
+/**
+ * What modules import in place of the core, until their paths are known. It has the length of the
+ * path from each place, so that source maps need no change.
+ */
+const CORE = "#core-modules";
 
 /** The modules that `path` loads, with itself; paths are relative to `sources`. */
 function reached(sources: string, path: string, into: Set<string> = new Set()): Set<string> {
@@ -73,7 +77,24 @@ export async function bundle(
     if (!name.endsWith(".js")) continue;
     const path = join(folder, name);
     const up = "../".repeat(name.split(/[/\\]/).length - 1) || "./";
+    const core = `${up}core.js`.padStart(CORE.length, "./");
     const text = readFileSync(path, "utf8");
-    writeFileSync(path, text.replaceAll(`"${CORE}"`, `"${up}core.js"`));
+    if (text.includes(CORE) && core.length !== CORE.length) {
+      throw new Error(`${name} cannot import ${core}: source maps need a path as long as ${CORE}`);
+    }
+    writeFileSync(path, text.replaceAll(`"${CORE}"`, `"${core}"`));
   }
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (name.endsWith(".map")) trimMap(join(folder, name));
+  }
+}
+
+/**
+ * Names the sources in a map as they are in the repository, as URLs: Deno keeps the name of the
+ * script, with the line of the source, for paths. Leaves their text out.
+ */
+function trimMap(path: string): void {
+  const { sourcesContent: _, debugId: __, ...map } = JSON.parse(readFileSync(path, "utf8"));
+  const sources = map.sources.map((source: string) => source.replace(/^.*-sources\//, SOURCES));
+  writeFileSync(path, JSON.stringify({ ...map, sources }));
 }

@@ -96,7 +96,7 @@ export const HOST: string = `${process.platform}-${process.arch}`;
 export const MOST_LIBRARY_BYTES = 3e6;
 
 /** No package may have more bytes in its files. */
-const MOST_PACKAGE_BYTES = 12e6;
+const MOST_PACKAGE_BYTES = 14e6;
 
 /** Throws for the library of a target that is too large. */
 export function checkLibrarySize(target: string, size: number): void {
@@ -478,7 +478,7 @@ export async function stageNpm(
       Object.keys(PEERS).map((name) => [name, { optional: true }]),
     ),
     // The declarations are in src, and only the entry points import them.
-    files: ["*.js", "*.d.ts", "src", "lib", "CHANGELOG.md"],
+    files: ["*.js", "*.js.map", "*.d.ts", "src", "lib", "CHANGELOG.md"],
   });
   await run("bun", ["pm", "pack", "--quiet", "--destination", ".."], folder);
   return join(folder, "..", `rowmajor-tensor-${version}.tgz`);
@@ -511,6 +511,10 @@ function declareForDeno(folder: string): void {
     const path = join(folder, scriptOf(entry));
     const types = selfTypes(`${basename(entry, ".ts")}.d.ts`);
     writeFileSync(path, types + readFileSync(path, "utf8"));
+    const map = `${path}.map`;
+    if (!existsSync(map)) continue;
+    const mapped = JSON.parse(readFileSync(map, "utf8"));
+    writeFileSync(map, JSON.stringify({ ...mapped, mappings: `;${mapped.mappings}` }));
   }
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     if (!name.endsWith(".d.ts")) continue;
@@ -533,7 +537,11 @@ async function compileSources(
   pruneDeclarations(folder);
   const settings = [`--outdir=${folder}`, "--root=.", "--target=node", "--format=esm"];
   // Shorter names and no indentation: half the size, and 3 ms less for an import.
-  settings.push("--minify", ...Object.keys(PEERS).map((name) => `--external=${name}`));
+  settings.push(
+    "--minify",
+    "--sourcemap=linked",
+    ...Object.keys(PEERS).map((name) => `--external=${name}`),
+  );
   const build = (...args: string[]): Promise<void> =>
     run("bun", ["build", ...args, ...settings, ...options], sources);
   await bundle(sources, folder, Object.values(ENTRIES), build);

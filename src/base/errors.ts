@@ -7,29 +7,8 @@
  *
  * @module
  */
+import { locate } from "./stack.ts";
 import { shorten } from "./text.ts";
-
-/** The folder of this library's own modules in a stack of Bun, if it is known. */
-const own = "Bun" in globalThis
-  ? /^(?:file:\/\/)?(.*\/)(?:base\/errors\.ts|core\.js)$/.exec(import.meta.url ?? "")?.[1]
-  : undefined;
-/** The frames of a stack: enough to reach the program from the depth of any op. */
-const FRAMES = 50;
-
-/** Captures the stack of an error of this library, so that the program's frame is in it. */
-function locate(error: Error): void {
-  const { stackTraceLimit } = Error;
-  // Some programs freeze Error.
-  if (!Reflect.set(Error, "stackTraceLimit", Math.max(FRAMES, stackTraceLimit))) return;
-  Error.captureStackTrace(error, error.constructor);
-  Error.stackTraceLimit = stackTraceLimit;
-  // Bun prints the source of the first frame, and has no frame for a method that ends in a call.
-  if (own === undefined) return;
-  const lines = error.stack!.split("\n");
-  const first = lines.findIndex((line) => /^ +at /.test(line));
-  const user = lines.findIndex((line, i) => i >= first && first >= 0 && !line.includes(own));
-  if (user > first) error.stack = [...lines.slice(0, first), ...lines.slice(user)].join("\n");
-}
 
 /**
  * Names an error class for programs and for stacks, which begin with the name, whatever a bundler

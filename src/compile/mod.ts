@@ -5,6 +5,7 @@
  * @module
  */
 import { ArgumentError, DisposedError, TraceError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { describe } from "../base/text.ts";
 import { CONFIGURE } from "../backend/ffi/abi.ts";
 import { jobQueue } from "../backend/cpu.ts";
@@ -236,7 +237,7 @@ class Compilation {
     this.#programs = this.#programs.filter(({ isDisposed }) => !isDisposed);
     while (this.#programs.length > this.#limit) this.#programs.pop()!.dispose();
     if (!this.#matcher.match(program.patterns, args)) {
-      throw new TypeError(
+      throw typeError(
         "Cannot call a compiled function whose arguments change while it is traced",
       );
     }
@@ -321,7 +322,7 @@ function passesOf(given: CompileOptions["optimize"]): Passes {
   checkOptions("compile with optimize", given!, Object.keys(ALL_PASSES));
   for (const [name, value] of Object.entries(given!)) {
     if (typeof value !== "boolean") {
-      throw new TypeError(`Cannot compile with ${name} ${describe(value)}: it is true or false`);
+      throw typeError(`Cannot compile with ${name} ${describe(value)}: it is true or false`);
     }
   }
   return { ...ALL_PASSES, ...given };
@@ -330,7 +331,7 @@ function passesOf(given: CompileOptions["optimize"]): Passes {
 function staticTest(given: CompileOptions["static"]): (path: string) => boolean {
   if (given === true) return () => true;
   if (!Array.isArray(given)) {
-    throw new TypeError(`Cannot compile with static ${describe(given)}: it is an array, or true`);
+    throw typeError(`Cannot compile with static ${describe(given)}: it is an array, or true`);
   }
   const paths = given.map((one) => {
     if ((Number.isInteger(one) && one >= 0) || typeof one === "string") return String(one);
@@ -379,7 +380,7 @@ export function compile<F extends (...args: never[]) => unknown>(
   options: CompileOptions = {},
 ): Compiled<F> {
   if (typeof f !== "function") {
-    throw new TypeError(`Cannot compile ${describe(f)}: expected a function`);
+    throw typeError(`Cannot compile ${describe(f)}: expected a function`);
   }
   checkOptions("compile", options, OPTIONS);
   const compilation = new Compilation(f as unknown as AnyFunction, options);
@@ -415,7 +416,7 @@ export async function offload<R>(
   options: { readonly signal?: AbortSignal } = {},
 ): Promise<R> {
   if (typeof f !== "function") {
-    throw new TypeError(`Cannot offload ${describe(f)}: expected a function`);
+    throw typeError(`Cannot offload ${describe(f)}: expected a function`);
   }
   checkOptions("offload", options, ["signal"]);
   // Constants would be computed here, before the run.

@@ -5,6 +5,7 @@
  * @module
  */
 import { ArgumentError, TraceError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { Placeholder } from "../base/placeholder.ts";
 import { sameShape } from "../base/shape.ts";
 import { apply } from "../core/apply.ts";
@@ -177,7 +178,7 @@ function collect(template: Template, out: unknown, path: string, targets: Target
     case "list": {
       const { length } = template.members;
       if (!Array.isArray(out) || out.length !== length) {
-        throw new TypeError(
+        throw typeError(
           `Cannot ${NAME} with ${path}: the result is an array of ${length} there`,
         );
       }
@@ -194,7 +195,7 @@ function collect(template: Template, out: unknown, path: string, targets: Target
 
 function add(from: Target["from"], out: unknown, path: string, targets: Target[]): void {
   if (!isOperandArgument(out)) {
-    throw new TypeError(`Cannot ${NAME} with ${path}: the result has a tensor there`);
+    throw typeError(`Cannot ${NAME} with ${path}: the result has a tensor there`);
   }
   targets.push({ to: out, path, from });
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { typeError } from "../base/stack.ts";
 import type { Operand } from "../memory/operand.ts";
 import type { Call } from "../ops/op.ts";
 
@@ -47,7 +48,7 @@ export function interpret<R>(interpreter: Interpreter, body: () => R, what = "in
     if (typeof (made as { then?: unknown } | null)?.then === "function") {
       // No code awaits this promise.
       Promise.resolve(made).catch(() => {});
-      throw new TypeError(`Cannot ${what} an async function: what it awaits would run outside`);
+      throw typeError(`Cannot ${what} an async function: what it awaits would run outside`);
     }
     return made;
   } finally {

@@ -11,6 +11,7 @@ import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
 import { checkDType, type DType } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DeviceError, DisposedError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { listOf } from "../base/shape.ts";
 import { TABLE } from "../ops/table.ts";
 import { emptyCache as emptyCpuPool, memory as cpuMemory } from "../memory/pool.ts";
@@ -130,7 +131,7 @@ export function warmUp(
  */
 export function allowTF32(allow: boolean): boolean {
   if (typeof allow !== "boolean") {
-    throw new TypeError(`Cannot allowTF32 ${describe(allow)}: it takes true or false`);
+    throw typeError(`Cannot allowTF32 ${describe(allow)}: it takes true or false`);
   }
   return allowOnCuda(allow);
 }
@@ -199,7 +200,7 @@ export class Graph implements Disposable {
  */
 export function capture(device: Device, body: () => void): Graph {
   if (typeof body !== "function") {
-    throw new TypeError(`Cannot capture ${describe(body)}: expected a function`);
+    throw typeError(`Cannot capture ${describe(body)}: expected a function`);
   }
   const recording = recordOn(device, () => {
     const given: unknown = body();

@@ -8,6 +8,7 @@
  */
 import { DTYPE, type DType } from "../base/dtype.ts";
 import { ArgumentError, AxisError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { formatShape, normalizeAxis } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -140,7 +141,7 @@ function axesOf(
   const rank = shape.length;
   const isList = (x: unknown): boolean => x === undefined || Array.isArray(x);
   if (!isList(s) || !isList(axes)) {
-    throw new TypeError(`Cannot ${name}: s and axes are arrays of numbers`);
+    throw typeError(`Cannot ${name}: s and axes are arrays of numbers`);
   }
   if (axes === undefined && s !== undefined && s.length > rank) {
     throw new ArgumentError(

@@ -11,6 +11,7 @@
 import type { Hash } from "node:crypto";
 import { host } from "../backend/ffi/runtime.ts";
 import { ArgumentError, FormatError, PackageError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { describe } from "../base/text.ts";
 import { cacheFolder, checkModel, modelFolder } from "../io/find_model.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -280,7 +281,7 @@ export async function download(id: string, options: DownloadOptions = {}): Promi
   const { revision = "main", files, token, cache, hubUrl, onProgress, signal } = options;
   checkModel("download", id, revision);
   if (files !== undefined && !(Array.isArray(files) && files.every((f) => typeof f === "string"))) {
-    throw new TypeError(`Cannot download files ${describe(files)}: expected an array of names`);
+    throw typeError(`Cannot download files ${describe(files)}: expected an array of names`);
   }
   const wanted = selector(files);
   const { folder: usual, hidden } = cacheFolder(host);

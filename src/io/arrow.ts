@@ -9,6 +9,7 @@
  */
 import { DTYPE, type DType, type Scalar, type TypedArray } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
@@ -178,12 +179,12 @@ export function fromArrow(
   checkOptions(WHAT, options, ["fill"]);
   const { fill } = options;
   if (typeof column !== "object" || column === null) {
-    throw new TypeError(`Cannot ${WHAT}: expected a Vector or a Data, got ${describe(column)}`);
+    throw typeError(`Cannot ${WHAT}: expected a Vector or a Data, got ${describe(column)}`);
   }
   const chunks = isVector(column) ? column.data : [column];
   const known = chunks.every((data) => typeof data?.type?.typeId === "number");
   if (!known || chunks.length === 0) {
-    throw new TypeError(`Cannot ${WHAT}: expected a Vector or a Data of apache-arrow`);
+    throw typeError(`Cannot ${WHAT}: expected a Vector or a Data of apache-arrow`);
   }
   return tidy(() => {
     const tensors = chunks.map((data) => chunkTensor(data, fill, []));

@@ -9,6 +9,7 @@
  */
 import { DTYPE, type DType, typedArrayName } from "../base/dtype.ts";
 import { FormatError, OutOfMemoryError, ShapeError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
 
 /** A tensor as stored in a file: little-endian, row-major, without gaps. */
@@ -60,7 +61,7 @@ export function quote(text: string): string {
 export function asBytes(bytes: Uint8Array, file: string): Uint8Array {
   if (bytes instanceof Uint8Array) return bytes;
   if (typedArrayName(bytes) !== "Uint8Array") {
-    throw new TypeError(`${file}: expected a Uint8Array`);
+    throw typeError(`${file}: expected a Uint8Array`);
   }
   const { buffer, byteOffset, byteLength } = bytes as Uint8Array;
   return new Uint8Array(buffer, byteOffset, byteLength);

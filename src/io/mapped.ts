@@ -11,6 +11,7 @@ import { mapFile, type MappedFile } from "../backend/ffi/files.ts";
 import { host } from "../backend/ffi/runtime.ts";
 import { DTYPE, type DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { describe } from "../base/text.ts";
 import { lazyStorage } from "../memory/lazy.ts";
 import type { Storage } from "../memory/storage.ts";
@@ -34,7 +35,7 @@ export interface FixedTensor {
 /** Whether to map files, by the option of that name. */
 export function mmapOf(op: string, { mmap = true }: { readonly mmap?: unknown }): boolean {
   if (typeof mmap === "boolean") return mmap;
-  throw new TypeError(`Cannot ${op} with mmap ${describe(mmap)}: it takes true or false`);
+  throw typeError(`Cannot ${op} with mmap ${describe(mmap)}: it takes true or false`);
 }
 
 /** The path that the system takes. */

@@ -15,6 +15,7 @@ import { ownOperand } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { DTypeError, FormatError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
 import { listOf, type Shape } from "../base/shape.ts";
@@ -149,7 +150,7 @@ function npzOptions(op: string, options: npz.NpzOptions, path?: Path): npz.NpzOp
   checkOptions(op, options, [...NPY_OPTIONS, "maxBytes", "names"]);
   const { file = path === undefined ? NO_FILE : String(path), bfloat16, maxBytes, names } = options;
   if (names !== undefined && !Array.isArray(names)) {
-    throw new TypeError(`Cannot ${op} with names ${describe(names)}: it takes an array of names`);
+    throw typeError(`Cannot ${op} with names ${describe(names)}: it takes an array of names`);
   }
   return { file, bfloat16, maxBytes, names: names && listOf(names) };
 }
@@ -159,14 +160,14 @@ function metadataOf(op: string, options: SafetensorsWriteOptions): Record<string
   checkOptions(op, options, ["metadata"]);
   const { metadata = {} } = options;
   if (typeof metadata !== "object" || metadata === null) {
-    throw new TypeError(
+    throw typeError(
       `Cannot ${op} with metadata ${describe(metadata)}: it takes strings by name`,
     );
   }
   const entries = Object.entries(metadata);
   for (const [name, text] of entries) {
     if (typeof text !== "string") {
-      throw new TypeError(
+      throw typeError(
         `Cannot ${op} with metadata ${describe(name)} of ${describe(text)}: it takes strings`,
       );
     }

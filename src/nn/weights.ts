@@ -5,6 +5,7 @@
  */
 import { checkDType, type DType } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, FormatError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { checkShape, listOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { brandOf } from "../base/version.ts";
@@ -274,7 +275,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   list<R>(name: string, ...rest: unknown[]): R[] {
     const build = rest.at(-1) as (w: Weights<D, V>, index: number) => R;
     if (typeof build !== "function") {
-      throw new TypeError(`Cannot list ${describe(name)}: expected a function that builds a part`);
+      throw typeError(`Cannot list ${describe(name)}: expected a function that builds a part`);
     }
     const parent = this.at(name);
     let count = rest.length > 1 ? rest[0] as number | undefined : undefined;
@@ -534,7 +535,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     checkOptions(op, options, known);
     const { ignore = [] } = options;
     if (!Array.isArray(ignore) || !ignore.every((one) => typeof one === "string")) {
-      throw new TypeError(`Cannot ${op} with ignore ${describe(ignore)}: it takes names`);
+      throw typeError(`Cannot ${op} with ignore ${describe(ignore)}: it takes names`);
     }
     return this.#ledger.verify(this.path, listOf(ignore as readonly string[]));
   }

@@ -25,6 +25,7 @@ import {
 } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { AxisError, DeviceError, DTypeError, ShapeError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { brandOf } from "../base/version.ts";
 import type { Layout } from "../base/layout.ts";
 import {
@@ -104,11 +105,11 @@ export function checkOptions(name: string, options: object, known: readonly stri
     typeof options !== "object" || options === null || Array.isArray(options) ||
     brandOf(options, "tensor") !== undefined
   ) {
-    throw new TypeError(`Cannot ${name}: options come last, in an object of ${known.join(", ")}`);
+    throw typeError(`Cannot ${name}: options come last, in an object of ${known.join(", ")}`);
   }
   for (const key in options) {
     if (!known.includes(key)) {
-      throw new TypeError(
+      throw typeError(
         `Cannot ${name} with option ${describe(key)}: it takes ${known.join(", ")}` +
           (key === "axis"
             ? `; the axis comes before the options: ${name}(..., axis, options)`

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { typeError } from "../base/stack.ts";
 import { type Complex, DTYPE, type DTypeInfo, type Scalar } from "../base/dtype.ts";
 import type { Layout } from "../base/layout.ts";
 import type { Plan } from "../base/plan.ts";
@@ -247,7 +248,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     nonEmpty: given.nonEmpty,
     compensated: given.compensated,
   };
-  if (OPS.has(op.name)) throw new TypeError(`Cannot make op ${op.name}: there is one already`);
+  if (OPS.has(op.name)) throw typeError(`Cannot make op ${op.name}: there is one already`);
   OPS.set(op.name, op as unknown as O);
   return op as unknown as O;
 }

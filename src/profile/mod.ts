@@ -4,6 +4,7 @@
  * @module
  */
 import { ArgumentError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { describe, shorten } from "../base/text.ts";
 import { findNative } from "../backend/cpu.ts";
 import { cpuBackendName } from "../core/dispatch.ts";
@@ -56,7 +57,7 @@ function checkCount(name: string, value: number, least: number): void {
  */
 export function profile<R>(f: () => R, options: ProfileOptions = {}): ProfileReport<R> {
   if (typeof f !== "function") {
-    throw new TypeError(`Cannot profile ${describe(f)}: expected a function`);
+    throw typeError(`Cannot profile ${describe(f)}: expected a function`);
   }
   checkOptions("profile", options, ["repeat", "warmup"]);
   const { repeat = 1, warmup = 0 } = options;

@@ -6,6 +6,7 @@
 import { checkDType, DTYPE, type DType, type TypedArray } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { DeviceError, DTypeError, OpError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
 import { checkShape, listOf, type Shape } from "../base/shape.ts";
@@ -180,7 +181,7 @@ function elementwise(
   const options = ["out", "broadcast", ...parameters];
   return ((...args: unknown[]) => {
     if (args.length < arity || args.length > arity + 1) {
-      throw new TypeError(`Cannot ${name}: it takes ${arity} operands and options`);
+      throw typeError(`Cannot ${name}: it takes ${arity} operands and options`);
     }
     const [a, b, c] = args.slice(0, arity) as Input[];
     const given = (args[arity] ?? {}) as ElementwiseOptions;
@@ -234,7 +235,7 @@ function kernel(name: string, definition: KernelDefinition): KernelFunction {
       brandOf(last, "tensor") === undefined;
     const attributes = hasAttributes ? last : {};
     const inputs = (hasAttributes ? args.slice(0, -1) : args) as Input[];
-    if (inputs.length === 0) throw new TypeError(`Cannot ${name}: it takes at least one tensor`);
+    if (inputs.length === 0) throw typeError(`Cannot ${name}: it takes at least one tensor`);
     const call = new Call(op, name, inputs, attributes);
     performCall(call);
     return (call.memo as Inferences).several ? call.outputs : call.outputs[0];
@@ -296,7 +297,7 @@ function runBy(definition: KernelDefinition, call: Call): Operand[] {
       attributes as object,
     );
     if (typeof (result as PromiseLike<unknown> | undefined)?.then === "function") {
-      throw new TypeError(`Cannot ${name}: run() is to write its outputs before it returns`);
+      throw typeError(`Cannot ${name}: run() is to write its outputs before it returns`);
     }
     done = true;
   } finally {

@@ -16,6 +16,7 @@ import { type Complex, type DType, type DTypeInfo, isComplexScalar } from "../ba
 import { describe as describeValue } from "../base/text.ts";
 import { readElement } from "../memory/element.ts";
 import { ArgumentError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { roundBrain, roundHalf } from "../base/half.ts";
 import { concat } from "./join.ts";
 import { formatShape } from "../base/shape.ts";
@@ -84,7 +85,7 @@ export function formatTensor(x: Operand, options: FormatOptions = {}): string {
   checkOptions("toString", options, FORMAT_OPTIONS);
   const { scientific } = options;
   if (scientific !== undefined && typeof scientific !== "boolean") {
-    throw new TypeError(
+    throw typeError(
       `Cannot toString with scientific ${describeValue(scientific)}: it takes true or false`,
     );
   }

@@ -5,6 +5,7 @@
  */
 import { describe } from "../base/text.ts";
 import { ShapeError } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { broadcastAll, formatShape, listOf, type Shape } from "../base/shape.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { dispatchAll } from "../core/dispatch.ts";
@@ -88,7 +89,7 @@ export function meshgrid<const Ts extends readonly AnyTensor[], I extends "xy" |
   checkOptions("meshgrid", options, ["indexing"]);
   const { indexing = "xy" }: { indexing?: "xy" | "ij" } = options;
   if (indexing !== "xy" && indexing !== "ij") {
-    throw new TypeError(`Cannot meshgrid with indexing ${describe(indexing)}: it is "xy" or "ij"`);
+    throw typeError(`Cannot meshgrid with indexing ${describe(indexing)}: it is "xy" or "ij"`);
   }
   if (!Array.isArray(tensors)) {
     throw new ShapeError(`Cannot meshgrid ${describe(tensors)}: it takes an array of vectors`);

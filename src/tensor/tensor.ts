@@ -29,6 +29,7 @@ import {
   ShapeError,
   SharedError,
 } from "../base/errors.ts";
+import { typeError } from "../base/stack.ts";
 import { BRAND, brandFor, brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape, normalizeAxis, ownAxes, type Shape } from "../base/shape.ts";
@@ -386,14 +387,14 @@ const keptTensors = new Set<unknown>();
  */
 export function scope<R>(body: () => R): R {
   if (typeof body !== "function") {
-    throw new TypeError(`Cannot scope ${describe(body)}: expected a function`);
+    throw typeError(`Cannot scope ${describe(body)}: expected a function`);
   }
   return tidy(() => {
     const made = body();
     if (isThenable(made)) {
       // No one else may wait for it, and its rejection would end the process.
       made.then(() => {}, () => {});
-      throw new TypeError("Cannot scope an async function: what it awaits would run outside");
+      throw typeError("Cannot scope an async function: what it awaits would run outside");
     }
     return made;
   }, reachableTensors);
@@ -796,7 +797,7 @@ export class Tensor<
     checkAlive(this.storage, "withPointer");
     hostRead(this, "withPointer");
     if (typeof f !== "function") {
-      throw new TypeError(`Cannot withPointer ${describe(f)}: expected a function`);
+      throw typeError(`Cannot withPointer ${describe(f)}: expected a function`);
     }
     const { storage, layout } = this;
     if (!(this.flags & READ_ONLY) && !layout.overlapsItself) prepareWrite(this, "withPointer");

@@ -117,6 +117,39 @@ checkOnce(
   },
 );
 
+checkOnce(
+  "npm: an uncaught error shows the program's line, and the library in one line (needs Bun)",
+  async () => {
+    await install();
+    writeFileSync(
+      join(project, "wrong.mjs"),
+      `import { ones } from "@rowmajor/tensor";
+const y = ones([2, 3]).add(ones([4]));
+console.log(y);`,
+    );
+    const commands: [string, string, string[]][] = [
+      ["bun", process.execPath, []],
+      ["deno", findTool("deno"), ["run"]],
+    ];
+    if (spawnSync("node", ["--version"]).status === 0) {
+      commands.push(["node", "node", []], ["node", "node", ["--enable-source-maps"]]);
+    }
+    for (const [runtime, path, args] of commands) {
+      const { code, stderr } = await run(path, [...args, "wrong.mjs"], { cwd: project, env });
+      console.log(`${runtime}:\n${stderr}`);
+      assertEquals(code, 1, stderr);
+      assertStringIncludes(stderr, "ShapeError: Cannot add shapes [2, 3] and [4]: axis -1");
+      const frames = stderr.split("\n").filter((line) => /^ +at .*\.[mc]?[jt]s:/.test(line));
+      const mine = frames.findIndex((line) => /wrong\.mjs:2:\d+\)?$/.test(line));
+      assertEquals(mine, runtime === "bun" ? 0 : 1, stderr);
+      assert(stderr.length < 2000, stderr);
+      // Source maps name the module of the repository.
+      const mapped = runtime === "deno" || args.includes("--enable-source-maps");
+      if (mapped) assertMatch(frames[0]!, /\(rowmajor:src\/tensor\/tensor\.ts:\d+:\d+\)$/);
+    }
+  },
+);
+
 /** The folder of the package that README's lines for Deno name. */
 const LINKED = "../rowmajor/zig-out/package/deno";
 

@@ -7,6 +7,7 @@
  * @module
  */
 import { OutOfMemoryError } from "../../base/errors.ts";
+import { typeError } from "../../base/stack.ts";
 import { FILES, type Shim, STATUS, type Unavailable } from "./abi.ts";
 import { inWords } from "./cache.ts";
 import type { View } from "./host.ts";
@@ -80,7 +81,7 @@ export class MappedFile {
 
   /** `value`; until here, engines cannot find the first view unreachable. */
   #kept<T>(value: T): T {
-    if (this.#first.byteLength !== 1) throw new TypeError("the mapping was given away");
+    if (this.#first.byteLength !== 1) throw typeError("the mapping was given away");
     return value;
   }
 }

@@ -5,6 +5,7 @@
  */
 import { checkDType, DTYPE, type DType } from "../../base/dtype.ts";
 import { DTypeError } from "../../base/errors.ts";
+import { typeError } from "../../base/stack.ts";
 import { describe } from "../../base/text.ts";
 import { memoryOf } from "../../core/dispatch.ts";
 import { mmapOf } from "../../io/mapped.ts";
@@ -70,6 +71,6 @@ export function ownOptions(op: string, options: WeightsOptions): WeightsOptions 
 /** Throws a TypeError unless `name` is a name. */
 export function checkName(op: string, name: unknown): void {
   if (typeof name !== "string") {
-    throw new TypeError(`Cannot ${op} ${describe(name)}: expected a name`);
+    throw typeError(`Cannot ${op} ${describe(name)}: expected a name`);
   }
 }

@@ -3,14 +3,15 @@
  *
  * @module
  */
-import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertStringIncludes, assertThrows } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { pathToFileURL } from "node:url";
 import { attempt, concat, DTypeError, random, type Tensor, tensor, zeros } from "../../../mod.ts";
+import { compile } from "../../../src/compile/mod.ts";
 import { root } from "../../../scripts/tools.ts";
 import { fault } from "../support.ts";
 
@@ -46,6 +47,10 @@ const CALLS: readonly (() => unknown)[] = [
   () => random.uniform(3 as never, [2]),
   () => x.add_("a" as never),
   () => zeros([-1] as never),
+  () => x.sum(0, { dim: 0 } as never),
+  () => x.transpose().copy().slice([true] as never),
+  () => tensor([[1], [1, 2]] as never),
+  () => compile((y: Tensor) => y.add(zeros([4]) as never))(x),
 ];
 
 fault({
@@ -63,8 +68,16 @@ fault({
     const lines = error!.stack!.split("\n");
     assertEquals(lines[0], `${error!.name}: ${error!.message}`);
     assert(lines.some((line) => line.includes("traces_test.ts")), error!.stack);
+    Error.stackTraceLimit = 60;
+    assert(attempt(user).error!.stack!.split("\n").length > lines.length, "the whole stack");
+    Error.stackTraceLimit = stackTraceLimit;
     // Bun prints the source of the first frame.
     if (inBun) assertMatch(lines[1]!, /traces_test\.ts/, error!.stack);
+    const isOwn = (line = ""): boolean => line.includes(join(root, "src"));
+    lines.forEach((line, i) => assert(!isOwn(line) || !isOwn(lines[i + 1]), error!.stack));
+    // `attempt` is a function of the library as well, and `compile` calls one of the program.
+    const most = 2 + Number(String(call).includes("compile"));
+    assert(lines.filter(isOwn).length <= most, error!.stack);
   }
   assertEquals(Error.stackTraceLimit, stackTraceLimit);
 });
@@ -83,6 +96,47 @@ fault({
   assertEquals(status, 1);
   assertMatch(stderr, /\| +const y = rm\.zeros[^]*ShapeError: Cannot add shapes[^]*at mine \(/);
   assert(!stderr.includes("src/base"), stderr);
+});
+
+fault({
+  entry: 21,
+  kind: "an uncaught error at the top level showed no line of the program in Bun",
+  others: ["TypeErrors", "after await", "frames of the library in Deno"],
+}, () => {
+  for (
+    const [text, message] of [
+      [
+        "const y: any = rm.zeros([2, 3]).add(rm.zeros([4]) as never);",
+        "ShapeError: Cannot add shapes",
+      ],
+      [
+        "await 0; const y = rm.zeros([2]).sum(0, { dim: 0 } as never);",
+        "TypeError: Cannot sum with",
+      ],
+    ] as const
+  ) {
+    const { status, stderr } = run(`${text}\nconsole.log(y);`);
+    assertEquals(status, 1);
+    const frames = stderr.split("\n").filter((line) => /^ +at /.test(line));
+    assertStringIncludes(stderr, message);
+    assertMatch(frames.at(inBun ? 0 : 1)!, /program\.ts:2:\d+\)?$/, stderr);
+    if (inBun) assertStringIncludes(stderr, `2 | ${text}`);
+    else assertMatch(frames[0]!, /at Tensor\.(add|sum) .*tensor\.ts:\d+/, stderr);
+    assertEquals(frames.length, inBun ? 1 : 2, stderr);
+  }
+});
+
+fault({
+  entry: 21,
+  kind: "errors of the library that are made elsewhere keep all its frames",
+  others: [],
+}, () => {
+  const src = join(root, "src");
+  const found = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) =>
+    path.endsWith(".ts") && path !== join("base", "stack.ts") &&
+    readFileSync(join(src, path), "utf8").includes("new TypeError(")
+  );
+  assertEquals(found, [], "typeError() of base/stack.ts makes them");
 });
 
 fault({
