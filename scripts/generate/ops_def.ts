@@ -208,6 +208,7 @@ export function makeConstants(): string {
     enumOf("What rm_distributed does.", "RM_REQUEST_", abi.REQUEST),
     enumOf("What ranks do.", "RM_COLLECTIVE_", abi.COLLECTIVE),
     enumOf("The reductions of collectives.", "RM_REDUCTION_", abi.REDUCTION),
+    enumOf("The functions that call collectives.", "RM_METHOD_", abi.METHOD),
     enumOf("The numbers of collectives.", "RM_COLLECTIVE_AT_", abi.COLLECTIVE_AT),
     enumOf("What rm_cuda_memory does.", "RM_CUDA_", abi.CUDA_MEMORY),
     enumOf("What comes of RM_CUDA_END_READ.", "RM_CUDA_READ_", abi.CUDA_READ),

@@ -73,6 +73,7 @@ static void release(rm_request *request) {
   if (request->active > 0) return;
   if (request->handles != request->inner) free(request->handles);
   free(request->all);
+  free(request->packet);
   free(request);
 }
 
@@ -84,20 +85,27 @@ static void tell_end(rm_request *request) {
   if (!to->closed) api.napi_call_threadsafe_function(to->function, request, 0);
 }
 
-/* Whether a request may be posted: all earlier ones of its group have been, or, before the world
- * closes, all earlier ones have ended. */
+/* Whether a request has to wait for an earlier one. Collectives of a group are posted one after the
+ * other. Messages wait for no collective, which may wait for them; those of one kind, rank and tag begin
+ * in their order. A world closes when all else has ended. */
+static bool waits_for(const rm_request *request, const rm_request *earlier) {
+  if (request->kind == RM_COLLECTIVE_CLOSE) return earlier->step < RM_REQUEST_DONE;
+  if (earlier->group != request->group) return false;
+  if (!rm_is_message(request->kind)) {
+    return !rm_is_message(earlier->kind) && earlier->step < RM_REQUEST_POSTED;
+  }
+  return earlier->kind == request->kind && earlier->peer == request->peer &&
+         earlier->tag == request->tag && earlier->step == RM_REQUEST_QUEUED;
+}
+
 static bool is_next(const rm_request *request) {
-  const bool closes = request->kind == RM_COLLECTIVE_CLOSE;
   for (const rm_request *at = first; at != request; at = at->next) {
-    if (closes ? at->step < RM_REQUEST_DONE
-               : at->group == request->group && at->step < RM_REQUEST_POSTED) {
-      return false;
-    }
+    if (waits_for(request, at)) return false;
   }
   return true;
 }
 
-/* Advances all requests; true if any has not ended. What opens or ends MPI runs on the thread that
+/* Advances all requests; true if any has not ended, or MPI still sends. What opens or ends MPI runs on the thread that
  * is made for it. */
 static bool advance_all(bool is_progress_thread) {
   bool waits = false;
@@ -119,7 +127,8 @@ static bool advance_all(bool is_progress_thread) {
     tell_end(request);
     if (request->step != RM_REQUEST_DONE) waits = true;
   }
-  return waits;
+  rm_send_parcels();
+  return waits || rm_this_world.parcels != NULL;
 }
 
 static void nap(int64_t nanoseconds) {
@@ -181,12 +190,12 @@ static rm_request *make_request(const double *numbers, int dtype, char *out, con
     }
     of = rm_this_world.groups[group];
   }
-  const int peer = (int)numbers[RM_COLLECTIVE_AT_PEER];
+  const int peer = (int)numbers[RM_COLLECTIVE_AT_PEER], method = (int)numbers[RM_COLLECTIVE_AT_METHOD];
   const bool has_peer = rm_is_message(kind) || kind == RM_COLLECTIVE_BROADCAST;
   const bool has_dtype = dtype >= 0 && dtype < RM_DTYPE_COUNT;
-  if (((is_moving(kind) || rm_is_message(kind)) && !has_dtype) ||
+  if (((is_moving(kind) || rm_is_message(kind)) && !has_dtype) || !rm_is_method(method) ||
       (has_peer && (peer < 0 || peer >= of->size))) {
-    rm_fail(RM_BAD_ARGUMENT, "there is no dtype %d, or no rank %d", dtype, peer);
+    rm_fail(RM_BAD_ARGUMENT, "there is no dtype %d, no rank %d, or no method %d", dtype, peer, method);
     return NULL;
   }
   rm_request *request = calloc(1, sizeof *request);
@@ -196,8 +205,10 @@ static rm_request *make_request(const double *numbers, int dtype, char *out, con
   }
   const ptrdiff_t size = has_dtype ? rm_itemsize(dtype) : 0;
   request->kind = kind;
+  request->method = method;
   request->reduction = (int)numbers[RM_COLLECTIVE_AT_REDUCTION];
   request->dtype = dtype;
+  request->lanes = (int)numbers[RM_COLLECTIVE_AT_LANES];
   request->peer = peer;
   request->tag = (int)numbers[RM_COLLECTIVE_AT_TAG];
   request->color = peer;
@@ -224,6 +235,13 @@ static int64_t bytes_of(const rm_request *request) {
   return is_moving(request->kind) || rm_is_message(request->kind)
              ? request->count * rm_itemsize(request->dtype)
              : 0;
+}
+
+/* Tells why a request has failed, and whether MPI still uses its memory. */
+static void write_failure(const rm_request *request, double *numbers) {
+  rm_fail(request->status, "%s", request->error);
+  numbers[RM_COLLECTIVE_AT_PEER] = request->culprit;
+  numbers[RM_COLLECTIVE_AT_COUNT] = (double)request->active;
 }
 
 /* Runs a request and waits for it: a status. */
@@ -255,10 +273,12 @@ static int32_t wait_for(double *numbers, int dtype, void *out, const void *in) {
     rm_mutex_lock(&mutex);
   }
   drop(request);
+  /* The progress thread sends what is left. */
+  if (rm_this_world.parcels != NULL) rm_condition_signal(&submitted);
   rm_mutex_unlock(&mutex);
   const int32_t status = request->status;
-  numbers[RM_COLLECTIVE_AT_PEER] = request->culprit;
-  if (status != RM_OK) rm_fail(status, "%s", request->error);
+  /* The numbers of a program serve again. */
+  if (status != RM_OK) write_failure(request, numbers);
   else if (request->kind == RM_COLLECTIVE_SPLIT) memcpy(numbers, request->results, sizeof request->results);
   release(request);
   return status;
@@ -339,7 +359,7 @@ static int32_t start_request(double *numbers, void *out, const void *in) {
   pause = SHORTEST_NAP;
   const bool ended = ends_at_once(request);
   numbers[1] = ended;
-  if (!ended) rm_condition_signal(&submitted);
+  if (!ended || rm_this_world.parcels != NULL) rm_condition_signal(&submitted);
   rm_mutex_unlock(&mutex);
   return RM_OK;
 }
@@ -355,9 +375,8 @@ static int32_t take_request(double *numbers) {
   drop(request);
   rm_mutex_unlock(&mutex);
   const int32_t status = request->status;
-  memcpy(numbers, request->results, sizeof request->results);
-  numbers[RM_COLLECTIVE_AT_PEER] = request->culprit;
-  if (status != RM_OK) rm_fail(status, "%s", request->error);
+  if (status == RM_OK) memcpy(numbers, request->results, sizeof request->results);
+  else write_failure(request, numbers);
   release(request);
   return status;
 }

@@ -115,7 +115,6 @@ static void set_open_mpi(void *library, rm_mpi *mpi) {
   mpi->in_place = (void *)1;
   mpi->ignored_status = NULL;
   mpi->any_source = -1;
-  mpi->truncated = 15;
   mpi->thread_serialized = 2;
 }
 
@@ -133,7 +132,6 @@ static void set_mpich(rm_mpi *mpi) {
   mpi->in_place = (void *)-1;
   mpi->ignored_status = (void *)1;
   mpi->any_source = -2;
-  mpi->truncated = 14;
   mpi->thread_serialized = 2;
 }
 
@@ -150,7 +148,6 @@ static void set_standard(rm_mpi *mpi) {
   mpi->in_place = (void *)1;
   mpi->ignored_status = NULL;
   mpi->any_source = -1;
-  mpi->truncated = 15;
   mpi->thread_serialized = 2048;
 }
 

@@ -35,7 +35,7 @@ typedef struct {
   rm_mpi_handle sum, max, min;
   rm_mpi_handle errors_return;
   void *in_place, *ignored_status;
-  int any_source, truncated;
+  int any_source;
   int thread_serialized;
   /* Blocks of 1, 2, 4, 8 and 16 bytes. */
   rm_mpi_handle blocks[RM_MPI_SIZES];

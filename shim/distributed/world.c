@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "world.h"
 
 rm_world rm_this_world;
@@ -65,6 +66,21 @@ static void receive_next(void) {
             &arrival);
 }
 
+/* Whether all ranks compare their calls, or none: else calls of some would meet comparisons of others.
+ * Waits for all ranks. */
+static bool agree_on_checks(const rm_group *group) {
+  rm_mpi_handle handle = 0;
+  const int64_t own[2] = {rm_this_world.checks, !rm_this_world.checks};
+  int64_t most[2] = {1, 1};
+  int done = 0;
+  if (mpi->Iallreduce(own, most, 2, mpi->types[RM_INT64], mpi->max, group->comm, &handle) != 0) {
+    return false;
+  }
+  const struct timespec pause = {0, 20 * 1000};
+  while (mpi->Test(&handle, &done, mpi->ignored_status) == 0 && !done) nanosleep(&pause, NULL);
+  return done && most[0] + most[1] == 1;
+}
+
 void rm_world_open(rm_request *request) {
   if (rm_this_world.is_open || rm_this_world.is_closed) {
     rm_request_fail(request, true, -1, "MPI was initialized in this process before: it can be once");
@@ -105,15 +121,22 @@ void rm_world_open(rm_request *request) {
     return;
   }
   rm_this_world.left = calloc((size_t)size, sizeof *rm_this_world.left);
+  rm_this_world.tickets = calloc((size_t)size, sizeof *rm_this_world.tickets);
   rm_group *all = NULL;
   rm_mpi_handle comm = 0;
-  if (rm_this_world.left == NULL || rm_mpi_make_types(mpi) != RM_OK ||
-      mpi->Comm_dup(mpi->world, &comm) != 0 || mpi->Comm_dup(mpi->world, &rm_this_world.control) != 0 ||
+  if (rm_this_world.left == NULL || rm_this_world.tickets == NULL || rm_mpi_make_types(mpi) != RM_OK ||
+      mpi->Comm_dup(mpi->world, &comm) != 0 ||
+      mpi->Comm_dup(mpi->world, &rm_this_world.control) != 0 ||
       (all = make_group(comm, 0, size, NULL)) == NULL) {
     rm_request_fail(request, false, -1, "%s cannot make its communicators", mpi->text);
     return;
   }
   mpi->Comm_set_errhandler(rm_this_world.control, mpi->errors_return);
+  if (!agree_on_checks(all)) {
+    rm_request_fail(request, false, -1,
+                    "some ranks compare their calls, and others do not: pass the same check to all");
+    return;
+  }
   rm_this_world.next_id = 1;
   if (size > 1) receive_next();
   request->results[0] = 0;
@@ -201,6 +224,8 @@ void rm_world_close(rm_request *request) {
   if (!have_ended || is_broken) return;
   rm_this_world.is_open = false;
   rm_this_world.is_closed = true;
+  /* Small messages that no rank has received. */
+  rm_this_world.parcels = NULL;
   rm_mpi_finalize(mpi);
   request->step = RM_REQUEST_DONE;
 }

@@ -23,16 +23,26 @@ typedef struct {
   int64_t started, *sent, *received;
 } rm_group;
 
-typedef enum { RM_REQUEST_QUEUED, RM_REQUEST_CHECKING, RM_REQUEST_POSTED, RM_REQUEST_DONE } rm_step;
+/* COMPARING: ranks find out whether they ask for the same. DIFFERING: they do not, and gather what each
+ * asks for. */
+typedef enum {
+  RM_REQUEST_QUEUED,
+  RM_REQUEST_COMPARING,
+  RM_REQUEST_DIFFERING,
+  RM_REQUEST_POSTED,
+  RM_REQUEST_DONE
+} rm_step;
 
-/* The numbers that ranks compare in check mode: the number of the collective, what it is, its
- * reduction and dtype, elements, root. */
-enum { RM_COMPARED = 6 };
+/* The numbers that ranks compare: what a collective is, its elements, its root. */
+enum { RM_COMPARED = 3 };
+
+/* Bytes of a message that MPI sends. */
+typedef struct rm_parcel rm_parcel;
 
 typedef struct rm_request rm_request;
 struct rm_request {
   /* One of RM_COLLECTIVE_..., and what it is about. */
-  int kind, reduction, dtype, peer, tag, color, key;
+  int kind, method, reduction, dtype, lanes, peer, tag, color, key;
   rm_group *group;
   const char *in;
   char *out;
@@ -51,11 +61,15 @@ struct rm_request {
   /* Requests of MPI that have not ended; `inner` has room for most. */
   rm_mpi_handle inner[4], *handles;
   int64_t active, room;
-  /* The numbers of all ranks in check mode, and for splits. */
-  int64_t own[RM_COMPARED], *all;
+  /* The numbers that ranks compare, and their complements; the largest of all ranks; the numbers of
+   * all ranks where they differ, and for splits. */
+  int64_t own[2 * RM_COMPARED], most[2 * RM_COMPARED], *all;
+  /* What MPI receives before the elements of a message, and the number of that message. */
+  char *packet;
+  int64_t ticket;
   /* Once it is done: the status, why it failed, the rank that is at fault or -1, and results. */
   int32_t status;
-  char error[400];
+  char error[600];
   int culprit;
   double results[4];
   /* What JavaScript calls it, 0 for calls that wait; who is told of its end, null for none. */
@@ -75,7 +89,7 @@ typedef struct {
   rm_launcher launcher;
   bool is_open, is_closed, checks;
   /* Why nothing works any more; "" while it does. */
-  char broken[400];
+  char broken[600];
   int culprit;
   rm_mpi_handle control;
   int group_count;
@@ -84,6 +98,10 @@ typedef struct {
   /* The last messages of ranks that have left, by rank. */
   int64_t **left;
   int left_count;
+  /* What MPI still sends, and how much. The number of the next large message to each rank. */
+  rm_parcel *parcels;
+  int64_t parcel_bytes;
+  int64_t *tickets;
 } rm_world;
 
 extern rm_world rm_this_world;
@@ -95,6 +113,55 @@ enum { RM_LEAVE_GROUPS = 3, RM_LEAVE_GROUP_NUMBERS = 4 };
 /* Fails a request; the world is broken from then on unless `only_this`. */
 void rm_request_fail(rm_request *request, bool only_this, int culprit, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Fails a request by what MPI says. */
+void rm_request_fail_by_code(rm_request *request, int code);
+
+/* Room for one more request of MPI; null, and the request has failed, if there is no memory. */
+rm_mpi_handle *rm_request_handle(rm_request *request);
+
+/* Counts what was posted, or fails; false if it failed. */
+bool rm_request_posted(rm_request *request, int code);
+
+/* Posts a call for each part of `count` elements that MPI takes at once. */
+#define RM_POST_PARTS(request, count, call)                                      \
+  for (int64_t at = 0; at < (count); at += (request)->limit) {                   \
+    const int64_t rest = (count) - at;                                           \
+    const int part = (int)(rest < (request)->limit ? rest : (request)->limit);   \
+    rm_mpi_handle *handle = rm_request_handle(request);                          \
+    if (handle == NULL || !rm_request_posted(request, call)) return;             \
+  }
+
+static inline int rm_log2(ptrdiff_t size) {
+  int log = 0;
+  while ((ptrdiff_t)1 << log < size) log++;
+  return log;
+}
+
+/* Begins to compare what ranks ask for. */
+void rm_compare_begin(rm_request *request);
+
+/* Whether all ranks have asked for the same: all of them get this answer. */
+bool rm_compare_agrees(const rm_request *request);
+
+/* Begins to gather the first numbers in `own` of all ranks. */
+void rm_compare_gather(rm_request *request);
+
+/* Fails by what ranks ask for, which differs. The world goes on. */
+void rm_compare_fail(rm_request *request);
+
+/* Whether there is such a number of RM_METHOD_.... */
+bool rm_is_method(int method);
+
+/* Writes a number of elements: "4 float32". */
+void rm_describe_elements(int dtype, int lanes, int64_t count, char *to, size_t length);
+
+/* Begins a message; goes on when the other rank has answered, or its packet is there. */
+void rm_message_begin(rm_request *request);
+void rm_message_continue(rm_request *request);
+
+/* Frees what MPI has sent. */
+void rm_send_parcels(void);
 
 /* Advances a request as far as possible without waiting. `is_first`: no earlier one of its group has
  * still to be posted. */

@@ -5,7 +5,7 @@
 #define ROWMAJOR_ABI_CONSTANTS_H
 
 /* Changes with the meaning of any function. */
-#define RM_VERSION 7
+#define RM_VERSION 8
 
 /* What the functions return. */
 enum {
@@ -235,6 +235,24 @@ enum {
   RM_REDUCTION_MIN = 2
 };
 
+/* The functions that call collectives. */
+enum {
+  RM_METHOD_ALL_SUM = 0,
+  RM_METHOD_ALL_MAX = 1,
+  RM_METHOD_ALL_MIN = 2,
+  RM_METHOD_ALL_MEAN = 3,
+  RM_METHOD_ALL_GATHER = 4,
+  RM_METHOD_SUM_SCATTER = 5,
+  RM_METHOD_BROADCAST = 6,
+  RM_METHOD_ALL_TO_ALL = 7,
+  RM_METHOD_BARRIER = 8,
+  RM_METHOD_SPLIT = 9,
+  RM_METHOD_AVERAGE_GRADIENTS = 10,
+  RM_METHOD_COLUMN_PARALLEL = 11,
+  RM_METHOD_ROW_PARALLEL = 12,
+  RM_METHOD_SAVE_SHARDS = 13
+};
+
 /* The numbers of collectives. */
 enum {
   RM_COLLECTIVE_AT_KIND = 0,
@@ -248,7 +266,9 @@ enum {
   RM_COLLECTIVE_AT_TIMEOUT = 8,
   RM_COLLECTIVE_AT_LIMIT = 9,
   RM_COLLECTIVE_AT_DTYPE = 10,
-  RM_COLLECTIVE_AT_NUMBERS = 11
+  RM_COLLECTIVE_AT_LANES = 11,
+  RM_COLLECTIVE_AT_METHOD = 12,
+  RM_COLLECTIVE_AT_NUMBERS = 13
 };
 
 /* What rm_cuda_memory does. */

@@ -97,7 +97,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       requests.wait(numbers, out.array, a.array);
     } catch (error) {
       if (!(error instanceof RequestFailure)) throw error;
-      throw collectiveError(call, error.peer, error.text);
+      throw collectiveError(call, error.peer, error.text, error.inUse);
     }
   });
   if (backend !== "mpi") nccl = new Nccl(shim, requests, backend === "nccl", check);
@@ -116,40 +116,55 @@ function describeMpi(shim: Shim): string {
 function within<T>(timeout: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () =>
-      reject(new RequestFailure(-1, `MPI gave no answer within ${timeout / 1e3} s`, -1));
+      reject(new RequestFailure(-1, `MPI gave no answer within ${timeout / 1e3} s`, -1, true));
     // Longer delays overflow timers.
     const timer = timeout < 2 ** 31 ? setTimeout(late, timeout) : undefined;
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }
 
-/** The error of a failed request of `op`; `kept` is what MPI may still use. */
-function failure(op: string, error: unknown, kept: readonly unknown[] = []): unknown {
+/** The error of a failed request of `op`. */
+function failure(op: string, error: unknown): unknown {
   if (!(error instanceof RequestFailure)) return error;
-  abandon(...kept);
   return new DistributedError(op, worldRank, error.peer, error.text);
 }
 
-/** The result of a request of `op`, or its error; MPI uses `operands` until it ends. */
-export async function ended<T>(
-  op: string,
-  request: Promise<T>,
-  ...operands: Operand[]
-): Promise<T> {
+/** What a request does with the operands that MPI uses until it ends. */
+export interface Uses {
+  readonly operands: readonly Operand[];
+  /** Frees what only the request needed, if MPI uses it no more; `failed` without a result. */
+  readonly release?: (failed: boolean) => void;
+}
+
+/** The error of a failed request of `op`. What MPI may still use is never freed. */
+function endFailed(op: string, error: unknown, { operands, release }: Uses): unknown {
+  if (error instanceof RequestFailure && error.inUse) abandon(...operands);
+  else release?.(true);
+  return failure(op, error);
+}
+
+/** The result of a request of `op`, or its error. */
+export async function ended<T>(op: string, request: Promise<T>, uses: Uses): Promise<T> {
+  let made: T;
   try {
-    return await request;
+    made = await request;
   } catch (error) {
-    throw failure(op, error, operands);
+    throw endFailed(op, error, uses);
   }
+  uses.release?.(false);
+  return made;
 }
 
 /** {@link ended} for a request that waits. */
-export function endedSync<T>(op: string, request: () => T, ...operands: Operand[]): T {
+export function endedSync<T>(op: string, request: () => T, uses: Uses): T {
+  let made: T;
   try {
-    return request();
+    made = request();
   } catch (error) {
-    throw failure(op, error, operands);
+    throw endFailed(op, error, uses);
   }
+  uses.release?.(false);
+  return made;
 }
 
 /** The most elements of one call of MPI; 0 for the usual number. */
@@ -230,5 +245,6 @@ export function messageNumbers(
   numbers[COLLECTIVE_AT.tag] = tag;
   numbers[COLLECTIVE_AT.limit] = limit;
   numbers[COLLECTIVE_AT.dtype] = partsOf(x.storage).info.id;
+  numbers[COLLECTIVE_AT.lanes] = lanes;
   return numbers;
 }

@@ -26,7 +26,7 @@ import { load } from "../nn/weights/load.ts";
 import { fromBuffer } from "../tensor/create.ts";
 import { concat } from "../tensor/join.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
-import { Group } from "./group.ts";
+import { Group, partsOfCall } from "./group.ts";
 import { checkEager } from "./run.ts";
 
 /**
@@ -149,13 +149,14 @@ export async function loadShards(
 async function exchange(group: Group, text: string): Promise<string[]> {
   const bytes = new TextEncoder().encode(text);
   using length = fromBuffer(new Int32Array([bytes.length]));
-  using longest = await group.allMax(length);
+  const ranks = partsOfCall(group, "saveShards");
+  using longest = await ranks.allMax(length);
   const size = longest.get(0);
   // JSON may end with spaces.
   const padded = new Uint8Array(size).fill(0x20);
   padded.set(bytes);
   using mine = fromBuffer(padded, { shape: [1, size] });
-  using all = await group.allGather(mine);
+  using all = await ranks.allGather(mine);
   const rows = all.toTypedArray();
   const decoder = new TextDecoder();
   return Array.from(

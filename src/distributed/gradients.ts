@@ -18,7 +18,7 @@ import { MAP } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import { concat } from "../tensor/join.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
-import { Group } from "./group.ts";
+import { Group, partsOfCall } from "./group.ts";
 import { checkEager } from "./run.ts";
 
 /** Options of {@link averageGradients}. */
@@ -146,10 +146,13 @@ async function average(group: Group, bucket: Bucket): Promise<void> {
   const made = joined(targets);
   const sum = made === targets[0] ? made : held(made);
   if (made !== sum) dispose(made);
-  await group.allSum(sum as AnyTensor, { out: sum as AnyTensor });
-  giveBack(targets, sum, group.size);
-  if (made !== sum) release(sum);
-  targets.forEach(release);
+  try {
+    await partsOfCall(group, NAME).allSum(sum as AnyTensor, { out: sum as AnyTensor });
+    giveBack(targets, sum, group.size);
+  } finally {
+    if (made !== sum) release(sum);
+    targets.forEach(release);
+  }
 }
 
 /**
@@ -195,11 +198,13 @@ export function averageGradientsSync(
   gradients: object,
   options: AverageOptions = {},
 ): void {
-  for (const bucket of prepare(group, gradients, options)) {
+  const buckets = prepare(group, gradients, options);
+  const ranks = partsOfCall(group, NAME);
+  for (const bucket of buckets) {
     tidy(() => {
       const all = joined(bucket) as AnyTensor;
       // A traced tensor has no memory to write to.
-      const sum = interpreting() ? group.allSumSync(all) : group.allSumSync(all, { out: all });
+      const sum = interpreting() ? ranks.allSumSync(all) : ranks.allSumSync(all, { out: all });
       giveBack(bucket, sum as Operand, group.size);
     });
   }

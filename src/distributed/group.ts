@@ -15,7 +15,11 @@ import { ownOperand } from "../core/foreign.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
 import { wrap } from "../core/handles.ts";
 import { applyView } from "../core/apply.ts";
-import type { CollectiveAttributes, CollectiveReduction } from "../core/problems/collective.ts";
+import type {
+  CollectiveAttributes,
+  CollectiveMethod,
+  CollectiveReduction,
+} from "../core/problems/collective.ts";
 import { partsOf } from "../core/problems/fft.ts";
 import { allocateIn } from "../memory/device.ts";
 import { leaseOf } from "../memory/lease.ts";
@@ -26,7 +30,7 @@ import { VIEWS } from "../ops/views.ts";
 import type { Op } from "../ops/op.ts";
 import type { AnyTensor, TensorOf } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { ended, endedSync, type Engine, messageNumbers } from "./engine.ts";
+import { ended, endedSync, type Engine, messageNumbers, type Uses } from "./engine.ts";
 import { ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE_SCATTER } from "./op.ts";
 import { alongAxis, checkEager, type Collective, divideBy, run, runSync } from "./run.ts";
 
@@ -88,6 +92,14 @@ function partOf(length: number, rank: number, size: number): [start: number, len
   return [rank * least + Math.min(rank, more), least + (rank < more ? 1 : 0)];
 }
 
+const NOTHING: Uses = { operands: [] };
+
+/** The uses of a request whose result is a new operand. */
+function freshUses(target: Operand): Uses {
+  const release = (failed: boolean) => failed && recycle(target.storage);
+  return { operands: [target], release };
+}
+
 /** A number of milliseconds, or an ArgumentError. */
 export function checkTimeout(name: string, timeout: unknown): number {
   if (typeof timeout === "number" && timeout > 0) return timeout;
@@ -97,7 +109,7 @@ export function checkTimeout(name: string, timeout: unknown): number {
 }
 
 type AlongArguments = [
-  name: string,
+  name: CollectiveMethod,
   op: Op,
   x: unknown,
   options: AxisCollectiveOptions,
@@ -113,7 +125,12 @@ export interface GroupSettings {
   readonly size: number;
   readonly timeout: number;
   readonly limit: number;
+  /** What its collectives are part of, for other ranks and for errors; by default what is called. */
+  readonly method?: CollectiveMethod;
 }
+
+/** A group whose collectives are those of `method`. */
+export let partsOfCall: (group: Group, method: CollectiveMethod) => Group;
 
 /**
  * A group of ranks. All of its ranks call the same collectives in the same order, with tensors of one
@@ -122,12 +139,18 @@ export interface GroupSettings {
  * The methods return promises, and the program goes on while ranks wait for each other; `x` counts as
  * it is at the call. Their twins `…Sync` wait, and can be part of compiled functions. All fail with a
  * DistributedError when the deadline of the world passes, when a rank that is needed has closed its
- * world, or when MPI reports an error; the world is then of no further use.
+ * world, or when MPI reports an error; the world is then of no further use. If ranks call different
+ * collectives, or with other dtypes or sizes, all of them get a DistributedError that names the calls;
+ * no tensor changes, and the world goes on.
  */
 export class Group {
   /** The class name, as a bundler may shorten the class's own. @ignore */
   static get name(): string {
     return "Group";
+  }
+
+  static {
+    partsOfCall = (group, method) => new Group({ ...group.#settings, method });
   }
 
   readonly #settings: GroupSettings;
@@ -285,30 +308,37 @@ export class Group {
     return runSync(this.#broadcast(x, root, options)) as Like<X>;
   }
 
-  /** Sends a tensor to rank `to`, which receives it by {@link Group.recv} with the same tag. */
+  /**
+   * Sends a tensor to rank `to`, which receives it by {@link Group.recv} with the same tag. Up to 64 KiB
+   * are copied, and the promise settles at once; else when the tensor has been sent.
+   */
   async send(x: AnyTensor, to: number, options: MessageOptions = {}): Promise<void> {
     const { operand, here, numbers, requests } = this.#sending(x, to, options);
     // A write of x goes elsewhere until the message has been sent.
     const lease = here === operand ? leaseOf(operand.storage) : undefined;
     const source = lease === undefined ? here : { ...here, storage: lease.storage };
     const { array } = partsOf(source.storage);
-    await ended("send", requests.start(numbers, null, array), source);
-    lease?.end();
-    if (lease === undefined) recycle(here.storage);
+    const release = () => lease === undefined ? recycle(here.storage) : lease.end();
+    await ended("send", requests.start(numbers, null, array), { operands: [source], release });
   }
 
   /** {@link Group.send}, which waits until the tensor may change. */
   sendSync(x: AnyTensor, to: number, options: MessageOptions = {}): void {
     const { operand, here, numbers, requests } = this.#sending(x, to, options);
     const { array } = partsOf(here.storage);
-    endedSync("send", () => requests.wait(numbers, null, array), here);
-    if (here !== operand) recycle(here.storage);
+    endedSync("send", () => requests.wait(numbers, null, array), {
+      operands: [here],
+      release() {
+        if (here !== operand) recycle(here.storage);
+      },
+    });
   }
 
   /**
    * Receives a tensor of that shape and dtype from rank `from`, on the CPU.
    *
-   * Throws a DistributedError if the one that was sent is longer.
+   * Throws a DistributedError if the one that was sent has another dtype or number of elements, on
+   * the sender too if it still waits. The world goes on.
    */
   async recv<const S extends Shape, D extends DType = "float32">(
     shape: S,
@@ -318,7 +348,7 @@ export class Group {
   ): Promise<TensorOf<D, S, "cpu">["tensor"]> {
     const { target, numbers, requests } = this.#receiving(shape, dtype, from, options);
     const { array } = partsOf(target.storage);
-    await ended("recv", requests.start(numbers, array, null), target);
+    await ended("recv", requests.start(numbers, array, null), freshUses(target));
     return wrap(target.storage, target.layout) as unknown as TensorOf<D, S, "cpu">["tensor"];
   }
 
@@ -331,7 +361,7 @@ export class Group {
   ): TensorOf<D, S, "cpu">["tensor"] {
     const { target, numbers, requests } = this.#receiving(shape, dtype, from, options);
     const { array } = partsOf(target.storage);
-    endedSync("recv", () => requests.wait(numbers, array), target);
+    endedSync("recv", () => requests.wait(numbers, array), freshUses(target));
     return wrap(target.storage, target.layout) as unknown as TensorOf<D, S, "cpu">["tensor"];
   }
 
@@ -339,14 +369,14 @@ export class Group {
   async barrier(): Promise<void> {
     const { engine: { requests }, size } = this.#settings;
     if (requests === undefined || size === 1) return;
-    await ended("barrier", requests.start(this.#plain("barrier"), null, null));
+    await ended("barrier", requests.start(this.#plain("barrier"), null, null), NOTHING);
   }
 
   /** {@link Group.barrier}, which waits. */
   barrierSync(): void {
     const { engine: { requests }, size } = this.#settings;
     if (requests === undefined || size === 1) return;
-    endedSync("barrier", () => requests.wait(this.#plain("barrier")));
+    endedSync("barrier", () => requests.wait(this.#plain("barrier")), NOTHING);
   }
 
   /**
@@ -363,7 +393,7 @@ export class Group {
     const numbers = this.#plain("split");
     numbers[COLLECTIVE_AT.peer] = color ?? -1;
     numbers[COLLECTIVE_AT.tag] = key;
-    const results = await ended("split", requests.start(numbers, null, null));
+    const results = await ended("split", requests.start(numbers, null, null), NOTHING);
     const [group, rank, ranks] = results as unknown as [number, number, number];
     return color === null ? null : new Group({ ...this.#settings, group, rank, size: ranks });
   }
@@ -441,25 +471,31 @@ export class Group {
     return plainNumbers(kind, this.#settings.group, this.#settings.timeout);
   }
 
-  #attributes(more: Partial<CollectiveAttributes>): CollectiveAttributes {
-    const { group, rank, size, timeout, limit } = this.#settings;
-    return { group, rank, size, timeout, limit, ...more };
+  #collective(
+    op: Op,
+    called: CollectiveMethod,
+    x: unknown,
+    more: Partial<CollectiveAttributes>,
+    out: AnyTensor | undefined,
+  ): Collective {
+    const { group, rank, size, timeout, limit, method = called } = this.#settings;
+    return {
+      op,
+      name: method,
+      x: ownOperand(x, method),
+      attributes: { group, rank, size, timeout, limit, method, ...more },
+      out: out as Operand | undefined,
+    };
   }
 
   #reduction(
-    name: string,
+    name: CollectiveMethod,
     x: unknown,
     reduction: CollectiveReduction,
     options: CollectiveOptions,
   ): Collective {
     checkOptions(name, options, OUT);
-    return {
-      op: ALL_REDUCE,
-      name,
-      x: ownOperand(x, name),
-      attributes: this.#attributes({ reduction }),
-      out: options.out as Operand | undefined,
-    };
+    return this.#collective(ALL_REDUCE, name, x, { reduction }, options.out);
   }
 
   #mean(x: unknown, options: CollectiveOptions): Collective {
@@ -471,23 +507,17 @@ export class Group {
 
   #broadcast(x: unknown, root: number, options: CollectiveOptions): Collective {
     checkOptions("broadcast", options, OUT);
-    return {
-      op: BROADCAST,
-      name: "broadcast",
-      x: ownOperand(x, "broadcast"),
-      attributes: this.#attributes({ root: this.#rankOf("broadcast", root) }),
-      out: options.out as Operand | undefined,
-    };
+    const from = this.#rankOf("broadcast", root);
+    return this.#collective(BROADCAST, "broadcast", x, { root: from }, options.out);
   }
 
   #along(...[name, op, x, options, reduction]: AlongArguments): ReturnType<typeof alongAxis> {
     checkOptions(name, options, AXIS_OUT);
-    const operand = ownOperand(x, name);
-    const rank = operand.layout.shape.length;
-    const axis = rank === 0 ? 0 : normalizeAxis(name, options.axis ?? 0, rank);
-    const attributes = this.#attributes(reduction === undefined ? {} : { reduction });
-    const out = options.out as Operand | undefined;
-    return alongAxis({ op, name, x: operand, attributes, out }, axis);
+    const more = reduction === undefined ? {} : { reduction };
+    const one = this.#collective(op, name, x, more, options.out);
+    const rank = one.x.layout.shape.length;
+    const axis = rank === 0 ? 0 : normalizeAxis(one.name, options.axis ?? 0, rank);
+    return alongAxis(one, axis);
   }
 
   #runAlong(...args: AlongArguments): Operand {

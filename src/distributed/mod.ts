@@ -56,8 +56,10 @@ export interface InitOptions {
   readonly timeout?: number;
   /**
    * Whether ranks compare what they call before each collective, which takes as long again as a small
-   * one: ranks that call different ones, or with other dtypes or sizes, get an error that says so
-   * instead of waiting for each other. By default as `ROWMAJOR_DISTRIBUTED_CHECK=1` says.
+   * one: ranks that call different ones, or with other dtypes or sizes, get an error that names the
+   * calls. True by default, unless `ROWMAJOR_DISTRIBUTED_CHECK` is 0. With false, such calls have wrong
+   * results, hang, or end the process, as MPI may write beyond the memory of a tensor. All ranks pass
+   * the same.
    */
   readonly check?: boolean;
 }
@@ -118,9 +120,9 @@ export class World extends Group {
 
 let opened: Promise<World> | undefined;
 
-/** Whether the environment asks for checks. */
+/** Whether ranks compare their calls if the program does not decide: unless the environment forbids. */
 function checksByDefault(): boolean {
-  return host.variable("ROWMAJOR_DISTRIBUTED_CHECK") === "1";
+  return host.variable("ROWMAJOR_DISTRIBUTED_CHECK") !== "0";
 }
 
 /**
@@ -145,10 +147,13 @@ export async function init(options: InitOptions = {}): Promise<World> {
     );
   }
   checkTimeout("init", timeout);
+  if (typeof check !== "boolean") {
+    throw new ArgumentError(`Cannot init with check ${describe(check)}: it is true or false`);
+  }
   if (opened !== undefined) {
     throw new DistributedError("init", -1, -1, "the world is open already: close() it first");
   }
-  const world = openEngine({ backend, timeout, check: Boolean(check) }).then((engine) => {
+  const world = openEngine({ backend, timeout, check }).then((engine) => {
     const { rank, size } = engine;
     return new World({ engine, group: 0, rank, size, timeout, limit: countLimit });
   });

@@ -8,13 +8,12 @@
  */
 import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
 import { DeviceError, DistributedError } from "../base/errors.ts";
-import { plainNumbers, setCollective } from "../backend/native/collective.ts";
+import { plainNumbers, setAsked, setCollective } from "../backend/native/collective.ts";
 import { COLLECTIVE_AT, CUDA_NCCL, REDUCTION, type Shim, STATUS } from "../backend/ffi/abi.ts";
 import { RequestFailure, type Requests } from "../backend/ffi/requests.ts";
 import { lastError, readCudaInfo } from "../backend/ffi/text.ts";
 import {
   type CollectiveAttributes,
-  countOf,
   type DeviceEngine,
   registerDeviceEngine,
   setNccl,
@@ -234,21 +233,17 @@ export class Nccl implements DeviceEngine {
     }
   }
 
-  /** In check mode, throws if another rank calls something else. */
+  /** Throws if another rank calls something else, unless the program has forbidden to compare. */
   #compare(call: Call): void {
     if (!this.#compares) return;
-    const { op, attributes } = call;
-    const { group, rank, reduction, root, timeout } = attributes as CollectiveAttributes;
-    const numbers = plainNumbers(op.name as "allReduce", group, timeout);
-    numbers[COLLECTIVE_AT.reduction] = reduction === undefined ? 0 : REDUCTION[reduction];
-    numbers[COLLECTIVE_AT.count] = countOf(call);
-    numbers[COLLECTIVE_AT.dtype] = partsOf(call.operand(0).storage).info.id;
-    numbers[COLLECTIVE_AT.peer] = root ?? 0;
+    const numbers = new Float64Array(COLLECTIVE_AT.numbers);
+    setAsked(numbers, call);
     numbers[COLLECTIVE_AT.limit] = ONLY_COMPARE;
     try {
       this.#requests.wait(numbers);
     } catch (error) {
       if (!(error instanceof RequestFailure)) throw error;
+      const { rank } = call.attributes as CollectiveAttributes;
       throw new DistributedError(call.name, rank, error.peer, error.text);
     }
   }

@@ -21,7 +21,7 @@ import { linear } from "../tensor/products/linear.ts";
 import type { AnyPackedWeight } from "../tensor/products/packed_weight.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { Group } from "./group.ts";
+import { Group, partsOfCall } from "./group.ts";
 import { checkEager } from "./run.ts";
 
 /** Options of {@link columnParallel}. */
@@ -155,7 +155,8 @@ export async function columnParallel<
   const { part, group } = columns("columnParallel", x, shard, options);
   if (group === undefined) return part as ShardProduct<X, W, B, GatheredShape<W, G>>;
   try {
-    return await group.allGather(part as AnyTensor, { axis: -1 }) as ShardProduct<
+    const ranks = partsOfCall(group, "columnParallel");
+    return await ranks.allGather(part as AnyTensor, { axis: -1 }) as ShardProduct<
       X,
       W,
       B,
@@ -179,7 +180,9 @@ export function columnParallelSync<
 ): ShardProduct<X, W, B, GatheredShape<W, G>> {
   return tidy(() => {
     const { part, group } = columns("columnParallel", x, shard, options);
-    return group === undefined ? part : group.allGatherSync(part as AnyTensor, { axis: -1 });
+    if (group === undefined) return part;
+    const ranks = partsOfCall(group, "columnParallel");
+    return ranks.allGatherSync(part as AnyTensor, { axis: -1 });
   }) as ShardProduct<X, W, B, GatheredShape<W, G>>;
 }
 
@@ -214,11 +217,14 @@ export async function rowParallel<
   const { part, group, bias } = rows("rowParallel", x, shard, options);
   // The bias may be disposed of, or change, before the sum is there.
   const shift = bias === undefined ? undefined : apply(MAP.copy, bias, undefined, undefined);
-  const sum = await group.allSum(part as AnyTensor, { out: part as AnyTensor });
-  const made = withBias(sum as Operand, shift, "rowParallel");
-  if (shift !== undefined) dispose(shift);
-  if (made !== sum) dispose(sum as Operand);
-  return made as ShardProduct<X, W, B>;
+  let made: Operand | undefined;
+  try {
+    await partsOfCall(group, "rowParallel").allSum(part as AnyTensor, { out: part as AnyTensor });
+    return (made = withBias(part, shift, "rowParallel")) as ShardProduct<X, W, B>;
+  } finally {
+    if (shift !== undefined) dispose(shift);
+    if (made !== part) dispose(part);
+  }
 }
 
 /** {@link rowParallel}, which waits, and can be part of compiled functions. */
@@ -230,7 +236,8 @@ export function rowParallelSync<
   return tidy(() => {
     const { part, group, bias } = rows("rowParallel", x, shard, options);
     const out = interpreting() ? undefined : part as AnyTensor;
-    const sum = group.allSumSync(part as AnyTensor, { ...out === undefined ? {} : { out } });
+    const ranks = partsOfCall(group, "rowParallel");
+    const sum = ranks.allSumSync(part as AnyTensor, { ...out === undefined ? {} : { out } });
     return withBias(sum as Operand, bias, "rowParallel");
   }) as ShardProduct<X, W, B>;
 }

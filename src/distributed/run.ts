@@ -54,9 +54,7 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
   checkEager(name);
   const call = new Call(op, name, [x], attributes);
   const specs = infer(call) as readonly OutputSpec[];
-  if (requests === undefined || attributes.size === 1 || specs[0]!.shape.includes(0)) {
-    return runSync(one);
-  }
+  if (requests === undefined || attributes.size === 1) return runSync(one);
   if (deviceEngine?.takes(call)) {
     // Scopes that end before the call has ended keep its result.
     return await deviceEngine.later(() => keep(runSync(one) as AnyTensor), out);
@@ -80,9 +78,16 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
   const numbers = new Float64Array(COLLECTIVE_AT.numbers);
   setCollective(numbers, new Call(op, name, [source], attributes, [target]));
   const [to, from] = [partsOf(target.storage).array, partsOf(source.storage).array];
-  await ended(name, requests.start(numbers, to, from), source, target);
-  lease?.end();
-  if (here !== x) recycle(here.storage);
+  await ended(name, requests.start(numbers, to, from), {
+    operands: [source, target],
+    release(failed) {
+      lease?.end();
+      if (here !== x) recycle(here.storage);
+      if (!failed) return;
+      if (target !== into) recycle(target.storage);
+      if (into !== undefined) letGo(into);
+    },
+  });
   if (into === undefined) {
     const made = wrap(target.storage, layout);
     if (device === "cpu") return made;
@@ -95,8 +100,12 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
     giveTo(into, target);
     recycle(target.storage);
   }
-  if (--into.storage.handles === 0) recycle(into.storage);
+  letGo(into);
   return out!;
+}
+
+function letGo({ storage }: Operand): void {
+  if (--storage.handles === 0) recycle(storage);
 }
 
 /** Copies a result on the CPU to a tensor on its device. */

@@ -172,7 +172,7 @@ export interface Unavailable {
 }
 
 /** Changes with the meaning of any symbol. */
-export const VERSION = 7;
+export const VERSION = 8;
 
 /** Status codes; the `bounds` check runs before a call, so the shim never returns it. */
 export const STATUS = {
@@ -234,12 +234,33 @@ export const COLLECTIVE = {
 /** The reductions of collectives. */
 export const REDUCTION = { sum: 0, max: 1, min: 2 } as const;
 
+/** The functions that call collectives, which ranks compare. */
+export const METHOD = {
+  allSum: 0,
+  allMax: 1,
+  allMin: 2,
+  allMean: 3,
+  allGather: 4,
+  sumScatter: 5,
+  broadcast: 6,
+  allToAll: 7,
+  barrier: 8,
+  split: 9,
+  averageGradients: 10,
+  columnParallel: 11,
+  rowParallel: 12,
+  saveShards: 13,
+} as const;
+
 /**
  * The numbers of a collective: what it is, the group, the reduction, the elements (of the whole, or
  * of one rank where ranks have blocks), the offsets of the input and of the result, the root or the
  * other rank (the color of a split), the tag (the key of a split; whether ranks compare their calls,
  * for `open`), milliseconds until it fails, the most elements of one call of MPI (0 for the usual
- * number; −1 if ranks only compare what they call), and the dtype where it is not in the call.
+ * number; −1 if ranks only compare what they call), the dtype where it is not in the call, how many
+ * of these elements are one of the tensor (2 for complex numbers), and the function that was called.
+ *
+ * After a failure, `count` is the number of requests of MPI that still use the memory of the call.
  */
 export const COLLECTIVE_AT = {
   kind: 0,
@@ -253,7 +274,9 @@ export const COLLECTIVE_AT = {
   timeout: 8,
   limit: 9,
   dtype: 10,
-  numbers: 11,
+  lanes: 11,
+  method: 12,
+  numbers: 13,
 } as const;
 
 /** The operations of `rm_program` and of `rm_program_copy`, and the kinds of buffers. */

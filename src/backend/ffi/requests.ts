@@ -12,16 +12,21 @@ import { openModule } from "./node_api.ts";
 import { host } from "./runtime.ts";
 import { lastError } from "./text.ts";
 
-/** A request that failed: the text of the library, and the rank at fault or −1. */
+/**
+ * A request that failed: the text of the library, the rank at fault or −1, and whether MPI may still use
+ * the memory of the request.
+ */
 export class RequestFailure {
   readonly status: number;
   readonly text: string;
   readonly peer: number;
+  readonly inUse: boolean;
 
-  constructor(status: number, text: string, peer: number) {
+  constructor(status: number, text: string, peer: number, inUse: boolean) {
     this.status = status;
     this.text = text;
     this.peer = peer;
+    this.inUse = inUse;
   }
 }
 
@@ -64,7 +69,7 @@ export class Requests {
       const kept = [out, input, out?.buffer, input?.buffer];
       const status = this.#shim.rm_distributed(REQUEST.start, numbers, out, input);
       if (status !== STATUS.ok) {
-        reject(new RequestFailure(status, lastError(this.#shim), -1));
+        reject(new RequestFailure(status, lastError(this.#shim), -1, false));
         return;
       }
       const name = numbers[0]!;
@@ -87,7 +92,7 @@ export class Requests {
   ): Float64Array {
     const status = this.#shim.rm_distributed(REQUEST.wait, numbers, out, input);
     if (status === STATUS.ok) return numbers;
-    throw new RequestFailure(status, lastError(this.#shim), numbers[COLLECTIVE_AT.peer]!);
+    throw this.#failure(status, numbers);
   }
 
   /** Fails the world, and all requests from now on, for the reason `text`. */
@@ -135,7 +140,11 @@ export class Requests {
     if (status === STATUS.notFound) return;
     this.#pending.delete(name);
     if (status === STATUS.ok) return request.resolve(numbers);
-    const text = lastError(this.#shim);
-    request.reject(new RequestFailure(status, text, numbers[COLLECTIVE_AT.peer]!));
+    request.reject(this.#failure(status, numbers));
+  }
+
+  #failure(status: number, numbers: Float64Array): RequestFailure {
+    const inUse = numbers[COLLECTIVE_AT.count]! > 0;
+    return new RequestFailure(status, lastError(this.#shim), numbers[COLLECTIVE_AT.peer]!, inUse);
   }
 }

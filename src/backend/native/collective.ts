@@ -12,33 +12,44 @@ import {
 import { partsOf } from "../../core/problems/fft.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../ops/op.ts";
-import { COLLECTIVE, COLLECTIVE_AT, REDUCTION } from "../ffi/abi.ts";
+import { COLLECTIVE, COLLECTIVE_AT, METHOD, REDUCTION } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 
-/** Whether there are other ranks: one alone copies its elements. */
-export function runsCollective({ attributes, specs, like }: Call): boolean {
+/**
+ * Whether there are other ranks: one alone copies its elements. A call without elements runs, too: other
+ * ranks may have some.
+ */
+export function runsCollective({ attributes, like }: Call): boolean {
   // Programs record on storages without elements, of which lanes are not known.
   const isKnown = like!.memory === null || like!.info.lanes === 1;
-  return (attributes as CollectiveAttributes).size > 1 && isKnown && !specs[0]!.shape.includes(0);
+  return (attributes as CollectiveAttributes).size > 1 && isKnown;
 }
 
-/** Writes the numbers of a call. */
-export function setCollective(numbers: Float64Array, call: Call): void {
+/** Writes what a call asks for, which ranks compare. */
+export function setAsked(numbers: Float64Array, call: Call): void {
   const { op, attributes } = call;
-  const { group, reduction, root, timeout, limit } = attributes as CollectiveAttributes;
-  const [x, out] = [call.operand(0), call.outputs[0]!];
-  const { lanes } = x.storage.info;
+  const { group, method, reduction, root, timeout } = attributes as CollectiveAttributes;
+  const { storage } = call.operand(0);
   numbers[COLLECTIVE_AT.kind] = COLLECTIVE[op.name as "allReduce"];
   numbers[COLLECTIVE_AT.group] = group;
   numbers[COLLECTIVE_AT.reduction] = reduction === undefined ? 0 : REDUCTION[reduction];
   numbers[COLLECTIVE_AT.count] = countOf(call);
-  numbers[COLLECTIVE_AT.in] = x.layout.offset * lanes;
-  numbers[COLLECTIVE_AT.out] = out.layout.offset * lanes;
   numbers[COLLECTIVE_AT.peer] = root ?? 0;
   numbers[COLLECTIVE_AT.tag] = 0;
   numbers[COLLECTIVE_AT.timeout] = timeout;
-  numbers[COLLECTIVE_AT.limit] = limit;
-  numbers[COLLECTIVE_AT.dtype] = partsOf(x.storage).info.id;
+  numbers[COLLECTIVE_AT.dtype] = partsOf(storage).info.id;
+  numbers[COLLECTIVE_AT.lanes] = storage.info.lanes;
+  numbers[COLLECTIVE_AT.method] = METHOD[method];
+}
+
+/** Writes the numbers of a call. */
+export function setCollective(numbers: Float64Array, call: Call): void {
+  const [x, out] = [call.operand(0), call.outputs[0]!];
+  const { lanes } = x.storage.info;
+  setAsked(numbers, call);
+  numbers[COLLECTIVE_AT.in] = x.layout.offset * lanes;
+  numbers[COLLECTIVE_AT.out] = out.layout.offset * lanes;
+  numbers[COLLECTIVE_AT.limit] = (call.attributes as CollectiveAttributes).limit;
 }
 
 /** The numbers of a request without a tensor. */
@@ -51,6 +62,7 @@ export function plainNumbers(
   numbers[COLLECTIVE_AT.kind] = COLLECTIVE[kind];
   numbers[COLLECTIVE_AT.group] = group;
   numbers[COLLECTIVE_AT.timeout] = timeout;
+  if (kind in METHOD) numbers[COLLECTIVE_AT.method] = METHOD[kind as "barrier"];
   return numbers;
 }
 
@@ -67,5 +79,6 @@ export function planCollective(call: Call): { numbers: Float64Array; out: Storag
 
 /** The error of the last call that was planned, by the text of the library. */
 export function collectiveFailure(call: Call, text: string): DistributedError {
-  return collectiveError(call, numbers[COLLECTIVE_AT.peer]!, text);
+  const inUse = numbers[COLLECTIVE_AT.count]! > 0;
+  return collectiveError(call, numbers[COLLECTIVE_AT.peer]!, text, inUse);
 }

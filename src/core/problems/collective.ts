@@ -14,12 +14,29 @@ import { partsOf } from "./fft.ts";
 /** What combines the elements of ranks. */
 export type CollectiveReduction = "sum" | "max" | "min";
 
+/** The functions that call collectives of tensors: ranks compare which one each has called. */
+export type CollectiveMethod =
+  | "allSum"
+  | "allMax"
+  | "allMin"
+  | "allMean"
+  | "allGather"
+  | "sumScatter"
+  | "broadcast"
+  | "allToAll"
+  | "averageGradients"
+  | "columnParallel"
+  | "rowParallel"
+  | "saveShards";
+
 /** Attributes of the ops of collectives. */
 export interface CollectiveAttributes {
   /** The number of the group in the library, and the rank and size there. */
   readonly group: number;
   readonly rank: number;
   readonly size: number;
+  /** What was called. */
+  readonly method: CollectiveMethod;
   /** Of `allReduce` and `reduceScatter`. */
   readonly reduction?: CollectiveReduction;
   /** The rank that has the elements of `broadcast`. */
@@ -112,9 +129,17 @@ export function setNccl(text: string): void {
   ncclText = text;
 }
 
-/** The error of a failed call, whose operands are kept; `peer` is the rank at fault or −1. */
-export function collectiveError(call: Call, peer: number, message: string): DistributedError {
-  abandon(...call.inputs, ...call.outputs);
+/**
+ * The error of a failed call; `peer` is the rank at fault or −1. With `inUse` MPI may still use the
+ * operands, which are kept.
+ */
+export function collectiveError(
+  call: Call,
+  peer: number,
+  message: string,
+  inUse: boolean,
+): DistributedError {
+  if (inUse) abandon(...call.inputs, ...call.outputs);
   const { rank } = call.attributes as CollectiveAttributes;
   return new DistributedError(call.name, rank, peer, message);
 }
