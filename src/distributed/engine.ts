@@ -167,7 +167,7 @@ export function endedSync<T>(op: string, request: () => T, uses: Uses): T {
   return made;
 }
 
-/** The most elements of one call of MPI; 0 for the usual number. */
+/** The most elements of one call of MPI in groups that are made from now on; 0 for the usual number. */
 export let countLimit = 0;
 
 /** Sets {@link countLimit}, for tests. */

@@ -30,7 +30,7 @@ import { VIEWS } from "../ops/views.ts";
 import type { Op } from "../ops/op.ts";
 import type { AnyTensor, TensorOf } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { ended, endedSync, type Engine, messageNumbers, type Uses } from "./engine.ts";
+import { countLimit, ended, endedSync, type Engine, messageNumbers, type Uses } from "./engine.ts";
 import { ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE_SCATTER } from "./op.ts";
 import { alongAxis, checkEager, type Collective, divideBy, run, runSync } from "./run.ts";
 
@@ -395,7 +395,8 @@ export class Group {
     numbers[COLLECTIVE_AT.tag] = key;
     const results = await ended("split", requests.start(numbers, null, null), NOTHING);
     const [group, rank, ranks] = results as unknown as [number, number, number];
-    return color === null ? null : new Group({ ...this.#settings, group, rank, size: ranks });
+    if (color === null) return null;
+    return new Group({ ...this.#settings, group, rank, size: ranks, limit: countLimit });
   }
 
   /** This group with another deadline: calls fail after so many milliseconds; Infinity for none. */

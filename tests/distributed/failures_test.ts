@@ -122,6 +122,22 @@ testEach("abort ends all ranks, after what this one has printed", async (mpi) =>
   assertEquals(outcome.stdout.match(/last words/g)?.length, 5900);
 });
 
+testEach("ranks call different things, and catch no error: all end, by no signal", async (mpi) => {
+  const outcome = await run(mpi, 3, "differs");
+  assert(outcome.code !== 0 && outcome.seconds < 15, textOf(outcome));
+  assertMatch(
+    outcome.stderr,
+    /Cannot allSum on rank \d: ranks 0 and 2 call allSum of 10 float32, but rank 1 calls allSum of 1000000/,
+  );
+  assert(!/signal|segmentation/i.test(textOf(outcome)), textOf(outcome));
+});
+
+testEach("some ranks compare their calls, and others do not: init fails on all", async (mpi) => {
+  const outcome = await run(mpi, 2, "checks");
+  const errors = outcome.stdout.match(/"Cannot init: some ranks compare their calls, and others/g);
+  assertEquals(errors?.length, 2, textOf(outcome));
+});
+
 testEach("a world opens once", async (mpi) => {
   const outcome = await run(mpi, 2, "again");
   assertEquals(outcome.code, 0, textOf(outcome));

@@ -115,6 +115,10 @@ const CASES: Record<string, (world: Group) => unknown> = {
       console.log(String(error));
     }
   },
+  // Uncaught, on all ranks.
+  async differs(world) {
+    await world.allSum(zeros([world.rank === 1 ? 1_000_000 : 10]) as Any);
+  },
   size(world) {
     console.log(`${world.backend}: ${world.size}`);
     console.log(info().backends.mpi);
@@ -122,8 +126,10 @@ const CASES: Record<string, (world: Group) => unknown> = {
 };
 
 const [body, timeout, backend = "any"] = what!.split(",") as [string, string | undefined, "any"];
+const ownRank = process.env.PMI_RANK ?? process.env.OMPI_COMM_WORLD_RANK;
 try {
-  await using world = await init({ backend, timeout: 30_000 });
+  const check = body !== "checks" || ownRank !== "1";
+  await using world = await init({ backend, timeout: 30_000, check });
   await CASES[body!]!(timeout === undefined ? world : world.withTimeout(Number(timeout)));
 } catch (error) {
   if (!(error instanceof DistributedError) || error.op !== "init") throw error;
