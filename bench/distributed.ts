@@ -123,7 +123,11 @@ for (const mpi of findMpis().filter(({ name }) => options.mpi.split(",").include
         const late = one.waits! - one.control!;
         row.push(more.toFixed(2), one.promise!.toFixed(0), promise.toFixed(0));
         row.push(one.large.toFixed(2), ratio.toFixed(2), one.waits!.toFixed(2), late.toFixed(2));
-        const goals = { "8": compares || more <= 1.5, promise: promise <= 60, "10⁶": ratio <= RATIO[name] };
+        const goals = {
+          "8": compares || more <= 1.5,
+          promise: promise <= 60,
+          "10⁶": ratio <= RATIO[name],
+        };
         for (const [goal, isMet] of Object.entries({ ...goals, timer: late <= 2 })) {
           if (size === 2 && !isMet && hasPeer) missed.push(`${title}, ${who}: ${goal}`);
         }

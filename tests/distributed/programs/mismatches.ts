@@ -192,7 +192,8 @@ const CASES: Record<string, Case[]> = {
       () => world.barrier(),
       () => world.broadcastSync(x(4, "int8"), 2),
     ],
-    text: "rank 0 calls allSum of 4 float32, but rank 1 calls barrier, and rank 2 calls broadcast of " +
+    text:
+      "rank 0 calls allSum of 4 float32, but rank 1 calls barrier, and rank 2 calls broadcast of " +
       "4 int8 from rank 2",
   }],
   "a promise and a call that waits": [{
