@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { DistributedError, ones } from "../../../mod.ts";
@@ -12,8 +12,12 @@ import { init } from "../../../src/distributed/mod.ts";
 const [folder, timeout] = process.argv.slice(2) as [string, string];
 const world = await init({ timeout: Number(timeout) });
 const { rank, size } = world;
-const tell = (name: string, what: unknown) =>
-  writeFileSync(join(folder, `${name}-${rank}.json`), JSON.stringify(what));
+const tell = (name: string, what: unknown) => {
+  const path = join(folder, `${name}-${rank}.json`);
+  // The test reads whole files only.
+  writeFileSync(`${folder}/part-${rank}`, JSON.stringify(what));
+  renameSync(`${folder}/part-${rank}`, path);
+};
 let last = performance.now();
 try {
   using x = ones([50_000], { dtype: "float32" });
