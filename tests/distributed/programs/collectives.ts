@@ -207,6 +207,12 @@ for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
     assertEquals((f(x) as Any).get(299), expected);
     assertEquals(((await f.async(x)) as Any).get(0), expected);
   }
+  // Not from rank 0, and more than once.
+  const last = world.size - 1;
+  const g = compile((y: Any) => world.broadcastSync(y.add(1), last)) as Any;
+  for (let i = 0; i < 3; i++) assertEquals(g(x).get(7), last + 1);
+  const empty = compile((y: Any) => world.allSumSync(y.mul(2))) as Any;
+  for (let i = 0; i < 2; i++) same(empty(zeros([0, 3])), zeros([0, 3]), "empty, in a program");
   assertThrows(() => compile((y: Any) => world.allSum(y) as Any)(x), TraceError);
   const was = info().devices.cpu;
   setBackend("js");

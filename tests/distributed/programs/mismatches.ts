@@ -229,8 +229,8 @@ const CASES: Record<string, Case[]> = {
     [columns, rows],
   ) => {
     const [column, row] = [
-      () => columns!(ones([1, 4]), ones([2, 4]), { group: world, gather: true } as Any),
-      () => rows!(ones([1, 4]), ones([2, 4]), { group: world }),
+      () => (columns as Any)(ones([1, 4]), ones([2, 4]), { group: world, gather: true }),
+      () => (rows as Any)(ones([1, 4]), ones([2, 4]), { group: world }),
     ];
     return {
       ranks: [column, row, column],
@@ -280,6 +280,8 @@ async function textOf(call: () => unknown): Promise<string | null> {
   }
 }
 
+let checked = 0;
+
 /** What follows an error works, and takes all elements. */
 async function checkAgreement(): Promise<void> {
   const sum = await world.allSum(full([3], rank, { dtype: "float64" })) as AnyTensor;
@@ -290,17 +292,21 @@ async function checkAgreement(): Promise<void> {
   assertEquals([got.get(0), got.get(MANY / 10 - 1)], [7, 7]);
 }
 
+// Messages are compared in any case.
+const onlyMessages = process.argv[2] === "messages";
 for (const [name, cases] of Object.entries(CASES)) {
+  if (onlyMessages && !JSON.stringify(cases[0]!.text).includes("sends")) continue;
   for (const { ranks, text } of cases) {
     const expected = typeof text === "string" ? text : text[rank]!;
     assertEquals(await textOf(ranks[rank]!), expected, name);
     await checkAgreement();
+    checked++;
   }
   if (rank === 0) console.log(name);
 }
 
 // Outputs stay as they were, and nothing keeps the tensors of calls that failed.
-{
+if (!onlyMessages) {
   const [own, out] = [full([4 + rank], rank, { dtype: "float32" }), zeros([4 + rank])] as Any[];
   for (const how of ["allSum", "allSumSync"]) {
     for (const options of [{ out: own }, { out }]) {
@@ -370,5 +376,4 @@ for (const [name, cases] of Object.entries(CASES)) {
 }
 await world.close();
 rmSync(folder, { recursive: true, force: true });
-const count = Object.values(CASES).flat().length;
-console.log(`rank ${rank}: ${count} mismatches`);
+console.log(`rank ${rank}: ${checked} mismatches`);
