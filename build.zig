@@ -42,6 +42,7 @@ const compact = [_][]const u8{
     "distributed/distributed.c",
     "distributed/messages.c",
     "distributed/mpi.c",
+    "distributed/post.c",
     "distributed/requests.c",
     "distributed/world.c",
     "cpu/matmul.c",

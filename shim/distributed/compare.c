@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "world.h"
+#include "post.h"
 
 /* Where the parts of the first of the numbers that ranks compare begin, in bits. */
 enum { AT_KIND = 8, AT_REDUCTION = 16, AT_DTYPE = 24, AT_LANES = 32, AT_NCCL = 40, PART = 255 };

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "world.h"
+#include "post.h"
 
 enum {
   /* The most bytes of a small message. */

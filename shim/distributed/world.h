@@ -114,24 +114,6 @@ enum { RM_LEAVE_GROUPS = 3, RM_LEAVE_GROUP_NUMBERS = 4 };
 void rm_request_fail(rm_request *request, bool only_this, int culprit, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Fails a request by what MPI says. */
-void rm_request_fail_by_code(rm_request *request, int code);
-
-/* Room for one more request of MPI; null, and the request has failed, if there is no memory. */
-rm_mpi_handle *rm_request_handle(rm_request *request);
-
-/* Counts what was posted, or fails; false if it failed. */
-bool rm_request_posted(rm_request *request, int code);
-
-/* Posts a call for each part of `count` elements that MPI takes at once. */
-#define RM_POST_PARTS(request, count, call)                                      \
-  for (int64_t at = 0; at < (count); at += (request)->limit) {                   \
-    const int64_t rest = (count) - at;                                           \
-    const int part = (int)(rest < (request)->limit ? rest : (request)->limit);   \
-    rm_mpi_handle *handle = rm_request_handle(request);                          \
-    if (handle == NULL || !rm_request_posted(request, call)) return;             \
-  }
-
 static inline int rm_log2(ptrdiff_t size) {
   int log = 0;
   while ((ptrdiff_t)1 << log < size) log++;
