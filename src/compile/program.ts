@@ -459,7 +459,9 @@ export class Program {
       const copies: Copy[] = [];
       targets.forEach(({ to, from }, i) => {
         const source = now?.[i] ?? sourceOf(from, handles, args);
-        const isDirect = from.kind === "result" && direct?.[from.place] === source.storage;
+        // One of them, if a result is in several places; the others are copies.
+        const isDirect = from.kind === "result" && direct?.[from.place] === to.storage &&
+          source.storage === to.storage;
         if (isDirect) to.storage.version++;
         else copies.push({ to, from: source });
       });

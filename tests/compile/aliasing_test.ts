@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { fromBuffer, memory, random, tensor, TraceError, zeros } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { type Any, iota, loose } from "../support.ts";
+import { testOnBackends } from "./support.ts";
 
 /** Two tensors on one buffer. */
 function twice(values: number[]): [Any, Any, Float32Array] {
@@ -138,3 +139,22 @@ test("out may share the buffer of an argument", () => {
   flipped(other, { out: other });
   assertEquals([out.toArray(), other.toArray()], [[1, 2, 3, 4], [5, 4, 3, 2]]);
 });
+
+testOnBackends(
+  "a tensor that is in a result several times is written to each of its outs",
+  async () => {
+    const f = (x: Any): Any => {
+      const y = x.add(1);
+      return [y, { again: y, deep: [y] }, x, x];
+    };
+    const compiled = loose(compile(f));
+    const x = tensor([1, 2, 3]);
+    const outs: Any[] = [];
+    const make = (): Any => outs[outs.push(zeros([3])) - 1];
+    const out = (): Any => [make(), { again: make(), deep: [make()] }, make(), make()];
+    compiled(x, { out: out() });
+    await compiled.async(x, { out: out() });
+    const expected = [[2, 3, 4], [2, 3, 4], [2, 3, 4], [1, 2, 3], [1, 2, 3]];
+    assertEquals(outs.map((one) => one.toArray()), [...expected, ...expected]);
+  },
+);

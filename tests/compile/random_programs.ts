@@ -5,7 +5,17 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
-import { attempt, concat, type DType, pack, random, Tensor, tensor, where } from "../../mod.ts";
+import {
+  attempt,
+  concat,
+  type DType,
+  pack,
+  random,
+  Tensor,
+  tensor,
+  where,
+  zeros,
+} from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
 import { generator } from "../ops/table/operands.ts";
@@ -86,14 +96,78 @@ function randomProgram(seed: number, length: number, device: string): RandomProg
     instructions.push(instruction);
     text.push(words);
   }
-  const results = Array.from({ length: 1 + int(3) }, () => next());
+  const result = resultOf(next);
   const f = (given: Any[], values: Any[]): Any => {
     const tensors = given.slice();
     for (const instruction of instructions) instruction(tensors, values, outside);
-    const list = results.map((r) => tensors[Math.floor(r * tensors.length)]);
-    return { last: tensors.at(-1), list };
+    return { last: tensors.at(-1), more: result(tensors) };
   };
   return { f, args, numbers, outside, text };
+}
+
+/**
+ * A random part of a result: tensors, some of them several times and views of one another, in nested
+ * arrays and records.
+ */
+function resultOf(next: () => number): (tensors: Any[]) => Any {
+  const int = (n: number): number => Math.floor(next() * n);
+  const drawn: number[] = [];
+  const leaf = (): (tensors: Any[]) => Any => {
+    const at = drawn.length > 0 && next() < 0.4 ? drawn[int(drawn.length)]! : next();
+    drawn.push(at);
+    const pick = (tensors: Any[]): Any => tensors[Math.floor(at * tensors.length)];
+    const views: ((x: Any) => Any)[] = [(x) => x.view(), (x) => x.T, (x) => x.reshape([-1])];
+    const view = next() < 0.3 ? views[int(views.length)]! : (x: Any): Any => x;
+    return (tensors) => view(pick(tensors));
+  };
+  const part = (depth: number): (tensors: Any[]) => Any => {
+    if (depth > 2 || next() < 0.4) return leaf();
+    const parts = Array.from({ length: 1 + int(3) }, () => part(depth + 1));
+    return next() < 0.5
+      ? (tensors) => parts.map((one) => one(tensors))
+      : (tensors) => Object.fromEntries(parts.map((one, i) => [`r${i}`, one(tensors)]));
+  };
+  const parts = Array.from({ length: 1 + int(3) }, () => part(1));
+  return (tensors) => parts.map((one) => one(tensors));
+}
+
+/** The tensors of a result, in order. */
+function leavesOf(result: Any): Any[] {
+  if (result instanceof Tensor) return [result];
+  return Object.values(result).flatMap(leavesOf);
+}
+
+/** `result` with its tensors replaced in order by those of `make`. */
+function mapLeaves(result: Any, make: (x: Any) => Any): Any {
+  if (result instanceof Tensor) return make(result);
+  if (Array.isArray(result)) return result.map((one) => mapLeaves(one, make));
+  return Object.fromEntries(
+    Object.entries(result).map(([key, one]) => [key, mapLeaves(one, make)]),
+  );
+}
+
+/**
+ * Tensors for the results `like`, in their structure: of memory of their own, strided, parts of
+ * larger tensors, and arguments.
+ */
+function outFor(like: Any, args: Any[], seed: number, device: string): Any {
+  const on = (x: Any, shape: number[]): Any =>
+    zeros(shape, { dtype: x.dtype, device: loose(device) });
+  // The last one may share its memory with the first.
+  const free = args.slice(0, args.length - 1);
+  let i = seed;
+  return mapLeaves(like, (x) => {
+    const own = free.findIndex((arg) =>
+      arg.dtype === x.dtype && arg.access !== "readonly" && `${arg.shape}` === `${x.shape}`
+    );
+    const kinds: (() => Any)[] = [
+      () => on(x, x.shape),
+      () => on(x, x.shape.toReversed()).T,
+      () => on(x, [2, ...x.shape]).slice(1),
+      () => own < 0 ? on(x, x.shape) : free.splice(own, 1)[0],
+    ];
+    return kinds[i++ % kinds.length]!();
+  });
 }
 
 /** How a random program is compared. */
@@ -106,34 +180,64 @@ export interface Comparison {
   readonly optimize?: boolean;
 }
 
+/** How a program is called: `out` makes the tensors for its results. */
+type Caller = (args: Any[], values: Any[], out: Any) => Any;
+
 /**
  * Throws unless a random program of `length` instructions has the same results, errors and writes
- * compiled as alone, in four calls: devices may record the second one.
+ * compiled as alone: in four calls, as devices may record the second one, with `out`, and off the
+ * event loop.
  */
-export function checkRandom(
+export async function checkRandom(
   seed: number,
   length: number,
   { told, device = "cpu", optimize = true }: Comparison,
-): void {
+): Promise<void> {
   const { f, args, numbers, outside, text } = randomProgram(seed, length, device);
   const saved = outside.map((x) => x.copy());
-  const outcome = (run: RandomProgram["f"], values: Any[]): unknown => {
-    outside.forEach((x, i) => x.set(["..."], saved[i]));
+  const reset = (): void => outside.forEach((x, i) => x.set(["..."], saved[i]));
+  const outcome = async (run: Caller, values: Any[], like: Any): Promise<unknown> => {
+    reset();
     const given = args();
+    const out = like === undefined ? undefined : outFor(like, given, seed, device);
+    const about = (): unknown => [...given, ...outside, ...leavesOf(out ?? [])].map(told);
     // Devices check indices when a result is read.
-    const { value, error } = attempt(() => {
-      const { last, list } = run(given, values);
-      return [last, ...list].map(told);
-    });
-    const after = [...given, ...outside].map(told);
-    return error === undefined ? { value, after } : { error: error.message, after };
+    try {
+      const leaves = leavesOf(await run(given, values, out));
+      const value = leaves.map(told);
+      const after = about();
+      // Which of them are one tensor, and which show the elements of another.
+      const same = leaves.map((x) => leaves.indexOf(x));
+      const shared = leaves.map((x) => [attempt(() => void x.fill_(0)).error?.name, about()]);
+      return { value, after, same, shared, last: leaves.map(told) };
+    } catch (error) {
+      return { error: (error as Error).message, after: about() };
+    }
   };
-  const compiled = compile(f, { optimize });
-  for (let round = 0; round < 4; round++) {
+  const alone: Caller = (given, values, out) => {
+    const made = f(given, values);
+    if (out === undefined) return made;
+    // All are read before one of them is written.
+    const copies = leavesOf(made).map((x) => x.copy());
+    leavesOf(out).forEach((x, i) => x.set(["..."], copies[i]));
+    return out;
+  };
+  const compiled = loose(compile(f, { optimize }));
+  const calls: Caller[] = [
+    (given, values, out) => out ? compiled(given, values, { out }) : compiled(given, values),
+    (given, values, out) => compiled.async(given, values, { out }),
+  ];
+  reset();
+  const like = attempt(() => f(args(), numbers)).value;
+  const rounds: (readonly [call: number, out: boolean])[] = [
+    ...[[0, false], [0, false], [0, false], [0, false], [1, false]] as const,
+    ...like === undefined ? [] : [[0, true], [1, true], [0, true]] as const,
+  ];
+  for (const [round, [call, out]] of rounds.entries()) {
     const values = round === 2 ? [numbers[0] + 1, numbers[1]] : numbers;
-    const expected = outcome(f, values);
+    const expected = await outcome(alone, values, out ? like : undefined);
     const about = `seed ${seed}, round ${round}:\n${text.join("\n")}`;
-    assertEquals(outcome(compiled, values), expected, about);
+    assertEquals(await outcome(calls[call]!, values, out ? like : undefined), expected, about);
   }
   compiled.dispose();
 }

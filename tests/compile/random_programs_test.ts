@@ -10,19 +10,19 @@ import type { Any } from "../support.ts";
 import { checkRandom } from "./random_programs.ts";
 import { plain, testOnBackends, withTiles } from "./support.ts";
 
-function check(seed: number, optimize: boolean): void {
+function check(seed: number, optimize: boolean): Promise<void> {
   // NaNs are equal: their bits are not specified.
   const told = (x: Any): unknown => [x.access, plain(x)];
-  checkRandom(seed, 2 + seed % 39, { told, optimize });
+  return checkRandom(seed, 2 + seed % 39, { told, optimize });
 }
 
-test("random programs in tiles of a few rows", () => {
+test("random programs in tiles of a few rows", async () => {
   using _ = withTiles({ tile: 300, least: 0 });
-  for (let seed = 5000; seed < 5000 + amount(100, 3000); seed++) check(seed, true);
+  for (let seed = 5000; seed < 5000 + amount(100, 3000); seed++) await check(seed, true);
 });
 
 for (const optimize of [true, false]) {
-  testOnBackends(`random programs ${optimize ? "improved" : "as they are"}`, () => {
-    for (let seed = 0; seed < amount(100, 3000); seed++) check(seed, optimize);
+  testOnBackends(`random programs ${optimize ? "improved" : "as they are"}`, async () => {
+    for (let seed = 0; seed < amount(100, 3000); seed++) await check(seed, optimize);
   });
 }

@@ -27,8 +27,10 @@ function told(x: Any): unknown {
 if (reason !== undefined) test(`compiled on CUDA (${reason})`, { skip: true }, () => {});
 else {
   openCudaForTests();
-  test("random programs on CUDA", () => {
-    for (let seed = 0; seed < 8; seed++) checkRandom(seed, 2 + seed, { told, device: "cuda" });
+  test("random programs on CUDA", async () => {
+    for (let seed = 0; seed < 8; seed++) {
+      await checkRandom(seed, 2 + seed, { told, device: "cuda" });
+    }
   });
 
   for (const [name, program] of COMPILED) {
