@@ -244,7 +244,10 @@ export class QueueFullError extends Error {
   }
 }
 
-/** A name that another op has, an op that is not defined in this thread, an invalid definition. */
+/**
+ * A name that another op has, an op that is not defined in this thread, an invalid definition, an op
+ * that calls itself without end.
+ */
 export class OpError extends Error {
   static {
     nameError(this, "OpError");

@@ -1,13 +1,16 @@
 /**
- * State that dispatch keeps between calls: pooled calls, and the layout and operands of scalars.
+ * State that dispatch keeps between calls: pooled calls, the layout and operands of scalars, and the
+ * calls that are made of others.
  *
  * @module
  */
 import { type Complex, DTYPE, type DTypeInfo, type Scalar } from "../base/dtype.ts";
+import { OpError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { ATTRIBUTES, type Plan } from "../base/plan.ts";
+import { formatShape, sameShape } from "../base/shape.ts";
 import { writeElement } from "../memory/element.ts";
-import type { Operand } from "../memory/operand.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
 import { Storage } from "../memory/storage.ts";
 import { Call, type ElementOp, type Input, type Op } from "../ops/op.ts";
 
@@ -77,4 +80,64 @@ export function setParameters(
       ? Math.max(0, count - Number(attributes?.["correction"] ?? 0))
       : Number(attributes?.[name])
   );
+}
+
+// ---- calls made of others ------------------------------------------------------------------------
+
+/** A call whose parts run, and the one that it is a part of. */
+interface Composed {
+  readonly call: Call;
+  readonly outer: Composed | null;
+  readonly depth: number;
+}
+
+/** The innermost call whose parts run. */
+let innermost: Composed | null = null;
+
+/** Calls that are this deep within others are compared with those. */
+const DEEP = 64;
+
+/**
+ * Runs `body`, the parts of `call`.
+ *
+ * Throws an OpError if an op is made of itself, for operands of the same kinds: it would never end.
+ */
+export function composed<R>(call: Call, body: () => R): R {
+  const outer = innermost;
+  const depth = outer === null ? 1 : outer.depth + 1;
+  if (depth % DEEP === 0) checkProgress(call, outer);
+  innermost = { call, outer, depth };
+  try {
+    return body();
+  } finally {
+    innermost = outer;
+  }
+}
+
+function checkProgress(call: Call, outer: Composed | null): void {
+  let count = 0;
+  for (let at = outer; at !== null; at = at.outer) if (isSameKind(at.call, call)) count++;
+  // Several ops may be made of one another.
+  if (count < DEEP / 8) return;
+  const shapes = call.inputs.filter(isOperand).map(({ layout, storage }) =>
+    `${storage.info.name} ${formatShape(layout.shape)}`
+  );
+  throw new OpError(
+    `Cannot ${call.name} ${shapes.join(", ")}: the op is made of itself, endlessly`,
+  );
+}
+
+/** Whether the parts of two calls are the same: these depend on no values. */
+function isSameKind(a: Call, b: Call): boolean {
+  if (a.op !== b.op || a.inputs.length !== b.inputs.length) return false;
+  const own: Record<string, unknown> = a.attributes ?? {}, other = b.attributes ?? {};
+  const keys = Object.keys(own);
+  if (keys.length !== Object.keys(other).length) return false;
+  return keys.every((key) => Object.is(own[key], other[key])) && a.inputs.every((x, k) => {
+    const y = b.inputs[k];
+    if (!isOperand(x) || !isOperand(y)) return Object.is(x, y);
+    return x.storage.info === y.storage.info && x.storage.device === y.storage.device &&
+      x.layout.offset === y.layout.offset && sameShape(x.layout.shape, y.layout.shape) &&
+      sameShape(x.layout.strides, y.layout.strides);
+  });
 }

@@ -25,7 +25,7 @@ import { allocateIn } from "../memory/device.ts";
 import { writeElement } from "../memory/element.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, type Storage } from "../memory/storage.ts";
-import { type ReduceAttributes, type Reduction, scanAxis } from "../ops/infer.ts";
+import { type ReduceAttributes, type Reduction, scanAxis, scanStart } from "../ops/infer.ts";
 import {
   type ArgReduceOp,
   Call,
@@ -42,7 +42,14 @@ import { INDEX } from "../ops/kernels.ts";
 import { MAP } from "../ops/table.ts";
 import { viewLayout } from "../ops/views.ts";
 import type { Backend, Recording } from "./backend.ts";
-import { giveCall, SCALAR_LAYOUT, scalarOperand, setParameters, takeCall } from "./calls.ts";
+import {
+  composed,
+  giveCall,
+  SCALAR_LAYOUT,
+  scalarOperand,
+  setParameters,
+  takeCall,
+} from "./calls.ts";
 import { compareWithin } from "./compare.ts";
 import { adopt } from "./foreign.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
@@ -341,14 +348,6 @@ function runReduce(call: Call): void {
   finalizeOutput(call, given, made);
 }
 
-/** The start value of a scan whose results have the dtype `info`. */
-function startOf({ identity }: ScanOp, { kind, min, max }: DTypeInfo): Scalar {
-  if (typeof identity === "number") return identity;
-  const lowest = identity === "lowest";
-  if (kind === "f") return lowest ? -Infinity : Infinity;
-  return kind === "b" ? !lowest : lowest ? min : max;
-}
-
 function runScan(call: Call): void {
   const op = call.op as ScanOp;
   const [spec] = infer(call) as readonly OutputSpec[];
@@ -361,7 +360,7 @@ function runScan(call: Call): void {
   let target = made.layout;
   if (call.attributes.includeInitial) {
     const first = target.sliceAxis(axis, 0, 1, 1);
-    fillWith({ storage: made.storage, layout: first, flags: 0 }, startOf(op, made.storage.info));
+    fillWith({ storage: made.storage, layout: first, flags: 0 }, scanStart(op, made.storage.info));
     target = target.sliceAxis(axis, 1, x.layout.shape[axis]!, 1);
   }
   call.plan = planReduce(target, x.layout, null, spec!.shape.map((_, i) => i === axis), true);
@@ -394,7 +393,7 @@ function decompose(call: Call): void {
   const given = call.outputs;
   prepareGiven(call, call.specs);
   const body = (): Operand | readonly Operand[] => call.op.decompose!(call);
-  const made = tidy(partsFrame === null ? body : () => withParts(body));
+  const made = composed(call, () => tidy(partsFrame === null ? body : () => withParts(body)));
   call.outputs = Array.isArray(made) ? made : [made as Operand];
   given.forEach((out, k) => {
     const own = call.outputs[k]!;

@@ -10,6 +10,7 @@
  */
 import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
 import { Layout } from "../base/layout.ts";
+import { sizeOf } from "../base/shape.ts";
 import type { Operand } from "../memory/operand.ts";
 import { isHost } from "../memory/storage.ts";
 import type { Call, Input } from "../ops/op.ts";
@@ -153,14 +154,16 @@ export interface Rows {
 export function rowsOf({ shape, strides, contiguous, size }: Layout): Rows | null {
   const rank = shape.length;
   const width = shape[rank - 1]!;
-  if (contiguous && size > 0) return { rows: size / width, stride: width };
+  // Strides of no elements mean nothing: a copy may have the same ones.
+  if (size === 0) return { rows: sizeOf(shape.slice(0, -1)), stride: width };
+  if (contiguous) return { rows: size / width, stride: width };
   if (width > 1 && strides[rank - 1] !== 1) return null;
   let [rows, stride] = [1, 0];
   for (let axis = rank - 2; axis >= 0; axis--) {
     const n = shape[axis]!;
     if (n === 1) continue;
     if (rows === 1) stride = strides[axis]!;
-    else if (strides[axis] !== rows * stride && size > 0) return null;
+    else if (strides[axis] !== rows * stride) return null;
     rows *= n;
   }
   return { rows, stride };

@@ -508,6 +508,14 @@ export function scanAxis({ name, inputs, attributes }: Call): number {
   return normalizeAxis(name, axis ?? 0, shape.length);
 }
 
+/** The start value of a scan whose results have the dtype `info`. */
+export function scanStart({ identity }: ScanOp, { kind, min, max }: DTypeInfo): Scalar {
+  if (typeof identity === "number") return identity;
+  const lowest = identity === "lowest";
+  if (kind === "f") return lowest ? -Infinity : Infinity;
+  return kind === "b" ? !lowest : lowest ? min : max;
+}
+
 /** {@link Op.infer} of scans. */
 export function inferScan(call: Call): readonly OutputSpec[] {
   const op = call.op as ScanOp;

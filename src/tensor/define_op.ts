@@ -112,7 +112,8 @@ const defined = new Map<string, ElementwiseFunction | KernelFunction>();
  * backend, and compiled on CUDA devices. JavaScript rounds float32 once; the others round it at every
  * operator, so each may add an error of half a unit in the last place, and each function its own.
  *
- * An op defined by a function runs on the CPU; for inputs on a device it throws a DeviceError.
+ * An op defined by a function runs on the CPU; for inputs on a device it throws a DeviceError. One that
+ * calls itself without end throws an OpError.
  *
  * Each worker has only the ops that it defines itself. Throws an OpError for an invalid or existing
  * name, and for an invalid definition.

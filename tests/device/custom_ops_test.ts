@@ -287,6 +287,26 @@ test("what a function infers and does is checked, and an error leaves nothing be
   assertThrows(() => late(x), TypeError, "before it returns");
 });
 
+test("an op that calls itself without end is an error, one that ends is none", () => {
+  const forever = loose(defineOp({
+    name: "callsItself",
+    infer: ([x]) => x!,
+    run: ([x]) => void forever(tensor([...x!.data as Float32Array])),
+  }));
+  assertThrows(() => forever(tensor([1, 2])), OpError, "Cannot callsItself float32 [2]: the op is");
+  let calls = 0;
+  const countdown = loose(defineOp<{ n: number }>({
+    name: "countsDown",
+    infer: ([x]) => x!,
+    run: ([x], _, { n }) => {
+      calls++;
+      if (n > 0) countdown(tensor([...x!.data as Float32Array]), { n: n - 1 });
+    },
+  }));
+  countdown(tensor([1, 2]), { n: 150 });
+  assertEquals(calls, 151);
+});
+
 test("a worker has the ops that it defines itself", async () => {
   defineOp({ name: "scaledSquare", expr: "scale * x * x", parameters: ["scale"] });
   assertEquals(loose(getOp("scaledSquare")(tensor([2]), { scale: 3 })).toArray(), [12]);

@@ -315,6 +315,42 @@ for (const { name, on } of BACKENDS) {
     }));
 }
 
+for (const { name, on } of BACKENDS) {
+  test(`products of no rows by quantized and packed weights, in any layout: ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      const there = { device: loose(device) };
+      const plain = loose(ones)([4, 256], there);
+      const weights = [plain, loose(pack)(plain), loose(pack)(plain.astype("bfloat16"))];
+      for (const dtype of Object.keys(formats)) {
+        const [weight] = rowsOf(dtype, device);
+        weights.push(weight, loose(pack)(weight));
+      }
+      // Weights of int8 are made on the CPU.
+      if (device === "cpu") weights.push(loose(quantize)(plain, "int8"));
+      const layouts: ((x: Any) => Any)[] = [
+        (x) => x,
+        (x) => x.flip(),
+        (x) => x.T.copy().T,
+        (x) => x.repeat(2, -1).slice("..., ::2"),
+        (x) => x.expandDims(0).broadcastTo([2, ...x.shape]),
+      ];
+      for (const weight of weights) {
+        for (const dtype of ["float32", "float16"] as const) {
+          for (const layout of layouts) {
+            const x = layout(loose(zeros)([0, weight.shape[1]], { ...there, dtype }));
+            const add = layout(loose(zeros)([0, 4], { ...there, dtype }));
+            const shape = [...x.shape.slice(0, -1), 4];
+            const bias = loose(zeros)([8], { ...there, dtype }).slice("::-2");
+            const options = { activation: "gelu", add };
+            assertEquals(x.linear(weight).shape, shape);
+            assertEquals(x.linear(weight, bias, options).shape, shape);
+          }
+        }
+      }
+    }));
+}
+
 test("products by quantized weights do not depend on the number of threads", () => {
   const before = info().threads;
   for (const dtype of Object.keys(formats)) {
