@@ -105,6 +105,12 @@ const OPTIONS = ["static", "maxPrograms", "optimize"];
 /** New programs in a row after which a warning says what differs. */
 const WARN_AFTER = 16;
 
+/** The most compiled functions that call one another: far below what any stack has place for. */
+const MOST_NESTED = 256;
+
+/** The compiled functions that call one another now, without programs of their own. */
+let nested = 0;
+
 /** A compiled function, behind the function that programs call. */
 class Compilation {
   readonly #f: AnyFunction;
@@ -170,11 +176,24 @@ class Compilation {
   }
 
   #callPlain(args: readonly unknown[], out: unknown): unknown {
-    if (out === undefined) return this.#f(...args);
-    tidy(() => {
-      writeByOps(this.#f(...args), out);
-    });
-    return out;
+    if (nested === MOST_NESTED) {
+      const name = this.#f.name === "" ? "" : ` ${this.#f.name}`;
+      throw new TraceError(
+        `Cannot call the compiled function${name}: it and others call themselves or one another more ` +
+          `than ${MOST_NESTED} deep; a recursion needs an end that depends on no values of tensors`,
+      );
+    }
+    nested++;
+    // Without this block, JavaScriptCore would make a loop of a recursion.
+    try {
+      if (out === undefined) return this.#f(...args);
+      tidy(() => {
+        writeByOps(this.#f(...args), out);
+      });
+      return out;
+    } finally {
+      nested--;
+    }
   }
 
   async later(given: readonly unknown[]): Promise<unknown> {
@@ -366,7 +385,8 @@ function staticTest(given: CompileOptions["static"]): (path: string) => boolean 
  *
  * Throws a TraceError if `f` needs values of its tensors (`item()`, `toArray()`, a mask as an index),
  * if it computes with such a number or makes a shape of it, if an argument is or contains a typed
- * array, a Map or a Set, if the result has tensors in an instance of a class, and if `f` is async.
+ * array, a Map or a Set, if the result has tensors in an instance of a class, if `f` is async, and if
+ * compiled functions call themselves or one another more than 256 deep.
  *
  * @example
  * ```ts

@@ -97,3 +97,30 @@ test(
     await assertRejects(() => offload(() => ones([2]).sum().item()), TraceError);
   },
 );
+
+test("Compile: functions that call themselves or one another without end are errors", async () => {
+  const x = ones([2]);
+  const text = "more than 256 deep";
+  const direct: Any = compile((x: Any) => direct(x));
+  const first: Any = compile((x: Any) => second(x.add(1)));
+  const second: Any = compile((x: Any) => first(x));
+  const anew: Any = (x: Any) => loose(compile(anew))(x);
+  const writing: Any = compile((x: Any) => writing(x, { out: ones([2]) }));
+  const later: Any = compile((x: Any) => later.async(x));
+  const asynchronous: Any = compile(async (x: Any) => await asynchronous(x));
+  for (const f of [direct, first, second, anew, writing]) {
+    for (let round = 0; round < 2; round++) assertThrows(() => f(x), TraceError, text);
+  }
+  for (const f of [direct, first, writing]) {
+    await assertRejects(() => f.async(x), TraceError, text);
+  }
+  for (const f of [later, asynchronous]) {
+    assertThrows(() => f(x), TraceError, "async function");
+    await assertRejects(() => f.async(x), TraceError, "async function");
+  }
+  // One that ends by a static number is none.
+  const power: Any = compile((x: Any, n: number) => n === 0 ? x : power(x.mul(2), n - 1), {
+    static: [1],
+  });
+  assertEquals(power(x, 100).get(0), 2 ** 100);
+});
