@@ -108,6 +108,8 @@ export function someExpr(expr: Expr, test: (part: Expr) => boolean): boolean {
 export interface Spelling {
   /** A number. */
   num(text: string): string;
+  /** A name; absent where names are printed as they are. */
+  name?(text: string): string;
   /** A call with printed arguments. */
   call(name: string, args: string[]): string;
   /** A conditional with printed parts; undefined for the plain form. */
@@ -125,7 +127,7 @@ export function printExpr(expr: Expr, spell: Spelling): string {
       case "num":
         return spell.num(part.text);
       case "name":
-        return part.name;
+        return spell.name?.(part.name) ?? part.name;
       case "call":
         return spell.call(part.name, part.args.map(go));
       case "unary": {

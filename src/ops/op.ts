@@ -202,11 +202,25 @@ type KindOfOp = ViewOp | CreateOp | TableOp;
 type PropertyOf<O> = O extends Op ? keyof O : never;
 type Described<O extends Op> = Omit<O, "id" | "idle" | "rules">;
 
+/** Names with a meaning of their own in expressions. */
+const OWN_NAMES = ["x", "y", "z", "a", "bits"];
+
+/** Throws a TypeError for parameters of an expression that are no names, or have the name of another. */
+function checkParameters(op: string, parameters: readonly string[]): void {
+  parameters.forEach((name, i) => {
+    const taken = OWN_NAMES.includes(name) || parameters.indexOf(name) !== i;
+    if (/^[A-Za-z]\w*$/.test(name) && !taken) return;
+    throw new TypeError(
+      `Cannot make op ${op} with the parameter ${name}: the name is taken or none`,
+    );
+  });
+}
+
 /**
  * Makes an op from its description. All ops have all properties in one order: engines are slow with
  * objects of different shapes.
  *
- * Throws a TypeError for a name that another op has.
+ * Throws a TypeError for a name that another op has, and for parameters with names of operands.
  */
 export function makeOp<O extends Op>(about: Described<O>): O {
   const given: Partial<Record<PropertyOf<KindOfOp>, unknown>> = about;
@@ -249,6 +263,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     compensated: given.compensated,
   };
   if (OPS.has(op.name)) throw typeError(`Cannot make op ${op.name}: there is one already`);
+  if (op.expr !== undefined) checkParameters(op.name, given.parameters as readonly string[]);
   OPS.set(op.name, op as unknown as O);
   return op as unknown as O;
 }

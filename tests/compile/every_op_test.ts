@@ -9,10 +9,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { attempt, TraceError } from "../../mod.ts";
+import { attempt, Tensor, TraceError } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { type Operands, operands, plain, PROGRAMS } from "../ops/programs.ts";
 import { loose } from "../support.ts";
+import { testOnBackends } from "./support.ts";
 
 /** Programs that need the values of tensors: a TraceError, from the call or from a promise. */
 const READS = new Set([
@@ -48,6 +49,29 @@ const NOTHING = new Set(["Symbol(Symbol.toPrimitive)", "emptyCache", "synchroniz
 function textOf(given: Operands): string {
   return JSON.stringify(Object.values(given).map(plain));
 }
+
+/** Floats of a value, as results of an op that programs fuse with those before and after it. */
+function scaled(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(scaled);
+  const isFloat = value instanceof Tensor && !value.isDisposed && value.dtype.startsWith("float");
+  return isFloat ? value.mul(1) : value;
+}
+
+testOnBackends("every program between ops that are fused with its own", () => {
+  for (const [name, program] of PROGRAMS) {
+    if (ABOUT.has(name) || READS.has(name)) continue;
+    const between = (given: object): unknown => {
+      const scaledAll = Object.entries(given).map(([key, x]) => [key, scaled(x)]);
+      const later = (promise: Promise<unknown>): unknown => promise.catch(() => {});
+      const made = program({ ...Object.fromEntries(scaledAll), later });
+      return made instanceof Promise ? undefined : scaled(made);
+    };
+    const { value, error } = attempt(() => plain(between(operands())));
+    if (error !== undefined) continue;
+    using compiled = compile(between);
+    assertEquals(plain(compiled(operands())), value, name);
+  }
+});
 
 for (const [name, program] of PROGRAMS) {
   if (ABOUT.has(name)) continue;

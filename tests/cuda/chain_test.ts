@@ -10,8 +10,9 @@ import { arange } from "../../mod.ts";
 import { DTYPES } from "../../src/base/dtype.ts";
 import { memoryOf } from "../../src/core/dispatch.ts";
 import { sendTo } from "../../src/memory/device.ts";
-import { isOperand } from "../../src/memory/operand.ts";
-import { chains, describeChain, eagerly, EXACT_OPS, fused } from "../ops/chains.ts";
+import { isOperand, type Operand } from "../../src/memory/operand.ts";
+import { chains, describeChain, eagerly, EXACT_OPS, fused, namedChains } from "../ops/chains.ts";
+import { place } from "../ops/table/operands.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { type Any, loose } from "../support.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
@@ -35,8 +36,19 @@ else {
       // Each chain is compiled; those of one seed are compiled once.
       { numRuns: 24, seed: 1, endOnFailure: true },
     );
-    assert([...launched].every((name) => name.startsWith("chain_")), `launched ${[...launched]}`);
+    assert(
+      [...launched].every((name) => name.startsWith("ops_chain_")),
+      `launched ${[...launched]}`,
+    );
     assert(launched.size >= 20);
+  });
+
+  test("parameters of chains may have the names of anything in CUDA C", () => {
+    const make = (): Operand => place("float32", [3], [1, 2, 3]);
+    const own = namedChains(make());
+    const given = make();
+    const there = { ...given, storage: sendTo(memoryOf("cuda", "test on"), given.storage) };
+    namedChains(there).forEach((chain, i) => assertEquals(fused(chain), fused(own[i]!)));
   });
 
   test("chains over packs, parts of packs, single elements and addresses between packs", () => {
@@ -62,6 +74,9 @@ else {
         }
       }
     }
-    assert([...launched].some((name) => name.startsWith("chain_")), `launched ${[...launched]}`);
+    assert(
+      [...launched].some((name) => name.startsWith("ops_chain_")),
+      `launched ${[...launched]}`,
+    );
   });
 }

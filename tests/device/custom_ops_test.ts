@@ -19,6 +19,7 @@ import {
   zeros,
 } from "../../mod.ts";
 import { OPS } from "../../src/ops/op.ts";
+import { expressionOp } from "../../src/ops/user_expr.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
 import { loose } from "../support.ts";
 import { CUSTOM_OP_TESTS } from "./custom_ops.ts";
@@ -285,6 +286,16 @@ test("what a function infers and does is checked, and an error leaves nothing be
     run: (() => Promise.resolve()) as () => void,
   });
   assertThrows(() => late(x), TypeError, "before it returns");
+});
+
+test("no op has a parameter with the name of an operand, or with no name", () => {
+  const make = (...parameters: string[]) =>
+    expressionOp({ name: "misnamed", arity: 1, text: "x", gives: "number", parameters });
+  for (const name of ["x", "y", "z", "a", "bits", "", "1k", "a b", "k;", "constructor()"]) {
+    assertThrows(() => make(name), TypeError, "Cannot make op misnamed with the parameter");
+  }
+  assertThrows(() => make("k", "k"), TypeError, "the parameter k");
+  assert(!OPS.has("misnamed"));
 });
 
 test("an op that calls itself without end is an error, one that ends is none", () => {

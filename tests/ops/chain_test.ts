@@ -16,7 +16,15 @@ import type { Operand } from "../../src/memory/operand.ts";
 import type { ChainStep } from "../../src/ops/chain.ts";
 import type { MapOp } from "../../src/ops/op.ts";
 import { MAP } from "../../src/ops/table.ts";
-import { chainCall, chains, describeChain, eagerly, fused, type RandomChain } from "./chains.ts";
+import {
+  chainCall,
+  chains,
+  describeChain,
+  eagerly,
+  fused,
+  namedChains,
+  type RandomChain,
+} from "./chains.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 import { place, read } from "./table/operands.ts";
 
@@ -120,6 +128,22 @@ describe("chain", () => {
       });
     }
   });
+
+  for (const { name, on } of BACKENDS) {
+    if (typeof on === "string") continue;
+    it(`${name}: parameters may have the names of anything in generated code`, () => {
+      for (const chain of namedChains(vector(1, 2, 3))) {
+        const expected = chain.steps.reduce(
+          (values, { parameters: [k] }, s) => values.map((x) => x * k! + (s % 2 === 0 ? 2 : 3)),
+          [1, 2, 3],
+        );
+        using(on, () => {
+          assertEquals(fused(chain), [expected], describeChain(chain));
+          assertEquals(eagerly(chain), [expected], describeChain(chain));
+        });
+      }
+    });
+  }
 
   it("errors name the op and leave everything as it was", () => {
     const x = vector(1, 2);

@@ -9,10 +9,12 @@ import "../../mod.ts";
 import { CHAIN } from "../../src/core/chain.ts";
 import { DTYPE, type DType, DTYPES, type Scalar } from "../../src/base/dtype.ts";
 import { dispatch, performCall } from "../../src/core/dispatch.ts";
+import { environment } from "../../src/backend/js/environment.ts";
 import { isOperand, type Operand } from "../../src/memory/operand.ts";
 import type { ChainAttributes, ChainStep } from "../../src/ops/chain.ts";
 import { Call, type MapOp } from "../../src/ops/op.ts";
 import { MAP } from "../../src/ops/table.ts";
+import { expressionOp } from "../../src/ops/user_expr.ts";
 import { arrange, type Num, place, read, sample, type View } from "./table/operands.ts";
 
 /** A chain with its inputs. */
@@ -166,4 +168,48 @@ export function describeChain({ inputs, steps, outputs, shape }: RandomChain): s
     `${s + inputs.length} = ${op.name}(${reads}) in ${compute.name} to ${result.name}`
   );
   return `[${shape}] of ${values.join(", ")}: ${lines.join("; ")}; outputs ${outputs}`;
+}
+
+/** Names like those in generated code: of loops, temporaries, kernels, languages and functions. */
+const NAMES = [
+  ...("k0 k1 k10 A0 A1 A o B C p t0 t1 t0_ t1_ t0_l t1_h t2_x c0 c1 n0 n1 s0_0 s1_0 i0_0 i1_1 j0 j1 u v " +
+    "ue ve w q d c e r rl rh s sum error position best end h a1 arrays numbers env slow low high words")
+    .split(" "),
+  ..."v0 v1 v_x v0_k v1_k v_v_x at i N in to from out0 work acc apply inputs operands pack".split(
+    " ",
+  ),
+  ..."float double int auto const struct template class let return new this null undefined".split(
+    " ",
+  ),
+  ..."NAN INFINITY RM_UNROLL rm_f32 rm_exp_f32 int64_t threadIdx nullptr constructor arguments"
+    .split(" "),
+  ...Object.keys(environment()),
+].filter((name, i, all) => all.indexOf(name) === i);
+
+/** An op for each of {@link NAMES}, which has a parameter of that name. */
+const NAMED_OPS = NAMES.map((name, i) =>
+  expressionOp({
+    name: `named_${i}`,
+    arity: 2,
+    text: `x * ${name} + y`,
+    gives: "number",
+    parameters: [name],
+  })
+);
+
+/** Chains of ops with parameters of all kinds of names, in several lengths, on `x` of float32. */
+export function namedChains(x: Operand): RandomChain[] {
+  const made: RandomChain[] = [];
+  for (let at = 0, length = 1; at < NAMED_OPS.length; at += length, length = 1 + made.length % 24) {
+    const ops = NAMED_OPS.slice(at, at + length);
+    const steps = ops.map((op, s): ChainStep => ({
+      op,
+      compute: DTYPE.float32,
+      result: DTYPE.float32,
+      inputs: [s === 0 ? 0 : 3 + s - 1, s % 2 + 1],
+      parameters: [(at + s) % 3 - 1],
+    }));
+    made.push({ inputs: [x, 2, 3], steps, outputs: [steps.length - 1], shape: x.layout.shape });
+  }
+  return made;
 }

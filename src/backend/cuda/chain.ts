@@ -123,7 +123,8 @@ export function chainSource(
 function nameOf(key: string): string {
   let hash = 0x811c9dc5;
   for (const character of key) hash = Math.imul(hash ^ character.charCodeAt(0), 0x01000193) >>> 0;
-  let name = `chain_${hash.toString(16)}`;
+  // Names of ops have no underscore.
+  let name = `ops_chain_${hash.toString(16)}`;
   while (keys.has(name) && keys.get(name) !== key) name += "_";
   keys.set(name, key);
   return name;

@@ -13,7 +13,7 @@ import type { ChainAttributes, ChainForm } from "../../ops/chain.ts";
 import { isCondition } from "../../ops/chain.ts";
 import type { Call } from "../../ops/op.ts";
 import { exprFor, MAP } from "../../ops/table.ts";
-import { Emitter, number, type Value } from "./emit.ts";
+import { Emitter, functionOf, number, parameterName, type Value } from "./emit.ts";
 import { environment } from "./environment.ts";
 import { header, mapLoops } from "./loops.ts";
 
@@ -83,21 +83,18 @@ function compile(
   dtypes: readonly DTypeInfo[],
   outputs: number,
 ): ChainLoop {
-  const env = environment();
   const arrays = dtypes.map((_, k) => `A${k} = arrays[${k}]`);
   const constants = form.constants.map((_, c) => `k${c} = numbers[${c}]`);
   let next = constants.length;
   const parameters = form.steps.flatMap(({ op }, s) =>
-    op.parameters.map((name) => `${name}${s} = numbers[${next++}]`)
+    op.parameters.map((name) => `${parameterName(name, s)} = numbers[${next++}]`)
   );
   const source = [
     `const ${[...arrays, ...constants, ...parameters].join(", ")};`,
     header({ parameters: [] }, plan),
     ...mapLoops(plan, (strides, index) => bodyOf(form, dtypes, outputs, strides, index)),
   ].join("\n");
-  const text = `"use strict"; const { ${Object.keys(env).join(", ")} } = env;\n` +
-    `return function chain(p, arrays, numbers) {\n${source}\n};`;
-  return new Function("env", text)(env) as ChainLoop;
+  return functionOf("chain", ["p", "arrays", "numbers"], source, environment()) as ChainLoop;
 }
 
 /** One element: all loads, all steps, all stores, so that outputs may be inputs. */
@@ -127,7 +124,7 @@ function bodyOf(
         names[name] = isCondition(op, k) ? value : castTo(emit, value, dtype, compute);
       }
     });
-    for (const name of op.parameters) names[name] = number(`${name}${s}`);
+    for (const name of op.parameters) names[name] = number(parameterName(name, s));
     const value = op === MAP.copy
       ? castTo(emit, names["x"]!, compute, result)
       : rounded(emit, emit.compute(exprFor(op, compute.kind), names, compute.name, true), result);

@@ -1,13 +1,18 @@
 /**
  * Writes the JavaScript of one element: load, cast, the op's expression, cast, store.
  *
- * Values are numbers, or pairs of 32-bit words for the 64-bit integers, since BigInts are slow. The
- * texts contain only names from the op table and from here. Knows nothing of loops.
+ * Values are numbers, or pairs of 32-bit words for the 64-bit integers, since BigInts are slow. Knows
+ * nothing of loops.
+ *
+ * No name in generated code can equal another, whatever expressions contain: names of the environment
+ * begin with `$`, parameters of ops with `v_` or `v` and a number, as {@link parameterName} makes them,
+ * temporaries with `t`, a number and `_`; loops have names of their own, which begin like none of these. An
+ * expression has operands and parameters only, which are replaced by values.
  *
  * @module
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import { type Expr, parseExpr, printExpr, someExpr } from "../../ops/expr.ts";
+import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../ops/expr.ts";
 
 /** A value in generated code: a number's text, or the texts of the two words of a 64-bit integer. */
 export type Value =
@@ -24,6 +29,29 @@ export function number(text: string): Value {
   return { kind: "number", text };
 }
 
+/** The name of an op's parameter; in a chain, of the op of a step. */
+export function parameterName(name: string, step: number | "" = ""): string {
+  return `v${step}_${name}`;
+}
+
+/** The name of what {@link environment} calls `name`. */
+export function environmentName(name: string): string {
+  return `$${name}`;
+}
+
+/** The function of `parameters` and the statements `source`, which use the names of `env`. */
+export function functionOf(
+  name: string,
+  parameters: readonly string[],
+  source: string,
+  env: Readonly<Record<string, unknown>>,
+): unknown {
+  const names = Object.keys(env).map((key) => `${key}: ${environmentName(key)}`);
+  const text = `"use strict"; const { ${names.join(", ")} } = env;\n` +
+    `return function ${name}(${parameters.join(", ")}) {\n${source}\n};`;
+  return new Function("env", text)(env);
+}
+
 /** Primitives with a faster form for floats of at most 32 bits. */
 const SHORT: Readonly<Record<string, string>> = { ffloordiv: "shortFloordiv", fmod: "shortMod" };
 
@@ -32,6 +60,15 @@ const SHORT: Readonly<Record<string, string>> = { ffloordiv: "shortFloordiv", fm
  */
 const STORING: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   float16: { ffloordiv: "floordivToHalf" },
+};
+
+/** The name of the number of bits of an integer, in calls of primitives. */
+const BITS = "bits";
+
+/** Prints arguments of calls. */
+const PLAIN: Spelling = {
+  num: (text) => text,
+  call: (name, args) => `${environmentName(name)}(${args.join(", ")})`,
 };
 
 const MAX_SAFE = 9007199254740991;
@@ -47,9 +84,14 @@ export class Emitter {
     this.lines.push(line);
   }
 
+  /** A name that no other value has, nor one that this name begins. */
+  #fresh(): string {
+    return `t${this.#temporaries++}_`;
+  }
+
   /** Names the value of `text`. */
   hold(text: string): string {
-    const name = `t${this.#temporaries++}`;
+    const name = this.#fresh();
     this.lines.push(`const ${name} = ${text};`);
     return name;
   }
@@ -73,8 +115,8 @@ export class Emitter {
         signed: kind === "i",
       };
     }
-    if (dtype === "float16") return number(this.hold(`half[${array}[${index}]]`));
-    if (dtype === "bfloat16") return number(this.hold(`bf16[${array}[${index}]]`));
+    if (dtype === "float16") return number(this.hold(`$half[${array}[${index}]]`));
+    if (dtype === "bfloat16") return number(this.hold(`$bf16[${array}[${index}]]`));
     return number(this.hold(`${array}[${index}]`));
   }
 
@@ -87,9 +129,9 @@ export class Emitter {
       const at = this.hold(`2 * (${index})`);
       this.add(`${array}[${at}] = ${value.low}; ${array}[${at} + 1] = ${value.high};`);
     } else if (dtype === "float16") {
-      this.add(`${array}[${index}] = ${result ? "resultToHalf" : "toF16"}(${value.text});`);
+      this.add(`${array}[${index}] = ${result ? "$resultToHalf" : "$toF16"}(${value.text});`);
     } else if (dtype === "bfloat16") {
-      this.add(`${array}[${index}] = ${result ? "resultToBrain" : "toBf16"}(${value.text});`);
+      this.add(`${array}[${index}] = ${result ? "$resultToBrain" : "$toBf16"}(${value.text});`);
     } else this.add(`${array}[${index}] = ${value.text};`);
   }
 
@@ -108,8 +150,8 @@ export class Emitter {
     const name = expr.kind === "call" ? STORING[dtype]?.[expr.name] : undefined;
     if (name === undefined) return false;
     const args = (substitute(expr, names) as Expr & { kind: "call" }).args;
-    const printed = args.map((arg) => printExpr(arg, { num: (n) => n, call: (f) => f }));
-    this.add(`${array}[${index}] = ${name}(${printed.join(", ")});`);
+    const printed = args.map((arg) => printExpr(arg, PLAIN));
+    this.add(`${array}[${index}] = ${environmentName(name)}(${printed.join(", ")});`);
     return true;
   }
 
@@ -126,7 +168,7 @@ export class Emitter {
       if (to === "float64") return number(this.#toNumber(value));
       if (value.kind === "pair") {
         return number(
-          this.#round(`${value.signed ? "i" : "u"}64ToF32(${value.low}, ${value.high})`, to),
+          this.#round(`$${value.signed ? "i" : "u"}64ToF32(${value.low}, ${value.high})`, to),
         );
       }
       // float16 and bfloat16 to float32 is exact, and so is any small integer.
@@ -140,7 +182,7 @@ export class Emitter {
     const x = this.hold(value.text);
     return number(
       this.hold(
-        `${x} > ${target.min} ? (${x} < ${target.max} ? trunc(${x}) : ${target.max}) : ` +
+        `${x} > ${target.min} ? (${x} < ${target.max} ? $trunc(${x}) : ${target.max}) : ` +
           `${x} <= ${target.min} ? ${target.min} : 0`,
       ),
     );
@@ -155,8 +197,8 @@ export class Emitter {
   }
 
   #round(text: string, to: DType): string {
-    if (to === "float32") return this.hold(`fround(${text})`);
-    return this.hold(to === "float16" ? `roundHalf(${text})` : `roundBrain(${text})`);
+    if (to === "float32") return this.hold(`$fround(${text})`);
+    return this.hold(to === "float16" ? `$roundHalf(${text})` : `$roundBrain(${text})`);
   }
 
   #toNumber(value: Value): string {
@@ -175,8 +217,8 @@ export class Emitter {
       this.add(
         `let ${low} = ${x} | 0, ${high} = ${low} >> 31; ` +
           `if (!(${within} && ${x} < 2147483648)) { ` +
-          `const s = saturate${signed ? "I" : "U"}64(${x}); ` +
-          `${low} = lowWord(s); ${high} = highWord(s); }`,
+          `const ${x}s = $saturate${signed ? "I" : "U"}64(${x}); ` +
+          `${low} = $lowWord(${x}s); ${high} = $highWord(${x}s); }`,
       );
       return { kind: "pair", low, high, signed };
     }
@@ -218,13 +260,15 @@ export class Emitter {
     const printed = printExpr(substitute(expr, names), {
       num: (n) => n,
       call: (name, args) => {
-        if (name === "nextafter") return `nextafter_${dtype}(${args.join(", ")})`;
+        if (name === "nextafter") return `$nextafter_${dtype}(${args.join(", ")})`;
         if (dtype !== "float64") name = SHORT[name] ?? name;
-        return `${name}(${args.map((arg) => arg === "bits" ? String(bytes * 8) : arg).join(", ")})`;
+        return `${environmentName(name)}(${
+          args.map((arg) => arg === BITS ? String(bytes * 8) : arg).join(", ")
+        })`;
       },
       select: (test, then, otherwise) =>
-        branchless ? `pick(${test}, ${then}, ${otherwise})` : undefined,
-      binary: (op, l, r) => op === "*" && kind !== "f" ? `imul(${l}, ${r})` : undefined,
+        branchless ? `$pick(${test}, ${then}, ${otherwise})` : undefined,
+      binary: (op, l, r) => op === "*" && kind !== "f" ? `$imul(${l}, ${r})` : undefined,
     });
     return number(this.hold(printed));
   }
@@ -245,6 +289,8 @@ export class Emitter {
     const numbers: Record<string, Value> = {};
     const words: Record<string, Value> = {};
     const wide: string[] = [];
+    const r = this.#fresh();
+    const [rl, rh] = [`${r}l`, `${r}h`];
     // In the order of the slow function's parameters, whichever was loaded first.
     for (const name of ["x", "y", "z"]) {
       const value = names[name];
@@ -254,29 +300,35 @@ export class Emitter {
         continue;
       }
       const high = signed ? value.high : `(${value.high} >>> 0)`;
-      wide.push(`const ${name}w = ${high} * 4294967296 + (${value.low} >>> 0);`);
-      numbers[name] = number(`${name}w`);
+      const whole = r + name;
+      wide.push(`const ${whole} = ${high} * 4294967296 + (${value.low} >>> 0);`);
+      numbers[name] = number(whole);
       words[name] = number(signed ? value.low : `(${value.low} >>> 0)`);
-      safe.push(`${name}w >= -${MAX_SAFE} && ${name}w <= ${MAX_SAFE}`);
+      safe.push(`${whole} >= -${MAX_SAFE} && ${whole} <= ${MAX_SAFE}`);
       short.push(signed ? `${value.high} === ${value.low} >> 31` : `${value.high} === 0`);
       slowArgs.push(value.low, value.high);
     }
     const printed = (values: Record<string, Value>): string =>
       printExpr(substitute(parseExpr(text), values), {
         num: (n) => n,
-        call: (name, args) => `${name}Wide(${args.map((a) => a === "bits" ? "64" : a).join(", ")})`,
+        call: (name, args) =>
+          `${environmentName(`${name}Wide`)}(${args.map((a) => a === BITS ? "64" : a).join(", ")})`,
       });
     // Most values fit 32 bits, and most others 53.
     this.add(
-      `let r = NaN, rl = 0, rh = 0; if (${short.join(" && ")}) r = ${printed(words)}; ` +
-        `else { ${wide.join(" ")} if (${safe.join(" && ")}) r = ${printed(numbers)}; }`,
+      `let ${r} = NaN, ${rl} = 0, ${rh} = 0; if (${short.join(" && ")}) ${r} = ${
+        printed(words)
+      }; ` +
+        `else { ${wide.join(" ")} if (${safe.join(" && ")}) ${r} = ${printed(numbers)}; }`,
     );
     this.add(
-      `if (r >= -4294967296 && r < 4294967296) { rl = r | 0; rh = r < 0 ? -1 : 0; } ` +
-        `else if (r >= -${MAX_SAFE} && r <= ${MAX_SAFE}) { rl = lowWord(r); rh = highWord(r); } ` +
-        `else { ${slow}(${slowArgs.join(", ")}); rl = words[0]; rh = words[1]; }`,
+      `if (${r} >= -4294967296 && ${r} < 4294967296) { ${rl} = ${r} | 0; ${rh} = ${r} < 0 ? -1 : 0; } ` +
+        `else if (${r} >= -${MAX_SAFE} && ${r} <= ${MAX_SAFE}) { ` +
+        `${rl} = $lowWord(${r}); ${rh} = $highWord(${r}); } ` +
+        `else { ${environmentName(slow)}(${slowArgs.join(", ")}); ` +
+        `${rl} = $words[0]; ${rh} = $words[1]; }`,
     );
-    return { kind: "pair", low: "rl", high: "rh", signed };
+    return { kind: "pair", low: rl, high: rh, signed };
   }
 }
 
@@ -284,7 +336,9 @@ function substitute(expr: Expr, names: Readonly<Record<string, Value>>): Expr {
   switch (expr.kind) {
     case "name": {
       const value = names[expr.name];
-      return value?.kind === "number" ? { kind: "name", name: value.text } : expr;
+      if (value?.kind === "number") return { kind: "name", name: value.text };
+      if (expr.name === BITS) return expr;
+      throw new Error(`Internal error: an expression without a value of ${expr.name}`);
     }
     case "call":
       return { ...expr, args: expr.args.map((arg) => substitute(arg, names)) };
@@ -397,9 +451,9 @@ class PairPrinter {
           }
           case "*":
             return {
-              low: emitter.hold(`imul(${l.low}, ${r.low})`),
+              low: emitter.hold(`$imul(${l.low}, ${r.low})`),
               high: emitter.hold(
-                `mulHigh(${l.low}, ${r.low}) + imul(${l.high}, ${r.low}) + imul(${l.low}, ${r.high}) | 0`,
+                `$mulHigh(${l.low}, ${r.low}) + $imul(${l.high}, ${r.low}) + $imul(${l.low}, ${r.high}) | 0`,
               ),
             };
           case "&":

@@ -14,7 +14,7 @@ import type { ArgReduceOp, AxisOp, Call, MapOp, ReduceOp, ScanOp, TableOp } from
 import { needsDouble } from "../../ops/c_rules.ts";
 import { exprFor } from "../../ops/table.ts";
 import { ATTRIBUTES, OFFSETS, type Plan } from "../../base/plan.ts";
-import { Emitter, hasCall, number, type Value } from "./emit.ts";
+import { Emitter, functionOf, hasCall, number, parameterName, type Value } from "./emit.ts";
 import { COLUMNS, environment, type Loop, slowFunction } from "./environment.ts";
 import { startOf } from "./interpret.ts";
 
@@ -33,7 +33,9 @@ export function header({ parameters }: Pick<TableOp, "parameters">, plan: Plan):
   // Integers are faster, but only up to 2^31.
   const int = needsInt64Index ? "" : " | 0";
   const lines: string[] = [];
-  parameters.forEach((name, i) => lines.push(`const ${name} = p[${ATTRIBUTES + i}];`));
+  parameters.forEach((name, i) =>
+    lines.push(`const ${parameterName(name)} = p[${ATTRIBUTES + i}];`)
+  );
   for (let k = 0; k < operands; k++) lines.push(`const i${k}_0 = p[${OFFSETS + k}]${int};`);
   const at = OFFSETS + operands;
   for (let j = 0; j < rank; j++) lines.push(`const n${j} = p[${at + j}]${int};`);
@@ -87,7 +89,7 @@ function mapBody(
   for (let k = 0; k < inputs.length; k++) if (strides[k + 1] === 0) read(k);
   const hoisted = emit.take();
   for (let k = 0; k < inputs.length; k++) if (strides[k + 1] !== 0) read(k);
-  for (const name of row.parameters) names[name] = number(name);
+  for (const name of row.parameters) names[name] = number(parameterName(name));
   const { wide, kind } = DTYPE[compute];
   const slow = wide && hasCall(expr) ? SLOW : null;
   if (compute === out && emit.storeCall(out, "o", index(0), expr, names)) {
@@ -138,8 +140,8 @@ export function mapLoops(
     const each = (f: (k: number) => string): string =>
       Array.from({ length: operands }, (_, k) => f(k)).join(", ");
     parts.push(
-      `for (let u = 0; u < n${u}; u += ${TILE}) { const ue = min(u + ${TILE}, n${u});`,
-      `for (let v = 0; v < n${v}; v += ${TILE}) { const ve = min(v + ${TILE}, n${v});`,
+      `for (let u = 0; u < n${u}; u += ${TILE}) { const ue = $min(u + ${TILE}, n${u});`,
+      `for (let v = 0; v < n${v}; v += ${TILE}) { const ve = $min(v + ${TILE}, n${v});`,
       `for (let c = u; c < ue; c++) {`,
       `let ${each((k) => `j${k} = i${k}_${u} + c * s${k}_${u} + v * s${k}_${v}`)};`,
       `for (let d = v; d < ve; d++, ${each((k) => `j${k} += s${k}_${v}`)}) { ${made.body} } } } }`,
@@ -264,7 +266,7 @@ class Folding {
     if (this.second !== null) {
       names["y"] = emit.cast(emit.load(this.second, "B", index2), this.second, this.compute);
     }
-    for (const name of row.parameters) names[name] = number(name);
+    for (const name of row.parameters) names[name] = number(parameterName(name));
     return row.map === undefined ? names["x"]! : emit.compute(row.map, names, this.compute);
   }
 
@@ -282,7 +284,7 @@ class Folding {
     let value = acc.value(suffix);
     if (row.finish !== undefined) {
       const names: Record<string, Value> = { a: value };
-      for (const name of row.parameters) names[name] = number(name);
+      for (const name of row.parameters) names[name] = number(parameterName(name));
       value = emit.compute(row.finish, names, acc.dtype);
     }
     emit.store(this.out, "o", index, value);
@@ -327,9 +329,9 @@ function reduceSource(
     const column = kept - 1;
     for (let j = 0; j < column; j++) parts.push(open(j, operands));
     parts.push(`for (let q = 0; q < n${column}; q += ${COLUMNS}) {`);
-    parts.push(`const w = min(${COLUMNS}, n${column} - q);`);
+    parts.push(`const w = $min(${COLUMNS}, n${column} - q);`);
     parts.push(acc.declare("", identity));
-    parts.push(acc.wide ? "low.fill(a); high.fill(h);" : "sums.fill(a); errors.fill(0);");
+    parts.push(acc.wide ? "$low.fill(a); $high.fill(h);" : "$sums.fill(a); $errors.fill(0);");
     for (let k = 0; k < operands; k++) {
       parts.push(`const i${k}_${kept} = i${k}_${column} + q * s${k}_${column};`);
     }
@@ -341,17 +343,19 @@ function reduceSource(
     );
     if (compensated && x.kind === "number") {
       emit.add(
-        `let a = sums[d], e = errors[d]; ${twoSum("a", "e", x.text)} sums[d] = a; errors[d] = e;`,
+        `let a = $sums[d], e = $errors[d]; ${
+          twoSum("a", "e", x.text)
+        } $sums[d] = a; $errors[d] = e;`,
       );
     } else {
-      emit.add(acc.wide ? "a = low[d]; h = high[d];" : "a = sums[d];");
+      emit.add(acc.wide ? "a = $low[d]; h = $high[d];" : "a = $sums[d];");
       fold.fold("", x);
-      emit.add(acc.wide ? "low[d] = a; high[d] = h;" : "sums[d] = a;");
+      emit.add(acc.wide ? "$low[d] = a; $high[d] = h;" : "$sums[d] = a;");
     }
     parts.push(emit.take(), "}", "}".repeat(rank - kept));
     parts.push(`for (let d = 0; d < w; d++) {`);
-    if (compensated) parts.push("a = corrected(sums[d], errors[d]);");
-    else parts.push(acc.wide ? "a = low[d]; h = high[d];" : "a = sums[d];");
+    if (compensated) parts.push("a = $corrected($sums[d], $errors[d]);");
+    else parts.push(acc.wide ? "a = $low[d]; h = $high[d];" : "a = $sums[d];");
     fold.store("", `${at(0, column)} + (q + d) * s0_${column}`);
     parts.push(emit.take(), "} }", "}".repeat(column));
     return parts.join("\n");
@@ -377,7 +381,7 @@ function reduceSource(
   } else {
     const ins = [1, 2].slice(0, operands - 1);
     parts.push(`let ${ins.map((k) => `j${k} = ${at(k, inner)}`).join(", ")}, c = 0;`);
-    if (compensated) parts.push(`while (c < n${inner}) { const end = min(c + 128, n${inner});`);
+    if (compensated) parts.push(`while (c < n${inner}) { const end = $min(c + 128, n${inner});`);
     const end = compensated ? "end" : `n${inner}`;
     const advance = (by: number): string =>
       ins.map((k) => `j${k} += ${by === 1 ? "" : `${by} * `}s${k}_${inner}`).join(", ");
@@ -395,7 +399,7 @@ function reduceSource(
   }
   parts.push("}".repeat(Math.max(0, inner - kept)));
   if (!compensated) combine();
-  else if (rank > kept) parts.push("a = corrected(sum, error);");
+  else if (rank > kept) parts.push("a = $corrected(sum, error);");
   fold.store("", at(0, kept));
   parts.push(emit.take(), "}".repeat(kept));
   return parts.join("\n");
@@ -437,11 +441,8 @@ function scanSource(row: ScanOp, input: DType, out: DType, plan: Plan): string {
 }
 
 function compile(name: string, source: string, slow: (() => void) | null): Loop {
-  const env = environment();
-  const values = slow === null ? env : { ...env, [SLOW]: slow };
-  const text = `"use strict"; const { ${Object.keys(values).join(", ")} } = env;\n` +
-    `return function ${name}(p, o, A, B, C) {\n${source}\n};`;
-  return new Function("env", text)(values) as Loop;
+  const env = slow === null ? environment() : { ...environment(), [SLOW]: slow };
+  return functionOf(name, ["p", ...ARRAYS], source, env) as Loop;
 }
 
 /** The loop of an elementwise call over its plan. */

@@ -129,13 +129,14 @@ function makeReduce(
   const element = toFloat && !picks ? "float64" : from;
   const sum: DType = picks ? from : toFloat ? "float64" : to === "bool" ? "bool" : "uint64";
   const [work, acc] = [valueType(element), valueType(sum)];
+  const { parameters } = row;
   const attributes = attributesOf(row);
   const exact = toFloat && row.compensated === true && DTYPE[from].bytes === 8;
-  const expr = printC(exprFor(row, DTYPE[to].kind), sum, acc);
+  const expr = printC(exprFor(row, DTYPE[to].kind), sum, acc, parameters);
   const map = row.map === undefined
     ? to === "bool" ? "x != 0" : "x"
-    : printC(row.map, element, work);
-  const finish = row.finish === undefined ? "a" : printC(row.finish, sum, acc);
+    : printC(row.map, element, work, parameters);
+  const finish = row.finish === undefined ? "a" : printC(row.finish, sum, acc, parameters);
   const heavy = someExpr(
     parseExpr(row.map ?? "x"),
     (part) => part.kind === "call" && part.name !== "fabs",

@@ -157,7 +157,7 @@ function makeMap(row: MapOp, compute: DType, out: DType): MapSource {
       work = bytes === 8 ? "uint64_t" : "uint32_t";
     }
     takes = work;
-    body = printC(expr, compute, work).replace(/\bbits\b/g, String(8 * bytes));
+    body = printC(expr, compute, work, row.parameters).replace(/\bbits\b/g, String(8 * bytes));
   }
   const first = row.condition ? "rm_b8" : `rm_${suffixOf(compute)}`;
   const text =

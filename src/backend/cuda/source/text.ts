@@ -41,12 +41,26 @@ const NARROW = new Set(
   "exp exp2 expm1 log log1p log2 log10 tanh sigmoid silu erf gelu".split(" "),
 );
 
-/** `text` in C, in the arithmetic of `dtype` done in the type `work`. */
-export function printC(text: string, dtype: DType, work: string): string {
+/** The name of an op's parameter, which is no other name of C or of a kernel. */
+function parameterName(name: string): string {
+  return `v_${name}`;
+}
+
+/**
+ * `text`, an expression of operands and `parameters`, in C, in the arithmetic of `dtype` done in the
+ * type `work`.
+ */
+export function printC(
+  text: string,
+  dtype: DType,
+  work: string,
+  parameters: readonly string[] = [],
+): string {
   const own = suffixOf(dtype);
   const suffix = PRIMITIVES[work] ?? own;
   const isNarrow = work === "float" && DTYPE[dtype].bytes === 2;
   return printExpr(parseExpr(text), {
+    name: (name) => parameters.includes(name) ? parameterName(name) : name,
     // Sums and products of integers are computed in unsigned types. NVRTC assumes that signed ones
     // do not overflow, and has no option to forbid that.
     unary: (op, arg) =>
@@ -61,7 +75,7 @@ export function printC(text: string, dtype: DType, work: string): string {
 /** Declares the numbers that the expressions of `row` use besides their operands. */
 export function attributesOf(row: { readonly parameters: readonly string[] }): string {
   return row.parameters
-    .map((name, i) => `    const double ${name} = at[${i}];\n`).join("");
+    .map((name, i) => `    const double ${parameterName(name)} = at[${i}];\n`).join("");
 }
 
 /** The headers of the primitives that `texts` call, in the arithmetic of floats or not. */
