@@ -179,3 +179,21 @@ export function writtenParts({ nodes }: Graph): Value[] {
     )
   );
 }
+
+/**
+ * Kernels that accept all values of their inputs. What is not among them may throw for an index out of
+ * range, for a singular matrix, or for what a function of the program refuses.
+ */
+const TOTAL: ReadonlySet<string> = new Set(
+  ("chain to tensorOf copy concat stack split unstack tile roll pad tril triu complex meshgrid " +
+    "broadcastTensors matmul matmulInt8 outer inner vecdot tensordot einsum kron trace linear " +
+    "linearLayer linearPacked linearQuantized linearInt8 pack packBlocks quantize quantizeInt8 " +
+    "dequantize dequantizeBlocks dequantizeInt8 softmax logSoftmax layerNorm rmsNorm attention conv " +
+    "convTranspose winograd winogradWeight maxPool avgPool variance standardDeviation logsumexp norm " +
+    "maskedReduce closeness sort argsort topk fft fftn convolve random").split(" "),
+);
+
+/** Whether a node runs whatever its operands hold: unused ones of these may be dropped. */
+export function isTotal({ op }: Node): boolean {
+  return op.kind !== "kernel" || TOTAL.has(op.name);
+}

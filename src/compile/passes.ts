@@ -16,6 +16,7 @@ import { Call, type Input } from "../ops/op.ts";
 import {
   type Graph,
   isOutside,
+  isTotal,
   isValue,
   type Node,
   type NodeInput,
@@ -49,7 +50,10 @@ export function resultStorages({ results }: Graph): Set<TracedStorage> {
   return new Set(results.map(({ storage }) => storage));
 }
 
-/** Drops nodes that neither a result nor memory outside depends on. */
+/**
+ * Drops nodes that neither a result nor memory outside depends on, unless they may throw: a program
+ * throws where its function would.
+ */
 export function dropDeadCode(graph: Graph): Graph {
   const live = resultStorages(graph);
   for (const storage of graph.storages) {
@@ -58,7 +62,7 @@ export function dropDeadCode(graph: Graph): Graph {
   const kept: Node[] = [];
   for (const node of graph.nodes.toReversed()) {
     const written = [...writesOf(node), ...node.outputs.map(({ storage }) => storage)];
-    if (!written.some((storage) => live.has(storage))) continue;
+    if (isTotal(node) && !written.some((storage) => live.has(storage))) continue;
     kept.push(node);
     for (const storage of written) live.add(storage);
     for (const { storage } of readsOf(node)) live.add(storage);

@@ -6,7 +6,6 @@
 import { checkScalar } from "../base/dtype.ts";
 import { attempt, DisposedError, TraceError } from "../base/errors.ts";
 import { Placeholder } from "../base/placeholder.ts";
-import { CHAIN } from "../core/chain.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
 import { copyOf, cpuBackendName } from "../core/dispatch.ts";
 import { uninterpreted } from "../core/interpreter.ts";
@@ -15,7 +14,7 @@ import { elementsOf, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { PlaceholderKey, type Words } from "../random/placeholder_key.ts";
-import { type Graph, isValue, type Node, type TracedStorage, type Value } from "./graph.ts";
+import { type Graph, isTotal, type TracedStorage, type Value } from "./graph.ts";
 import { optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
@@ -521,7 +520,7 @@ export class Program {
   ): (Storage | undefined)[] {
     const found: (Storage | undefined)[] = new Array(results.length).fill(undefined);
     // A run that fails must not have written a part of them.
-    if (nodes.some(mayFail)) return found;
+    if (!nodes.every(isTotal)) return found;
     const counts = new Map<Storage, number>();
     for (const { storage } of results) counts.set(storage, (counts.get(storage) ?? 0) + 1);
     const others = [...args, ...this.#captured];
@@ -554,12 +553,6 @@ export class Program {
 /** Whether two storages may share bytes, through an array that the user holds. */
 function shareBytes(a: Storage, b: Storage): boolean {
   return a !== b && overlaps(elementsOf(a), elementsOf(b));
-}
-
-/** Whether an index that is out of range may stop a run at this node. */
-function mayFail({ op, inputs }: Node): boolean {
-  return op.kind === "kernel" && op !== CHAIN &&
-    inputs.some((input) => isValue(input) && "iu".includes(input.storage.info.kind));
 }
 
 function captureDisposed(): DisposedError {

@@ -20,7 +20,7 @@ import {
 } from "../base/shape.ts";
 import { apply, applyCreate, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
-import { dispatch, memoryOf } from "../core/dispatch.ts";
+import { dispatch, dispatchAll, memoryOf } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy, wrap } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
@@ -28,8 +28,8 @@ import { sendTo } from "../memory/device.ts";
 import { readElement, writeElement } from "../memory/element.ts";
 import type { Operand } from "../memory/operand.ts";
 import { allocate } from "../memory/pool.ts";
-import { checkCount, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
-import { type Call, type CreateOp, makeOp, type OutputSpec } from "../ops/op.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
+import { type Call, type CreateOp, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
@@ -292,6 +292,56 @@ function placeDType(dtype: DType, most: number): DType {
   return most < 2 ** 31 ? "int32" : "int64";
 }
 
+/** Attributes of the ops of flat indices: the shape that they are in, and how others count. */
+interface FlatAttributes extends RavelOptions {
+  readonly shape: Shape;
+}
+
+/** The flat indices of one operand for each axis. */
+const RAVEL_MULTI_INDEX: Op = makeOp({
+  kind: "kernel",
+  name: "ravelMultiIndex",
+  infer({ inputs, name, attributes }): readonly OutputSpec[] {
+    const { shape: sizes, mode } = attributes as FlatAttributes;
+    let common: Shape = [];
+    for (const one of inputs) {
+      checkOperand(one, name);
+      checkKind(one.storage.info, "iu", name);
+      checkDevice((inputs[0] as Operand).storage, one.storage, name);
+      common = commonShape(name, common, one.layout.shape);
+    }
+    const dtype = placeDType(
+      (inputs as Operand[]).map(({ storage }) => storage.info.name)
+        .reduce((a, b) => promoteTypes(a, b, name)),
+      Math.max(sizeOf(sizes) - 1, ...sizes),
+    );
+    if (mode !== "raise" && sizes.includes(0) && !common.includes(0)) {
+      throw new IndexError(`Cannot ${name} in shape ${formatShape(sizes)}: it has no elements`);
+    }
+    return [{ shape: common, dtype: DTYPE[dtype] }];
+  },
+  decompose(call: Call): Operand {
+    const { name, attributes } = call;
+    const { shape: sizes, mode } = attributes as FlatAttributes;
+    const { name: dtype } = call.specs[0]!.dtype;
+    if (mode === "raise") {
+      sizes.forEach((n, k) => checkRange(name, call.operand(k), n, `axis ${k}`));
+    }
+    let stride = 1;
+    let flat: Operand | undefined;
+    for (let k = sizes.length - 1; k >= 0; k--) {
+      let one = cast(call.operand(k), dtype);
+      const size = sizes[k]!;
+      if (mode === "wrap") one = apply(MAP.remainder, one, size);
+      if (mode === "clip") one = apply(MAP.clip, one, 0, Math.max(0, size - 1));
+      const scaled = apply(MAP.mul, one, stride);
+      flat = flat === undefined ? scaled : apply(MAP.add, flat, scaled);
+      stride *= size;
+    }
+    return flat!;
+  },
+});
+
 /**
  * The flat indices, in row-major order, of elements of `shape` with these indices along its axes.
  * Indices broadcast. With mode `"raise"` their values are read. The result has the dtype that the
@@ -329,35 +379,36 @@ export function ravelMultiIndex<const Ts extends readonly AnyTensor[]>(
     );
   }
   const own = listOf<Operand>(indices, (one) => ownOperand(one, name));
-  let common: Shape = [];
-  for (const one of own) {
-    checkOperand(one, name);
-    checkKind(one.storage.info, "iu", name);
-    common = commonShape(name, common, one.layout.shape);
-  }
-  const dtype = placeDType(
-    own.map(({ storage }) => storage.info.name).reduce((a, b) => promoteTypes(a, b, name)),
-    Math.max(sizeOf(sizes) - 1, ...sizes),
-  );
-  if (mode === "raise") own.forEach((one, k) => checkRange(name, one, sizes[k]!, `axis ${k}`));
-  else if (sizes.includes(0) && !common.includes(0)) {
-    throw new IndexError(`Cannot ${name} in shape ${formatShape(sizes)}: it has no elements`);
-  }
-  return tidy(() => {
-    let stride = 1;
-    let flat: Operand | undefined;
-    for (let k = sizes.length - 1; k >= 0; k--) {
-      let one = cast(own[k]!, dtype);
-      const size = sizes[k]!;
-      if (mode === "wrap") one = apply(MAP.remainder, one, size);
-      if (mode === "clip") one = apply(MAP.clip, one, 0, Math.max(0, size - 1));
-      const scaled = apply(MAP.mul, one, stride);
-      flat = flat === undefined ? scaled : apply(MAP.add, flat, scaled);
-      stride *= size;
-    }
-    return flat! as never;
-  });
+  return dispatch(RAVEL_MULTI_INDEX, own, { shape: sizes, mode }) as never;
 }
+
+/** The indices along each axis, of one operand. */
+const UNRAVEL_INDEX: Op = makeOp({
+  kind: "kernel",
+  name: "unravelIndex",
+  infer({ inputs: [index], name, attributes }): readonly OutputSpec[] {
+    checkOperand(index, name);
+    const { storage: { info }, layout } = index;
+    checkKind(info, "iu", name);
+    return (attributes as FlatAttributes).shape.map(() => ({ shape: layout.shape, dtype: info }));
+  },
+  decompose(call: Call): Operand[] {
+    const { name, attributes } = call;
+    const { shape: sizes } = attributes as FlatAttributes;
+    const index = call.operand(0);
+    checkRange(name, index, sizeOf(sizes), `shape ${formatShape(sizes)}`);
+    const { name: dtype } = index.storage.info;
+    let rest = cast(index, placeDType(dtype, Math.max(0, ...sizes)));
+    const made: Operand[] = [];
+    for (let k = sizes.length - 1; k >= 0; k--) {
+      const size = Math.max(1, sizes[k]!);
+      const one = k === 0 ? contiguousCopy(rest) : apply(MAP.remainder, rest, size);
+      made.unshift(cast(one, dtype));
+      if (k > 0) rest = apply(MAP.floorDivide, rest, size);
+    }
+    return made;
+  },
+});
 
 /**
  * The indices along the axes of `shape` of elements with these flat indices, in row-major order: one
@@ -376,21 +427,5 @@ export function unravelIndex<X extends AnyTensor, const N extends Shape>(
 ): t.TupleOf<N["length"], Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>> {
   const name = "unravelIndex";
   const own = ownOperand(index, name);
-  checkOperand(own, name);
-  checkKind(own.storage.info, "iu", name);
-  const sizes = checkShape(shape, name);
-  checkCount(name, own.layout, 1);
-  checkRange(name, own, sizeOf(sizes), `shape ${formatShape(sizes)}`);
-  return tidy(() => {
-    const { name: dtype } = own.storage.info;
-    let rest = cast(own, placeDType(dtype, Math.max(0, ...sizes)));
-    const made: Operand[] = [];
-    for (let k = sizes.length - 1; k >= 0; k--) {
-      const size = Math.max(1, sizes[k]!);
-      const one = k === 0 ? contiguousCopy(rest) : apply(MAP.remainder, rest, size);
-      made.unshift(cast(one, dtype));
-      if (k > 0) rest = apply(MAP.floorDivide, rest, size);
-    }
-    return made;
-  }) as never;
+  return dispatchAll(UNRAVEL_INDEX, [own], { shape: checkShape(shape, name) }, name) as never;
 }

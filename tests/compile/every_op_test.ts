@@ -24,7 +24,6 @@ const READS = new Set([
     "equals",
     "allclose",
     "arrayEqual",
-    "unravelIndex",
     "image",
     "nonzero",
     "io.encodeNpy",
