@@ -8,6 +8,7 @@
  */
 import type { FileHandle } from "node:fs/promises";
 import type { Identity } from "../backend/ffi/host.ts";
+import { host } from "../backend/ffi/runtime.ts";
 import { DisposedError, FormatError } from "../base/errors.ts";
 import { allocate, type RawTensor } from "./bytes.ts";
 import {
@@ -155,6 +156,27 @@ export async function writeFile(path: Path, bytes: Uint8Array): Promise<void> {
   }
 }
 
+/** The system's codes for a file that another program has open, on Windows. */
+const IN_USE = ["EACCES", "EPERM", "EBUSY"];
+/** The most milliseconds to wait for its end. */
+const LONGEST_WAIT = 500;
+
+/** Gives a file the name of another one, which it replaces in one step. */
+export async function replace(from: string, to: string): Promise<void> {
+  const { rename } = await import("node:fs/promises");
+  for (let wait = 1;; wait *= 2) {
+    try {
+      return await rename(from, to);
+    } catch (error) {
+      const { code = "" } = error as { code?: string };
+      const again = host.platform === "win32" && IN_USE.includes(code) && wait < LONGEST_WAIT;
+      if (!again) throw error;
+    }
+    // Such as a scanner, which opens new files.
+    await new Promise((resolve) => setTimeout(resolve, wait));
+  }
+}
+
 /** The system's codes where a file can be written, but no other beside it, or not replaced. */
 const IN_PLACE = ["EACCES", "EPERM", "EROFS", "EBUSY", "EXDEV"];
 
@@ -187,7 +209,7 @@ async function replaceFile(
     } finally {
       await handle.close();
     }
-    await fs.rename(beside, target);
+    await replace(beside, target);
     return true;
   } catch (error) {
     if (beside !== undefined) await fs.rm(beside, { force: true }).catch(() => {});
