@@ -12,11 +12,20 @@
  */
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { TARGETS } from "./release/package.ts";
-import { ensureInstalled, findTool, readText, root, runZig, start, testFiles } from "./tools.ts";
+import {
+  ensureInstalled,
+  findTool,
+  placeFolder,
+  readText,
+  root,
+  runZig,
+  start,
+  testFiles,
+} from "./tools.ts";
 
 interface System {
   /** The target of the build. */
@@ -65,30 +74,39 @@ __declspec(dllexport) int ProcessPrng(unsigned char *to, size_t n) {
   return 1;
 }`;
 
+/** The folder of the program in a package of Bun. */
+const WITHIN = join("package", "bin");
+
 /** Bun for `system`, downloaded if it is missing. */
 async function fetchBun({ bun, program }: System): Promise<string> {
   const manifest = join(root, "node_modules", "bun", "package.json");
   const { version } = JSON.parse(readFileSync(manifest, "utf8"));
   const place = join(folder, `${bun}-${version}`);
-  const within = join("package", "bin");
-  if (existsSync(place)) return join(place, within, program);
-  // An interrupted download starts again.
-  const fresh = `${place}-new`;
-  rmSync(fresh, { recursive: true, force: true });
-  mkdirSync(fresh, { recursive: true });
-  const args = ["pack", "--json", `@oven/${bun}@${version}`];
+  if (existsSync(place)) return join(place, WITHIN, program);
+  mkdirSync(folder, { recursive: true });
+  const fresh = mkdtempSync(`${place}-new-`);
+  try {
+    await fetchInto(fresh, program, `@oven/${bun}@${version}`);
+    placeFolder(fresh, place);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+  return join(place, WITHIN, program);
+}
+
+/** Downloads a package of Bun into an empty folder. */
+async function fetchInto(fresh: string, program: string, name: string): Promise<void> {
+  const args = ["pack", "--json", name];
   const { status, stdout, stderr, error } = spawnSync("npm", args, { cwd: fresh });
   if (status !== 0) throw new Error(`Cannot fetch Bun: ${error?.message ?? stderr}`);
   const [{ filename }] = JSON.parse(String(stdout));
   const code = await start("tar", ["-xzf", filename], { cwd: fresh });
   if (code !== 0) throw new Error(`tar exited with ${code}`);
   if (program.endsWith(".exe")) {
-    const library = join(fresh, within, "bcryptprimitives.dll");
+    const library = join(fresh, WITHIN, "bcryptprimitives.dll");
     const target = ["-target", "x86_64-windows-gnu"];
     runZig(["cc", ...target, "-shared", "-o", library, "-xc", "-", "-ladvapi32"], RANDOM);
   }
-  renameSync(fresh, place);
-  return join(place, within, program);
 }
 
 /** In files with some tests that start programs, the tests that do not. */

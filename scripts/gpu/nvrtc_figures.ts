@@ -5,11 +5,11 @@
  * @module
  */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import type { NamedFamily } from "../../src/backend/cuda/families.ts";
-import { readText, root } from "../tools.ts";
+import { readText, root, writeWhole } from "../tools.ts";
 import { embeddedHeaders } from "./embedded_headers.ts";
 
 /** From Turing to the newest that the pinned compiler supports. */
@@ -73,8 +73,7 @@ export function writeStore(store: Store, families: readonly NamedFamily[]): void
       lines.push([kernel, ...cells].join("\t").trimEnd());
     }
   }
-  writeFileSync(`${STORE}.new`, gzipSync(`${lines.join("\n")}\n`, { level: 9 }));
-  renameSync(`${STORE}.new`, STORE);
+  writeWhole(STORE, gzipSync(`${lines.join("\n")}\n`, { level: 9 }));
 }
 
 // ---- kernels to compile ------------------------------------------------------------------------

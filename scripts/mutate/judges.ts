@@ -25,7 +25,7 @@ import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import ts from "typescript";
 import { TABLE } from "../../src/ops/table.ts";
-import { findTool, start, testFiles } from "../tools.ts";
+import { findTool, start, testFiles, writeWhole } from "../tools.ts";
 import type { Mutant } from "./operators.ts";
 import { notesModule, type Part, partAt, withNotes } from "./reach.ts";
 
@@ -307,7 +307,7 @@ export async function findJudges(root: string, copies: readonly Copy[]): Promise
     } finally {
       const lasting = wanted.flatMap(({ key }) => known[key] ? [[key, known[key]]] : []);
       mkdirSync(dirname(kept), { recursive: true });
-      writeFileSync(kept, JSON.stringify(Object.fromEntries(lasting)));
+      writeWhole(kept, JSON.stringify(Object.fromEntries(lasting)));
     }
   }
   return {

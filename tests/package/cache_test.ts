@@ -13,8 +13,10 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -121,8 +123,14 @@ inFolder(
     assertEquals((await start(env)).cpu, "native");
     assertHolds(cache);
 
+    // What a process left that was killed is removed, unless its writer may live.
+    const [old, late] = ["new-old", "new-late"].map((name) => join(cache, name));
+    for (const left of [old!, late!]) writeFileSync(left, "part");
+    utimesSync(old!, 1e9, 1e9);
     truncateSync(path, 1000);
     assertEquals((await start(env)).cpu, "native");
+    assertEquals([existsSync(old!), existsSync(late!)], [false, true]);
+    rmSync(late!);
     assertHolds(cache);
 
     truncateSync(join(cache, library!.sha256, kernels!.name), 10);

@@ -5,11 +5,20 @@
  */
 import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { spawn } from "node:child_process";
-import { readFileSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
-import { root, runZig, start, TURN } from "../../scripts/tools.ts";
+import { placeFolder, root, runZig, start, TURN, writeWhole } from "../../scripts/tools.ts";
 import { findZig } from "../native/support.ts";
 
 const onLinux = { skip: process.platform !== "linux" && "needs /proc" };
@@ -28,6 +37,32 @@ test("npm runs every task of Deno, by its name", () => {
   const { postinstall: _, ...scripts } = read("package.json").scripts;
   const names = Object.keys(read("deno.json").tasks);
   assertEquals(scripts, Object.fromEntries(names.map((name) => [name, `deno task ${name}`])));
+});
+
+test("files and folders of scripts get their names when they are whole", () => {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-tools-"));
+  try {
+    const file = join(folder, "file");
+    for (const text of ["a", "b"]) {
+      writeWhole(file, text);
+      assertEquals(readFileSync(file, "utf8"), text);
+    }
+    // What cannot take the place leaves nothing.
+    mkdirSync(join(folder, "taken", "inner"), { recursive: true });
+    assertThrows(() => writeWhole(join(folder, "taken"), "c"));
+    assertEquals(readdirSync(folder).sort(), ["file", "taken"]);
+
+    for (const name of ["one", "two"]) {
+      mkdirSync(join(folder, name));
+      writeFileSync(join(folder, name, "from"), name);
+      placeFolder(join(folder, name), join(folder, "place"));
+    }
+    assertEquals(readFileSync(join(folder, "place", "from"), "utf8"), "one");
+    assertThrows(() => placeFolder(join(folder, "none"), join(folder, "other")));
+    assertEquals(readdirSync(folder).sort(), ["file", "place", "taken"]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test("a program that takes too long is ended, with those that it started", onLinux, async () => {

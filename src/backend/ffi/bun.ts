@@ -199,6 +199,7 @@ export const nodeHost: Host = {
   create: (path, bytes) => fs().writeFileSync(path, bytes, { flag: "wx", mode: 0o600 }),
   makeFolder: (path) => void fs().mkdirSync(path, { recursive: true, mode: 0o700 }),
   rename: (from, to) => fs().renameSync(from, to),
+  names: (folder) => fs().readdirSync(folder),
   remove: (path) => fs().unlinkSync(path),
   sha256,
   sha256Later: (bytes) => Promise.resolve(sha256(bytes)),

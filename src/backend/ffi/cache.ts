@@ -114,9 +114,28 @@ function placeIn(folder: string, files: readonly CarriedFile[]): string {
   return below(subfolder(folder, files), files[0]!.name);
 }
 
+/** How the names of files begin that are not complete. */
+const TEMPORARY = "new-";
+/** Milliseconds after which such a file has no writer any more. */
+const ABANDONED = 3_600_000;
+
 /** A name that no other process or call chooses. */
 function temporaryName(): string {
-  return `new-${crypto.randomUUID()}`;
+  return TEMPORARY + crypto.randomUUID();
+}
+
+/** Removes the files of processes that were killed while they wrote to `folder`. */
+function removeAbandoned(folder: string): void {
+  try {
+    for (const name of host.names(folder)) {
+      if (!name.startsWith(TEMPORARY)) continue;
+      const path = below(folder, name);
+      const { mtimeMs = Infinity } = host.identity(path) ?? {};
+      if (Date.now() - mtimeMs > ABANDONED) host.remove(path);
+    }
+  } catch {
+    // The folder cannot be listed, or another process removes them.
+  }
 }
 
 /** The user id of the owner of a new file in `folder`; undefined if no file can be made. */
@@ -300,6 +319,7 @@ function keepIn(folder: string, carried: Carried): string | Unavailable {
   }
   if (!host.may("write", folder)) return { reason: forbidden(folder) };
   const all = files.map((file) => ({ file, bytes: bytesOf(file, carried) }));
+  removeAbandoned(folder);
   host.makeFolder(subfolder(folder, files));
   // The library is written last, so that its presence implies that of the others.
   for (const { file, bytes } of all.reverse()) {

@@ -44,6 +44,7 @@ interface DenoNamespace {
   writeFileSync(path: string, bytes: Uint8Array, options: object): void;
   mkdirSync(path: string, options: object): void;
   renameSync(from: string, to: string): void;
+  readDirSync(path: string): Iterable<{ readonly name: string }>;
   removeSync(path: string): void;
 }
 
@@ -132,6 +133,7 @@ export const denoHost: Host | undefined = deno && {
   create: (path, bytes) => deno.writeFileSync(path, bytes, { createNew: true, mode: 0o600 }),
   makeFolder: (path) => deno.mkdirSync(path, { recursive: true, mode: 0o700 }),
   rename: (from, to) => deno.renameSync(from, to),
+  names: (folder) => Array.from(deno.readDirSync(folder), ({ name }) => name),
   remove: (path) => deno.removeSync(path),
   sha256: (bytes) => {
     const { createHash } = globalThis.process.getBuiltinModule("node:crypto");

@@ -70,6 +70,8 @@ export interface Host {
   makeFolder(path: string): void;
   /** Moves a file, and replaces the target. */
   rename(from: string, to: string): void;
+  /** The names in a folder. */
+  names(folder: string): readonly string[];
   /** Removes a file. */
   remove(path: string): void;
   /** The SHA-256 of `bytes`, in hexadecimal digits. */
