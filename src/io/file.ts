@@ -27,7 +27,7 @@ const CHUNK = 2 ** 30;
 
 /** Fills a new array from `begin` to `end` of an open file. */
 async function readRange(
-  handle: Source,
+  handle: FileHandle,
   begin: number,
   end: number,
   file: string,
@@ -42,16 +42,13 @@ async function readRange(
   return bytes;
 }
 
-/** A readable source: an open file, or the bytes of one. */
-type Source = Pick<FileHandle, "close"> & {
+/** A file that can be read. */
+interface Source {
   stat(): Promise<Identity>;
-  read(
-    bytes: Uint8Array,
-    at: number,
-    length: number,
-    position: number,
-  ): Promise<{ bytesRead: number }>;
-};
+  /** The bytes from `begin` to `end`. */
+  read(begin: number, end: number): Promise<Uint8Array<ArrayBuffer>>;
+  close(): Promise<void>;
+}
 
 /** Whether a path leads to the file of before, whose bytes may be others. */
 export function isSameFile(now: Identity, before: Identity): boolean {
@@ -69,10 +66,11 @@ export function checkUnchanged(now: Identity, before: Identity, file: string, at
   }
 }
 
-/** A file inside an executable built by Bun. */
+/** A file inside an executable built by Bun: a Blob, of which parts are read alone. */
 interface Embedded {
   readonly name: string;
-  bytes(): Promise<Uint8Array>;
+  readonly size: number;
+  slice(begin: number, end: number): { bytes(): Promise<Uint8Array<ArrayBuffer>> };
 }
 
 /** The file at `path` inside this executable, if Bun built it and included the file. */
@@ -84,7 +82,7 @@ function findEmbedded(path: Path): Embedded | undefined {
 }
 
 /**
- * Opens a file. Files inside an executable of Bun are read whole, as they cannot be opened.
+ * Opens a file. Files inside an executable of Bun cannot be opened, but read.
  *
  * Throws a FormatError for what is no regular file: to open a pipe would wait for a writer.
  */
@@ -92,17 +90,18 @@ async function openFile(path: Path): Promise<Source> {
   const embedded = findEmbedded(path);
   if (embedded === undefined) {
     const { open, stat } = await import("node:fs/promises");
-    if (!(await stat(path)).isFile()) throw new FormatError("not a file", String(path), 0);
-    return open(path);
+    const file = String(path);
+    if (!(await stat(path)).isFile()) throw new FormatError("not a file", file, 0);
+    const handle = await open(path);
+    return {
+      stat: () => handle.stat(),
+      read: (begin, end) => readRange(handle, begin, end, file),
+      close: () => handle.close(),
+    };
   }
-  const all = await embedded.bytes();
   return {
-    stat: () => Promise.resolve({ size: all.length }),
-    read: (bytes, at, length, position) => {
-      const part = all.subarray(position, position + length);
-      bytes.set(part, at);
-      return Promise.resolve({ bytesRead: part.length });
-    },
+    stat: () => Promise.resolve({ size: embedded.size }),
+    read: (begin, end) => embedded.slice(begin, end).bytes(),
     close: () => Promise.resolve(),
   };
 }
@@ -125,7 +124,7 @@ export async function readStart(
   const handle = await openFile(path);
   try {
     const { size } = await handle.stat();
-    return { start: await readRange(handle, 0, Math.min(count, size), String(path)), size };
+    return { start: await handle.read(0, Math.min(count, size)), size };
   } finally {
     await handle.close();
   }
@@ -135,7 +134,7 @@ export async function readStart(
 export async function readFile(path: Path): Promise<Uint8Array<ArrayBuffer>> {
   const handle = await openFile(path);
   try {
-    return await readRange(handle, 0, (await handle.stat()).size, String(path));
+    return await handle.read(0, (await handle.stat()).size);
   } finally {
     await handle.close();
   }
@@ -263,9 +262,7 @@ export class RawSafetensorsFile {
     const handle = await openFile(path);
     try {
       const identity = await handle.stat();
-      const read = (begin: number, end: number): Promise<Uint8Array> =>
-        readRange(handle, begin, end, file);
-      const header = await readHeader(read, identity.size, file);
+      const header = await readHeader(handle.read, identity.size, file);
       return new RawSafetensorsFile(path, header, identity);
     } finally {
       await handle.close();
@@ -287,7 +284,7 @@ export class RawSafetensorsFile {
     const handle = await openFile(this.#path);
     try {
       checkUnchanged(await handle.stat(), this.#identity, this.file, info.begin);
-      return await readRange(handle, info.begin, info.end, this.file);
+      return await handle.read(info.begin, info.end);
     } finally {
       await handle.close();
     }

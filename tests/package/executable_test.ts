@@ -5,12 +5,22 @@
  * @module
  */
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
+import { io, ones } from "../../mod.ts";
 import { builtLibraries, HOST } from "../../scripts/release/package.ts";
 import { root } from "../../scripts/tools.ts";
+import { ggufMetadata, type GgufValue, writeGguf } from "../support/gguf.ts";
 import { check, inDeno, makeExecutable, run, temporary } from "./support.ts";
 
 /**
@@ -57,6 +67,42 @@ async function makeAndRun(
 const PICTURES = "tests/package/programs/pictures.ts";
 const SEEN = "[8,8,1] 2016 [8,8,3]";
 
+/** A file of each format, with several tensors; the GGUF file is a small Llama. */
+function embeddedFiles(): Record<string, Uint8Array> {
+  const tensors = Object.fromEntries(
+    Array.from({ length: 20 }, (_, i) => [`t${i}.weight`, ones([30, 10 + i])]),
+  );
+  const values: Record<string, GgufValue> = {
+    "general.architecture": ["string", "llama"],
+    "llama.block_count": ["uint32", 1],
+    "llama.context_length": ["uint32", 64],
+    "llama.embedding_length": ["uint32", 32],
+    "llama.feed_forward_length": ["uint32", 64],
+    "llama.attention.head_count": ["uint32", 2],
+    "llama.attention.head_count_kv": ["uint32", 2],
+    "llama.attention.layer_norm_rms_epsilon": ["float32", 1e-5],
+    "llama.rope.freq_base": ["float32", 1e4],
+  };
+  const shapes: Record<string, number[]> = {
+    ...{ token_embd: [16, 32], output_norm: [32], output: [16, 32] },
+    ...{ "blk.0.attn_norm": [32], "blk.0.ffn_norm": [32] },
+    ...Object.fromEntries(
+      ["q", "k", "v", "output"].map((name) => [`blk.0.attn_${name}`, [32, 32]]),
+    ),
+    ...{ "blk.0.ffn_gate": [64, 32], "blk.0.ffn_up": [64, 32], "blk.0.ffn_down": [32, 64] },
+  };
+  const weights = Object.entries(shapes).map(([name, shape]) => ({
+    ...{ name: `${name}.weight`, type: 0, shape },
+    bytes: new Uint8Array(4 * shape.reduce((a, b) => a * b)),
+  }));
+  return {
+    safetensors: io.encodeSafetensors(tensors),
+    npz: io.encodeNpz(tensors),
+    npy: io.encodeNpy(ones([1000])),
+    gguf: writeGguf(ggufMetadata(values), Object.keys(values).length, weights),
+  };
+}
+
 if (inDeno) {
   // Deno embeds a program in its smaller runtime, denort, which it downloads unless a file is
   // named.
@@ -78,6 +124,46 @@ if (inDeno) {
     "bun build --compile includes the packages for pictures",
     () => makeAndRun([], [PICTURES], SEEN),
   );
+  check(
+    "bun build --compile --bytecode makes the demo, as an ES module",
+    () => makeAndRun(["--bytecode", "--format=esm"]),
+  );
+  test("a file inside an executable is read once, by whatever opens it", async () => {
+    using folder = temporary();
+    const files = embeddedFiles();
+    for (const [name, bytes] of Object.entries(files)) {
+      writeFileSync(join(folder.path, `file.${name}`), bytes);
+    }
+    const names = Object.keys(files);
+    const openAll = join(root, "tests", "package", "programs", "embedded_files.ts");
+    const main = join(folder.path, "main.ts");
+    writeFileSync(
+      main,
+      `import { openAll } from ${JSON.stringify(openAll)};
+      ${
+        names.map((name) => `import ${name} from "./file.${name}" with { type: "file" };`).join(
+          "\n",
+        )
+      }
+      await openAll({ ${names} });`,
+    );
+    const out = join(folder.path, "program");
+    const built = await run(
+      process.execPath,
+      ["build", "--compile", `--outfile=${out}`, main],
+      { cwd: root },
+    );
+    assertEquals(built.code, 0, built.stderr);
+    // The files inside are meant, not those outside.
+    for (const name of names) rmSync(join(folder.path, `file.${name}`));
+    const { code, stdout, stderr } = await run(out, [], { cwd: folder.path });
+    assertEquals([code, stderr], [0, ""]);
+    const counts = JSON.parse(stdout) as Record<string, number>;
+    assertEquals(Object.keys(counts).length, 9);
+    for (const [opener, bytes] of Object.entries(counts)) {
+      assertEquals(bytes, files[opener.split(" ")[0]!]!.length, opener);
+    }
+  });
   check("an executable has the files that options name", () => {
     const main = "tests/package/programs/included.ts";
     const include = "--include=examples/digits/model.safetensors=weights/model.safetensors";

@@ -160,7 +160,7 @@ fault({
 fault({
   entry: 15,
   kind: "a file imported with type file had no type",
-  others: ["npy and npz"],
+  others: ["npy, npz and gguf", "a program that imports another entry point"],
   skip: notHere,
 }, async () => {
   using folder = temporary();
@@ -178,16 +178,26 @@ fault({
     console.log((await file.get("bias1")).shape.join());
     export {};`,
   );
+  // Apart from the main entry point.
+  const names = ["safetensors", "gguf", "npy", "npz"];
+  writeFileSync(
+    join(project, "types.ts"),
+    `import "@rowmajor/tensor/llm";\n` +
+      names.map((name) =>
+        `import ${name} from "./file.${name}" with { type: "file" };\n` +
+        `${name} satisfies string;\n// @ts-expect-error: it is a string\n${name} satisfies number;\n`
+      ).join(""),
+  );
   const compilerOptions = {
     ...{ target: "esnext", module: "preserve", types: [], skipLibCheck: true, noEmit: true },
     strict: true,
   };
-  writeFileSync(
-    join(project, "tsconfig.json"),
-    JSON.stringify({ compilerOptions, files: ["main.ts"] }),
-  );
   const tsc = join(root, "node_modules", "typescript", "lib", "tsc.js");
-  assertEquals(output(process.execPath, [tsc, "-p", "."], project), "");
+  for (const file of ["main.ts", "types.ts"]) {
+    const config = JSON.stringify({ compilerOptions, files: [file] });
+    writeFileSync(join(project, "tsconfig.json"), config);
+    assertEquals(output(process.execPath, [tsc, "-p", "."], project), "");
+  }
   const out = join(folder.path, `program${exe}`);
   output(process.execPath, ["build", "--compile", `--outfile=${out}`, "main.ts"], project);
   const empty = join(folder.path, "empty");
