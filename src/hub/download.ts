@@ -168,7 +168,7 @@ async function fetchRest(
   };
   const { response, pieces } = await request(url, headers, rules);
   const { status } = response;
-  if (status !== (here === 0 ? 200 : 206)) {
+  if (here === 0 ? !response.ok : status !== 206) {
     response.body?.cancel().catch(() => {});
     if (here > 0 && (status === 200 || status === 416)) return false;
     throw new FormatError(`the hub answers with the status ${status}`, file.path, at);
