@@ -37,7 +37,7 @@ function importJpeg(op: string): Promise<JpegJs> {
 
 /** Whether bytes begin as JPEG files do. */
 export function isJpeg(bytes: Uint8Array): boolean {
-  return bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff;
+  return bytes[0] === 0xff && bytes[1] === 0xd8;
 }
 
 /** Whether a marker is that of a frame: of baseline, progressive, lossless or arithmetic coding. */

@@ -13,6 +13,7 @@ import { ownOperand } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { asBytes, NO_FILE } from "../io/bytes.ts";
 import { type Path, readFile, writeFile } from "../io/file.ts";
+import { checkKind } from "../io/kinds.ts";
 import { encodePng as encodePngFile } from "../io/png.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { tensor } from "../tensor/create.ts";
@@ -79,7 +80,10 @@ async function decode(
   let picture: Picture;
   if (isPng(own)) picture = await decodePng(own, op, limits);
   else if (isJpeg(own)) picture = await decodeJpeg(own, op, limits);
-  else throw new FormatError("neither a PNG nor a JPEG file", limits.file, 0);
+  else {
+    checkKind(["png", "jpeg"], own, limits.file);
+    throw new FormatError("neither a PNG nor a JPEG file", limits.file, 0);
+  }
   if (channels !== undefined) picture = withChannels(picture, channels);
   const { data, height, width } = picture;
   const dtype = data instanceof Uint16Array ? "uint16" : "uint8";

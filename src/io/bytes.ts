@@ -72,7 +72,13 @@ const MOST_PLAIN = 256;
 /** The most strings that a cursor keeps, and their greatest length. */
 const MOST_KEPT = 16;
 
-/** Reads numbers and text from `bytes`, never past their end. */
+/** The limit of a number of 16 and of 32 bits that decides neither a loop nor an allocation. */
+export const ANY_16 = 0xffff, ANY_32 = 0xffffffff;
+
+/**
+ * Reads numbers and text from `bytes`, never past their end. A number is read together with its
+ * limit: what the file can hold, or one that its format states.
+ */
 export class Cursor {
   /** Index of the next byte to read. */
   at: number;
@@ -108,19 +114,25 @@ export class Cursor {
     return this.#bytes.subarray(start, start + count);
   }
 
-  /** The next two bytes, little-endian. */
-  u16(what: string): number {
-    return this.#view.getUint16(this.#step(2, what), true);
+  /** The next two bytes, little-endian: a number up to `most`. */
+  u16(what: string, most: number): number {
+    return this.#limited(this.#view.getUint16(this.#step(2, what), true), 2, what, most);
   }
 
-  /** The next four bytes, little-endian. */
-  u32(what: string): number {
-    return this.#view.getUint32(this.#step(4, what), true);
+  /** The next four bytes, little-endian: a number up to `most`. */
+  u32(what: string, most: number): number {
+    return this.#limited(this.#view.getUint32(this.#step(4, what), true), 4, what, most);
   }
 
-  /** The next eight bytes, little-endian. */
-  u64(what: string): bigint {
-    return this.#view.getBigUint64(this.#step(8, what), true);
+  /** The next eight bytes, little-endian: an integer up to `most`, which is below 2^53. */
+  u64(what: string, most: number): number {
+    return Number(this.#limited(this.#view.getBigUint64(this.#step(8, what), true), 8, what, most));
+  }
+
+  /** Throws for a number above `most`: what decides a loop or an allocation has a limit. */
+  #limited<T extends number | bigint>(value: T, width: number, what: string, most: number): T {
+    if (value > most) this.fail(`${what} is ${value}, above ${most}`, this.at - width);
+    return value;
   }
 
   #step(count: number, what: string): number {
@@ -168,8 +180,8 @@ export class Cursor {
     return Array.from(this.#bytes.subarray(this.at, end), (b) => String.fromCharCode(b)).join("");
   }
 
-  /** Skips blanks and reads a decimal integer of 0 to 2^53 − 1, which errors call `what`. */
-  integer(what: string): number {
+  /** Skips blanks and reads a decimal integer of 0 to `most`, which errors call `what`. */
+  integer(what: string, most: number): number {
     this.skipSpace();
     const start = this.at;
     let value = 0;
@@ -177,7 +189,10 @@ export class Cursor {
       const digit = this.#bytes[this.at]! - 0x30;
       if (digit < 0 || digit > 9) break;
       value = value * 10 + digit;
-      if (value > Number.MAX_SAFE_INTEGER) this.fail(`${what} is above 2^53 - 1`, start);
+      if (value > most) {
+        const limit = most === Number.MAX_SAFE_INTEGER ? "2^53 - 1" : most;
+        this.fail(`${what} is above ${limit}`, start);
+      }
     }
     const digits = this.at - start;
     if (digits === 0) {

@@ -11,6 +11,7 @@ import type { Identity } from "../backend/ffi/host.ts";
 import { host } from "../backend/ffi/runtime.ts";
 import { DisposedError, FormatError } from "../base/errors.ts";
 import { allocate, type RawTensor } from "./bytes.ts";
+import { KIND_BYTES } from "./kinds.ts";
 import {
   findInfo,
   headerLength,
@@ -224,7 +225,7 @@ export async function readHeader(
   size: number,
   file: string,
 ): Promise<SafetensorsHeader> {
-  const start = await read(0, Math.min(8, size));
+  const start = await read(0, Math.min(KIND_BYTES, size));
   const text = await read(8, 8 + headerLength(start, size, file));
   const steps = parseInSteps(text, size, file);
   for (;;) {

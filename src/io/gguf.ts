@@ -13,7 +13,8 @@ import { FormatError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
 import { QUANT_DTYPES } from "../quant/dtypes.ts";
 import { Metadata, type MetadataValue } from "./metadata.ts";
-import { checkedBytes, Cursor, decodeUtf8, NO_FILE, quote } from "./bytes.ts";
+import { ANY_32, checkedBytes, Cursor, decodeUtf8, NO_FILE, quote } from "./bytes.ts";
+import { checkKind, KIND_BYTES } from "./kinds.ts";
 import type { SafetensorsInfo } from "./safetensors.ts";
 
 /** A parsed header. */
@@ -72,6 +73,9 @@ const WIDTHS: Readonly<Record<number, number>> = {
   [FLOAT64]: 8,
 };
 
+/** The fewest bytes of the other types. */
+const LEAST_BYTES: Readonly<Record<number, number>> = { [STRING!]: 8, [ARRAY!]: 12 };
+
 /** Eight bytes of UTF-8; its end is no begin of it, so that texts around it hide none. */
 const SEPARATOR = "\u{10ffff}\u{10fffe}";
 /** The bytes of U+10FFFF; those of U+10FFFE are one less. */
@@ -89,35 +93,36 @@ class Reader {
   readonly #bytes: Uint8Array;
   readonly #file: string;
   readonly #view: DataView;
+  readonly #fileSize: number;
   readonly #isWhole: boolean;
 
   constructor(bytes: Uint8Array, fileSize: number, file: string) {
     this.#bytes = bytes;
     this.#file = file;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#fileSize = fileSize;
     this.#isWhole = bytes.length >= fileSize;
     this.cursor = new Cursor(bytes, file);
   }
 
   /** Throws unless there are `count` more bytes. */
   need(count: number, what: string): void {
-    if (count <= this.cursor.left) return;
-    if (!this.#isWhole) throw SHORT;
-    this.cursor.fail(`truncated: ${what} needs ${count} bytes, but ${this.cursor.left} are left`);
+    const { at, left } = this.cursor;
+    if (count <= left) return;
+    const inFile = this.#fileSize - at;
+    if (!this.#isWhole && count <= inFile) throw SHORT;
+    this.cursor.fail(`truncated: ${what} needs ${count} bytes, but ${inFile} are left`);
   }
 
-  u32(what: string): number {
+  u32(what: string, most: number): number {
     this.need(4, what);
-    return this.cursor.u32(what);
+    return this.cursor.u32(what, most);
   }
 
   /** A count, of things that take at least `least` bytes each. */
   count(what: string, least: number): number {
     this.need(8, what);
-    const { at } = this.cursor;
-    const value = this.cursor.u64(what);
-    if (value > BigInt(Number.MAX_SAFE_INTEGER)) this.cursor.fail(`${what} is ${value}`, at);
-    const count = Number(value);
+    const count = this.cursor.u64(what, Number.MAX_SAFE_INTEGER);
     this.need(count * least, what);
     return count;
   }
@@ -171,10 +176,10 @@ class Reader {
     if (count === 0) return [];
     const copy = this.#bytes.slice(start, end), view = new DataView(copy.buffer);
     for (let i = 0, at = 0; i < count; i++) {
-      const length = view.getUint32(at, true) + 2 ** 32 * view.getUint32(at + 4, true);
+      const next = at + 8 + view.getUint32(at, true) + 2 ** 32 * view.getUint32(at + 4, true);
       view.setUint32(at, SEPARATOR_BYTES);
       view.setUint32(at + 4, SEPARATOR_BYTES - 1);
-      at += 8 + length;
+      at = next;
     }
     const texts = decodeUtf8(copy)?.split(SEPARATOR).slice(1);
     // One of them is not UTF-8, which is then reported, or has a separator in it.
@@ -182,7 +187,7 @@ class Reader {
       const all: string[] = [];
       for (let i = 0, at = start; i < count; i++) {
         all.push(this.textAt(at, what));
-        at += 8 + Number(this.#view.getBigUint64(at, true));
+        at = this.#textEnd(at);
       }
       return all;
     }
@@ -220,54 +225,73 @@ class Reader {
   }
 
   /** Checks and skips a value of `type`; what decodes it. */
-  value(type: number, what: string, depth = 0): Lazy {
+  value(type: number, what: string): Lazy {
+    const { at } = this.cursor;
+    this.#skip(type, what, 0);
+    return () => this.#decode(type, at, what)[0];
+  }
+
+  /** Checks a value and skips it: nothing is allocated for what the file says. */
+  #skip(type: number, what: string, depth: number): void {
     const { cursor } = this;
     const width = WIDTHS[type];
     if (width !== undefined) {
       this.need(width, what);
-      const { at } = cursor;
-      if (type === BOOL && this.#bytes[at]! > 1) cursor.fail(`${what} is no bool`);
+      if (type === BOOL && this.#bytes[cursor.at]! > 1) cursor.fail(`${what} is no bool`);
       cursor.at += width;
-      return () => this.number(type, at);
+    } else if (type === STRING) this.skipText(what);
+    else if (type !== ARRAY) {
+      cursor.fail(`${what} has the unknown type ${type}`, cursor.at - 4);
+    } else if (depth === MAX_DEPTH) {
+      cursor.fail(`${what} has more than ${MAX_DEPTH} arrays in each other`);
+    } else {
+      const inner = this.u32(`the type of ${what}`, ANY_32);
+      const width = WIDTHS[inner];
+      const count = this.count(`the length of ${what}`, width ?? LEAST_BYTES[inner] ?? 1);
+      if (width !== undefined) cursor.at += count * width;
+      else if (inner === STRING) this.#skipTexts(count, what);
+      else for (let i = 0; i < count; i++) this.#skip(inner, what, depth + 1);
     }
-    if (type === STRING) {
-      const at = this.skipText(what);
-      return () => this.textAt(at, what);
-    }
-    if (type !== ARRAY) cursor.fail(`${what} has the unknown type ${type}`, cursor.at - 4);
-    if (depth === MAX_DEPTH) cursor.fail(`${what} has more than ${MAX_DEPTH} arrays in each other`);
-    return this.#array(what, depth + 1);
   }
 
-  #array(what: string, depth: number): Lazy {
-    const { cursor } = this;
-    const type = this.u32(`the type of ${what}`);
+  /** The value of `type` at `at`, which was checked, and where it ends. */
+  #decode(type: number, at: number, what: string): [value: MetadataValue, end: number] {
     const width = WIDTHS[type];
-    const count = this.count(`the length of ${what}`, width ?? 8);
-    const start = cursor.at;
-    if (width !== undefined) {
-      cursor.at += count * width;
-      return () => {
-        const numbers: MetadataValue[] = [];
-        for (let i = 0; i < count; i++) numbers.push(this.number(type, start + i * width));
-        return numbers;
-      };
+    if (width !== undefined) return [this.number(type, at), at + width];
+    if (type === STRING) return [this.textAt(at, what), this.#textEnd(at)];
+    const inner = this.#view.getUint32(at, true);
+    const count = Number(this.#view.getBigUint64(at + 4, true));
+    let end = at + 12;
+    if (inner === STRING) {
+      const start = end;
+      for (let i = 0; i < count; i++) end = this.#textEnd(end);
+      return [this.#texts(start, end, count, what), end];
     }
-    if (type === STRING) {
-      this.#skipTexts(count, what);
-      const end = cursor.at;
-      return () => this.#texts(start, end, count, what);
+    const values: MetadataValue[] = [];
+    const size = WIDTHS[inner];
+    if (size !== undefined) {
+      for (let i = 0; i < count; i++) values.push(this.number(inner, end + i * size));
+      return [values, end + count * size];
     }
-    const items = Array.from({ length: count }, () => this.value(type, what, depth));
-    return () => items.map((item) => item());
+    for (let i = 0; i < count; i++) {
+      const [value, next] = this.#decode(inner, end, what);
+      values.push(value);
+      end = next;
+    }
+    return [values, end];
+  }
+
+  #textEnd(at: number): number {
+    return at + 8 + this.#view.getUint32(at, true) + 2 ** 32 * this.#view.getUint32(at + 4, true);
   }
 }
 
-function readStart(reader: Reader): void {
+function readStart(reader: Reader, bytes: Uint8Array, fileSize: number, file: string): void {
   const { cursor } = reader;
+  if (bytes.length >= Math.min(KIND_BYTES, fileSize)) checkKind(["gguf"], bytes, file);
   reader.need(8, "the start");
-  if (cursor.u32("the magic number") !== MAGIC) cursor.fail("not a GGUF file", 0);
-  const version = cursor.u32("the version");
+  if (cursor.u32("the magic number", ANY_32) !== MAGIC) cursor.fail("not a GGUF file", 0);
+  const version = cursor.u32("the version", ANY_32);
   if (VERSIONS.includes(version)) return;
   const swapped = (version & 0xffff) === 0 && VERSIONS.includes(version >>> 24);
   cursor.fail(
@@ -283,7 +307,7 @@ function readMetadata(reader: Reader, count: number): Metadata {
     const key = reader.text("a key");
     if (entries.has(key)) reader.cursor.fail(`metadata ${quote(key)} is there twice`, at);
     const what = `metadata ${quote(key)}`;
-    entries.set(key, reader.value(reader.u32(`the type of ${what}`), what));
+    entries.set(key, reader.value(reader.u32(`the type of ${what}`, ANY_32), what));
   }
   return new Metadata(entries);
 }
@@ -294,25 +318,25 @@ interface Placed extends Omit<SafetensorsInfo, "begin" | "end"> {
   /** Where the entry is. */
   readonly at: number;
   /** The offset from the start of the data. */
-  readonly offset: bigint;
+  readonly offset: number;
   /** Undefined if the type is not read. */
   readonly bytes: number | undefined;
 }
 
-function readTensor(reader: Reader): Placed {
+function readTensor(reader: Reader, fileSize: number): Placed {
   const { cursor } = reader;
   const { at } = cursor;
   const name = reader.text("the name of a tensor");
   const what = `tensor ${quote(name)}`;
-  const axes = reader.u32(`the axes of ${what}`);
-  if (axes > Math.min(MAX_AXES, MAX_RANK)) cursor.fail(`${what} has ${axes} axes`, at);
+  const axes = reader.u32(`the number of axes of ${what}`, Math.min(MAX_AXES, MAX_RANK));
   reader.need(8 * axes + 12, what);
-  const sizes = Array.from({ length: axes }, () => cursor.u64("a size"));
-  if (sizes.some((size) => size > BigInt(Number.MAX_SAFE_INTEGER))) {
-    cursor.fail(`${what} has a size of ${sizes.find((size) => size > 2n ** 53n - 1n)}`, at);
-  }
-  const shape = sizes.map(Number).reverse();
-  const number = cursor.u32("a type"), offset = cursor.u64("an offset");
+  // The product of the sizes is compared with the bytes of the file.
+  const shape = Array.from(
+    { length: axes },
+    () => cursor.u64(`a size of ${what}`, Number.MAX_SAFE_INTEGER),
+  ).reverse();
+  const number = cursor.u32("a type", ANY_32);
+  const offset = cursor.u64(`the offset of ${what}`, fileSize);
   const info = TYPES[number] ?? QUANT_DTYPES.get(number);
   const type = TYPE_NAMES[number] ?? info?.name.toUpperCase() ?? `type ${number}`;
   if (info !== undefined && info.block > 1 && (axes === 0 || shape.at(-1)! % info.block !== 0)) {
@@ -349,12 +373,10 @@ function place(
       throw new FormatError(`tensor ${quote(name)} ${why}`, file, at);
     };
     if (placed.has(name)) fail("is there twice");
-    if (offset % BigInt(alignment) !== 0n) fail(`begins at ${offset}, no multiple of ${alignment}`);
-    const begin = BigInt(start) + offset, end = begin + BigInt(bytes ?? 0);
-    if (end > BigInt(fileSize)) {
-      fail(`ends at ${end}, but the file has ${fileSize} bytes`);
-    }
-    placed.set(name, { ...info, begin: Number(begin), end: Number(end) });
+    if (offset % alignment !== 0) fail(`begins at ${offset}, no multiple of ${alignment}`);
+    const begin = start + offset, end = begin + (bytes ?? 0);
+    if (end > fileSize) fail(`ends at ${end}, but the file has ${fileSize} bytes`);
+    placed.set(name, { ...info, begin, end });
   }
   const inOrder = [...placed].sort(([, a], [, b]) => a.begin - b.begin || a.end - b.end);
   let last: readonly [string, SafetensorsInfo] | undefined;
@@ -387,7 +409,7 @@ export function parseGguf(
 ): GgufHeader | undefined {
   try {
     const reader = new Reader(bytes, fileSize, file);
-    readStart(reader);
+    readStart(reader, bytes, fileSize, file);
     const tensorCount = reader.count("the number of tensors", 0);
     const entryCount = reader.count("the number of entries", 0);
     // Before either is read, and so that a prefix is not taken for a damaged file.
@@ -399,7 +421,7 @@ export function parseGguf(
     }
     const metadata = readMetadata(reader, entryCount);
     const tensors: Placed[] = [];
-    for (let i = 0; i < tensorCount; i++) tensors.push(readTensor(reader));
+    for (let i = 0; i < tensorCount; i++) tensors.push(readTensor(reader, fileSize));
     const alignment = alignmentOf(metadata, file);
     const start = Math.ceil(reader.cursor.at / alignment) * alignment;
     return { metadata, tensors: place(tensors, start, alignment, fileSize, file) };

@@ -9,7 +9,8 @@ import { host } from "../backend/ffi/runtime.ts";
 import { FormatError } from "../base/errors.ts";
 import { describe, describeAll } from "../base/text.ts";
 import { decodeUtf8, quote } from "./bytes.ts";
-import { type Path, readFile } from "./file.ts";
+import { type Path, readFile, readStart } from "./file.ts";
+import { checkKind, hintOfName, KIND_BYTES } from "./kinds.ts";
 import { npyFolder } from "./npy_folder.ts";
 import {
   joinSources,
@@ -22,23 +23,29 @@ import {
 /** The names of files with weights, the preferred ones first. */
 const USUAL = ["model.safetensors", "model.safetensors.index.json", "weights.npz"];
 const INDEX = /\.safetensors\.index\.json$/i;
-/** Files with weights that are not read, and what to do. */
-const OTHERS: readonly (readonly [RegExp, string])[] = [
-  [/\.(bin|pt|pth|ckpt)$/i, "is a pickle: safetensors.torch.save_file writes its weights anew"],
-  [/\.onnx$/i, "is ONNX, which is not read"],
-  [/\.h5$/i, "is HDF5, which is not read"],
-];
+/** The most bytes of a file of JSON: the index of a million tensors has fewer. */
+const MOST_JSON = 100_000_000;
+
+/** The value in a file of JSON. */
+async function parseJson(path: Path): Promise<unknown> {
+  const file = String(path);
+  const { start, size } = await readStart(path, KIND_BYTES);
+  checkKind(["json"], start, file);
+  if (size > MOST_JSON) {
+    throw new FormatError(`a JSON file of ${size} bytes, above ${MOST_JSON}`, file, 0);
+  }
+  const text = decodeUtf8(await readFile(path));
+  try {
+    return JSON.parse(text ?? "");
+  } catch {
+    throw new FormatError("the file is not JSON", file, 0);
+  }
+}
 
 /** The names of the files by the names of their tensors. */
 async function readIndex(path: Path): Promise<Map<string, string>> {
   const file = String(path);
-  const text = decodeUtf8(await readFile(path));
-  let index: { weight_map?: Record<string, unknown> } | null;
-  try {
-    index = JSON.parse(text ?? "");
-  } catch {
-    throw new FormatError("the index is not JSON", file, 0);
-  }
+  const index = await parseJson(path) as { weight_map?: Record<string, unknown> } | null;
   const map = index?.weight_map;
   if (typeof map !== "object" || map === null || Array.isArray(map)) {
     throw new FormatError("the index has no weight_map: the files by names of tensors", file, 0);
@@ -86,7 +93,7 @@ function chooseFiles(folder: string, names: readonly string[]): string | readonl
   const arrays = names.filter((name) => /\.npy$/i.test(name));
   if (arrays.length > 0) return arrays;
   const hints = names.flatMap((name) => {
-    const what = OTHERS.find(([pattern]) => pattern.test(name))?.[1];
+    const what = hintOfName(name);
     return what === undefined ? [] : [`${quote(name)} ${what}`];
   });
   throw new FormatError(
@@ -165,10 +172,5 @@ export async function readJson(folder: Path, name: string): Promise<unknown> {
   const given = await localPath(folder);
   const path = join(isFile(given) ? dirname(given) : given, name);
   if (!isFile(path)) return undefined;
-  const text = decodeUtf8(await readFile(path));
-  try {
-    return JSON.parse(text ?? "");
-  } catch {
-    throw new FormatError("the file is not JSON", path, 0);
-  }
+  return await parseJson(path);
 }

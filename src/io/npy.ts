@@ -21,6 +21,7 @@ import {
   quote,
   type RawTensor,
 } from "./bytes.ts";
+import { checkKind } from "./kinds.ts";
 
 /** Options for reading .npy bytes. */
 export interface NpyOptions {
@@ -123,7 +124,7 @@ export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTenso
  */
 export function npyInfo(first: Uint8Array, size: number, options: NpyOptions = {}): NpyInfo {
   const cursor: Cursor = new Cursor(first, options.file ?? NO_FILE);
-  const { dtype, shape, bigEndian, fortran, start } = parseStart(cursor, options);
+  const { dtype, shape, bigEndian, fortran, start } = parseStart(cursor, first, options);
   const begin = cursor.at;
   const width = DTYPE[dtype].bytes;
   const count = checkedBytes(shape, width);
@@ -144,7 +145,12 @@ export function npyInfo(first: Uint8Array, size: number, options: NpyOptions = {
 }
 
 /** Reads the header, whose text begins at `start`. */
-function parseStart(cursor: Cursor, options: NpyOptions): Header & { readonly start: number } {
+function parseStart(
+  cursor: Cursor,
+  first: Uint8Array,
+  options: NpyOptions,
+): Header & { readonly start: number } {
+  checkKind(["npy"], first, options.file ?? NO_FILE);
   for (const byte of cursor.take(MAGIC.length, "the magic string").entries()) {
     if (byte[1] !== MAGIC.charCodeAt(byte[0])) cursor.fail("not an npy file", 0);
   }
@@ -153,9 +159,8 @@ function parseStart(cursor: Cursor, options: NpyOptions): Header & { readonly st
     cursor.fail(`npy version ${major}.${minor} is not 1.0, 2.0 or 3.0`, MAGIC.length);
   }
   const length = major === 1
-    ? cursor.u16("the header's length")
-    : cursor.u32("the header's length");
-  if (length > MAX_HEADER) cursor.fail(`a header of ${length} bytes is above ${MAX_HEADER}`, 8);
+    ? cursor.u16("the header's length", MAX_HEADER)
+    : cursor.u32("the header's length", MAX_HEADER);
   const start = cursor.at;
   const text = cursor.take(length, "the header");
   const inner = new Cursor(text, options.file ?? NO_FILE, 0, start);
@@ -236,7 +241,7 @@ function readShape(cursor: Cursor): number[] {
   cursor.expect("(");
   const start = cursor.at;
   while (!cursor.accept(")")) {
-    shape.push(cursor.integer("a size"));
+    shape.push(cursor.integer("a size", Number.MAX_SAFE_INTEGER));
     if (shape.length > MAX_RANK) cursor.fail(`more than ${MAX_RANK} axes`, start);
     cursor.accept("L"); // Python 2 appends an L to long integers.
     if (cursor.accept(",")) continue;

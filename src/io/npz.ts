@@ -9,6 +9,8 @@
  */
 import { FormatError } from "../base/errors.ts";
 import {
+  ANY_16,
+  ANY_32,
   asBytes,
   Cursor,
   decodeUtf8,
@@ -18,6 +20,7 @@ import {
   type RawTensor,
   zlib,
 } from "./bytes.ts";
+import { checkKind, kindOf } from "./kinds.ts";
 import { decodeNpy, encodeNpy, type NpyOptions } from "./npy.ts";
 
 /** Options for reading .npz bytes. */
@@ -36,6 +39,8 @@ export interface NpzWriteOptions {
 
 /** The maximum ratio of any deflate stream: 258 bytes from a 2-bit code. */
 const MAX_DEFLATE_RATIO = 1032;
+/** The fewest bytes of a member's entry in the directory. */
+const LEAST_ENTRY = 46;
 const STORED = 0;
 const DEFLATED = 8;
 const UTF8_NAME = 0x800;
@@ -64,7 +69,11 @@ export function decodeNpz(
 ): Map<string, RawTensor | FormatError> {
   const { file = NO_FILE, maxBytes = 2 ** 30, names } = options;
   const bytes = asBytes(given, file);
+  // The arrays may be behind other files.
+  const isZip = kindOf(bytes) === "zip";
+  if (!isZip) checkKind(["npz"], bytes, file);
   const members = readDirectory(bytes, file);
+  if (isZip && members.size === 0) checkKind(["npz"], bytes, file);
   const missing = names?.find((name) => !members.has(name));
   if (missing !== undefined) {
     throw new FormatError(`no array is named ${quote(missing)}`, file, 0);
@@ -99,11 +108,12 @@ export function decodeNpz(
 function readDirectory(bytes: Uint8Array, file: string): Map<string, Member> {
   const end = findEnd(bytes, file);
   const cursor = new Cursor(bytes, file, end + 4);
-  let disks = cursor.u32("the disk numbers");
-  let countHere = cursor.u16("the number of members");
-  let count = cursor.u16("the number of members");
-  let size = cursor.u32("the directory's size");
-  let start = cursor.u32("the directory's offset");
+  let disks = cursor.u32("the disk numbers", ANY_32);
+  let countHere = cursor.u16("the number of members", ANY_16);
+  let count = cursor.u16("the number of members", ANY_16);
+  // 2^32 - 1 says that the number is in the record of zip64.
+  let size = cursor.u32("the directory's size", ANY_32);
+  let start = cursor.u32("the directory's offset", ANY_32);
   let directoryEnd = end;
   if (count === 0xffff || size === ZIP64 || start === ZIP64) {
     ({ disks, countHere, count, size, start, directoryEnd } = readZip64End(cursor, end));
@@ -112,13 +122,16 @@ function readDirectory(bytes: Uint8Array, file: string): Map<string, Member> {
   if (start + size !== directoryEnd) {
     cursor.fail("the directory does not end at the end record", end);
   }
+  if (count * LEAST_ENTRY > size) {
+    cursor.fail(`${count} members need more than the directory's ${size} bytes`, end);
+  }
 
   const members = new Map<string, Member>();
   let packed = 0;
   cursor.at = start;
   for (let i = 0; i < count; i++) {
     const at = cursor.at;
-    const member = readEntry(cursor);
+    const member = readEntry(cursor, start);
     if (member.name.endsWith(".npy") && !/^__MACOSX\/(.*\/)?\._/.test(member.name)) {
       const name = member.name.slice(0, -4);
       if (members.has(name)) cursor.fail(`two members are named ${quote(name)}`, at);
@@ -142,70 +155,70 @@ function readZip64End(cursor: Cursor, end: number): {
 } {
   const locator = end - 20;
   cursor.at = locator;
-  if (locator < 0 || cursor.u32("the locator of zip64") !== 0x07064b50) {
+  if (locator < 0 || cursor.u32("the locator of zip64", ANY_32) !== 0x07064b50) {
     cursor.fail("the end record of zip64 is missing", end);
   }
   cursor.take(4, "the disk number");
-  const directoryEnd = integer64(cursor, "the offset of the end record of zip64");
-  if (directoryEnd > locator) cursor.fail("the end record of zip64 is missing", locator);
+  const directoryEnd = cursor.u64("the offset of the end record of zip64", locator);
   cursor.at = directoryEnd;
-  if (cursor.u32("the end record of zip64") !== 0x06064b50) {
+  if (cursor.u32("the end record of zip64", ANY_32) !== 0x06064b50) {
     cursor.fail("the end record of zip64 is missing", directoryEnd);
   }
   cursor.take(12, "the versions");
-  const disks = cursor.u32("the disk numbers") + cursor.u32("the disk numbers");
-  const countHere = integer64(cursor, "the number of members");
-  const count = integer64(cursor, "the number of members");
-  const size = integer64(cursor, "the directory's size");
-  return { disks, countHere, count, size, start: integer64(cursor, "the offset"), directoryEnd };
+  const disks = cursor.u32("the disk numbers", ANY_32) + cursor.u32("the disk numbers", ANY_32);
+  const countHere = cursor.u64("the number of members", directoryEnd / LEAST_ENTRY);
+  const count = cursor.u64("the number of members", directoryEnd / LEAST_ENTRY);
+  const size = cursor.u64("the directory's size", directoryEnd);
+  const start = cursor.u64("the directory's offset", directoryEnd);
+  return { disks, countHere, count, size, start, directoryEnd };
 }
 
-/** The next eight bytes as an integer, which must be below 2^53. */
-function integer64(cursor: Cursor, what: string): number {
-  const { at } = cursor;
-  const value = cursor.u64(what);
-  if (value > Number.MAX_SAFE_INTEGER) cursor.fail(`${what} is above 2^53 - 1`, at);
-  return Number(value);
-}
-
-/** The end record is last, except for a comment of up to 65,535 bytes, whose length it contains. */
+/**
+ * The end record is last, except for a comment of up to 65,535 bytes, whose length it contains. As
+ * NumPy's zip reader, takes the last record that ends a directory if other bytes follow it.
+ */
 function findEnd(bytes: Uint8Array, file: string): number {
   const cursor = new Cursor(bytes, file);
   const lowest = Math.max(0, bytes.length - 22 - 0xffff);
+  let last: number | undefined;
   for (let at = bytes.length - 22; at >= lowest; at--) {
     if (bytes[at] !== 0x50 || bytes[at + 1] !== 0x4b) continue;
     if (bytes[at + 2] !== 5 || bytes[at + 3] !== 6) continue;
-    cursor.at = at + 20;
-    if (cursor.u16("the comment's length") === cursor.left) return at;
+    cursor.at = at + 12;
+    const size = cursor.u32("the directory's size", ANY_32);
+    const start = cursor.u32("the directory's offset", ANY_32);
+    if (cursor.u16("the comment's length", ANY_16) === cursor.left) return at;
+    if (start + size === at || start === ZIP64 || size === ZIP64) last ??= at;
   }
-  return cursor.fail("not a zip archive: it has no end record", 0);
+  return last ?? cursor.fail("not a zip archive: it has no end record", 0);
 }
 
-function readEntry(cursor: Cursor): Member {
+/** An entry of the directory, which begins at `directory`, behind all members. */
+function readEntry(cursor: Cursor, directory: number): Member {
   const start = cursor.at;
-  if (cursor.u32("a directory entry") !== 0x02014b50) {
+  if (cursor.u32("a directory entry", ANY_32) !== 0x02014b50) {
     cursor.fail("expected a directory entry", start);
   }
-  cursor.u32("the versions");
-  const flags = cursor.u16("the flags");
-  const method = cursor.u16("the method");
-  cursor.u32("the time");
-  const crc = cursor.u32("the checksum");
-  let packed = cursor.u32("the compressed size");
-  let size = cursor.u32("the size");
-  const nameLength = cursor.u16("the name's length");
-  const extraLength = cursor.u16("the extra field's length");
-  const commentLength = cursor.u16("the comment's length");
+  cursor.u32("the versions", ANY_32);
+  const flags = cursor.u16("the flags", ANY_16);
+  const method = cursor.u16("the method", ANY_16);
+  cursor.u32("the time", ANY_32);
+  const crc = cursor.u32("the checksum", ANY_32);
+  let packed = cursor.u32("the compressed size", ANY_32);
+  let size = cursor.u32("the size", ANY_32);
+  const nameLength = cursor.u16("the name's length", ANY_16);
+  const extraLength = cursor.u16("the extra field's length", ANY_16);
+  const commentLength = cursor.u16("the comment's length", ANY_16);
   cursor.take(8, "the attributes");
-  let local = cursor.u32("the member's offset");
+  let local = cursor.u32("the member's offset", ANY_32);
   const name = decodeUtf8(cursor.take(nameLength, "the name"));
   const extraEnd = cursor.at + extraLength;
   if (packed === ZIP64 || size === ZIP64 || local === ZIP64) {
     findZip64Field(cursor, extraEnd);
     // The field has those numbers that do not fit above, in this order.
-    if (size === ZIP64) size = integer64(cursor, "the size");
-    if (packed === ZIP64) packed = integer64(cursor, "the compressed size");
-    if (local === ZIP64) local = integer64(cursor, "the member's offset");
+    if (size === ZIP64) size = cursor.u64("the size", directory * MAX_DEFLATE_RATIO);
+    if (packed === ZIP64) packed = cursor.u64("the compressed size", directory);
+    if (local === ZIP64) local = cursor.u64("the member's offset", directory);
     if (cursor.at > extraEnd) cursor.fail("the field of zip64 is too short", start);
   }
   cursor.take(extraEnd - cursor.at, "the extra field");
@@ -231,8 +244,8 @@ function readEntry(cursor: Cursor): Member {
 function findZip64Field(cursor: Cursor, end: number): void {
   const start = cursor.at;
   while (cursor.at + 4 <= end) {
-    const id = cursor.u16("an extra field");
-    const length = cursor.u16("an extra field's length");
+    const id = cursor.u16("an extra field", ANY_16);
+    const length = cursor.u16("an extra field's length", ANY_16);
     if (id === 1) return;
     cursor.take(length, "an extra field");
   }
@@ -242,14 +255,16 @@ function findZip64Field(cursor: Cursor, end: number): void {
 function readMember(bytes: Uint8Array, member: Member, file: string): Uint8Array {
   const { name, local, size } = member;
   const cursor = new Cursor(bytes, file, local);
-  if (cursor.u32("a member's header") !== 0x04034b50) cursor.fail("expected a member", local);
-  cursor.u32("the version and flags");
-  if (cursor.u16("the method") !== member.method) {
+  if (cursor.u32("a member's header", ANY_32) !== 0x04034b50) {
+    cursor.fail("expected a member", local);
+  }
+  cursor.u32("the version and flags", ANY_32);
+  if (cursor.u16("the method", ANY_16) !== member.method) {
     cursor.fail(`member ${quote(name)} and the directory differ in method`, local);
   }
   cursor.take(16, "the time, checksum and sizes");
-  const nameLength = cursor.u16("the name's length");
-  const extraLength = cursor.u16("the extra field's length");
+  const nameLength = cursor.u16("the name's length", ANY_16);
+  const extraLength = cursor.u16("the extra field's length", ANY_16);
   if (decodeUtf8(cursor.take(nameLength, "the name")) !== name) {
     cursor.fail(`member ${quote(name)} and the directory differ in name`, local);
   }

@@ -11,6 +11,7 @@
 import { DTYPE, type DType, type PlainDType } from "../base/dtype.ts";
 import { DTypeError, FormatError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
+import { checkKind } from "./kinds.ts";
 import {
   allocate,
   checkBools,
@@ -68,37 +69,20 @@ const TYPE: { readonly [D in PlainDType | "complex64"]: string } = {
 const BY_TYPE = new Map(Object.entries(TYPE).map(([dtype, type]) => [type, dtype as DType]));
 const ORDER = Object.keys(TYPE);
 
-/** How files begin that are often taken for safetensors, and what they are. */
-const OTHER_FORMATS: readonly (readonly [string, string])[] = [
-  ["version ", "a git-lfs pointer; git lfs pull fetches the file"],
-  ["PK\x03\x04", "a zip archive, such as a PyTorch checkpoint or an npz file"],
-  ["\x93NUMPY", "an npy file"],
-  ["GGUF", "a GGUF file"],
-  ["\x89HDF", "an HDF5 file"],
-  ["\x80\x02", "a pickle, such as an old PyTorch checkpoint"],
-  ["<!DOCTYP", "an HTML page"],
-  ["<!doctyp", "an HTML page"],
-  ["<html", "an HTML page"],
-];
-
-/** The length of the header, from the file's first eight bytes, for a file of `fileSize` bytes. */
+/**
+ * The length of the header, from the first {@link KIND_BYTES} bytes of a file of `fileSize` bytes.
+ */
 export function headerLength(start: Uint8Array, fileSize: number, file: string = NO_FILE): number {
-  const cursor = new Cursor(start, file);
-  const length = cursor.u64("the header's length");
-  const fits = LENGTH_BYTES + Number(length) <= fileSize;
-  if (length > MAX_HEADER || !fits) {
-    const other = OTHER_FORMATS.find(([magic]) =>
-      [...magic].every((letter, i) => start[i] === letter.charCodeAt(0))
+  checkKind(["safetensors"], start, file);
+  const length = new Cursor(start, file).u64("the header's length", MAX_HEADER);
+  if (LENGTH_BYTES + length > fileSize) {
+    throw new FormatError(
+      `truncated: a header of ${length} bytes in a file of ${fileSize}`,
+      file,
+      0,
     );
-    if (other !== undefined) cursor.fail(`not a safetensors file, but ${other[1]}`, 0);
   }
-  if (length > MAX_HEADER) {
-    cursor.fail(`a header of ${length} bytes is above ${MAX_HEADER}`, 0);
-  }
-  if (!fits) {
-    cursor.fail(`truncated: a header of ${length} bytes in a file of ${fileSize}`, 0);
-  }
-  return Number(length);
+  return length;
 }
 
 /**
@@ -142,8 +126,9 @@ export function* parseInSteps(
         if (tensors.has(name)) cursor.fail(`tensor ${quote(name)} is there twice`, start);
         tensors.set(name, readInfo(cursor, name, start, dataStart, fileSize));
         if (tensors.size % TENSORS_PER_STEP === 0) yield;
-      } else if (metadata === undefined) metadata = readMetadata(cursor);
-      else cursor.fail("__metadata__ is there twice", start);
+      } else if (metadata !== undefined) cursor.fail("__metadata__ is there twice", start);
+      // The reference implementation takes null for no metadata.
+      else metadata = cursor.accept("null") ? Object.create(null) : readMetadata(cursor);
     } while (cursor.accept(","));
     cursor.expect("}");
   }
@@ -199,7 +184,8 @@ function readIntegers(cursor: Cursor, what: string, most: number): number[] {
   cursor.expect("[");
   if (cursor.accept("]")) return out;
   do {
-    out.push(cursor.integer(what));
+    // Sizes and offsets are compared with the bytes of the file.
+    out.push(cursor.integer(what, Number.MAX_SAFE_INTEGER));
     if (out.length > most) cursor.fail(`more than ${most} numbers`);
   } while (cursor.accept(","));
   cursor.expect("]");

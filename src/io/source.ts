@@ -21,9 +21,11 @@ import {
   RawSafetensorsFile,
   readFile,
   readHeader,
+  readStart,
 } from "./file.ts";
 import { bytesIn, isAligned, storageIn, tryToMap } from "./mapped.ts";
 import { type GgufHeader, parseGguf } from "./gguf.ts";
+import { KIND_BYTES, type KindName, kindOf } from "./kinds.ts";
 import { type Metadata, textMetadata } from "./metadata.ts";
 import { decodeNpz } from "./npz.ts";
 import {
@@ -77,9 +79,6 @@ export interface TensorSource {
 const CHUNK = 2 ** 30;
 /** Paths inside an executable of Bun, which cannot be opened. */
 const EMBEDDED = /(?:\$bunfs|~BUN)[\\/]root[\\/]/;
-/** How zip archives begin, empty ones too, and GGUF files. */
-const ZIP: readonly (readonly number[])[] = [[0x50, 0x4b, 3, 4], [0x50, 0x4b, 5, 6]];
-const GGUF: readonly number[] = [0x47, 0x47, 0x55, 0x46];
 
 /** Node's synchronous functions, loaded on first use. */
 function files(): typeof import("node:fs") {
@@ -271,14 +270,7 @@ function npzBytes(bytes: Uint8Array, file: string, maxBytes: number | undefined)
       entries.set(name, { dtype, type: dtype, shape, fill: (into) => into.set(data) });
     }
   }
-  if (entries.size === 0) {
-    throw new FormatError(
-      "a zip archive without arrays: a PyTorch checkpoint, perhaps, whose weights " +
-        "safetensors.torch.save_file writes to a file that can be read",
-      file,
-      0,
-    );
-  }
+  if (entries.size === 0) throw new FormatError("an npz archive without arrays", file, 0);
   return { file, entries };
 }
 
@@ -288,16 +280,36 @@ function npzBytes(bytes: Uint8Array, file: string, maxBytes: number | undefined)
  */
 export function sourceOfBytes(given: Uint8Array, maxBytes?: number): TensorSource {
   const bytes = asBytes(given, NO_FILE);
-  const begins = (start: readonly number[]): boolean => start.every((byte, i) => bytes[i] === byte);
-  if (ZIP.some(begins)) return npzBytes(bytes, NO_FILE, maxBytes);
-  return begins(GGUF) ? ggufBytes(bytes, NO_FILE) : safetensorsBytes(bytes, NO_FILE);
+  switch (kindOf(bytes)) {
+    case "npz":
+    case "zip":
+      return npzBytes(bytes, NO_FILE, maxBytes);
+    case "gguf":
+      return ggufBytes(bytes, NO_FILE);
+    default:
+      return safetensorsBytes(bytes, NO_FILE);
+  }
 }
 
-/** The tensors of a safetensors or GGUF file, or of an npz archive, by the file's name. */
+/** The names of files that say their kind. */
+const NAMES: readonly (readonly [RegExp, KindName])[] = [
+  [/\.npz$/i, "npz"],
+  [/\.gguf$/i, "gguf"],
+  [/\.safetensors$/i, "safetensors"],
+];
+
+/**
+ * The tensors of a safetensors or GGUF file, or of an npz archive: by the file's name, or by its first
+ * bytes, if the name does not say it.
+ */
 export async function sourceOfFile(path: Path, options: SourceOptions): Promise<TensorSource> {
   const name = String(path);
-  if (/\.npz$/i.test(name)) return npzBytes(await readFile(path), name, options.maxBytes);
-  return await (/\.gguf$/i.test(name) ? ggufFile : safetensorsFile)(path, options);
+  const kind = NAMES.find(([pattern]) => pattern.test(name))?.[1] ??
+    kindOf((await readStart(path, KIND_BYTES)).start);
+  if (kind === "npz" || kind === "zip") {
+    return npzBytes(await readFile(path), name, options.maxBytes);
+  }
+  return await (kind === "gguf" ? ggufFile : safetensorsFile)(path, options);
 }
 
 /** One source of the tensors of several, by a map from names to files. */

@@ -218,8 +218,9 @@ test("bombs and damaged files are FormatErrors", async () => {
     const error = await assertRejects(() => images.decodeImage(bytes, { file: "x" }), FormatError);
     assertStringIncludes((error as Error).message, text);
   };
-  await refuse(new Uint8Array(0), "neither a PNG nor a JPEG");
-  await refuse(new TextEncoder().encode("GIF89a and more"), "neither");
+  await refuse(new Uint8Array(0), "but an empty file");
+  await refuse(new Uint8Array([1, 2, 3]), "neither a PNG nor a JPEG");
+  await refuse(new TextEncoder().encode("GIF89a and more"), "but a GIF picture");
   const zipped = new Uint8Array(deflateSync(new Uint8Array(2 ** 24)));
   await refuse(bomb(2 ** 31 - 1, 2 ** 31 - 1, zipped), "more than maxPixels");
   await refuse(bomb(4, 4, zipped), "more than its pixels");

@@ -9,6 +9,8 @@ import { test } from "node:test";
 import { FormatError, OutOfMemoryError, ShapeError } from "../../src/base/errors.ts";
 import {
   allocate,
+  ANY_16,
+  ANY_32,
   checkBools,
   checkedBytes,
   checkRaw,
@@ -19,6 +21,7 @@ import {
 } from "../../src/io/bytes.ts";
 import { assertFormatError, latin1 } from "./golden.ts";
 
+const MOST = Number.MAX_SAFE_INTEGER;
 const cursor = (text: string, at = 0, base = 0) => new Cursor(latin1(text), "a.bin", at, base);
 
 test("bytes: quoted texts have at most 60 characters", () => {
@@ -34,11 +37,29 @@ test("bytes: UTF-8 is strict, and keeps its byte order mark", () => {
 
 test("bytes: numbers are little-endian, and end where the bytes do", () => {
   const at = cursor("\x01\x02\x03\x04\x05\x06\x07\x08\x09");
-  assertEquals([at.left, at.u16("a"), at.u32("b"), at.left], [9, 0x0201, 0x06050403, 3]);
-  assertFormatError(() => at.u32("c"), "truncated: c needs 4 bytes, but 3 are left", 6);
+  assertEquals([at.left, at.u16("a", ANY_16), at.u32("b", ANY_32), at.left], [
+    9,
+    0x0201,
+    0x06050403,
+    3,
+  ]);
+  assertFormatError(() => at.u32("c", ANY_32), "truncated: c needs 4 bytes, but 3 are left", 6);
   assertEquals(at.take(3, "d"), latin1("\x07\x08\x09"));
   assertFormatError(() => at.take(1, "e"), "but 0 are left", 9);
-  assertEquals(cursor("\x01\0\0\0\0\0\0\x80").u64("f"), 0x8000000000000001n);
+});
+
+test("bytes: numbers are at most what the reader allows", () => {
+  const text = "\x01\x02\x03\x04\x05\x06\0\0\0\0\x01\0\0\0";
+  const at = cursor(text);
+  assertEquals(
+    [at.u16("a", 0x201), at.u32("b", 0x06050403), at.u64("c", 2 ** 32)],
+    [0x201, 0x06050403, 2 ** 32],
+  );
+  assertFormatError(() => cursor(text).u16("a", 0x200), "a is 513, above 512", 0);
+  assertFormatError(() => cursor(text, 2).u32("b", 7), "b is 100992003, above 7", 2);
+  assertFormatError(() => cursor(text, 6).u64("c", 2 ** 32 - 1), "c is 4294967296, above", 6);
+  const huge = cursor("\x01\0\0\0\0\0\0\x80");
+  assertFormatError(() => huge.u64("f", MOST), "f is 9223372036854775809, above", 0);
 });
 
 test("bytes: errors count from the begin of the file", () => {
@@ -54,22 +75,23 @@ test("bytes: an excerpt ends at 60 bytes, at the end, or before a byte", () => {
 
 test("bytes: tokens and integers are taken after blanks", () => {
   const at = cursor(" \t\r\n, 12 3");
-  assertEquals([at.accept(";"), at.accept(","), at.integer("n"), at.integer("m")], [
+  assertEquals([at.accept(";"), at.accept(","), at.integer("n", 12), at.integer("m", 3)], [
     false,
     true,
     12,
     3,
   ]);
   at.expectEnd();
-  assertEquals([cursor("0").integer("n"), cursor("9007199254740991").integer("n")], [
+  assertEquals([cursor("0").integer("n", 0), cursor("9007199254740991").integer("n", MOST)], [
     0,
     Number.MAX_SAFE_INTEGER,
   ]);
-  assertFormatError(() => cursor("9007199254740992").integer("n"), "n is above 2^53 - 1", 0);
+  assertFormatError(() => cursor("9007199254740992").integer("n", MOST), "n is above 2^53 - 1", 0);
+  assertFormatError(() => cursor(" 13").integer("n", 12), "n is above 12", 1);
   for (const text of ["", "/", ":", "a"]) {
-    assertFormatError(() => cursor(text).integer("n"), "expected n (an integer");
+    assertFormatError(() => cursor(text).integer("n", MOST), "expected n (an integer");
   }
-  assertFormatError(() => cursor(" 00").integer("n"), "n has leading zeros", 1);
+  assertFormatError(() => cursor(" 00").integer("n", MOST), "n has leading zeros", 1);
   assertFormatError(() => cursor("a").expect("b"), 'expected "b", found "a"');
   assertFormatError(() => cursor("x".repeat(20)).expectEnd(), `found "${"x".repeat(12)}"`);
   assertFormatError(() => cursor("").expect("b"), 'expected "b", found the end');

@@ -68,6 +68,15 @@ function within(milliseconds: number, run: () => void): void {
   assert(taken < milliseconds, `took ${taken} ms`);
 }
 
+/** Where the end record of a zip archive ends. */
+function endOf(bytes: Uint8Array): number {
+  return latin1Text(bytes).indexOf("PK\x05\x06") + 22;
+}
+
+function latin1Text(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+}
+
 const rawTensors: fc.Arbitrary<RawTensor> = fc
   .tuple(fc.constantFrom(...DTYPES), fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 4 }))
   .chain(([dtype, shape]) => {
@@ -88,14 +97,22 @@ describe("fuzz: golden files", () => {
     it(`${extension} cut at every byte is a FormatError`, () => {
       for (const { name, bytes } of files) {
         for (let length = 0; length < bytes.length; length++) {
-          assertEquals(outcome(decode, bytes.subarray(0, length)), "error", `${name} to ${length}`);
+          // NumPy reads an archive that lacks some of its comment.
+          const isWhole = extension === ".npz" && length >= endOf(bytes);
+          const expected = isWhole ? outcome(decode, bytes) : "error";
+          assertEquals(
+            outcome(decode, bytes.subarray(0, length)),
+            expected,
+            `${name} to ${length}`,
+          );
         }
       }
     });
 
-    it(`${extension} with bytes after it is a FormatError`, () => {
+    it(`${extension} with bytes after it is a FormatError, except for archives`, () => {
       for (const { bytes } of files) {
-        assertEquals(outcome(decode, new Uint8Array([...bytes, 0])), "error");
+        const expected = extension === ".npz" ? outcome(decode, bytes) : "error";
+        assertEquals(outcome(decode, new Uint8Array([...bytes, 0])), expected);
       }
     });
 

@@ -92,12 +92,18 @@ describe("npy: writing what the format cannot hold", () => {
 describe("npy: faults are FormatErrors with the offset", () => {
   const start = 10;
   const cases: [what: string, bytes: Uint8Array, message: string, offset: number][] = [
-    ["no bytes", new Uint8Array(), "the magic string needs 6 bytes, but 0 are left", 0],
+    ["no bytes", new Uint8Array(), "not an npy file, but an empty file", 0],
+    ["a byte", latin1("\x93"), "the magic string needs 6 bytes, but 1 are left", 0],
     ["another format", latin1("PK\x03\x04 and so on"), "not an npy file", 0],
     ["version 4.0", npy(dict("(1,)"), 4, "\x04\x00"), "version 4.0", 6],
     ["version 1.1", npy(dict("(1,)"), 4, "\x01\x01"), "version 1.1", 6],
     ["a header beyond the file", latin1("\x93NUMPY\x01\x00\xff\xff{"), "truncated: the header", 10],
-    ["a header of 4 GiB", latin1("\x93NUMPY\x02\x00\xff\xff\xff\xff{"), "4294967295 bytes", 8],
+    [
+      "a header of 4 GiB",
+      latin1("\x93NUMPY\x02\x00\xff\xff\xff\xff{"),
+      "length is 4294967295, above 65535",
+      8,
+    ],
     ["missing data", npy(dict("(2, 3)"), 23), "shape [2, 3] of float32 needs 24 bytes", 69],
     ["data after the array", npy(dict("(2, 3)"), 25), "1 bytes follow the array", 93],
     ["missing bools", npy(dict("(3,)", "'|b1'"), 2), "shape [3] of bool needs 3 bytes, but 2", 67],
@@ -139,7 +145,7 @@ describe("npy: faults are FormatErrors with the offset", () => {
     assertEquals(decodeNpy(padded(65535)).shape, [1]);
     const longer = padded(65535);
     longer.set([0, 0, 1, 0], 8);
-    assertFormatError(() => decodeNpy(longer), "a header of 65536 bytes is above 65535", 8);
+    assertFormatError(() => decodeNpy(longer), "length is 65536, above 65535", 8);
   });
 
   it("a bool that is neither 0 nor 1", () => {

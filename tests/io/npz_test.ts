@@ -101,6 +101,22 @@ describe("npz: NumPy's archives", () => {
   });
 });
 
+describe("npz: bytes after the archive, as NumPy reads them", () => {
+  it("newlines, zeros, other text, and a comment that is cut", () => {
+    const bytes = encodeNpz(TWO);
+    for (const after of ["\n", "\0".repeat(1000), "PK\x05", "x".repeat(60_000)]) {
+      const longer = new Uint8Array([...bytes, ...latin1(after)]);
+      assertEquals([...decodeNpz(longer)], TWO);
+    }
+    const commented = new Uint8Array([...bytes, ...latin1("comm")]);
+    commented[bytes.length - 2] = 7;
+    assertEquals([...decodeNpz(commented)], TWO);
+    // NumPy looks for the end in the last 65,557 bytes, too.
+    const far = new Uint8Array([...bytes, ...new Uint8Array(70_000)]);
+    assertFormatError(() => decodeNpz(far), "it has no end record");
+  });
+});
+
 describe("npz: writing what the format cannot hold", () => {
   it("bfloat16, and names that zip cannot hold", () => {
     const raw: RawTensor = { dtype: "bfloat16", shape: [1], data: new Uint8Array(2) };
@@ -136,15 +152,20 @@ describe("npz: faults are FormatErrors with the offset", () => {
   const end = find(plain, END);
   const max = [255, 255, 255, 255];
   const cases: [what: string, bytes: Uint8Array, message: string, offset?: number][] = [
-    ["no bytes", new Uint8Array(), "no end record", 0],
-    ["another format", latin1("\x93NUMPY".padEnd(200)), "no end record", 0],
+    ["no bytes", new Uint8Array(), "not an npz archive, but an empty file", 0],
+    ["another format", latin1("\x93NUMPY".padEnd(200)), "but an npy file: io.readNpy", 0],
+    ["text", latin1("text".padEnd(200)), "no end record", 0],
     ["two disks", patched(plain, [END, 0, 4], 1), "several disks", end],
     ["counts that differ", patched(plain, [END, 0, 8], 1), "several disks", end],
     ["zip64 in the end record", patched(plain, [END, 0, 16], ...max), "zip64", end],
     ["a directory elsewhere", patched(plain, [END, 0, 16], 0), "does not end at", end],
     ["fewer members than entries", patched(plain, [END, 0, 8], 1, 0, 1, 0), "longer", second],
-    ["more members than entries", patched(plain, [END, 0, 8], 3, 0, 3, 0), "a directory entry"],
-    ["65534 members", patched(plain, [END, 0, 8], 254, 255, 254, 255), "a directory entry", end],
+    [
+      "more members than entries",
+      patched(plain, [END, 0, 8], 3, 0, 3, 0),
+      "3 members need more than",
+    ],
+    ["65534 members", patched(plain, [END, 0, 8], 254, 255, 254, 255), "65534 members need", end],
     ["a damaged entry", patched(plain, [ENTRY, 1, 0], 0), "expected a directory entry", second],
     ["encryption", patched(plain, [ENTRY, 0, 8], 1), '"first.npy" is encrypted or', entry],
     ["another method", patched(plain, [ENTRY, 0, 10], 14), "has method 14", entry],

@@ -65,6 +65,10 @@ describe("safetensors: the reference implementation's files", () => {
     const { bytes } = goldenFile("all.safetensors");
     assertEquals(get(bytes, "__proto__").dtype, "int16");
     assertFormatError(() => get(bytes, "constructor"), 'no tensor is named "constructor"');
+    const none = file(`{"__metadata__":null}`, 0);
+    assertEquals(Object.keys(header(none).metadata), []);
+    const twice = file(`{"__metadata__":null,"__metadata__":{}}`, 0);
+    assertFormatError(() => header(twice), "__metadata__ is there twice");
     const polluted = file(`{"__metadata__":{"__proto__":"x","constructor":"y"}}`, 0);
     const { metadata } = header(polluted);
     assertEquals(Object.getPrototypeOf(metadata), null);
@@ -120,7 +124,12 @@ describe("safetensors: faults are FormatErrors with the offset", () => {
   const nested = `{"a":${"[".repeat(5000)}`;
   const cases: [what: string, bytes: Uint8Array, message: string, offset: number][] = [
     ["seven bytes", new Uint8Array(7), "header's length needs 8 bytes, but 7 are left", 0],
-    ["a header of 2^64 - 1 bytes", new Uint8Array(8).fill(255), "18446744073709551615 bytes", 0],
+    [
+      "a header of 2^64 - 1 bytes",
+      new Uint8Array(8).fill(255),
+      "length is 18446744073709551615",
+      0,
+    ],
     ["a header beyond the file", latin1("\x09\0\0\0\0\0\0\0{}"), "in a file of 10", 0],
     ["a header of no bytes", new Uint8Array(8), "does not begin with {", 8],
     ["a leading space", file(" {}", 0), "does not begin with {", 8],
@@ -188,7 +197,11 @@ describe("safetensors: faults are FormatErrors with the offset", () => {
     new DataView(start.buffer).setUint32(0, 1e8, true);
     assertEquals(headerLength(start, 2 ** 30), 1e8);
     new DataView(start.buffer).setUint32(0, 1e8 + 1, true);
-    assertFormatError(() => headerLength(start, 2 ** 30), "100000001 bytes is above 100000000", 0);
+    assertFormatError(
+      () => headerLength(start, 2 ** 30),
+      "length is 100000001, above 100000000",
+      0,
+    );
   });
 
   it("overlaps and gaps between tensors", () => {

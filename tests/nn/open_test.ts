@@ -142,7 +142,7 @@ test("folders without weights say what they have", () =>
     await says("none of model.safetensors", "it is empty");
     writeFileSync(join(folder, "pytorch_model.bin"), "");
     writeFileSync(join(folder, "net.onnx"), "");
-    await says('it has "net.onnx", "pytorch_model.bin"', "pickle: safetensors.torch", "ONNX");
+    await says('it has "net.onnx", "pytorch_model.bin"', "PyTorch checkpoint: in Python", "ONNX");
     await io.writeSafetensors(join(folder, "a.safetensors"), {});
     await io.writeSafetensors(join(folder, "b.safetensors"), {});
     await says('several files have weights, open one: "a.safetensors", "b.safetensors"');
@@ -170,7 +170,7 @@ test("damaged files and indexes are refused", () =>
     writeFileSync(join(folder, INDEX), JSON.stringify({ weight_map: { x: "m-3.safetensors" } }));
     await assertRejects(() => nn.open(folder), Error, "ENOENT");
     await assertRejects(() => nn.open(new Uint8Array(3)), FormatError, "truncated");
-    await assertRejects(() => nn.open(io.encodeNpz({})), FormatError, "PyTorch checkpoint");
+    await assertRejects(() => nn.open(io.encodeNpz({})), FormatError, "npz archive without arrays");
     await assertRejects(() => nn.open(loose(new Float32Array(3))), TypeError, "Uint8Array");
     const wrong = join(folder, "x.safetensors");
     writeFileSync(wrong, "<html>" + " ".repeat(100));

@@ -417,7 +417,7 @@ fault({
   const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 90868376\n";
   const cases: [Uint8Array, string][] = [
     [utf8(pointer), "git-lfs pointer"],
-    [io.encodeNpz({ a: arange(2) }), "zip archive"],
+    [io.encodeNpz({ a: arange(2) }), "an npz archive"],
     [io.encodeNpy(arange(2)), "an npy file"],
     [utf8("GGUF\x03\0\0\0\x01\0\0\0"), "a GGUF file"],
     [utf8("<!DOCTYPE html>"), "an HTML page"],
