@@ -153,6 +153,88 @@ def jpegs():
         yield f"jpeg {name}", out.getvalue(), found.reshape(*found.shape[:2], -1), error
 
 
+def without(data, marker):
+    """Drops the segment of a marker."""
+    at = data.index(bytes([0xFF, marker]))
+    return data[:at] + data[at + 2 + struct.unpack(">H", data[at + 2 : at + 4])[0] :]
+
+
+def before(data, marker, junk):
+    at = data.index(bytes([0xFF, marker]))
+    return data[:at] + junk + data[at:]
+
+
+def with_ids(data, ids):
+    """Names the components in the header and in the scan."""
+    data = bytearray(data)
+    frame = next(i for i in range(len(data)) if data[i] == 0xFF and data[i + 1] in (0xC0, 0xC2))
+    scan = data.index(b"\xff\xda")
+    for i, one in enumerate(ids):
+        data[frame + 10 + 3 * i] = one
+        data[scan + 5 + 2 * i] = one
+    return bytes(data)
+
+
+def adobe(data, transform):
+    return before(data, 0xDB, b"\xff\xee\0\x0eAdobe\0d\0\0\0\0" + bytes([transform]))
+
+
+def unusual_jpegs():
+    """What components stand for, and what is between segments, as libjpeg takes it."""
+    y, x = np.mgrid[0:19, 0:21]
+    smooth = np.stack([10 * x + 20, 12 * y + 10, 5 * (x + y) + 30], axis=2).astype(np.uint8)
+
+    def saved(pixels, **options):
+        out = io.BytesIO()
+        image = Image.fromarray(pixels)
+        if "mode" in options:
+            image = image.convert(options.pop("mode"))
+        image.save(out, "JPEG", quality=95, subsampling=0, **options)
+        return out.getvalue()
+
+    ycc = saved(smooth)
+    plain = without(ycc, 0xE0)
+    rgb = saved(smooth, keep_rgb=True)
+    cmyk = saved(smooth, mode="CMYK")
+    grey = saved(smooth[:, :, 0])
+    large = bytearray(grey)
+    large[grey.index(b"\xff\xc0") + 11] = 0x22
+    forms = {
+        "rgb, Adobe and names": rgb,
+        "rgb, Adobe": with_ids(rgb, [1, 2, 3]),
+        "rgb, names": without(rgb, 0xEE),
+        "rgb, progressive": saved(smooth, keep_rgb=True, progressive=True),
+        "names of rgb, but JFIF": with_ids(ycc, b"RGB"),
+        "names of rgb, but Adobe 1": adobe(with_ids(plain, b"RGB"), 1),
+        "JFIF, but Adobe 0": adobe(ycc, 0),
+        "Adobe 0 twice": adobe(adobe(plain, 1), 0),
+        "no JFIF": plain,
+        "other names": with_ids(plain, [0, 7, 255]),
+        "cmyk": cmyk,
+        "cmyk, no Adobe": without(cmyk, 0xEE),
+        "ycck": cmyk.replace(b"Adobe\0d\0\0\0\0\0", b"Adobe\0d\0\0\0\0\2"),
+        "ycck by Adobe 1": cmyk.replace(b"Adobe\0d\0\0\0\0\0", b"Adobe\0d\0\0\0\0\1"),
+        "cmyk, progressive": saved(smooth, mode="CMYK", progressive=True),
+        "bytes before tables": before(ycc, 0xDB, b"\1\2\3"),
+        "bytes before the header": before(ycc, 0xC0, b"\0\0\0\0\0"),
+        "bytes before the scan": before(ycc, 0xDA, b"\1\xff\0\2"),
+        "fill before the scan": before(ycc, 0xDA, b"\xff\xff\xff"),
+        "a restart before tables": before(ycc, 0xDB, b"\xff\xd3"),
+        "bytes before the end": ycc[:-2] + b"\1\2\3" + ycc[-2:],
+        "fill before the end": ycc[:-2] + b"\xff\xff" + ycc[-2:],
+        "bytes after the end": ycc + b"\xff\xd8\0",
+        "a number of lines": before(ycc, 0xDB, b"\xff\xdc\0\4\0\1"),
+        "a thumbnail": before(ycc, 0xDB, b"\xff\xe1" + struct.pack(">H", len(grey) + 2) + grey),
+        "grey with large steps": bytes(large),
+        "grey, restarts": saved(smooth[:, :, 0], restart_marker_blocks=2),
+        "grey, restarts, progressive": saved(smooth[:, :, 0], restart_marker_blocks=4, progressive=True),
+        "progressive restarts": saved(smooth, restart_marker_blocks=4, progressive=True),
+    }
+    for name, data in forms.items():
+        found = np.asarray(Image.open(io.BytesIO(data)).convert("L" if "grey" in name else "RGB"))
+        yield f"jpeg {name}", data, found.reshape(*found.shape[:2], -1), 4
+
+
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     cases = [
@@ -164,7 +246,7 @@ def main():
             "pixels": base64.b64encode(pixels.astype(pixels.dtype.newbyteorder("<")).tobytes()).decode(),
             "error": error,
         }
-        for name, data, pixels, error in [*pngs(), *jpegs()]
+        for name, data, pixels, error in [*pngs(), *jpegs(), *unusual_jpegs()]
     ]
     colors = random.integers(0, 256, (5, 6, 3)).astype(np.uint8)
     grey = np.asarray(Image.fromarray(colors).convert("L"))

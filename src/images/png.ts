@@ -1,8 +1,8 @@
 /**
  * PNG files: fast-png undoes their filters, this file does what has to be safe or exact.
  *
- * A PNG is untrusted: sizes are compared with the header and inflated data with the sizes before the
- * library sees them. Palettes, samples of less than 8 bits and transparent colors are applied here.
+ * A PNG is untrusted: sizes are compared with the compressed data, and these with the sizes, before
+ * the library sees them. Palettes, samples of less than 8 bits and transparent colors are applied here.
  * Knows nothing of the class Tensor.
  *
  * @module
@@ -16,17 +16,32 @@ interface FastPng {
   decode(bytes: Uint8Array): { data: Uint8Array | Uint16Array };
 }
 
+/** Options of node:zlib: it flushes at the end of data that are cut. */
 interface InflateOptions {
-  readonly maxOutputLength: number;
+  readonly finishFlush: number;
   /** The bytes of a part of the output; one part is fastest. */
   readonly chunkSize: number;
 }
 
+/** A stream of inflated parts. */
+interface Inflater {
+  on(event: "data", take: (part: Uint8Array) => void): void;
+  on(event: "end", done: () => void): void;
+  on(event: "error", fail: (error: Error) => void): void;
+  end(data: Uint8Array): void;
+  destroy(): void;
+}
+
 /** The part of `node:zlib` in use, typed without Node's types. */
 interface Zlib {
+  readonly constants: { readonly Z_SYNC_FLUSH: number };
   crc32(data: Uint8Array): number;
   deflateSync(data: Uint8Array, options: { level: number }): Uint8Array;
-  inflateSync(data: Uint8Array, options: InflateOptions): Uint8Array;
+  inflateRawSync(
+    data: Uint8Array,
+    options: InflateOptions & { readonly maxOutputLength: number },
+  ): Uint8Array;
+  createInflateRaw(options: InflateOptions): Inflater;
 }
 
 const SIGNATURE = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
@@ -41,6 +56,8 @@ const DEPTHS: Readonly<Record<number, readonly number[]>> = {
   6: [8, 16],
 };
 const INDEXED = 3;
+/** The most bytes that deflate makes of one: 258 of 2 bits. */
+const MAX_DEFLATE_RATIO = 1032;
 /** Memory for data that may be few. */
 const MOST_AT_ONCE = 2 ** 22;
 /** Chunks that decide which pixels there are. */
@@ -83,6 +100,8 @@ interface Chunks {
   readonly data: Uint8Array;
   /** Where they begin in the file. */
   readonly dataAt: number;
+  /** Whether the file ends with its last chunk. */
+  readonly isWhole: boolean;
 }
 
 function zlib(): Zlib {
@@ -132,11 +151,21 @@ function readChunks(bytes: Uint8Array, limits: Limits): Chunks {
   let transparency: Uint8Array | undefined;
   const parts: Uint8Array[] = [];
   let dataAt = 0;
-  for (let at = SIGNATURE.length; at + 12 <= bytes.length;) {
+  const chunks = (isWhole: boolean): Chunks => {
+    return { header: header!, palette, transparency, data: joined(parts), dataAt, isWhole };
+  };
+  for (let at = SIGNATURE.length; at + 8 <= bytes.length;) {
     const length = view.getUint32(at);
     const end = at + 12 + length;
-    if (end > bytes.length) break;
     const type = String.fromCharCode(...bytes.subarray(at + 4, at + 8));
+    if (end > bytes.length) {
+      // The part that there is may have all pixels.
+      if (type === "IDAT" && header !== undefined) {
+        if (parts.length === 0) dataAt = at;
+        parts.push(bytes.subarray(at + 8));
+      }
+      break;
+    }
     const data = bytes.subarray(at + 8, end - 4);
     if ((header === undefined) !== (type === "IHDR")) {
       throw new FormatError("the PNG does not begin with its one header", file, at);
@@ -155,10 +184,12 @@ function readChunks(bytes: Uint8Array, limits: Limits): Chunks {
       if (parts.length === 0) dataAt = at;
       parts.push(data);
     } else if (type === "IEND") {
-      return { header: header!, palette, transparency, data: joined(parts), dataAt };
+      return chunks(true);
     }
     at = end;
   }
+  // A file without its end may have all pixels.
+  if (parts.length > 0) return chunks(false);
   throw new FormatError("truncated", file, bytes.length);
 }
 
@@ -170,19 +201,57 @@ function sizeOf({ width, height, depth, colorType }: Header, { x, y, xStep, ySte
   return { columns, rows, bytes: columns > 0 ? rows * row : 0 };
 }
 
-/** The filtered rows, whose number is that of the header. */
-function inflate({ data, dataAt }: Chunks, size: number, file: string): Uint8Array {
-  let rows: Uint8Array;
-  try {
-    const chunkSize = Math.max(64, Math.min(size, MOST_AT_ONCE));
-    rows = zlib().inflateSync(data, { maxOutputLength: size, chunkSize });
-  } catch {
-    throw new FormatError("the data of the PNG are damaged, or more than its pixels", file, dataAt);
+/** The first `size` bytes of a stream, or all that there are; it stops behind them. */
+function inflateSome(data: Uint8Array, size: number, options: InflateOptions): Promise<Uint8Array> {
+  const stream = zlib().createInflateRaw(options);
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  return new Promise((resolve, reject) => {
+    stream.on("data", (part) => {
+      parts.push(part);
+      length += part.length;
+      if (length < size) return;
+      stream.destroy();
+      resolve(joined(parts).subarray(0, size));
+    });
+    stream.on("end", () => resolve(joined(parts)));
+    stream.on("error", reject);
+    stream.end(data);
+  });
+}
+
+/**
+ * The filtered rows, whose number is that of the header. As in libpng, more data may follow them, and
+ * the checksum behind the data does not matter: chunks have their own.
+ */
+async function inflate(
+  { data, dataAt, isWhole }: Chunks,
+  size: number,
+  { file }: Limits,
+  fileSize: number,
+): Promise<Uint8Array> {
+  const [method, flags] = data;
+  // Deflate, no preset dictionary, and the check of both bytes.
+  const isZlib = (method! & 15) === 8 && (flags! & 32) === 0 && (method! * 256 + flags!) % 31 === 0;
+  if (data.length > 1 && !isZlib) {
+    throw new FormatError("the data of the PNG are damaged", file, dataAt);
   }
-  if (rows.length !== size) {
-    throw new FormatError("the data of the PNG are less than its pixels", file, dataAt);
+  const raw = data.subarray(2);
+  let rows = new Uint8Array(0) as Uint8Array;
+  if (size <= raw.length * MAX_DEFLATE_RATIO) {
+    const finishFlush = zlib().constants.Z_SYNC_FLUSH;
+    const options = { finishFlush, chunkSize: Math.max(64, Math.min(size, MOST_AT_ONCE)) };
+    try {
+      rows = zlib().inflateRawSync(raw, { ...options, maxOutputLength: size });
+    } catch {
+      rows = await inflateSome(raw, size, options).catch(() => {
+        throw new FormatError("the data of the PNG are damaged", file, dataAt);
+      });
+    }
   }
-  return rows;
+  if (rows.length === size) return rows;
+  if (!isWhole) throw new FormatError("truncated", file, fileSize);
+  throw new FormatError("the data of the PNG are less than its pixels", file, dataAt);
 }
 
 function chunk(type: string, data: Uint8Array): Uint8Array {
@@ -218,17 +287,23 @@ function unfilter(
 }
 
 /** The samples of all pixels, as they are in the file. */
-function samplesOf(library: FastPng, chunks: Chunks, file: string): Samples {
+async function samplesOf(
+  library: FastPng,
+  chunks: Chunks,
+  limits: Limits,
+  fileSize: number,
+): Promise<Samples> {
   const { header } = chunks;
   const { width, height, depth, colorType } = header;
   const passes = (header.isInterlaced ? PASSES : WHOLE)
     .map((pass) => ({ ...pass, ...sizeOf(header, pass) }))
     .filter(({ bytes }) => bytes > 0);
-  const rows = inflate(chunks, passes.reduce((sum, { bytes }) => sum + bytes, 0), file);
+  const size = passes.reduce((sum, { bytes }) => sum + bytes, 0);
+  const rows = await inflate(chunks, size, limits, fileSize);
   if (!header.isInterlaced) return unfilter(library, rows, width, height, header);
   const channels = CHANNELS[colorType]!;
-  const size = width * height * channels;
-  const all = depth === 16 ? new Uint16Array(size) : new Uint8Array(size);
+  const samples = width * height * channels;
+  const all = depth === 16 ? new Uint16Array(samples) : new Uint8Array(samples);
   let begin = 0;
   for (const { x, y, xStep, yStep, columns, rows: count, bytes } of passes) {
     const some = unfilter(library, rows.subarray(begin, begin + bytes), columns, count, header);
@@ -293,7 +368,7 @@ export async function decodePng(bytes: Uint8Array, op: string, limits: Limits): 
   const library = await importPng(op);
   let samples: Samples;
   try {
-    samples = samplesOf(library, chunks, file);
+    samples = await samplesOf(library, chunks, limits, bytes.length);
   } catch (error) {
     if (error instanceof FormatError) throw error;
     throw new FormatError(`the PNG is damaged${reasonOf(error)}`, file, chunks.dataAt);

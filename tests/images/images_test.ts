@@ -152,7 +152,7 @@ test("files", async () => {
     const grey = await images.readImage(new URL(`file://${jpeg}`), { channels: 1 });
     assertEquals(grey.shape, [2, 2, 1]);
     await assertRejects(() => images.writeImage(join(folder, "c.gif"), x), ArgumentError, ".png");
-    writeFileSync(png, readFileSync(png).subarray(0, 60));
+    writeFileSync(png, readFileSync(png).subarray(0, 50));
     const error = await assertRejects(() => images.readImage(png), FormatError) as FormatError;
     assertEquals(error.file, png);
   } finally {
@@ -223,7 +223,6 @@ test("bombs and damaged files are FormatErrors", async () => {
   await refuse(new TextEncoder().encode("GIF89a and more"), "but a GIF picture");
   const zipped = new Uint8Array(deflateSync(new Uint8Array(2 ** 24)));
   await refuse(bomb(2 ** 31 - 1, 2 ** 31 - 1, zipped), "more than maxPixels");
-  await refuse(bomb(4, 4, zipped), "more than its pixels");
   await refuse(bomb(9999, 9999, zipped), "less than its pixels");
   await refuse(bomb(0, 4, zipped), "header");
   await refuse(bomb(1, 1, new Uint8Array(deflateSync(new Uint8Array([9, 0, 0, 0])))), "damaged");
@@ -248,13 +247,111 @@ test("bombs and damaged files are FormatErrors", async () => {
   await refuse(rebuilt(new Uint8Array(short)), "the palette of the PNG has no color");
 });
 
-test("truncated at every byte", async () => {
+test("truncated at every byte: an error, or all pixels where only the end of a PNG lacks", async () => {
   for (const name of ["rgba16i 7x11", "palette2t 7x11", "jpeg progressive", "jpeg grey"]) {
     const bytes = fileOf(name);
+    const whole = loose(await images.decodeImage(bytes)).toArray();
+    // IEND has 12 bytes, and IDAT before it two checksums: of its chunk, and behind the data.
+    const enough = name.startsWith("jpeg") ? bytes.length : bytes.length - 12 - 8;
     for (let end = 0; end < bytes.length; end++) {
-      await assertRejects(() => images.decodeImage(bytes.subarray(0, end)), FormatError);
+      const read = () => images.decodeImage(bytes.subarray(0, end));
+      if (end < enough - 1) await assertRejects(read, FormatError);
+      else if (end >= enough) assertEquals(loose(await read()).toArray(), whole, `${name} ${end}`);
     }
+    if (!name.startsWith("jpeg")) continue;
+    const longer = new Uint8Array([...bytes, 0xff, 0xd8, 0xff, 1, 2, 3]);
+    assertEquals(loose(await images.decodeImage(longer)).toArray(), whole);
   }
+});
+
+test("PNG data beyond the rows are skipped, and never inflated", async () => {
+  const zipped = new Uint8Array(deflateSync(new Uint8Array(2 ** 24)));
+  const zeros = loose(await images.decodeImage(bomb(4, 4, zipped)));
+  assertEquals([zeros.shape, zeros.max().item()], [[4, 4, 3], 0]);
+  for (const name of ["grey4i 7x11", "palette8 7x11", "rgba16 7x11"]) {
+    const bytes = fileOf(name);
+    const whole = loose(await images.decodeImage(bytes)).toArray();
+    const { inflateSync } = process.getBuiltinModule("node:zlib");
+    const rows = inflateSync(dataOf(bytes));
+    for (const extra of [1, 100, 100_000]) {
+      const more = deflateSync(Buffer.concat([rows, new Uint8Array(extra).fill(7)]));
+      const read = loose(await images.decodeImage(rebuilt(bytes, new Uint8Array(more))));
+      assertEquals(read.toArray(), whole, `${name} ${extra}`);
+    }
+    // Bytes behind the stream, and a wrong checksum of it.
+    const stream = deflateSync(rows);
+    const after = new Uint8Array([...stream, 1, 2, 3]);
+    assertEquals(loose(await images.decodeImage(rebuilt(bytes, after))).toArray(), whole);
+    after[stream.length - 1]! ^= 1;
+    assertEquals(loose(await images.decodeImage(rebuilt(bytes, after))).toArray(), whole);
+  }
+});
+
+/** The compressed data of a PNG. */
+function dataOf(bytes: Uint8Array<ArrayBuffer>): Uint8Array {
+  const parts: Uint8Array[] = [];
+  for (let at = 8; at < bytes.length;) {
+    const length = new DataView(bytes.buffer).getUint32(at);
+    const type = Buffer.from(bytes.subarray(at + 4, at + 8)).toString();
+    if (type === "IDAT") parts.push(bytes.subarray(at + 8, at + 8 + length));
+    at += 12 + length;
+  }
+  return Buffer.concat(parts);
+}
+
+test("a JPEG has the data that its size needs", async () => {
+  const refuse = (bytes: Uint8Array, text: string) =>
+    assertRejects(() => images.decodeImage(bytes), FormatError, text);
+  // 37 bytes: a header of 9999 × 9999 pixels, a scan without data.
+  const tiny = [
+    ...[0xff, 0xd8, 0xff, 0xc0, 0, 11, 8, 0x27, 0x0f, 0x27, 0x0f, 1, 1, 0x11, 0],
+    ...[0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 1, 2, 3, 0xff, 0xd9],
+  ];
+  await refuse(Uint8Array.from(tiny), "9999 × 9999 pixels, but 3 bytes of data");
+  tiny[3] = 0xc2;
+  tiny[23] = 0;
+  await refuse(Uint8Array.from(tiny), "9999 × 9999 pixels, but 3 bytes of data");
+  for (const name of ["baseline", "progressive", "grey", "grey progressive", "cmyk"]) {
+    const bytes = fileOf(`jpeg ${name}`);
+    const at = bytes.findIndex((one, i) => one === 0xff && (bytes[i + 1]! & 0xfd) === 0xc0);
+    const sized = (height: number, width: number): Uint8Array => {
+      const copy = bytes.slice();
+      new DataView(copy.buffer).setUint16(at + 5, height);
+      new DataView(copy.buffer).setUint16(at + 7, width);
+      return copy;
+    };
+    await refuse(sized(9999, 9999), "fewer than they need");
+    await refuse(sized(65535, 1500), "fewer than they need");
+    // A second header would count after the first one is checked.
+    const twice = [...bytes.subarray(0, 2), ...bytes.subarray(at, at + 4 + bytes[at + 3]! - 2)];
+    await refuse(Uint8Array.from([...twice, ...bytes.subarray(2)]), "two headers");
+    // Data in segments are no pixels.
+    const filled = Array.from(
+      { length: 8 },
+      () => [0xff, 0xfe, 0xff, 0xff, ...new Uint8Array(65533)],
+    );
+    await refuse(
+      Uint8Array.from([
+        ...bytes.subarray(0, 2),
+        ...filled.flat(),
+        ...sized(9999, 9999).subarray(2),
+      ]),
+      "fewer than they need",
+    );
+  }
+  const progressive = fileOf("jpeg grey progressive");
+  const scan = progressive.findIndex((one, i) => one === 0xff && progressive[i + 1] === 0xda);
+  const scans = [...progressive.subarray(scan, -2)];
+  const many = Array.from({ length: 60 }, () => scans).flat();
+  const start = progressive.subarray(0, scan);
+  await refuse(Uint8Array.from([...start, ...many, 0xff, 0xd9]), "more than 100 scans");
+});
+
+test("a JPEG without its end, or whose end is that of a thumbnail, is truncated", async () => {
+  const bytes = fileOf("jpeg a thumbnail");
+  await assertRejects(() => images.decodeImage(bytes.subarray(0, -2)), FormatError, "truncated");
+  const third = Math.floor(bytes.length * 2 / 3);
+  await assertRejects(() => images.decodeImage(bytes.subarray(0, third)), FormatError, "truncated");
 });
 
 test("randomly changed files are read, or are FormatErrors", async () => {
