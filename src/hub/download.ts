@@ -14,6 +14,7 @@ import { typeError } from "../base/stack.ts";
 import { describe } from "../base/text.ts";
 import { cacheFolder, checkModel, modelFolder } from "../io/find_model.ts";
 import { writeFile } from "../io/file.ts";
+import { matcher } from "../nn/weights/names.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { cleanBlobs, linkBlob, makeBlob, type Wanted } from "./blobs.ts";
 import { jsonFetch, request, type Rules } from "./requests.ts";
@@ -98,14 +99,8 @@ async function importHub(): Promise<Hub> {
 /** Whether a name fits one of the patterns. */
 function selector(patterns: readonly string[] | undefined): (path: string) => boolean {
   if (patterns === undefined) return (path) => USUAL.test(path);
-  const expressions = patterns.map((pattern) =>
-    new RegExp(
-      `^${
-        pattern.split("*").map((part) => part.replace(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*")
-      }$`,
-    )
-  );
-  return (path) => expressions.some((expression) => expression.test(path));
+  const matchers = patterns.map(matcher);
+  return (path) => matchers.some((matches) => matches(path));
 }
 
 function isName(part: string): boolean {

@@ -10,7 +10,7 @@
 import { DTYPE, type DType, type Scalar, type TypedArray } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
-import { formatShape } from "../base/shape.ts";
+import { checkRank, formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
 import { contiguousCopy, isOn } from "../core/copy.ts";
@@ -96,14 +96,43 @@ function checkNulls(data: ArrowData, fill: Scalar | undefined): void {
   }
 }
 
+/** Throws unless a buffer has the elements that a chunk says: bits, or numbers. */
+function checkBuffer(
+  what: string,
+  has: number,
+  { length, offset }: ArrowData,
+  bits: boolean,
+): void {
+  const needs = bits ? offset + length : length;
+  if ((bits ? 8 * has : has) >= needs) return;
+  throw new ArgumentError(
+    `Cannot ${WHAT} of ${length} elements: its ${what} have ${has} ${bits ? "bytes" : "elements"}`,
+  );
+}
+
+/** Throws unless the sizes of a chunk are counts, and its bitmap has a bit for each element. */
+function checkSizes(data: ArrowData, fill: Scalar | undefined): void {
+  const { length, offset, nullCount, nullBitmap } = data;
+  for (const [name, value] of Object.entries({ length, offset, nullCount })) {
+    if (Number.isSafeInteger(value) && value >= 0) continue;
+    throw new ArgumentError(
+      `Cannot ${WHAT} with ${name} ${describe(value)}: it is an integer of at least 0`,
+    );
+  }
+  checkNulls(data, fill);
+  if (nullCount > 0) checkBuffer("null bits", nullBitmap?.length ?? 0, data, true);
+}
+
 function isValid({ nullBitmap, offset }: ArrowData, i: number): boolean {
   const bit = offset + i;
   return (nullBitmap![bit >> 3]! >> (bit & 7) & 1) === 1;
 }
 
 /** The bits of bools as bytes: a copy. */
-function bytesOf({ values, offset, length }: ArrowData): Uint8Array<ArrayBuffer> {
+function bytesOf(data: ArrowData): Uint8Array<ArrayBuffer> {
+  const { values, offset, length } = data;
   const bits = values as Uint8Array;
+  checkBuffer("values", bits?.length ?? 0, data, true);
   const bytes = new Uint8Array(length);
   for (let i = 0; i < length; i++) {
     const bit = offset + i;
@@ -112,12 +141,14 @@ function bytesOf({ values, offset, length }: ArrowData): Uint8Array<ArrayBuffer>
   return bytes;
 }
 
-function numbersOf({ type, values, length }: ArrowData): [TypedArray, DType | undefined] {
+function numbersOf(data: ArrowData): [TypedArray, DType | undefined] {
+  const { type, values, length } = data;
   const isHalf = type.typeId === FLOAT && values instanceof Uint16Array;
   if (!ArrayBuffer.isView(values) || values instanceof DataView) {
     throw new DTypeError(`Cannot ${WHAT} of ${String(type)}: it has no values`);
   }
   const array = values as TypedArray;
+  checkBuffer("values", array.length, data, false);
   return [
     array.length === length ? array : array.subarray(0, length) as TypedArray,
     isHalf ? "float16" : undefined,
@@ -128,7 +159,7 @@ function numbersOf({ type, values, length }: ArrowData): [TypedArray, DType | un
 function chunkTensor(data: ArrowData, fill: Scalar | undefined, sizes: number[]): Operand {
   const { type, length } = data;
   if (type.typeId === FAMILY.fixedSizeList) return listTensor(data, fill, sizes);
-  checkNulls(data, fill);
+  checkSizes(data, fill);
   let array: TypedArray, dtype: DType | undefined;
   if (type.typeId === FAMILY.bool) [array, dtype] = [bytesOf(data), "bool"];
   else if (FAMILY.number.has(type.typeId)) [array, dtype] = numbersOf(data);
@@ -143,17 +174,30 @@ function chunkTensor(data: ArrowData, fill: Scalar | undefined, sizes: number[])
 
 function listTensor(data: ArrowData, fill: Scalar | undefined, sizes: number[]): Operand {
   const { type, length, children: [child] } = data;
+  // Also for objects that are their own child.
+  checkRank(sizes.length + 2, WHAT);
+  checkSizes(data, fill ?? 0);
   if (data.nullCount > 0) {
     throw new ArgumentError(
       `Cannot ${WHAT} with ${data.nullCount} lists that are null: "fill" replaces null elements`,
     );
   }
   const size = type.listSize!;
+  if (!Number.isSafeInteger(size) || size < 0) {
+    throw new ArgumentError(
+      `Cannot ${WHAT} with listSize ${describe(size)}: it is an integer of at least 0`,
+    );
+  }
   sizes.push(size);
   if (child === undefined) throw new DTypeError(`Cannot ${WHAT} of ${String(type)} without child`);
   const elements = chunkTensor(child, fill, sizes) as Tensor;
   const inner = elements.shape.slice(1);
   const rows = length * size;
+  if (!(rows <= elements.shape[0]!)) {
+    throw new ArgumentError(
+      `Cannot ${WHAT} of ${length} lists of ${size}: they have ${elements.shape[0]} elements`,
+    );
+  }
   const used = elements.shape[0] === rows
     ? elements
     : applyView(VIEWS.narrow, elements, "narrow", 0, 0, rows) as Tensor;

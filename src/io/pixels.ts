@@ -49,7 +49,7 @@ export function fromPixels<C extends number = number>(
   const pixels = width * height;
   const isArray = data instanceof Uint8Array || data instanceof Uint8ClampedArray ||
     data instanceof Uint16Array;
-  const found = isArray && pixels > 0 ? data.length / pixels : 0;
+  const found = isArray && width > 0 && height > 0 ? data.length / pixels : 0;
   if (
     !Number.isInteger(width) || !Number.isInteger(height) || !Number.isInteger(found) || found < 1
   ) {

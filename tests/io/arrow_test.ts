@@ -112,6 +112,37 @@ describe("fromArrow", () => {
     const missing = arrow.vectorFromArray([[1, 2, 3], null], new arrow.FixedSizeList(3, item));
     assertThrows(() => io.fromArrow(missing, { fill: 0 }), ArgumentError, "1 lists that are null");
   });
+  it("refuses sizes that the buffers do not have, before it allocates or loops", () => {
+    const bit = { ...{ offset: 0, nullCount: 0, children: [] }, values: new Uint8Array(1) };
+    const bool = { ...bit, type: { typeId: 6 }, length: 8 };
+    const int = { ...bit, type: { typeId: 2 }, length: 1 };
+    const list = { ...bit, type: { typeId: 16, listSize: 1 }, length: 1, children: [int] };
+    const nested: Record<string, unknown> = { ...list };
+    nested.children = [nested];
+    assertEquals(any.fromArrow(bool).shape, [8]);
+    assertEquals(any.fromArrow(list).shape, [1, 1]);
+    const cases: [unknown, string][] = [
+      [{ ...bool, length: 2 ** 28 }, "268435456 elements: its values have 1 bytes"],
+      [{ ...bool, offset: 1 }, "8 elements: its values have 1 bytes"],
+      [{ ...bool, values: undefined }, "its values have 0 bytes"],
+      [{ ...int, length: 2 }, "2 elements: its values have 1 elements"],
+      [{ ...int, length: 2 ** 53 }, "length 9007199254740992"],
+      [{ ...int, length: -1 }, "length -1: it is an integer of at least 0"],
+      [{ ...bool, length: NaN }, "length NaN"],
+      [{ ...bool, length: 1e9, offset: -1e9 }, "offset -1000000000"],
+      [{ ...int, nullCount: -1 }, "nullCount -1"],
+      [{ ...int, nullCount: 1 }, "its null bits have 0 bytes"],
+      [{ ...bool, length: 2, nullCount: 1, offset: 7 }, "its null bits have 0 bytes"],
+      [{ ...list, length: 2 ** 28 }, "268435456 lists of 1: they have 1 elements"],
+      [{ ...list, type: { typeId: 16, listSize: 1e9 } }, "1 lists of 1000000000: they have 1"],
+      [{ ...list, type: { typeId: 16, listSize: NaN } }, "listSize NaN"],
+      [{ ...list, type: { typeId: 16 } }, "listSize undefined"],
+    ];
+    for (const [column, text] of cases) {
+      assertThrows(() => any.fromArrow(column, { fill: 0 }), ArgumentError, text);
+    }
+    assertThrows(() => any.fromArrow(nested), ShapeError, "at most 64");
+  });
   it("refuses what is no column of numbers", () => {
     assertThrows(() => io.fromArrow(arrow.vectorFromArray(["a", "b"])), DTypeError);
     const text = arrow.vectorFromArray(["a"], new arrow.Utf8());

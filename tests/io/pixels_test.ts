@@ -41,6 +41,8 @@ test("pictures of a wrong size are refused", () => {
     { width: 2, height: 1, data },
     { width: 0, height: 1, data },
     { width: 1.5, height: 2, data },
+    { width: -5, height: -1, data },
+    { width: 1e200, height: 1e200, data },
     { width: 5, height: 1, data: [1, 2, 3, 4, 5] as never },
   ];
   for (const picture of cases) assertThrows(() => io.fromPixels(picture), ArgumentError);

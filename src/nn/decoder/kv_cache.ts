@@ -3,11 +3,12 @@
  *
  * @module
  */
-import type { DType } from "../../base/dtype.ts";
+import { DTYPE, type DType } from "../../base/dtype.ts";
 import {
   ArgumentError,
   DisposedError,
   DTypeError,
+  OutOfMemoryError,
   ShapeError,
   TraceError,
 } from "../../base/errors.ts";
@@ -29,6 +30,8 @@ import { apart } from "../weights/ledger.ts";
 /** The dtypes of a cache: q8_0 has 8 bits per element, and a scale for 32 of them. */
 export type CacheDType = "float16" | "bfloat16" | "float32" | "q8_0";
 
+/** More memory than a cache can have: 2 TiB. */
+const MOST_BYTES = 2 ** 41;
 const DTYPES: readonly string[] = ["float16", "bfloat16", "float32", "q8_0"];
 
 /** Options of a {@link KVCache}. */
@@ -88,7 +91,10 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
   #capacity: number;
   #length = 0;
 
-  /** Allocates the memory. Throws an ArgumentError for sizes that are no positive integers. */
+  /**
+   * Allocates the memory. Throws an ArgumentError for sizes that are no positive integers, and an
+   * OutOfMemoryError without the memory; above 2 TiB, before anything is allocated.
+   */
   constructor(options: KVCacheOptions<V>) {
     const names = ["layers", "heads", "dimensions", "dtype", "capacity", "device"];
     checkOptions("make a KVCache", options, names);
@@ -116,10 +122,16 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
     this.#data = this.#allocate(capacity);
   }
 
+  /** Memory for so many tokens. Throws an OutOfMemoryError before it asks for what no machine has. */
   #allocate(capacity: number): AnyTensor {
     const { layers, heads, dimensions, dtype } = this;
     const device = this.#device === undefined ? {} : { device: this.#device };
     const shape = [layers, 2, heads, capacity, dimensions];
+    const bytes = shape.reduce((all, size) => all * size, DTYPE[dtype as DType].bytes);
+    if (!(bytes <= MOST_BYTES)) {
+      const about = `a KVCache ${formatShape(shape)} of ${dtype}`;
+      throw new OutOfMemoryError(bytes, String(this.#device ?? "cpu"), about);
+    }
     return apart(() => keep(zeros(shape, { dtype: dtype as DType, ...device }) as AnyTensor));
   }
 

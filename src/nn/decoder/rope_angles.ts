@@ -184,6 +184,8 @@ function divided(each: readonly number[], by: ArrayLike<number>, what: string): 
   return each.map((f, i) => f / by[i]!);
 }
 
+/** The most columns of a head: models have 64 to 512. */
+const MOST_DIMENSIONS = 65536;
 const OPTIONS = ["dimensions", "base", "scaling", "length", "factors", "device"];
 
 /**
@@ -209,11 +211,12 @@ export function ropeAngles<V extends t.Device = "cpu">(
 } {
   checkOptions("ropeAngles", options, OPTIONS);
   const { dimensions, factors, device, base = 10000, length: given } = options;
-  if (!Number.isInteger(dimensions) || dimensions < 2 || dimensions % 2 !== 0) {
+  const isEven = Number.isInteger(dimensions) && dimensions % 2 === 0;
+  if (!isEven || dimensions < 2 || dimensions > MOST_DIMENSIONS) {
     throw new ArgumentError(
       `Cannot ropeAngles with ${
         describe(dimensions)
-      } dimensions: it is an even integer of at least 2`,
+      } dimensions: it is an even integer of at least 2, and at most ${MOST_DIMENSIONS}`,
     );
   }
   if (typeof base !== "number" || !(base > 0 && base < Infinity)) {

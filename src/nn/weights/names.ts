@@ -13,11 +13,26 @@ const LARGEST_CHANGE = 0.4;
 /** The most comparisons of letters for all suggestions of a message. */
 const MOST_COMPARISONS = 50_000_000;
 
-/** Whether a name fits a pattern, in which * stands for any characters. */
+/**
+ * Whether a name fits a pattern, in which * stands for any characters.
+ *
+ * Each part between stars is found once, from left to right: a regular expression would try all ways
+ * to divide a name among the stars.
+ */
 export function matcher(pattern: string): (name: string) => boolean {
-  const parts = pattern.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  const expression = new RegExp(`^${parts.join(".*")}$`, "s");
-  return (name) => expression.test(name);
+  const [first = "", ...others] = pattern.split(/\*+/);
+  const last = others.pop();
+  if (last === undefined) return (name) => name === first;
+  return (name) => {
+    if (!name.startsWith(first)) return false;
+    let at = first.length;
+    for (const part of others) {
+      const found = name.indexOf(part, at);
+      if (found < 0) return false;
+      at = found + part.length;
+    }
+    return name.length - last.length >= at && name.endsWith(last);
+  };
 }
 
 /** How many letters have to be inserted, dropped or changed, if that is at most `most`. */

@@ -12,6 +12,7 @@ import {
   DTypeError,
   memory,
   ones,
+  OutOfMemoryError,
   quantize,
   scope,
   ShapeError,
@@ -139,6 +140,26 @@ test("reserve grows by doubling, and never shrinks", () => {
     cache.reserve(asked);
     assertEquals([cache.capacity, cache.length], [made, 2]);
     assertEquals(all(cache), before);
+  }
+});
+
+test("more memory than machines have is refused before anything is allocated", () => {
+  const sizes = { layers: 1, heads: 1, dimensions: 32, capacity: 1 };
+  for (const name of ["layers", "heads", "dimensions", "capacity"] as const) {
+    for (const size of [1e12, 2 ** 53 - 32, 2 ** 60, 1e300]) {
+      for (const dtype of ["float16", "q8_0"] as const) {
+        const make = () => new nn.KVCache({ ...sizes, capacity: 32, dtype, [name]: size });
+        const before = memory().bytes;
+        const error = assertThrows(make, OutOfMemoryError, "a KVCache [") as OutOfMemoryError;
+        assertEquals(memory().bytes, before);
+        assert(error.bytes > 1e12, `${name} ${size} ${dtype}`);
+      }
+    }
+  }
+  using cache = new nn.KVCache(sizes);
+  for (const tokens of [1e12, 2 ** 53, 1e308]) {
+    assertThrows(() => cache.reserve(tokens), OutOfMemoryError, "a KVCache [1, 2, 1, ");
+    assertEquals([cache.capacity, cache.data.shape[3]], [1, 1]);
   }
 });
 

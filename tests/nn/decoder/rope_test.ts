@@ -117,6 +117,8 @@ test("angles without sense are refused", () => {
     [[0], { dimensions, factors: [1, 2] }, ["2 factors", "4 frequencies"]],
     [[0], { dimensions, scaling: { type: "other" } }, ['"other"', "llama3"]],
     [[0], { dimensions, scaling: { type: "linear", factor: 0 } }, ["factor 0"]],
+    [[0], { dimensions: 1e9 }, ["1000000000 dimensions", "at most 65536"]],
+    [[0], { dimensions: 2 ** 53 }, ["at most 65536"]],
     [[0], { dimensions, scaling: { type: "linear", factor: NaN } }, ["factor NaN"]],
     [[0], { dimensions, scaling: { type: "linear" } }, ["factor undefined"]],
     [[0], { dimensions, scaling: { type: "dynamic", factor: 2 } }, ["originalLength undefined"]],
