@@ -11,6 +11,7 @@ import { describe, describeAll } from "../base/text.ts";
 import { decodeUtf8, quote } from "./bytes.ts";
 import { type Path, readFile, readStart } from "./file.ts";
 import { checkKind, hintOfName, KIND_BYTES } from "./kinds.ts";
+import { firstOfParts, withParts } from "./gguf_parts.ts";
 import { npyFolder } from "./npy_folder.ts";
 import {
   joinSources,
@@ -85,7 +86,8 @@ function chooseFiles(folder: string, names: readonly string[]): string | readonl
   const found = indexes.length > 0
     ? indexes
     : names.filter((name) => /\.(safetensors|npz|gguf)$/i.test(name));
-  if (found.length === 1) return found[0]!;
+  const only = found.length === 1 ? found[0] : firstOfParts(found);
+  if (only !== undefined) return only;
   const list = (some: readonly string[]): string => describeAll(some, quote).join(", ");
   if (found.length > 1) {
     throw new FormatError(`several files have weights, open one: ${list(found)}`, folder, 0);
@@ -142,8 +144,8 @@ async function namesIn(path: string): Promise<string[] | undefined> {
 }
 
 /**
- * The tensors of a safetensors or GGUF file, an npz archive, files that an index names, or a folder
- * with one of these or with .npy files.
+ * The tensors of a safetensors or GGUF file, an npz archive, files that an index names, all parts of a
+ * GGUF model by the first one, or a folder with one of these or with .npy files.
  */
 export async function openSource(
   path: Path,
@@ -158,9 +160,9 @@ export async function openSource(
     const { join } = await import("node:path");
     target = join(target, chosen);
   }
-  return /\.json$/i.test(target)
-    ? await sourceOfIndex(target, options)
-    : await sourceOfFile(target, options);
+  if (/\.json$/i.test(target)) return await sourceOfIndex(target, options);
+  const open = (path: string): Promise<TensorSource> => sourceOfFile(path, options);
+  return await withParts(await open(target), target, isFile, open);
 }
 
 /**

@@ -26,6 +26,7 @@ import {
 import { bytesIn, isAligned, storageIn, tryToMap } from "./mapped.ts";
 import { type GgufHeader, parseGguf } from "./gguf.ts";
 import { KIND_BYTES, type KindName, kindOf } from "./kinds.ts";
+import { checkWhole } from "./gguf_parts.ts";
 import { type Metadata, textMetadata } from "./metadata.ts";
 import { decodeNpz } from "./npz.ts";
 import {
@@ -235,7 +236,7 @@ const FIRST_BYTES = 1 << 22;
 /** The tensors in the bytes of a GGUF file. */
 function ggufBytes(bytes: Uint8Array, file: string): TensorSource {
   const read: Read = (begin, into) => into.set(bytes.subarray(begin, begin + into.length));
-  return sourceOf(parseGguf(bytes, bytes.length, file)!, file, read);
+  return checkWhole(sourceOf(parseGguf(bytes, bytes.length, file)!, file, read));
 }
 
 /** The tensors of a GGUF file: on its memory if it can be mapped, else read on request. */

@@ -9,9 +9,11 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { FormatError, io, ones, random, tensor } from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { type Any, loose } from "../support.ts";
+import { ggufMetadata, type GgufValue, writeGguf } from "../support/gguf.ts";
 
 interface Golden {
   readonly formats: Readonly<Record<string, { readonly numbers: string }>>;
@@ -146,4 +148,91 @@ test("damaged and shorter files are a FormatError", async () => {
   mkdirSync(two);
   for (const name of ["a.gguf", "b.gguf"]) writeFileSync(join(two, name), FILE);
   await assertRejects(() => nn.open(two), FormatError, "several files have weights");
+});
+
+/** The bytes of a part of a model with a tensor of its own. */
+function partBytes(number: number, count: number, more: Readonly<Record<string, GgufValue>> = {}) {
+  const values: Record<string, GgufValue> = {
+    ...number === 1 && { "general.architecture": ["string", "test"] },
+    "split.no": ["uint32", number - 1],
+    "split.count": ["uint32", count],
+    ...more,
+  };
+  const bytes = new Uint8Array(Float32Array.of(number, 2).buffer);
+  const tensors = [{ name: `t${number}`, type: 0, shape: [2], bytes }];
+  return writeGguf(ggufMetadata(values), Object.keys(values).length, tensors);
+}
+
+/** A folder with the parts of a model. */
+function partsFolder(name: string, parts: Readonly<Record<string, Uint8Array>>): string {
+  const made = join(folder, name);
+  mkdirSync(made);
+  for (const [part, bytes] of Object.entries(parts)) writeFileSync(join(made, part), bytes);
+  return made;
+}
+const nameOf = (number: number, count = 3): string => `m-0000${number}-of-0000${count}.gguf`;
+const three = (): Record<string, Uint8Array> =>
+  Object.fromEntries([1, 2, 3].map((number) => [nameOf(number), partBytes(number, 3)]));
+
+test("a model in several GGUF files opens by its first one, and by their folder", async () => {
+  const made = partsFolder("parts", three());
+  const url = pathToFileURL(join(made, nameOf(1)));
+  for (const source of [join(made, nameOf(1)), url, made]) {
+    for (const mmap of [true, false]) {
+      using w = await nn.open(source, { mmap });
+      assertEquals(w.names(), ["t1", "t2", "t3"]);
+      assertEquals([1, 2, 3].map((n) => w.tensor(`t${n}`).toArray()), [[1, 2], [2, 2], [3, 2]]);
+      assertEquals(w.metadata.get("general.architecture"), "test");
+    }
+  }
+  // One part is a whole model, whatever its name.
+  const whole = partsFolder("one part", { "x.gguf": partBytes(1, 1) });
+  using w = await nn.open(whole);
+  assertEquals(w.names(), ["t1"]);
+});
+
+test("parts of a GGUF model that are not all there are named", async () => {
+  let n = 0;
+  const refused = async (
+    changes: Readonly<Record<string, Uint8Array | undefined>>,
+    open: string,
+    ...parts: string[]
+  ): Promise<void> => {
+    const files = Object.entries({ ...three(), ...changes }).filter(([, bytes]) => bytes);
+    const made = partsFolder(`refused ${n++}`, Object.fromEntries(files) as Any);
+    const error = await assertRejects(() => nn.open(join(made, open)), FormatError) as Error;
+    for (const part of parts) assert(error.message.includes(part), error.message);
+  };
+  await refused({}, nameOf(2), "part 2 of a model in 3 files", `${nameOf(1)}"`);
+  await refused({ [nameOf(1)]: undefined }, nameOf(3), "part 3 of", `${nameOf(1)}", which is not`);
+  await refused({ "x.gguf": partBytes(2, 3) }, "x.gguf", "part 2 of", "-00001-of-00003.gguf");
+  await refused({ "x.gguf": partBytes(1, 3) }, "x.gguf", "part 1 of", "-00001-of-00003.gguf");
+  await refused({ [nameOf(3)]: undefined }, nameOf(1), "part 3 of 3 is not there", nameOf(3));
+  await refused(
+    { [nameOf(2)]: partBytes(3, 3) },
+    nameOf(1),
+    "part 3 of 3, and must be part 2 of 3",
+  );
+  await refused({ [nameOf(2)]: partBytes(2, 4) }, nameOf(1), "part 2 of 4, and must be");
+  await refused({ [nameOf(2)]: FILE }, nameOf(1), "part 1 of 1, and must be");
+  const twice = (number: number): Uint8Array => {
+    const bytes = partBytes(number, 3);
+    bytes[new TextDecoder("latin1").decode(bytes).lastIndexOf(`t${number}`) + 1] = 0x31;
+    return bytes;
+  };
+  await refused({ [nameOf(2)]: twice(2) }, nameOf(1), 'tensor "t1" is in another part');
+  const count = (total: number): Uint8Array =>
+    partBytes(1, 3, { "split.tensors.count": ["int32", total] });
+  await refused({ [nameOf(1)]: count(4) }, nameOf(1), "3 tensors, and must have 4");
+  const no = (value: number): Uint8Array => partBytes(1, 3, { "split.no": ["uint32", value] });
+  for (const value of [3, 1e9, 2 ** 31]) {
+    await refused({ [nameOf(1)]: no(value) }, nameOf(1), "split.no", String(value));
+  }
+  const many = partBytes(1, 3, { "split.count": ["uint32", 1e9] });
+  await refused({ [nameOf(1)]: many }, nameOf(1), "split.count", "1000000000");
+  await assertRejects(async () => await nn.open(partBytes(2, 3)), FormatError, "part 2 of a model");
+  await assertRejects(async () => await nn.open(partBytes(1, 3)), FormatError, "part 1 of a model");
+  // A folder with more than the parts of one model is for the caller to choose from.
+  const other = partsFolder("other", { ...three(), "m-00001-of-00002.gguf": partBytes(1, 2) });
+  await assertRejects(() => nn.open(other), FormatError, "several files have weights");
 });
