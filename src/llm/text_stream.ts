@@ -54,13 +54,11 @@ export class TextStream {
     stop: readonly string[] = [],
     before: readonly number[] = [],
   ) {
-    this.#decode = decode;
+    // Some decoders refuse no tokens.
+    this.#decode = (ids) => ids.length === 0 ? "" : decode(ids);
     this.#stop = stop;
     this.#ids = before.slice(-CONTEXT);
-    // A character that those tokens begin is told as a whole.
-    let told = this.#ids.length;
-    while (told > 0 && decode(this.#ids.slice(0, told)).endsWith(REPLACEMENT)) told--;
-    this.#told = told === 0 ? this.#ids.length : told;
+    this.#told = this.#ids.length;
   }
 
   /** Whether one of the stop texts has come. */
@@ -73,17 +71,25 @@ export class TextStream {
     if (this.#done) return { text: "", done: true };
     this.#ids.push(id);
     const before = this.#decode(this.#ids.slice(0, this.#told));
-    const now = this.#decode(this.#ids);
-    if (now.length <= before.length || now.endsWith(REPLACEMENT)) return { text: "", done: false };
-    this.#ids = this.#ids.slice(this.#told);
+    const more = this.#after(before);
+    if (more === "" || more.endsWith(REPLACEMENT)) return { text: "", done: false };
+    // The tokens that begin a character stay with those that complete it.
+    if (!before.endsWith(REPLACEMENT)) this.#ids = this.#ids.slice(this.#told);
     this.#told = this.#ids.length;
-    return this.#release(now.slice(before.length));
+    return this.#release(more);
+  }
+
+  /** The text of the tokens after the text `before`. */
+  #after(before: string): string {
+    const now = this.#decode(this.#ids);
+    // A character that the prompt begins, and these tokens complete, is told as a whole.
+    return now.slice(before.endsWith(REPLACEMENT) ? commonLength(before, now) : before.length);
   }
 
   /** The text that is held back, at the end of the tokens. */
   flush(): string {
     const before = this.#decode(this.#ids.slice(0, this.#told));
-    const rest = this.#done ? "" : this.#decode(this.#ids).slice(before.length);
+    const rest = this.#done ? "" : this.#after(before);
     this.#ids = [];
     this.#told = 0;
     const { text } = this.#release(rest);
@@ -104,6 +110,13 @@ export class TextStream {
     this.#held = all.slice(all.length - longest);
     return { text: all.slice(0, all.length - longest), done: false };
   }
+}
+
+/** How many first characters are the same. */
+function commonLength(a: string, b: string): number {
+  let n = 0;
+  while (n < a.length && a[n] === b[n]) n++;
+  return n;
 }
 
 /** The length of the longest end of `text` with which `stop` begins. */

@@ -78,6 +78,46 @@ test("the first token is decoded after those before the text", () => {
   assertEquals(made + middle.flush(), "€bé");
 });
 
+test("a prompt may be no more than the begin of a character", () => {
+  const emoji = bytesOf("🦙🦊!");
+  // As some tokenizers: all bytes in a row are characters, or none is.
+  const all = (ids: number[]): string => {
+    try {
+      return new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(ids));
+    } catch {
+      return bytesToText(ids.filter((id) => id < 128)) +
+        "\ufffd".repeat(ids.filter((id) => id >= 128).length);
+    }
+  };
+  for (const decode of [bytesToText, all]) {
+    for (const before of ["", "a", "a longer prompt "]) {
+      for (let cut = 1; cut < 4; cut++) {
+        const stream = new TextStream(decode, [], [...bytesOf(before), ...emoji.slice(0, cut)]);
+        const texts = emoji.slice(cut).map((id) => stream.push(id).text);
+        assertEquals(texts, [...Array(3 - cut).fill(""), "🦙", "", "", "", "🦊", "!"]);
+        assertEquals(stream.flush(), "");
+      }
+    }
+  }
+});
+
+test("what of a prompt is no character is not told again", () => {
+  for (const before of [bytesOf("a\ufffd"), bytesOf("\ufffd"), [0xf0, 0x9f], [97, 0xff, 0xff]]) {
+    const stream = new TextStream(bytesToText, [], before);
+    assertEquals(stream.push(98), { text: "b", done: false });
+    assertEquals([stream.push(0xe2).text, stream.flush()], ["", "\ufffd"]);
+    assertEquals(new TextStream(bytesToText, [], before).flush(), "");
+  }
+});
+
+test("a decoder is never asked for the text of no tokens", () => {
+  const stream = new TextStream((ids) => {
+    assert(ids.length > 0);
+    return bytesToText(ids);
+  });
+  assertEquals([stream.push(97).text, stream.flush(), stream.flush()], ["a", "", ""]);
+});
+
 test("only the last tokens are decoded", () => {
   let most = 0;
   const stream = new TextStream((ids) => {
