@@ -25,7 +25,7 @@ export async function openChatModel(
   const model = await llm.open(path, options);
   try {
     const isFolder = (await stat(path)).isDirectory() && model.metadata.keys().length === 0;
-    const tokenizer = await openTokenizer(isFolder ? path : model.metadata);
+    const tokenizer = await openTokenizer(isFolder ? path : model.metadata, model.config.endTokens);
     return { model, tokenizer, [Symbol.dispose]: () => model.dispose() };
   } catch (error) {
     model.dispose();
@@ -55,7 +55,7 @@ export async function reply(
   { tokenizer }: ChatModel,
   session: llm.Session,
   prompt: readonly number[],
-  { onText, stopTokens = tokenizer.eos, ...options }: ReplyOptions = {},
+  { onText, ...options }: ReplyOptions = {},
 ): Promise<Reply> {
   const tokens: number[] = [];
   let text = "";
@@ -65,7 +65,7 @@ export async function reply(
     last = performance.now();
     if (tokens.push(id) === 1) first = last;
   };
-  const pieces = session.generateText(tokenizer, prompt, { ...options, stopTokens, onToken });
+  const pieces = session.generateText(tokenizer, prompt, { ...options, onToken });
   for (;;) {
     const next = await pieces.next();
     if (next.done === true) {

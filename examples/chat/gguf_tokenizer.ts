@@ -12,12 +12,6 @@ export interface Metadata {
   get(key: string): unknown;
 }
 
-/** Tokens that end an answer, by whatever name a model has for them. */
-export const END_TOKENS: ReadonlySet<string> = new Set([
-  ...["<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|endoftext|>", "<|end_of_text|>"],
-  ...["<end_of_turn>", "<end_of_utterance>", "<|return|>", "<|call|>", "<EOT>", "[EOT]", "[EOS]"],
-]);
-
 /** Types of tokens. */
 const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, BYTE = 6;
 /** The most words whose ids are kept. */
@@ -213,7 +207,7 @@ class Finder {
 /** The tokenizer in the metadata of a GGUF file. */
 export class GgufTokenizer {
   readonly bos: number | undefined;
-  readonly eos: readonly number[];
+  readonly eos: number | undefined;
   readonly addBos: boolean;
   readonly chatTemplate: string | undefined;
   readonly #tokens: readonly string[];
@@ -224,27 +218,22 @@ export class GgufTokenizer {
   readonly #isHidden = new Map<number, boolean>();
 
   /** Throws an Error if the metadata has no vocabulary, or one of another kind. */
-  constructor(metadata: Metadata) {
+  constructor(metadata: Metadata, endTokens: readonly number[]) {
     const values = new Values(metadata);
     const tokens = this.#tokens = values.texts("tokens") ?? [];
     if (tokens.length === 0) throw new Error("the metadata has no tokenizer.ggml.tokens");
     const types = values.numbers("token_type", tokens.length) ?? tokens.map(() => NORMAL);
     const ids = new Map<string, number>();
-    const ends: number[] = [];
+    const ends = new Set(endTokens);
     for (let id = 0; id < tokens.length; id++) {
       const token = tokens[id]!, type = types[id]!;
-      const isEnd = END_TOKENS.has(token);
-      if (isEnd) ends.push(id);
-      const isHidden = isEnd || type === CONTROL || type === UNKNOWN;
+      const isHidden = ends.has(id) || type === CONTROL || type === UNKNOWN;
       if (isHidden || type === USER_DEFINED) {
         this.#all.add(token, id);
         if (!isHidden) this.#userDefined.add(token, id);
         this.#isHidden.set(id, isHidden);
       } else if (type === NORMAL) ids.set(token, id);
     }
-    const named = ["eos_token_id", "eot_token_id", "eom_token_id"]
-      .map((key) => values.id(key, tokens.length))
-      .filter((id) => id !== undefined);
     const model = values.text("model");
     const makes = { gpt2: bytePairs, llama: sentencePieces };
     if (model !== "gpt2" && model !== "llama") {
@@ -255,7 +244,7 @@ export class GgufTokenizer {
     }
     this.#kind = makes[model](values, { tokens, types, ids });
     this.bos = values.id("bos_token_id", tokens.length);
-    this.eos = [...new Set([...named, ...ends])];
+    this.eos = values.id("eos_token_id", tokens.length);
     this.addBos = this.bos !== undefined && (values.flag("add_bos_token") ?? this.#kind.addBos);
     this.chatTemplate = values.text("tokenizer.chat_template");
   }

@@ -46,7 +46,7 @@ export function chatTemplate(
     () => new Template(tokenizer.chatTemplate ?? CHATML),
   );
   const textOf = (id: number | undefined) => id === undefined ? "" : tokenizer.tokenText(id);
-  const [bos, eos] = [textOf(tokenizer.bos), textOf(tokenizer.eos[0])];
+  const [bos, eos] = [textOf(tokenizer.bos), textOf(tokenizer.eos)];
   return (messages, { addGenerationPrompt = true, variables = {} } = {}) =>
     failing("failed", () =>
       template.render({

@@ -6,7 +6,7 @@
  */
 import { pathToFileURL } from "node:url";
 import { readText } from "../shared/model_files.ts";
-import { END_TOKENS, GgufTokenizer, type Metadata } from "./gguf_tokenizer.ts";
+import { GgufTokenizer, type Metadata } from "./gguf_tokenizer.ts";
 
 // deno-lint-ignore no-explicit-any
 type Json = any;
@@ -31,8 +31,8 @@ export interface Tokenizer {
   tokenText(id: number): string;
   /** The token at the begin of a text. */
   readonly bos: number | undefined;
-  /** The tokens that end an answer; that of the file's EOS is the first. */
-  readonly eos: readonly number[];
+  /** The token at the end of a text. */
+  readonly eos: number | undefined;
   /** Whether the model expects the token BOS in front of a text. */
   readonly addBos: boolean;
   /** The template of chats, in Jinja's language. */
@@ -59,12 +59,12 @@ function readFolder(folder: string | URL) {
     (Array.isArray(inConfig)
       ? inConfig.find(({ name }) => name === "default")?.template
       : inConfig);
-  return { tokenizer, config, generation: read("generation_config.json") ?? {}, chatTemplate };
+  return { tokenizer, config, chatTemplate };
 }
 
 /** The tokenizer in a folder, by the package of Hugging Face. */
 async function openFolder(folder: string | URL): Promise<Tokenizer> {
-  const { tokenizer, config, generation, chatTemplate } = readFolder(folder);
+  const { tokenizer, config, chatTemplate } = readFolder(folder);
   const { Tokenizer } = await import("@huggingface/tokenizers");
   const all = new Tokenizer(tokenizer, config);
   const added: readonly { content: string; id: number; special: boolean }[] =
@@ -77,17 +77,12 @@ async function openFolder(folder: string | URL): Promise<Tokenizer> {
     return name === undefined ? undefined : all.token_to_id(name);
   };
   const bos = idOf(config.bos_token);
-  const ends = [
-    idOf(config.eos_token),
-    ...[generation.eos_token_id].flat(),
-    ...[...END_TOKENS].map(idOf),
-  ].filter((id) => id !== undefined);
   const withFirst = all.encode("a").ids;
   const decode = (ids: readonly number[]): string =>
     ids.length === 0 ? "" : all.decode([...ids], { clean_up_tokenization_spaces: false });
   return {
     bos,
-    eos: [...new Set(ends)],
+    eos: idOf(config.eos_token),
     addBos: bos !== undefined && (config.add_bos_token ?? withFirst[0] === bos),
     chatTemplate,
     encode(text, { special = false } = {}) {
@@ -112,10 +107,14 @@ async function openFolder(folder: string | URL): Promise<Tokenizer> {
 
 /**
  * Opens a tokenizer: of the metadata of a GGUF file, or of a folder with tokenizer.json and
- * tokenizer_config.json. Throws an Error that says what is missing or not known.
+ * tokenizer_config.json. In a GGUF file `endTokens` are special tokens, whatever the file says of
+ * them. Throws an Error that says what is missing or not known.
  */
-export async function openTokenizer(source: Metadata | string | URL): Promise<Tokenizer> {
+export async function openTokenizer(
+  source: Metadata | string | URL,
+  endTokens: readonly number[] = [],
+): Promise<Tokenizer> {
   return typeof source === "string" || source instanceof URL
     ? await openFolder(source)
-    : new GgufTokenizer(source);
+    : new GgufTokenizer(source, endTokens);
 }

@@ -19,7 +19,7 @@ interface Cut {
 const { raw } = String;
 const GPT2 = raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)`;
 const SHORT = "'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])";
-const SPACES = raw`\s*[\r\n]+|\s+(?!\S)`;
+const SPACES = raw`\s*[\r\n]+|\s+(?!\S)|\s+`;
 const ONE = raw`[^\r\n\p{L}\p{N}]?`;
 const MARKS = raw` ?[^\s\p{L}\p{N}]+`;
 const UPPER = raw`[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`;

@@ -13,7 +13,9 @@
  * @module
  */
 import "../tensor/tensor.ts";
-export { configOfGguf, configOfJson, type LlamaConfig } from "./config.ts";
+export { type LlamaConfig } from "./config.ts";
+export { configOfGguf, type GgufTensors } from "./gguf_config.ts";
+export { configOfJson } from "./json_config.ts";
 export { type Angles, llama, type Past, type Step, type Stepped, type Wanted } from "./llama.ts";
 export {
   type FinishReason,

@@ -13,8 +13,12 @@ import { checkOptions } from "../ops/infer.ts";
 import { tensor } from "../tensor/create.ts";
 import { type AnyTensor, scope, type Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { configOfGguf, configOfJson, type LlamaConfig } from "./config.ts";
+import { checkRope, type LlamaConfig } from "./config.ts";
+import { endTokensOf, type NamedToken } from "./end_tokens.ts";
+import { configOfGguf } from "./gguf_config.ts";
+import { configOfJson } from "./json_config.ts";
 import { type Angles, llama, type Past, type Step, type Stepped, type Wanted } from "./llama.ts";
+import { MOST } from "./reader.ts";
 import { Sampler, SAMPLER_OPTIONS, type SamplerOptions } from "./sampler.ts";
 import { stopTexts, TextStream } from "./text_stream.ts";
 
@@ -53,10 +57,10 @@ export interface GenerateOptions extends SamplerOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What texts need. */
+/** What texts need; a tokenizer of `@huggingface/tokenizers` is one. */
 export interface TextCodec {
-  /** The tokens of a text. */
-  encode(text: string): readonly number[];
+  /** The tokens of a text, or an object that has them. */
+  encode(text: string): readonly number[] | { readonly ids: readonly number[] };
   /** The text of tokens; U+FFFD stands for bytes that are no whole character. */
   decode(ids: number[]): string;
 }
@@ -80,12 +84,57 @@ function chunkOf(left: number): number {
   return 1;
 }
 
+/** The most factors of frequencies: half the columns of a head. */
+const MOST_FACTORS = MOST.headDimensions / 2;
+
+/** The factors of frequencies in a tensor of a GGUF file, if it has that tensor. */
+function factorsOf(weights: nn.Weights, name: string, file: string): Float32Array | undefined {
+  const info = weights.info(name);
+  if (info === undefined) return undefined;
+  const { shape } = info;
+  if (shape.length !== 1 || shape[0]! > MOST_FACTORS) {
+    throw new FormatError(
+      `tensor ${name} has the shape [${shape.join(", ")}], and must have one axis of at most ` +
+        `${MOST_FACTORS}`,
+      file,
+      0,
+    );
+  }
+  return scope(() =>
+    // A copy: the file is closed when the weights are loaded.
+    (weights.tensor(name, undefined, { dtype: "float32" }) as AnyTensor).to("cpu").toTypedArray()
+      .slice()
+  ) as Float32Array;
+}
+
+/** The tokens with names in the files of a tokenizer, and its own token at the end. */
+async function namedTokens(folder: Path): Promise<{ all: NamedToken[]; eos: unknown[] }> {
+  // Anything may be in such a file.
+  // deno-lint-ignore no-explicit-any
+  const config = await readJson(folder, "tokenizer_config.json") as any;
+  let all = Object.entries(config?.added_tokens_decoder ?? {})
+    // deno-lint-ignore no-explicit-any
+    .map(([id, token]: [string, any]): NamedToken => [Number(id), token?.content]);
+  if (all.length === 0) {
+    // deno-lint-ignore no-explicit-any
+    const { added_tokens } = (await readJson(folder, "tokenizer.json") ?? {}) as any;
+    // deno-lint-ignore no-explicit-any
+    all = [added_tokens ?? []].flat().map((token: any): NamedToken => [token?.id, token?.content]);
+  }
+  const eos = config?.eos_token?.content ?? config?.eos_token;
+  const isEos = ([, name]: NamedToken): boolean => typeof name === "string" && name === eos;
+  return { all, eos: all.filter(isEos).map(([id]) => id) };
+}
+
 /** The sizes of a model, from its file or from the files beside it. */
 async function configOf(source: Path | Uint8Array, weights: nn.Weights): Promise<LlamaConfig> {
   const file = ArrayBuffer.isView(source) ? "<bytes>" : String(source);
   if (weights.metadata.has("general.architecture")) {
-    const rows = weights.info("token_embd.weight")?.shape[0];
-    return configOfGguf(weights.metadata, file, rows);
+    return configOfGguf(weights.metadata, file, {
+      vocabulary: weights.info("token_embd.weight")?.shape[0],
+      shortFactors: factorsOf(weights, "rope_factors_short.weight", file),
+      longFactors: factorsOf(weights, "rope_factors_long.weight", file),
+    });
   }
   const json = ArrayBuffer.isView(source) ? undefined : await readJson(source, "config.json");
   if (json === undefined) {
@@ -99,9 +148,9 @@ async function configOf(source: Path | Uint8Array, weights: nn.Weights): Promise
   const more = await readJson(source as Path, "generation_config.json") as
     | { eos_token_id?: unknown }
     | undefined;
-  const ends = [config.endTokens, more?.eos_token_id ?? []].flat()
-    .filter((id): id is number => typeof id === "number");
-  return { ...config, endTokens: [...new Set(ends)] };
+  const { all, eos } = await namedTokens(source as Path);
+  const ids = [config.endTokens, more?.eos_token_id ?? [], eos].flat();
+  return { ...config, endTokens: endTokensOf(ids, all, config.vocabulary) };
 }
 
 /**
@@ -133,9 +182,19 @@ export async function open<V extends t.Device = "cpu">(
       ...{ dimensions: sizes.headDimensions, dtype: cache, device },
     }).dispose();
     const step = llama(weights, sizes, cache);
-    const factors = ropeFactors(weights);
+    const file = ArrayBuffer.isView(source) ? "<bytes>" : String(source);
+    const fail = (message: string): never => {
+      throw new FormatError(message, file, 0);
+    };
+    const factors = factorsOf(weights, "rope_freqs.weight", file);
+    if (factors !== undefined && sizes.rope.scaling?.type === "longrope") {
+      throw fail(
+        "the file has rope_freqs.weight and the factors of longrope: only one of them fits",
+      );
+    }
+    checkRope(sizes, fail, factors);
     await weights.load({
-      ignore: ["rope_freqs.weight", "*.rotary_emb.inv_freq"],
+      ignore: ["*.rotary_emb.inv_freq"],
       onProgress,
       signal,
     });
@@ -287,15 +346,17 @@ export class LanguageModel implements Disposable {
   }
 }
 
-/** The divisors of frequencies in a GGUF file. */
-function ropeFactors(weights: nn.Weights): Float32Array | undefined {
-  const name = "rope_freqs.weight";
-  if (!weights.has(name)) return undefined;
-  return scope(() =>
-    // A copy: the file is closed when the weights are loaded.
-    (weights.tensor(name, undefined, { dtype: "float32" }) as AnyTensor).to("cpu").toTypedArray()
-      .slice()
-  ) as Float32Array;
+/** The tokens of a text; throws an ArgumentError unless `codec` gives them. */
+function encoded(codec: TextCodec, text: string): readonly number[] {
+  const made = codec.encode(text) as unknown as { readonly ids?: unknown } | null | undefined;
+  const ids = Array.isArray(made) ? made : made?.ids;
+  if (Array.isArray(ids)) return ids;
+  throw new ArgumentError(
+    `Cannot generate: encode gave ${
+      describe(made)
+    }, and must give an array of tokens or an object ` +
+      "with the array ids",
+  );
 }
 
 /** How many first elements are the same. */
@@ -507,7 +568,7 @@ export class Session implements Disposable {
   ): AsyncGenerator<string, FinishReason> {
     checkOptions("generate", options, [...GENERATE_OPTIONS, "stop", "onToken"]);
     const { stop, onToken, ...rest } = options;
-    const ids = typeof prompt === "string" ? codec.encode(prompt) : prompt;
+    const ids = typeof prompt === "string" ? encoded(codec, prompt) : prompt;
     const stream = new TextStream((ids) => codec.decode(ids), stopTexts(stop), ids);
     const tokens = this.generate(ids, rest);
     try {

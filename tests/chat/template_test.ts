@@ -27,7 +27,7 @@ const { templates, cases }: {
 /** What a template needs of a tokenizer. */
 const tokenizerWith = (template: string | undefined) => ({
   bos: 0,
-  eos: [1, 2],
+  eos: 1,
   tokenText: (id: number) => ["<s>", "</s>", "<eot>"][id]!,
   chatTemplate: template,
 });
@@ -60,6 +60,10 @@ test("a template that is none says so", () => {
 });
 
 test("tokens that a model does not have are empty", () => {
-  const none = { ...tokenizerWith("[{{ bos_token }}{{ eos_token }}]"), bos: undefined, eos: [] };
+  const none = {
+    ...tokenizerWith("[{{ bos_token }}{{ eos_token }}]"),
+    bos: undefined,
+    eos: undefined,
+  };
   assertEquals(chatTemplate(none)([]), "[]");
 });

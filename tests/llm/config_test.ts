@@ -101,6 +101,158 @@ test("scalings of GGUF files", () => {
   assertEquals(scaling({ ...yarn, "rope.scaling.original_context_length": 32 }), {
     ...{ type: "yarn", factor: 4, originalLength: 32 },
   });
+  // As llama.cpp: linear without a type, by the old key too, and turned vectors grow in each type.
+  const linear = { type: "linear", factor: 4 };
+  assertEquals(scaling({ "rope.scaling.factor": 4 }), linear);
+  assertEquals(scaling({ "rope.scale_linear": 4 }), linear);
+  assertEquals(scaling({ "rope.scaling.factor": 4, "rope.scale_linear": 2 }), linear);
+  assertEquals(scaling({ "rope.scaling.factor": 0 }), undefined);
+  assertEquals(scaling({ "rope.scaling.factor": 1, "rope.scaling.attn_factor": 1 }), undefined);
+  const grown = { "rope.scaling.attn_factor": 1.5 };
+  assertEquals(scaling({ "rope.scale_linear": 4, ...grown }), { ...linear, attentionFactor: 1.5 });
+  for (const more of [{}, { "rope.scaling.type": "none", "rope.scaling.factor": 4 }]) {
+    assertEquals(scaling({ ...more, ...grown }), {
+      ...{ type: "linear", factor: 1, attentionFactor: 1.5 },
+    });
+  }
+  const more = { "rope.scaling.yarn_beta_fast": 16, "rope.scaling.yarn_beta_slow": 2 };
+  assertEquals(scaling({ ...yarn, ...grown, ...more }), {
+    ...{ type: "yarn", factor: 4, originalLength: 128, betaFast: 16, betaSlow: 2 },
+    attentionFactor: 1.5 * (1 + 0.1 * Math.log(4)),
+  });
+});
+
+test("longrope of GGUF files has its factors in tensors", () => {
+  const values = metadataOf(gguf("llama", {
+    "rope.scaling.type": "longrope",
+    "rope.scaling.original_context_length": 32,
+    "rope.scaling.attn_factor": 1.2,
+  }));
+  const [shortFactors, longFactors] = [1, 2].map((x) => Array(8).fill(x)) as [number[], number[]];
+  const tensors = { vocabulary: 96, shortFactors, longFactors };
+  assertEquals(configOfGguf(values, "x.gguf", tensors).rope.scaling, {
+    ...{ type: "longrope", originalLength: 32, shortFactors, longFactors, attentionFactor: 1.2 },
+  });
+  const refused: [Any, string][] = [
+    [{ vocabulary: 96, longFactors }, "rope_factors_short.weight"],
+    [{ vocabulary: 96, shortFactors }, "rope_factors_long.weight"],
+    [{ ...tensors, longFactors: [1, 2] }, "2 factors"],
+    [{ ...tensors, longFactors: Array(8).fill(0) }, "frequency Infinity"],
+    [{ ...tensors, shortFactors: Array(8).fill(NaN) }, "frequency NaN"],
+  ];
+  for (const [more, part] of refused) {
+    assertThrows(() => configOfGguf(values, "x.gguf", more), FormatError, part);
+  }
+  const plain = metadataOf(gguf("llama"));
+  assertThrows(() => configOfGguf(plain, "x.gguf", tensors), FormatError, "only longrope");
+});
+
+test("sizes may be lists with the same number for each layer", () => {
+  const made = ofGguf("qwen3", {
+    "attention.head_count": [4, 4, 4],
+    "attention.head_count_kv": [2, 2, 2],
+    "attention.key_length": [32, 32, 32],
+    "attention.value_length": [32, 32, 32],
+    "rope.dimension_count": [8, 8, 8],
+    feed_forward_length: [80, 80, 80],
+  });
+  assertEquals([made.heads, made.kvHeads, made.headDimensions], [4, 2, 32]);
+  assertEquals([made.rope.dimensions, made.intermediate], [8, 80]);
+  const json = ofJson({ intermediate_size: [80, 80, 80], num_key_value_heads: [2, 2, 2] });
+  assertEquals([json.intermediate, json.kvHeads], [80, 2]);
+  for (
+    const list of [[80, 80, 81], [80, 80], [], [80, 80, NaN], ["80", "80", "80"], [1.5, 1.5, 1.5]]
+  ) {
+    const gguf = () => ofGguf("llama", { feed_forward_length: list });
+    assertThrows(gguf, FormatError, "llama.feed_forward_length");
+    assertThrows(() => ofJson({ intermediate_size: list }), FormatError, "intermediate_size");
+  }
+});
+
+test("keys of positions and attention that may change results are refused, or known", () => {
+  const taken: Values[] = [
+    { "rope.scaling.finetuned": true, "rope.scaling.original_context_length": 32 },
+    { "attention.layer_norm_epsilon": 1e-6, "attention.causal": true },
+    { "attention.value_length": 16, "attention.scale": 0.25, "attention.clamp_kqv": 0 },
+    { "attention.sliding_window": 0, "attention.sliding_window_pattern": [true, false, true] },
+    { "rope.scaling.yarn_ext_factor": -1, "rope.scaling.yarn_log_multiplier": 0, logit_scale: 1 },
+  ];
+  for (const changes of taken) assertEquals(ofGguf("llama", changes), ofGguf("llama"));
+  const refused: Values[] = [
+    ...[{ "rope.unheard_of": 1 }, { "attention.unheard_of": 0 }, { "rope.scaling.new": "x" }],
+    ...[{ "rope.scaling.yarn_ext_factor": 0.5 }, { "rope.scaling.yarn_attn_factor": 2 }],
+    ...[{ "rope.scaling.yarn_log_multiplier": 0.1 }, { "rope.scaling.alpha": 1000 }],
+    ...[{ "rope.dimension_sections": [16, 24, 24, 0] }, { "rope.freq_base_swa": 1e4 }],
+    ...[{ "attention.scale": 1 }, { "attention.causal": false }, { "attention.clamp_kqv": 8 }],
+    ...[{ "attention.max_alibi_bias": 8 }, { "attention.value_length": 8 }, { logit_scale: 8 }],
+    ...[{ "attention.temperature_scale": 0.1 }, { "attention.key_length_mla": 16 }],
+    ...[{ attn_logit_softcapping: 50 }, { final_logit_softcapping: 30 }, { residual_scale: 0.2 }],
+    { "rope.scaling.type": "su" },
+  ];
+  for (const changes of refused) {
+    const [key] = Object.keys(changes);
+    assertThrows(() => ofGguf("llama", changes), FormatError, `llama.${key}`);
+  }
+  // Those of another architecture are none of this one's.
+  assertEquals(ofGguf("llama", { ":qwen2.rope.unheard_of": 1 }), ofGguf("llama"));
+});
+
+test("tokens that end a turn are known by their names", () => {
+  const tokens = ["<unk>", "<s>", "</s>", "<|im_end|>", "a", "<|eot_id|>", "<end_of_turn>"];
+  const ends = (changes: Values): unknown => ofGguf("llama", changes).endTokens;
+  assertEquals(ends({ ":tokenizer.ggml.tokens": tokens }), [3, 5, 6]);
+  const named = { ":tokenizer.ggml.tokens": tokens, ":tokenizer.ggml.eos_token_id": 2 };
+  assertEquals(ends({ ...named, ":tokenizer.ggml.eot_token_id": 5 }), [2, 5, 3, 6]);
+  // Ids that the vocabulary does not have are those of tokens that the file lacks.
+  for (const id of [2 ** 32 - 1, -1, 96, 1.5, NaN, "2"]) {
+    assertEquals(ends({ ":tokenizer.ggml.eos_token_id": id }), []);
+  }
+  for (const eos_token_id of [-1, 96, 1e9, null, []]) {
+    assertEquals(ofJson({ eos_token_id }).endTokens, []);
+  }
+  const all = ["<|end|>", "<|endoftext|>", "<|eom_id|>", "<|end_of_text|>", "<end_of_utterance>"];
+  const others = ["<|return|>", "<|call|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]"];
+  assertEquals(ends({ ":tokenizer.ggml.tokens": [...all, ...others] }), [...Array(11).keys()]);
+});
+
+test("sizes beyond what is read are refused before anything is made of them", () => {
+  const sizes = ["block_count", "context_length", "embedding_length", "feed_forward_length"];
+  const more = ["head_count", "head_count_kv", "key_length", "value_length", "sliding_window"];
+  const keys = [
+    ...[...sizes, "vocab_size", "rope.dimension_count"],
+    ...["rope.scaling.original_context_length", ...more.map((key) => `attention.${key}`)],
+  ];
+  for (const key of keys) {
+    for (const value of [1e9, 2 ** 31, 2 ** 53, 2n ** 53n, -1, NaN, 1.5, Infinity]) {
+      // The number of layers is compared with the tensors of the file.
+      if (key === "block_count" && (value === 1e9 || value === 2 ** 31)) continue;
+      const error = assertThrows(() => ofGguf("llama", { [key]: value }), FormatError) as Error;
+      assertEquals(error.message.includes(`llama.${key} is`), true, error.message);
+    }
+  }
+  const jsonKeys = [
+    ...["hidden_size", "intermediate_size", "max_position_embeddings", "num_attention_heads"],
+    ...["num_key_value_heads", "head_dim", "vocab_size", "sliding_window"],
+  ];
+  for (const key of jsonKeys) {
+    for (const value of [1e9, 2 ** 31, 2 ** 53, -1, 1.5, Infinity]) {
+      const error = assertThrows(() => ofJson({ [key]: value }), FormatError) as Error;
+      assertEquals(error.message.includes(`${key} is`), true, error.message);
+    }
+  }
+  const yarn = { type: "yarn", factor: 2 };
+  for (const value of [1e9, 2 ** 53, -1, 1.5]) {
+    const rope_scaling = { ...yarn, original_max_position_embeddings: value };
+    assertThrows(
+      () => ofJson({ rope_scaling }),
+      FormatError,
+      "original_max_position_embeddings is",
+    );
+    assertThrows(() => ofJson({ partial_rotary_factor: value }), FormatError);
+  }
+  for (const value of [-1, 2, 1e9]) {
+    assertThrows(() => ofJson({ rms_norm_eps: value }), FormatError, "epsilon");
+  }
 });
 
 test("GGUF files that do not fit are refused, with the key", () => {
@@ -125,7 +277,7 @@ test("GGUF files that do not fit are refused, with the key", () => {
     [{ "rope.dimension_count": 18 }, ["18", "16", "turned"]],
     [{ "rope.freq_base": 0 }, ["base 0"]],
     [{ "rope.freq_base": "1" }, ["rope.freq_base"]],
-    [{ "rope.scaling.type": "longrope" }, ["scaling.type", '"longrope"', "yarn"]],
+    [{ "rope.scaling.type": "longrope" }, ["scaling.type", '"longrope"', "rope_factors"]],
     [{ "rope.scaling.type": "linear", "rope.scaling.factor": -1 }, ["factor -1"]],
     [{ expert_count: 8 }, ["mixture of experts"]],
     [{ vocab_size: 0 }, ["vocab_size", "0"]],
@@ -200,7 +352,22 @@ test("attention to a window is what the architecture makes of it", () => {
     assertEquals(window(qwen), undefined);
     assertEquals(window(qwen, { use_sliding_window: false }), undefined);
     assertEquals(window(qwen, { use_sliding_window: true }), 32);
+    const types = (last: string): Values => ({
+      use_sliding_window: true,
+      layer_types: ["full_attention", "full_attention", last],
+    });
+    assertEquals(window(qwen, types("sliding_attention")), 32);
+    assertEquals(window(qwen, types("full_attention")), undefined);
   }
+});
+
+test("keys of config.json that are off or that transformers ignores are no matter", () => {
+  const changes = {
+    ...{ attention_dropout: 0.1, attention_bias: true, rope_interleaved: false, use_mrope: false },
+    ...{ attn_logit_softcapping: null, _attn_implementation: "sdpa", max_window_layers: 3 },
+    ...{ rope_scaling: { rope_type: "default", factor: 2 } },
+  };
+  assertEquals(ofJson(changes), ofJson());
 });
 
 test("scalings of config.json", () => {
@@ -292,6 +459,19 @@ test("a config.json that does not fit is refused, with the key", () => {
     [{ rope_scaling: { type: "linear", factor: 0 } }, ["factor 0"]],
     [{ rope_scaling: { type: "llama3", factor: 2 } }, ["low_freq_factor"]],
     [{ rope_scaling: { type: "yarn", factor: 2, truncate: false } }, ["truncate"]],
+    [{ rope_scaling: { factor: 4 } }, ["factor", "rope_type"]],
+    [{ rope_scaling: { type: "dynamic", factor: 2, alpha: 1000 } }, ["alpha", "1000"]],
+    [{ rope_scaling: { full_attention: { rope_type: "default" } } }, ["full_attention"]],
+    [{ rope_scaling: { type: "mrope", mrope_section: [16, 24, 24] } }, ["mrope_section"]],
+    [{ rope_scaling: { type: "yarn", factor: 2, llama_4_scaling_beta: 0.1 } }, ["llama_4_scaling"]],
+    [{ rope_scaling: 4 }, ["rope_scaling", "4"]],
+    [{ rope_scaling: { type: "linear", factor: 2 }, rope_parameters: {} }, ["rope_parameters"]],
+    [{ rope_interleaved: true }, ["rope_interleaved"]],
+    [{ attention_multiplier: 0.5 }, ["attention_multiplier"]],
+    [{ final_logit_softcapping: 30 }, ["final_logit_softcapping"]],
+    [{ logits_scaling: 8 }, ["logits_scaling"]],
+    [{ layer_types: ["full_attention", "linear_attention", "full_attention"] }, ["layer_types"]],
+    [{ layer_types: ["full_attention"] }, ["layer_types", "1 layers"]],
     [{ rope_scaling: { type: "longrope" } }, ["0 factors", "8 frequencies"]],
     [{ rope_scaling: { type: "longrope", short_factor: ["a"] } }, ["short_factor"]],
     [{ rope_scaling: { type: "dynamic", factor: 2, original_max_position_embeddings: 0 } }, [

@@ -70,10 +70,18 @@ function llama3Factors(
 interface Changes {
   readonly metadata?: Readonly<Record<string, GgufValue>>;
   readonly without?: string;
+  /** More tensors of one axis. */
+  readonly more?: readonly (readonly [name: string, data: Float32Array<ArrayBuffer>])[];
+  /** A factor of the weights of queries. */
+  readonly queries?: number;
 }
 
 /** A golden model as a GGUF file of an architecture. */
-function ggufOf(name: string, architecture: string, { metadata, without }: Changes = {}) {
+function ggufOf(
+  name: string,
+  architecture: string,
+  { metadata, without, more = [], queries = 1 }: Changes = {},
+) {
   const { config, tensors } = golden.models[name]!;
   const rope = config.rope_parameters,
     head = config.head_dim ?? config.hidden_size / config.num_attention_heads;
@@ -104,7 +112,7 @@ function ggufOf(name: string, architecture: string, { metadata, without }: Chang
     all.push({ name: to, type: FLOAT32, shape, bytes: new Uint8Array(x.buffer) });
   };
   for (const [key, shape] of Object.entries(tensors)) {
-    const x = weight(key, shape);
+    const x = weight(key, shape).map((one) => /q_proj/.test(key) ? one * queries : one);
     const heads = /q_proj/.test(key) ? config.num_attention_heads : config.num_key_value_heads;
     const turns = isPaired && /[qk]_proj/.test(key);
     add(renamed(key), shape, turns ? paired(x, shape[0]!, heads) : x);
@@ -112,6 +120,7 @@ function ggufOf(name: string, architecture: string, { metadata, without }: Chang
   if (rope.rope_type === "llama3") {
     add("rope_freqs.weight", [head / 2], llama3Factors(head, rope));
   }
+  for (const [to, x] of more) add(to, [x.length], x);
   return writeGguf(ggufMetadata(values), Object.keys(values).length, all);
 }
 
@@ -153,6 +162,73 @@ test("end tokens and sizes of the metadata count", async () => {
   assertEquals(await collect(model.generate(prompt)), { all: tokens.slice(0, at), end: "stop" });
 });
 
+/** The logits of all tokens of a prompt. */
+async function logitsOf(bytes: Uint8Array): Promise<Float32Array> {
+  using model = await llm.open(bytes, { cache: "float32" });
+  using session = model.session();
+  return await session.logits(golden.models.llama!.prompt, { all: true });
+}
+
+testOnBackends("scalings of positions have the numbers of llama.cpp", async () => {
+  const key = (name: string): string => `llama.rope.scaling.${name}`;
+  const factor: Record<string, GgufValue> = { [key("factor")]: ["float32", 4] };
+  const grown: Record<string, GgufValue> = { [key("attn_factor")]: ["float32", 1.5] };
+  const linear: Record<string, GgufValue> = { ...factor, [key("type")]: ["string", "linear"] };
+  const yarn: Record<string, GgufValue> = {
+    ...factor,
+    [key("type")]: ["string", "yarn"],
+    [key("original_context_length")]: ["uint32", 16],
+  };
+  const of = (metadata: Changes["metadata"], more: Changes = {}) =>
+    logitsOf(ggufOf("llama", "llama", { metadata, ...more }));
+  const plain = await of({});
+  const divided = await of(linear);
+  assert(distance(plain, divided) > 1e-2);
+  assertEquals(await of(factor), divided);
+  assertEquals(await of({ "llama.rope.scale_linear": ["float32", 4] }), divided);
+  // Queries and keys that grow by 1.5 are queries that grow by 2.25.
+  for (const metadata of [{}, linear, yarn]) {
+    const wanted = await of(metadata, { queries: 2.25 });
+    assert(distance(await of(metadata), wanted) > 1e-2);
+    const off = distance(await of({ ...metadata, ...grown }), wanted);
+    assert(off < 1e-4, `logits are ${off} off`);
+  }
+});
+
+testOnBackends(
+  "longrope has its short factors up to the original length, then its long ones",
+  async () => {
+    const { length } = golden.models.llama!.prompt;
+    const factors = (scale: number): Float32Array<ArrayBuffer> =>
+      Float32Array.from({ length: 16 }, (_, i) => 1 + scale * i);
+    const tensors = [["short", 0.5], ["long", 2]].map(([name, scale]) =>
+      [`rope_factors_${name}.weight`, factors(scale as number)] as const
+    );
+    const of = (original: number) =>
+      logitsOf(ggufOf("llama", "llama", {
+        metadata: {
+          "llama.rope.scaling.type": ["string", "longrope"],
+          "llama.rope.scaling.original_context_length": ["uint32", original],
+        },
+        more: tensors,
+      }));
+    const by = (scale: number) =>
+      logitsOf(ggufOf("llama", "llama", { more: [["rope_freqs.weight", factors(scale)]] }));
+    const [short, long] = [await by(0.5), await by(2)];
+    assert(distance(short, long) > 1e-2);
+    assertEquals([await of(length), await of(length - 1)], [short, long]);
+  },
+);
+
+test("names of tokens in the vocabulary end a text", async () => {
+  const { prompt, tokens } = golden.models.llama!;
+  const names = Array.from({ length: 96 }, (_, i) => i === tokens[2] ? "<|im_end|>" : `w${i}`);
+  const metadata: Record<string, GgufValue> = { "tokenizer.ggml.tokens": ["string", names] };
+  using model = await llm.open(ggufOf("llama", "llama", { metadata }), { cache: "float32" });
+  const at = tokens.indexOf(tokens[2]!);
+  assertEquals(await collect(model.generate(prompt)), { all: tokens.slice(0, at), end: "stop" });
+});
+
 test("files that lack something are refused", async () => {
   const refused = async (changes: Changes, ...parts: string[]): Promise<void> => {
     const error = await assertRejects(
@@ -168,6 +244,17 @@ test("files that lack something are refused", async () => {
   });
   await refused(uint("llama.block_count", 4_000_000_000), "4000000000 layers");
   await refused(uint("llama.block_count", 3), "blk.2");
+  for (const key of ["context_length", "embedding_length", "attention.key_length", "vocab_size"]) {
+    for (const value of [1e9, 2 ** 31]) {
+      await refused(uint(`llama.${key}`, value), `llama.${key} is`);
+    }
+  }
+  const factors = (name: string, data: number[]): Changes => ({
+    more: [[name, Float32Array.from(data)]],
+  });
+  await refused(factors("rope_freqs.weight", [...Array(15).fill(1), 0]), "frequency Infinity");
+  await refused(factors("rope_freqs.weight", [1, 2]), "2 factors");
+  await refused(factors("rope_factors_long.weight", [1, 2]), "longrope");
   await refused(uint("llama.vocab_size", 97), "[96, 64]", "[97, 64]");
   await refused(uint("llama.attention.head_count", 0), "head_count");
   await refused(uint("llama.attention.head_count_kv", 2), "attn_k");

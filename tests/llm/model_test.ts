@@ -5,6 +5,8 @@
  * @module
  */
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { Tokenizer } from "@huggingface/tokenizers";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ArgumentError, DisposedError, FormatError, io, ones } from "../../mod.ts";
@@ -345,6 +347,70 @@ test("texts are made of tokens, up to a stop text", async () => {
   await assertRejects(() => unknown.next(), TypeError, "stops");
 });
 
+/** A tokenizer of letters, of which the last token ends a turn. */
+const LETTERS = {
+  normalizer: null,
+  pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, use_regex: true },
+  post_processor: null,
+  decoder: { type: "ByteLevel" },
+  added_tokens: [{ id: 95, content: "<|im_end|>", special: true, normalized: false }],
+  model: {
+    type: "BPE",
+    vocab: Object.fromEntries(
+      [...Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i)), "\u0120"]
+        .map((letter, id) => [letter, id]),
+    ),
+    merges: [],
+  },
+};
+
+test("a tokenizer of @huggingface/tokenizers makes texts", async () => {
+  using model = await openLlama();
+  const tokenizer = new Tokenizer(LETTERS, {});
+  const { ids } = tokenizer.encode("Who is it?");
+  assertEquals(ids.length, 10);
+  const made = await collect(model.generate(ids, { maxTokens: 6 }));
+  // Both as a text and as tokens.
+  for (const prompt of ["Who is it?", ids]) {
+    const pieces = await collect(model.generateText(tokenizer, prompt, { maxTokens: 6 }));
+    assertEquals(pieces.all.join(""), tokenizer.decode(made.all));
+    assertEquals(pieces.end, "maxTokens");
+  }
+  const refused = async (encode: unknown, part: string): Promise<void> => {
+    const codec = loose({ encode: () => encode, decode: () => "" });
+    await assertRejects(() => model.generateText(codec, "a").next(), ArgumentError, part);
+  };
+  await refused({ input_ids: [1] }, "encode gave an object");
+  await refused(Promise.resolve([1]), "encode gave an object");
+  await refused({ ids: "12" }, "encode gave an object");
+  await refused(undefined, "encode gave undefined");
+  await refused({ ids: [] }, "at least one token");
+  await refused({ ids: [1.5] }, "token 1.5");
+});
+
+test("the files of a folder's tokenizer name tokens that end a turn", async () => {
+  const ends = async (files: Readonly<Record<string, unknown>>): Promise<unknown> => {
+    const folder = modelFolder("llama", { eos_token_id: 2, added: Object.keys(files) });
+    for (const [name, json] of Object.entries(files)) {
+      writeFileSync(join(folder, name), JSON.stringify(json));
+    }
+    using model = await llm.open(folder);
+    for (const name of Object.keys(files)) rmSync(join(folder, name));
+    return model.config.endTokens;
+  };
+  const named = { content: "<|eot_id|>", special: true };
+  assertEquals(await ends({}), [2]);
+  assertEquals(await ends({ "generation_config.json": { eos_token_id: [2, 5] } }), [2, 5]);
+  assertEquals(await ends({ "tokenizer.json": LETTERS }), [2, 95]);
+  const config = { eos_token: { content: "<own>" }, added_tokens_decoder: { 7: named } };
+  assertEquals(await ends({ "tokenizer_config.json": config, "tokenizer.json": LETTERS }), [2, 7]);
+  const more = { ...config, added_tokens_decoder: { 7: named, 9: { content: "<own>" } } };
+  assertEquals(await ends({ "tokenizer_config.json": more }), [2, 9, 7]);
+  for (const odd of [null, [], 3, { added_tokens_decoder: [null, 3] }, { added_tokens: [null] }]) {
+    assertEquals(await ends({ "tokenizer_config.json": odd, "tokenizer.json": odd }), [2]);
+  }
+});
+
 test("tokens and options out of range are refused, and change nothing", async () => {
   using model = await openLlama();
   using session = model.session();
@@ -433,7 +499,7 @@ test("files that do not fit their sizes are refused", async () => {
   await refused({ num_hidden_layers: 1 }, "model.layers.1");
   await refused({ num_hidden_layers: 1e9 }, "1000000000 layers");
   await refused({ num_key_value_heads: 2 }, "k_proj");
-  await refused({ intermediate_size: 2 ** 40 }, "gate_proj");
+  await refused({ intermediate_size: 2 ** 20 }, "gate_proj");
   await refused({ model_type: "bert" }, "bert");
   using byFile = await llm.open(join(LLAMA, "model.safetensors"));
   assertEquals(byFile.config.hidden, 64);

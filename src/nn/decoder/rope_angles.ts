@@ -21,7 +21,12 @@ import type * as t from "../../types/mod.ts";
  * - `longrope`: a factor for each frequency, for short and for long sequences.
  */
 export type RopeScaling =
-  | { readonly type: "linear"; readonly factor: number }
+  | {
+    readonly type: "linear";
+    readonly factor: number;
+    /** The length of turned vectors; 1 by default. */
+    readonly attentionFactor?: number | undefined;
+  }
   | { readonly type: "dynamic"; readonly factor: number; readonly originalLength: number }
   | {
     readonly type: "llama3";
@@ -56,7 +61,7 @@ export type RopeScaling =
 
 /** What angles depend on besides positions. */
 export interface RopeAngleOptions<V extends t.Device = "cpu"> {
-  /** R, the number of columns that are turned: even. */
+  /** R, the number of columns that are turned: even, and at most 65536. */
   readonly dimensions: number;
   /** The base of the frequencies base^(−2i / R); 10000 by default. */
   readonly base?: number | undefined;
@@ -130,7 +135,10 @@ function frequenciesOf(
   checkScaling(scaling);
   switch (scaling.type) {
     case "linear":
-      return { each: plain.map((f) => f / scaling.factor), length: 1 };
+      return {
+        each: plain.map((f) => f / scaling.factor),
+        length: scaling.attentionFactor ?? 1,
+      };
     case "dynamic": {
       const { factor, originalLength } = scaling;
       if (count <= originalLength) return { each: plain, length: 1 };
@@ -211,12 +219,12 @@ export function ropeAngles<V extends t.Device = "cpu">(
 } {
   checkOptions("ropeAngles", options, OPTIONS);
   const { dimensions, factors, device, base = 10000, length: given } = options;
-  const isEven = Number.isInteger(dimensions) && dimensions % 2 === 0;
-  if (!isEven || dimensions < 2 || dimensions > MOST_DIMENSIONS) {
+  const inRange = dimensions >= 2 && dimensions <= MOST_DIMENSIONS;
+  if (!Number.isInteger(dimensions) || !inRange || dimensions % 2 !== 0) {
     throw new ArgumentError(
       `Cannot ropeAngles with ${
         describe(dimensions)
-      } dimensions: it is an even integer of at least 2, and at most ${MOST_DIMENSIONS}`,
+      } dimensions: it is an even integer from 2 to ${MOST_DIMENSIONS}`,
     );
   }
   if (typeof base !== "number" || !(base > 0 && base < Infinity)) {
@@ -240,6 +248,14 @@ export function ropeAngles<V extends t.Device = "cpu">(
   }
   const { each, length } = frequenciesOf(options, given ?? last + 1);
   const all = factors === undefined ? each : divided(each, factors, "the file");
+  const wrong = all.findIndex((frequency) => !Number.isFinite(frequency));
+  if (wrong >= 0) {
+    throw new ArgumentError(
+      `Cannot ropeAngles: base, scaling and factors give the frequency ${
+        all[wrong]
+      } to pair ${wrong}`,
+    );
+  }
   const half = dimensions / 2;
   const cos = new Float32Array(positions.length * half), sin = new Float32Array(cos.length);
   positions.forEach((position, row) => {

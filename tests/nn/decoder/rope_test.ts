@@ -93,6 +93,17 @@ test("no positions have no angles", () => {
   assertEquals(nn.ropeAngles([], { dimensions: 4 }).cos.shape, [0, 2]);
 });
 
+test("linear scaling may have longer vectors", () => {
+  const options = { dimensions: 4, scaling: { type: "linear", factor: 2 } } as const;
+  const plain = nn.ropeAngles([3], options);
+  const grown = nn.ropeAngles([3], {
+    dimensions: 4,
+    scaling: { ...options.scaling, attentionFactor: 1.5 },
+  });
+  assertNear(grown.cos, plain.cos.mul(1.5));
+  assertNear(grown.sin, plain.sin.mul(1.5));
+});
+
 test("angles without sense are refused", () => {
   const given = (positions: Any, options: Any) => () => nn.ropeAngles(positions, options);
   const dimensions = 8,
@@ -101,6 +112,9 @@ test("angles without sense are refused", () => {
     };
   const refused: [Any, Any, string[]][] = [
     [[0], { dimensions: 3 }, ["3", "even"]],
+    [[], { dimensions: 2 ** 17 }, ["131072", "65536"]],
+    [[], { dimensions: 2 ** 53 }, ["9007199254740992", "65536"]],
+    [[0], { dimensions: 4, factors: [1, 0] }, ["frequency Infinity", "pair 1"]],
     [[0], { dimensions: 0 }, ["0", "even"]],
     [[0], { dimensions: "8" }, ['"8"', "even"]],
     [[0], {}, ["undefined", "even"]],
