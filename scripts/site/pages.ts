@@ -24,7 +24,7 @@ export function stagePage(path: string, text: string, repository: string | undef
     new RegExp(`${CODE}|${link}`, "gm"),
     (all, label?: string, target?: string) => {
       if (label === undefined || target === undefined) {
-        return all.replace(/^```ts ignore$/m, "```ts")
+        return all.replace(/^```(ts|js|c) (?:ignore|check):.*$/m, "```$1")
           .replace(/\/\/ @ts-expect-error(?:: )?/g, "// Does not compile: ");
       }
       const file = posix.join(posix.dirname(path), target.split("#")[0]!);

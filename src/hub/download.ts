@@ -197,8 +197,9 @@ async function fetchRest(
  * errors of the package: of models that do not exist or need a token.
  *
  * @example
- * ```ts ignore
+ * ```ts check: it loads a model from the network
  * import { download } from "@rowmajor/tensor/hub";
+ * import * as nn from "@rowmajor/tensor/nn";
  *
  * const folder = await download("sentence-transformers/all-MiniLM-L6-v2", {
  *   onProgress: ({ file, loaded, total }) => console.log(file, loaded / total),

@@ -246,9 +246,12 @@ export function fromArrow(
  * Arrow does not have.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * import * as arrow from "apache-arrow";
+ * import { io, tensor } from "@rowmajor/tensor";
+ *
  * const table = new arrow.Table({ x: io.toArrow(arrow, tensor([1, 2, 3])) });
+ * table.numRows; // => 3
  * ```
  */
 export function toArrow<R>(arrow: ArrowModule<R>, tensor: AnyTensor): R {

@@ -2,12 +2,12 @@
  * Text generation: Llama-style models of GGUF and safetensors files, off the event loop.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * import * as llm from "@rowmajor/tensor/llm";
  *
  * using model = await llm.open("SmolLM2-135M-Instruct.Q4_1.gguf");
- * const options = { maxTokens: 100, temperature: 0.7, topP: 0.9 };
- * for await (const id of model.generate(ids, options)) console.log(id);
+ * const options = { maxTokens: 20, temperature: 0.7, topP: 0.9 };
+ * for await (const id of model.generate([1, 9690, 198], options)) console.log(id);
  * ```
  *
  * @module

@@ -160,7 +160,7 @@ async function configOf(source: Path | Uint8Array, weights: nn.Weights): Promise
  * Throws a FormatError for other models, and for files that lack something or are damaged.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * using model = await llm.open("SmolLM2-135M-Instruct.Q4_1.gguf");
  * for await (const id of model.generate([1, 9690, 198], { maxTokens: 20 })) console.log(id);
  * ```

@@ -6,18 +6,32 @@
  */
 import { assertEquals } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { randomLlama } from "../support/llama.ts";
 
 /** A block. */
 export interface Block {
   file: string;
   line: number;
-  ignore: boolean;
   lines: string[];
+  /** The language, the first word after the fence. */
+  language: string;
+  /** Whether it runs, is only type-checked, or neither. */
+  mode: "run" | "check" | "ignore";
+  /** Why it does not run. */
+  reason: string;
   /** In JSDoc, the exports of the file: an example may omit their imports. */
   exports?: string[];
 }
@@ -28,26 +42,23 @@ export const root = new URL("../../", import.meta.url);
 const modules: Readonly<Record<string, string>> =
   JSON.parse(readFileSync(new URL("deno.json", root), "utf8")).exports;
 
-/**
- * The fenced ts blocks of a Markdown text; `firstLine` is the line in its file where the text
- * begins.
- */
+/** The fenced blocks of a Markdown text; `firstLine` is the line in its file where the text begins. */
 export function readBlocks(file: string, text: string, firstLine = 1): Block[] {
   const blocks: Block[] = [];
   let open: Block | undefined;
-  let inOther = false;
   for (const [n, line] of text.split(/\r?\n/).entries()) {
     const fence = /^\s*```(.*)$/.exec(line)?.[1].trim();
     if (open !== undefined && fence !== "") {
       open.lines.push(line);
-    } else if (open !== undefined || (inOther && fence === "")) {
+    } else if (open !== undefined) {
       open = undefined;
-      inOther = false;
-    } else if (fence !== undefined && !inOther) {
-      const [language, flag] = fence.split(/\s+/);
-      inOther = language !== "ts";
-      if (inOther) continue;
-      open = { file, line: firstLine + n, ignore: flag === "ignore", lines: [] };
+    } else if (fence !== undefined) {
+      const language = /^\S*/.exec(fence)![0];
+      const [, mode = "run", reason = ""] = /^\S+ (ignore|check)(?:: *(.*))?$/.exec(fence) ?? [];
+      open = {
+        ...{ file, line: firstLine + n, lines: [], language },
+        ...{ mode: mode as Block["mode"], reason },
+      };
       blocks.push(open);
     }
   }
@@ -191,9 +202,48 @@ async function impliedImports({ file, lines, exports }: Block): Promise<string> 
   return imports + from(own, new URL(file, root).href);
 }
 
+/**
+ * Files that examples open, by the names that they have there: a model of the same sizes as its
+ * namesake, but few layers and random weights, and a tokenizer.
+ */
+const FILES: Readonly<Record<string, () => string | Uint8Array>> = {
+  "SmolLM2-135M-Instruct.Q4_1.gguf": () => {
+    const sizes = { width: 576, heads: 9, groups: 3, hidden: 1536, vocabulary: 10_000 };
+    return randomLlama("q4_1", { layers: 1, ...sizes });
+  },
+  "tokenizer.json": () => {
+    const letters = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
+    return JSON.stringify({
+      normalizer: null,
+      pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, use_regex: true },
+      post_processor: null,
+      decoder: { type: "ByteLevel" },
+      added_tokens: [],
+      model: {
+        type: "BPE",
+        vocab: Object.fromEntries([...letters, "\u0120"].map((letter, id) => [letter, id])),
+        merges: [],
+      },
+    });
+  },
+};
+let folder: string | undefined;
+process.on("exit", () => folder !== undefined && rmSync(folder, { recursive: true }));
+
+/** `code` with the paths of {@link FILES} in the place of their names. */
+function withFiles(code: string): string {
+  return code.replace(/"([\w.-]+\.\w+)"/g, (all, name: string) => {
+    if (!Object.hasOwn(FILES, name)) return all;
+    folder ??= mkdtempSync(join(tmpdir(), "rowmajor-docs-"));
+    const path = join(folder, name);
+    if (!existsSync(path)) writeFileSync(path, FILES[name]!());
+    return JSON.stringify(path);
+  });
+}
+
 /** Runs a block; throws its failure. */
 export async function runBlock(block: Block): Promise<void> {
-  const code = compileBlock(block);
+  const code = withFiles(compileBlock(block));
   // Inside the checkout, so that @std/assert and the like resolve as they do in tests.
   const path = new URL(`tmp/docs_${crypto.randomUUID()}.ts`, root);
   mkdirSync(new URL(".", path), { recursive: true });
@@ -211,6 +261,12 @@ export async function checkBlocks(blocks: readonly Block[], deno: string): Promi
   // Outside the checkout, whose deno.json excludes tmp: no file there would be checked.
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-docs-"));
   try {
+    // For packages that examples import.
+    symlinkSync(
+      fileURLToPath(new URL("node_modules", root)),
+      join(folder, "node_modules"),
+      "junction",
+    );
     const files: string[] = [];
     for (const [i, block] of blocks.entries()) {
       files.push(join(folder, `block${i}.ts`));

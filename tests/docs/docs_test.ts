@@ -5,7 +5,8 @@
  * In a block, `expression; // => text` asserts how the value prints, and `// throws text` how the
  * error begins; more lines of output follow in comments of their own, `// => text`. Examples in
  * JSDoc may omit their imports. A line that must not compile has `// @ts-expect-error` before
- * it. A block opened with "```ts ignore" is skipped, and counted.
+ * it. "```ts check: REASON" opens a block that is only type-checked, "```ts ignore: REASON" one that is
+ * skipped and counted. Blocks in other languages do not run; see LANGUAGES.
  *
  * @module
  */
@@ -41,16 +42,58 @@ function listFiles(folder: string, extension: string): string[] {
 }
 
 const read = (path: string) => readFileSync(new URL(path, root), "utf8");
-const blocks = [
+const all = [
   ...["README.md", "site/index.md", ...listFiles("docs", ".md")].flatMap((path) =>
     readBlocks(path, read(path))
   ),
   ...["mod.ts", ...listFiles("src", ".ts")].flatMap((path) => readSourceBlocks(path, read(path))),
 ];
+const blocks = all.filter(({ language }) => language === "ts");
 
 for (const block of blocks) {
-  test(`example at ${block.file}:${block.line}`, { skip: block.ignore }, () => runBlock(block));
+  const skip = block.mode !== "run";
+  const why = skip ? ` (skipped: ${block.reason})` : "";
+  test(`example at ${block.file}:${block.line}${why}`, { skip }, () => runBlock(block));
 }
+
+/** The languages of blocks that never run, and what they are. Other blocks give a reason. */
+const LANGUAGES: Readonly<Record<string, string>> = {
+  text: "output, or a diagram",
+  sh: "commands; their tasks and files exist, as a test below shows",
+  json: "settings, which are parsed below",
+  yaml: "settings of other programs",
+  dockerfile: "settings of other programs",
+  ini: "settings of other programs",
+  c: "parts of the shim, which zig compiles",
+};
+
+test("each block that does not run gives a reason", () => {
+  const place = ({ file, line }: Block): string => `${file}:${line}`;
+  const silent = all.filter(({ language, mode, reason }) =>
+    mode === "run" ? language !== "ts" && !Object.hasOwn(LANGUAGES, language) : reason === ""
+  );
+  assertEquals(silent.map(place), []);
+  // A word after "ts" that is no mode would hide what was meant.
+  const skipped = blocks.filter(({ mode }) => mode !== "run").map(place);
+  assert(skipped.length < 10, `${skipped.length} examples do not run: ${skipped.join(", ")}`);
+});
+
+test("tasks and files in commands exist, and JSON can be parsed", () => {
+  const { tasks } = JSON.parse(read("deno.json"));
+  const wrong: string[] = [];
+  for (const { file, line, language, lines } of all) {
+    const text = lines.join("\n");
+    if (language === "json") JSON.parse(text);
+    if (language !== "sh") continue;
+    for (const [, task] of text.matchAll(/\bdeno task ([\w:-]+)/g)) {
+      if (!Object.hasOwn(tasks, task!)) wrong.push(`${file}:${line}: no task ${task}`);
+    }
+    for (const [path] of text.matchAll(/\b(?:examples|scripts|bench|tests|src)\/[\w./-]+\.\w+/g)) {
+      if (!existsSync(new URL(path, root))) wrong.push(`${file}:${line}: no file ${path}`);
+    }
+  }
+  assertEquals(wrong, []);
+});
 
 const deno = attempt(() => findTool("deno"));
 const withoutDeno = deno.error === undefined ? "" : ` (skipped: ${deno.error.message})`;
@@ -61,7 +104,7 @@ test(`all examples type-check${withoutDeno}`, {
 }, async () => {
   // A wrong one among them shows that the others were checked, and strictly.
   const wrong = blockOf("1;\n\nconst same = (x) => x;");
-  const checked = [...blocks.filter(({ ignore }) => !ignore), wrong];
+  const checked = [...blocks.filter(({ mode }) => mode !== "ignore"), wrong];
   const errors = await checkBlocks(checked, deno.value!);
   assertEquals(errors.filter((error) => !error.includes("self:")), []);
   assertEquals(errors.length, 1);
@@ -83,7 +126,8 @@ test("README has the means of the figures in docs/benchmarks.md", () => {
 });
 
 function blockOf(text: string): Block {
-  return { file: "self", line: 0, ignore: false, lines: text.split("\n") };
+  const how = { language: "ts", mode: "run", reason: "" } as const;
+  return { file: "self", line: 0, ...how, lines: text.split("\n") };
 }
 
 test("right examples pass", async () => {
@@ -116,10 +160,17 @@ test("an assertion without an expression on its line is refused", () => {
 });
 
 test("blocks are found in Markdown and JSDoc, and no others", () => {
-  const text = "a\n```ts\n1;\n```\n```sh\n```ts\n```\n```ts ignore\n2;\n```\n";
-  assertEquals(readBlocks("a.md", text).map(({ line, ignore, lines }) => [line, ignore, lines]), [
-    [2, false, ["1;"]],
-    [8, true, ["2;"]],
+  const fences = ["ts ignore: why not", "ts check: no net", "ts ignore", "ts [A tab]"];
+  const text = "a\n```ts\n1;\n```\n```sh\n```ts\n```\n" +
+    fences.map((fence) => `\`\`\`${fence}\n2;\n\`\`\`\n`).join("");
+  const found = readBlocks("a.md", text);
+  assertEquals(found.map(({ line, language, lines }) => [line, language, lines[0]]), [
+    ...[[2, "ts", "1;"], [5, "sh", "```ts"]],
+    ...[[8, "ts", "2;"], [11, "ts", "2;"], [14, "ts", "2;"], [17, "ts", "2;"]],
+  ]);
+  assertEquals(found.map(({ mode, reason }) => [mode, reason]), [
+    ...[["run", ""], ["run", ""]],
+    ...[["ignore", "why not"], ["check", "no net"], ["ignore", ""], ["run", ""]],
   ]);
   const source =
     "/* ```ts */\n/**\n * A.\n * @example\n * ```ts\n * f(\n *   1);\n * ```\n */\nx;\n";

@@ -91,7 +91,7 @@ test("what docs/add-an-op.md says makes an op that computes", async () => {
     const compiled = compileBlock({
       file: "docs/add-an-op.md",
       line: page.slice(0, page.indexOf(use)).split("\n").length - 1,
-      ignore: false,
+      ...{ language: "ts", mode: "run", reason: "" },
       lines: use.split("\n"),
     });
     assertStringIncludes(compiled, "softplus");
