@@ -19,10 +19,10 @@ import { MAP, REDUCE } from "../ops/table.ts";
 import { VIEWS } from "../ops/views.ts";
 import { onHost, runKernel, widened } from "../sets/ops.ts";
 import { empty } from "../tensor/composite.ts";
-import { diff } from "../tensor/manipulate.ts";
+import { difference, fromFirst, widen } from "../tensor/statistics/differences.ts";
 import type { AnyTensor, Tensor, UnaryOptions } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { floatOf, wide } from "./statistics.ts";
+import { floatOf } from "./statistics.ts";
 
 function narrow(x: Operand, axis: number, start: number, length: number): Operand {
   return applyView(VIEWS.narrow, x, "narrow", axis, start, length);
@@ -66,6 +66,7 @@ const GRADIENT: Op = makeOp({
     if (isOperand(positions)) {
       checkOperand(positions, name);
       checkDevice(x.storage, positions.storage, name);
+      checkKind(positions.storage.info, "biuf", name);
       if (!sameShape(positions.layout.shape, [shape[along]!])) {
         throw new ShapeError(
           `Cannot ${name} axis ${along} of shape ${formatShape(shape)} at positions of shape ${
@@ -82,13 +83,13 @@ const GRADIENT: Op = makeOp({
     const { axis, spacing, edgeOrder } = call.attributes as GradientAttributes;
     const { dtype } = call.specs[0]!;
     const positions = call.inputs[1];
-    // Quotients of 16-bit floats and of steps are rounded once.
-    const computed = isOperand(positions) && dtype.bytes === 2 ? DTYPE.float32 : dtype;
-    const x = cast(call.operand(0), computed.name);
-    const { shape } = x.layout;
+    // Differences and quotients are rounded once.
+    const { shape } = call.operand(0).layout;
     const along = normalizeAxis(call.name, axis, shape.length);
+    const moved = fromFirst(call.operand(0), along, call.name);
+    const [x] = widen(moved, ...(isOperand(positions) ? [positions] : [])) as [Operand];
     const n = shape[along]!;
-    const made = empty(shape, x, computed);
+    const made = empty(shape, x);
     const at = (i: number): Operand => narrow(x, along, i, 1);
     const to = (i: number, length = 1): { out: Operand } => ({
       out: narrow(made, along, i, length),
@@ -117,9 +118,10 @@ const GRADIENT: Op = makeOp({
         const two = apply(MAP.add, near, apply(MAP.mul, at(next), 2 / h * sign));
         apply(MAP.sub, two, apply(MAP.mul, at(far), 0.5 / h * sign), undefined, to(edge));
       }
-      return made;
+      return cast(made, dtype.name);
     }
-    const steps = alongAxis(cast(stepsOf(positions), computed.name), along, shape.length);
+    const distances = cast(stepsOf(positions), x.storage.info.name);
+    const steps = alongAxis(distances, along, shape.length);
     const step = (i: number): Operand => narrow(steps, along, i < 0 ? n - 1 + i : i, 1);
     if (n > 2) {
       const before = narrow(steps, along, 0, n - 2);
@@ -158,10 +160,10 @@ const GRADIENT: Op = makeOp({
   },
 });
 
-/** The steps between positions: narrower floats than float64 lose those of large positions. */
-function stepsOf(positions: Operand, axis = -1): Operand {
-  const isExact = positions.storage.info.name === "int64";
-  return diff(isExact ? positions : cast(positions, "float64"), 1, axis);
+/** The steps between positions in float64. */
+function stepsOf(positions: Operand, axis = 0): Operand {
+  const length = positions.layout.shape[axis]! - 1;
+  return difference(narrow(positions, axis, 1, length), narrow(positions, axis, 0, length));
 }
 
 /** The elements at each edge, the steps beside them, and the direction. */
@@ -189,7 +191,8 @@ export type Gradients<X extends AnyTensor, B> = B extends number
 
 /**
  * The derivatives of samples by second-order central differences, and one-sided ones at the edges.
- * With one number as `axis` one tensor, else an array with one for each axis. Integers give float32.
+ * With one number as `axis` one tensor, else an array with one for each axis. Integers are computed in
+ * float64 and give float32.
  *
  * Throws a ShapeError for fewer than edgeOrder + 1 samples, or positions that do not fit.
  *
@@ -262,13 +265,13 @@ const TRAPEZOID: Op = makeOp({
   decompose(call: Call) {
     const { axis, dx } = call.attributes as { axis: number; dx: number };
     const { dtype } = call.specs[0]!;
-    const y = wide(call.operand(0), dtype.name);
+    const x = call.inputs[1];
+    const [y] = widen(...(isOperand(x) ? [call.operand(0), x] : [call.operand(0)])) as [Operand];
     const { shape } = y.layout;
     const along = normalizeAxis(call.name, axis, shape.length);
     const n = shape[along]!;
     const sum = (one: Operand): Operand =>
       dispatch(REDUCE.sum, [one], { axis: along }, undefined, call.name);
-    const x = call.inputs[1];
     if (n < 2) return cast(sum(narrow(y, along, 0, 0)), dtype.name);
     if (!isOperand(x)) {
       const ends = apply(
@@ -280,9 +283,9 @@ const TRAPEZOID: Op = makeOp({
       const whole = apply(MAP.add, inner, apply(MAP.mul, ends, 0.5));
       return cast(apply(MAP.mul, whole, dx), dtype.name);
     }
-    const steps = x.layout.shape.length === 1
-      ? alongAxis(wide(stepsOf(x), dtype.name), along, shape.length)
-      : wide(stepsOf(x, along), dtype.name);
+    const isLine = x.layout.shape.length === 1;
+    const distances = cast(stepsOf(x, isLine ? 0 : along), y.storage.info.name);
+    const steps = isLine ? alongAxis(distances, along, shape.length) : distances;
     const pairs = apply(MAP.add, narrow(y, along, 1, n - 1), narrow(y, along, 0, n - 1));
     return cast(apply(MAP.mul, sum(apply(MAP.mul, pairs, steps)), 0.5), dtype.name);
   },
@@ -299,7 +302,8 @@ export interface TrapezoidOptions<B = number, P = AnyTensor | undefined> extends
 }
 
 /**
- * The integral of samples along an axis by the trapezoidal rule. Integers give float32.
+ * The integral of samples along an axis by the trapezoidal rule. Integers are computed in float64 and
+ * give float32.
  *
  * @example
  * ```ts

@@ -17,6 +17,7 @@ import {
   checkKind,
   checkOperand,
   checkOptions,
+  inferAs,
   inferReduce,
   reductionOf,
 } from "../ops/infer.ts";
@@ -26,18 +27,13 @@ import { VIEWS } from "../ops/views.ts";
 import { composite } from "../tensor/composite.ts";
 import { concat } from "../tensor/join.ts";
 import { matmul } from "../tensor/products/linalg.ts";
-import { inferAs } from "../tensor/statistics/nan.ts";
+import { fromFirst, widen } from "../tensor/statistics/differences.ts";
 import type { AnyTensor, KeepOptions, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 
 /** The float dtype of statistics of these elements. */
 export function floatOf(dtype: DType): DType {
   return DTYPE[dtype].kind === "f" ? dtype : "float32";
-}
-
-/** 16-bit floats as float32, for sums of products. */
-export function wide(x: Operand, dtype: DType): Operand {
-  return cast(x, DTYPE[dtype].bytes === 2 ? "float32" : dtype);
 }
 
 // ---- ranges of values --------------------------------------------------------------------------
@@ -127,8 +123,8 @@ const AVERAGE: Op = makeOp({
     const { name, attributes: { axis, keepDims } } = call;
     const { shape } = call.operand(0).layout;
     const dtype = call.specs[0]!.dtype.name;
-    const x = wide(call.operand(0), dtype);
-    let weights = wide(call.operand(1), dtype);
+    const [x, given] = widen(call.operand(0), call.operand(1)) as [Operand, Operand];
+    let weights = given;
     const product = productOf(x, weights, normalizeAxes(name, axis, shape.length));
     if (product !== undefined) {
       const total = dispatch(REDUCE.sum, [weights], { axis: undefined }, undefined, name);
@@ -160,7 +156,7 @@ export interface AverageOptions<K extends boolean, W = AnyTensor | undefined>
 
 /**
  * The weighted mean over `axis` (all axes without one): sum(x * weights) / sum(weights). Integers
- * give float32. NaN if the weights add up to 0 and the elements do too.
+ * are computed in float64 and give float32. NaN if the weights add up to 0 and the elements do too.
  *
  * Throws a ShapeError for weights that do not fit.
  *
@@ -249,7 +245,6 @@ function inferCovariance(call: Call) {
     }
   }
   let [count, observations] = countVariables(x.layout, rowVariables);
-  let isScalar = x.layout.shape.length < 2;
   if (y !== undefined) {
     dtype = promoteTypes(dtype, y.storage.info.name, name);
     const [more, others] = countVariables(y.layout, rowVariables);
@@ -261,7 +256,6 @@ function inferCovariance(call: Call) {
       );
     }
     count += more;
-    isScalar = false;
   }
   for (const one of [frequencies, weights]) {
     if (one !== undefined && !sameShape(one.layout.shape, [observations])) {
@@ -272,20 +266,25 @@ function inferCovariance(call: Call) {
       );
     }
   }
-  const shape = isScalar ? [] : [count, count];
+  // One variable has a variance, as in NumPy.
+  const shape = y === undefined && count === 1 ? [] : [count, count];
   return [{ shape, dtype: DTYPE[floatOf(dtype)] }];
 }
 
 /** The covariance matrix, [variables, variables]. */
 function covariance(call: Call): Operand {
-  const { name, specs } = call;
+  const { name } = call;
   const { rowVariables, correction } = call.attributes as CovarianceAttributes;
-  const { x, y, frequencies, weights } = covarianceInputs(call);
-  const { name: dtype } = specs[0]!.dtype;
-  const parts = [x, ...(y === undefined ? [] : [y])]
-    .map((one) => wide(variables(one, rowVariables), dtype));
-  let w = frequencies === undefined ? undefined : wide(frequencies, dtype);
-  const reliable = weights === undefined ? undefined : wide(weights, dtype);
+  const own = covarianceInputs(call);
+  // Each variable from its first observation.
+  const moved = [own.x, own.y].filter((one) => one !== undefined)
+    .map((one) => fromFirst(variables(one, rowVariables), 1, name));
+  const factors = [own.frequencies, own.weights].filter((one) => one !== undefined);
+  const wide = widen(...moved, ...factors);
+  const parts = wide.splice(0, moved.length);
+  const frequencies = own.frequencies && wide.shift();
+  const reliable = own.weights && wide.shift();
+  let w = frequencies;
   if (reliable !== undefined) w = w === undefined ? reliable : apply(MAP.mul, w, reliable);
   const [, observations] = parts[0]!.layout.shape as [number, number];
   const sum = (one: Operand, axis?: number, keepDims?: boolean): Operand =>
@@ -333,6 +332,10 @@ const CORRCOEF: Op = makeOp({
   decompose(call: Call) {
     const { shape, dtype } = call.specs[0]!;
     const matrix = covariance(call);
+    if (shape.length === 0) {
+      const one = apply(MAP.div, matrix, matrix);
+      return cast(applyView(VIEWS.reshape, one, "reshape", shape), dtype.name);
+    }
     const diagonal = applyView(VIEWS.diagonal, matrix, "diagonal");
     const deviations = apply(MAP.sqrt, diagonal);
     const column = applyView(VIEWS.expandDims, deviations, "expandDims", 1);
@@ -376,8 +379,8 @@ function covarianceOf(op: Op, x: AnyTensor, options: CovarianceOptions): never {
 }
 
 /**
- * The covariance matrix of the variables in the rows of `x`: [variables, variables]; of rank 0 for a
- * vector, which is one variable. Integers give float32.
+ * The covariance matrix of the variables in the rows of `x`: [variables, variables]; of rank 0 for one
+ * variable, such as a vector. Integers are computed in float64 and give float32.
  *
  * Throws a ShapeError for more than 2 axes, or numbers of observations that differ.
  *

@@ -15,10 +15,10 @@ import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { MAP } from "../ops/table.ts";
 import { normalizeAlong } from "../tensor/softmax_norm.ts";
+import { widen } from "../tensor/statistics/differences.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { embedding } from "./embedding.ts";
-import { widened } from "./parts/arguments.ts";
 import {
   affine,
   type ChannelNormOptions,
@@ -189,11 +189,6 @@ function channelsOf(op: string, x: Operand, channels: number): void {
   );
 }
 
-/** `x` in the dtype of its arithmetic: integers and 16-bit floats are computed in float32. */
-function computed(x: Operand): Operand {
-  return x.storage.info.kind === "f" ? widened(x) : cast(x, "float32");
-}
-
 /** The dtype of float functions of `x`. */
 function floatOf({ storage: { info } }: Operand): DType {
   return info.kind === "f" ? info.name : "float32";
@@ -224,7 +219,7 @@ export function groupNormLayer(
       const x = ownOperand(given, "groupNorm");
       channelsOf("groupNorm", x, channels);
       return tidy(() => {
-        const normal = normalizeGroups(computed(x), groups, epsilon);
+        const normal = normalizeGroups(widen(x)[0]!, groups, epsilon);
         return cast(affine(normal, weight, bias), floatOf(x));
       });
     }, { weight, bias });
@@ -268,7 +263,7 @@ export function batchNormLayer(
     const call = (given: unknown): Operand => {
       const x = ownOperand(given, "batchNorm");
       channelsOf("batchNorm", x, channels);
-      return tidy(() => cast(affine(computed(x), scale, shift), floatOf(x)));
+      return tidy(() => cast(affine(widen(x)[0]!, scale, shift), floatOf(x)));
     };
     return Object.assign(call, { scale, shift });
   }, { fields: ["scale", "shift"] });

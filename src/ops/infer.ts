@@ -45,6 +45,7 @@ import type {
   ElementOp,
   Input,
   MapOp,
+  Op,
   OutputSpec,
   ReduceOp,
   ScanOp,
@@ -334,6 +335,17 @@ function broadcastInputs({ inputs, name, attributes }: Call, arity: number): rea
     }
   }
   return shape ?? [];
+}
+
+/** The specs of `call` as a call of `op`. */
+export function inferAs(op: Op, call: Call, infer: (call: Call) => unknown): OutputSpec[] {
+  const own = call.op;
+  call.op = op;
+  try {
+    return infer(call) as OutputSpec[];
+  } finally {
+    call.op = own;
+  }
 }
 
 // ---- along axes --------------------------------------------------------------------------------

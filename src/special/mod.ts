@@ -19,10 +19,9 @@ import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions, inferMap, isScalar } from "../ops/infer.ts";
+import { checkOptions, inferAs, inferMap, isScalar } from "../ops/infer.ts";
 import { type Call, type Input, makeOp, type MapOp, type Op } from "../ops/op.ts";
 import { MAP } from "../ops/table.ts";
-import { inferAs } from "../tensor/statistics/nan.ts";
 import type { AnyTensor, TensorOf, TensorOrScalar, UnaryOptions } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 

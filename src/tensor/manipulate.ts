@@ -460,9 +460,10 @@ function besides(x: Operand, given: Operand | Scalar, axis: number): Operand {
 
 /** The n-th differences between neighbors along `axis`. */
 export function diff(x: Operand, n = 1, axis = -1, options?: DiffOptions): Operand {
-  if (options === undefined) return dispatch(DIFF, [x], { n, axis });
+  if (options !== undefined) checkOptions("diff", options, ["prepend", "append"]);
+  // No differences are those of x alone, as in NumPy.
+  if (options === undefined || n === 0) return dispatch(DIFF, [x], { n, axis });
   checkOperand(x, "diff");
-  checkOptions("diff", options, ["prepend", "append"]);
   const along = normalizeAxis("diff", axis, x.layout.shape.length);
   const { prepend, append } = options;
   return tidy(() => {

@@ -31,7 +31,6 @@ import {
   checkOperand,
   checkOptions,
   inferReduce,
-  type ReduceAttributes,
   resultOf,
 } from "../ops/infer.ts";
 import { argReduceParts, MOST_INT32 } from "./large_index.ts";
@@ -47,13 +46,8 @@ import {
   type ScanOp,
 } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
-import {
-  castForVariance,
-  checkVarianceOf,
-  maskedReduce,
-  type MaskOptions,
-  maskOptionsOf,
-} from "./statistics/masked.ts";
+import { maskedReduce, type MaskOptions, maskOptionsOf } from "./statistics/masked.ts";
+import { STANDARD_DEVIATION, VARIANCE } from "./statistics/variance.ts";
 
 /** The axes of a reduction. */
 export type Axes = number | readonly number[] | null | undefined;
@@ -145,50 +139,6 @@ export interface VarianceOptions extends ReduceOptions, Pick<MaskOptions, "where
 
 const VARIANCE_OPTIONS = ["correction", "where", ...REDUCE_OPTIONS];
 
-interface VarianceAttributes extends ReduceAttributes {
-  readonly correction: number;
-}
-
-/** An op in two passes: the mean first, then `pass` around it. */
-function varianceOp(pass: ReduceOp): Op {
-  return makeOp({
-    kind: "kernel",
-    name: pass === REDUCE.var ? "variance" : "standardDeviation",
-    infer(call: Call) {
-      const { correction } = call.attributes as VarianceAttributes;
-      if (typeof correction !== "number" || Number.isNaN(correction)) {
-        throw new ArgumentError(
-          `${call.name}() needs a number as correction, got ${describe(correction)}`,
-        );
-      }
-      const { op, inputs: [x], attributes } = call;
-      checkVarianceOf((x as Operand).storage.info, attributes.dtype, call.name);
-      call.op = pass;
-      const specs = inferReduce(call);
-      call.op = op;
-      return specs;
-    },
-    decompose(call: Call) {
-      const { name, outputs: [out], attributes } = call;
-      const { axis, dtype, keepDims, correction } = attributes as VarianceAttributes;
-      const x = castForVariance(call.operand(0), dtype);
-      // A mean rounded to 16 bits would spoil the differences, and a mean of large integers in
-      // float32 as well.
-      const { kind, bytes } = x.storage.info;
-      const wide = kind === "f" && bytes === 2
-        ? "float32"
-        : kind === "f" || kind === "c"
-        ? undefined
-        : "float64";
-      const center = reduce(REDUCE.mean, x, axis, { keepDims: true, dtype: wide }, name);
-      return dispatch(pass, [x, center], { axis, keepDims, correction }, out, name);
-    },
-  });
-}
-
-const VAR = varianceOp(REDUCE.var);
-const STD = varianceOp(REDUCE.std);
-
 /** The variance (`var`) or its square root (`std`). */
 export function variance(
   name: "var" | "std",
@@ -201,7 +151,7 @@ export function variance(
   const { correction = 0, keepDims, dtype, out } = options;
   if (dtype !== undefined) checkFloat(dtype, name);
   if (options.where !== undefined) return maskedReduce(name, x, ownAxes(axis, name), options);
-  const op = name === "var" ? VAR : STD;
+  const op = name === "var" ? VARIANCE : STANDARD_DEVIATION;
   const attributes = { axis: ownAxes(axis, name), keepDims, dtype, correction };
   return dispatch(op, [x], attributes, out, name);
 }

@@ -19,6 +19,7 @@ import { checkDevice, checkKind, checkOperand, checkOptions, ruleFor } from "../
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
 import { reduce } from "./reduce.ts";
+import { fromFirst, widen } from "./statistics/differences.ts";
 
 /** A zero of the dtype and rank of `like`. */
 function zeroLike({ storage, layout }: Operand): Operand {
@@ -32,25 +33,18 @@ const KEEP = { keepDims: true };
 
 /**
  * The same call on floats of at least 32 bits, if its input is none; undefined if it is. Sums of
- * 16-bit floats are kept in 32 bits.
+ * 16-bit floats are kept in 32 bits, and differences of integers in 64.
  */
 function onWideFloats(call: Call): Operand | undefined {
   const { op, name, attributes, inputs } = call;
   const x = call.operand(0);
+  const { axis } = attributes as RowAttributes;
+  const [wide] = widen(op === RMS_NORM ? x : fromFirst(x, axis, name)) as [Operand];
+  if (wide === x) return undefined;
   const [{ dtype: result }] = call.specs as unknown as [OutputSpec];
-  const wide = rowDType(result);
-  if (x.storage.info === wide) return undefined;
-  const made = dispatch(
-    op,
-    [cast(cast(x, result.name), wide.name), ...inputs.slice(1)],
-    {
-      ...attributes,
-      epsilon: epsilonOf(call, result),
-    },
-    undefined,
-    name,
-  );
-  return cast(made, result.name);
+  const epsilon = epsilonOf(call, result);
+  const on = [wide, ...inputs.slice(1)];
+  return cast(dispatch(op, on, { ...attributes, epsilon }, undefined, name), result.name);
 }
 
 function inferRows(call: Call, axes: readonly number[] | undefined): readonly OutputSpec[] {

@@ -2623,7 +2623,7 @@ export class Tensor<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
     const K extends boolean = false,
-    E extends DType = t.ToFloat[X["dtype"]],
+    E extends DType = t.ToReal[t.ToFloat[X["dtype"]]],
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"var", t.ShapeOf<X>, B, K>, B>,
@@ -2642,7 +2642,7 @@ export class Tensor<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
     const K extends boolean = false,
-    E extends DType = t.ToFloat[X["dtype"]],
+    E extends DType = t.ToReal[t.ToFloat[X["dtype"]]],
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"std", t.ShapeOf<X>, B, K>, B>,
@@ -2661,7 +2661,7 @@ export class Tensor<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
     const K extends boolean = false,
-    E extends DType = t.ToFloat[X["dtype"]],
+    E extends DType = t.ToReal[t.ToFloat[X["dtype"]]],
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"norm", t.ShapeOf<X>, B, K>, B>,
@@ -2962,11 +2962,11 @@ export class Tensor<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
     const K extends boolean = false,
-    E extends DType = t.ToFloat[X["dtype"]],
+    E extends DType = t.ToReal[t.ToFloat[X["dtype"]]],
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"nanvar", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & WhereOptions & {
+    options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & {
       readonly correction?: number;
     },
   ): Reduced<"nanvar", X, B, K, NoInfer<E>> {
@@ -2978,11 +2978,11 @@ export class Tensor<
     X extends AnyTensor,
     const B extends t.AxisArg = undefined,
     const K extends boolean = false,
-    E extends DType = t.ToFloat[X["dtype"]],
+    E extends DType = t.ToReal[t.ToFloat[X["dtype"]]],
   >(
     this: X,
     axis?: t.Guard<t.Reduce<"nanstd", t.ShapeOf<X>, B, K>, B>,
-    options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & WhereOptions & {
+    options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & {
       readonly correction?: number;
     },
   ): Reduced<"nanstd", X, B, K, NoInfer<E>> {

@@ -84,9 +84,10 @@ export type BadConvolve<Op extends string, A extends Shape, V extends Shape> =
     V
   >}: it takes rows and a vector, of at least one element each`;
 
-/** The shape of `diff` of order `N` along the axis `X`, without more elements. */
-export type Diff<S extends Shape, N extends number, X extends number, O> = [O] extends [undefined]
-  ? WithSize<S, X, number extends N ? number : Difference<SizeAlong<S, X>, N>>
+/** The shape of `diff` of order `N` along the axis `X`; unknown along it with more elements. */
+export type Diff<S extends Shape, N extends number, X extends number, O> = N extends 0 ? S
+  : [O] extends [undefined]
+    ? WithSize<S, X, number extends N ? number : Difference<SizeAlong<S, X>, N>>
   : WithSize<S, X, number>;
 
 /** The shape of the coefficients of a fit of the degree `N` to values of shape `Y`. */
@@ -133,12 +134,16 @@ export type Grid<Ss extends readonly Shape[], I> = VectorSizes<Ss> extends infer
 export type VectorSizes<Ss extends readonly Shape[]> = number extends Ss["length"] ? Shape
   : { -readonly [K in keyof Ss]: Ss[K] extends readonly [infer N extends number] ? N : number };
 
+/** The shape of covariances of `N` variables, of which there are no more: of rank 0 for one. */
+export type CovariancesOf<N extends number> = number extends N ? Shape : N extends 1 ? [] : [N, N];
+
 /** The shape of covariances of variables in rows (`R`) or columns, or the error. */
 export type Covariances<Op extends string, S extends Shape, R extends boolean, Y> = number extends
   S["length"] ? Shape
   : S extends readonly [] | readonly [number] ? Y extends undefined ? [] : [number, number]
   : S extends readonly [infer M extends number, infer N extends number]
-    ? Y extends undefined ? R extends true ? [M, M] : R extends false ? [N, N] : [number, number]
+    ? Y extends undefined
+      ? R extends true ? CovariancesOf<M> : R extends false ? CovariancesOf<N> : Shape
     : [number, number]
   : `Cannot ${Op} shape ${Show<S>}: it takes at most 2 axes`;
 

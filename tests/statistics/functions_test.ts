@@ -243,6 +243,63 @@ test("interp does not make NaN of infinities where there is a value", () => {
   for (const one of made) assertEquals(one, made[0]);
 });
 
+test("NaN as the first point of interp gives NaN up to the next, and only there", () => {
+  const f64 = (data: number[]) => rm.tensor(data, { dtype: "float64" });
+  // x, xs, ys, and what np.interp of NumPy 2.4 gives with left = -1 and right = -2.
+  const cases: [number[], number[], number[], number[]][] = [
+    [[0.5, 1, 2], [NaN, 1], [0, 10], [NaN, 10, -2]],
+    [[-9, 0.5, 1, 1.5, 2, 9], [NaN, 1, 2], [4, 10, 20], [NaN, NaN, 10, 15, 20, -2]],
+    [[0.5], [NaN, 1], [3, 3], [3]],
+    [[0.5, 1], [0, NaN], [0, 10], [NaN, NaN]],
+    [[1, 2], [NaN], [7], [7, 7]],
+  ];
+  for (const { on } of BACKENDS) {
+    using(on, () => {
+      for (const [x, xs, ys, wanted] of cases) {
+        const made = rm.interp(f64(x), f64(xs), f64(ys), { left: -1, right: -2 });
+        assertEquals(made.toArray() as unknown, wanted);
+      }
+    });
+  }
+});
+
+test("cov and corrcoef of one variable are numbers", () => {
+  const row = rm.tensor([[0, 1, 2]]);
+  assertEquals([rm.cov(row).shape, rm.cov(row).item()], [[], 1]);
+  const column = rm.tensor([[0], [1], [2]]);
+  assertEquals(rm.cov(column, { rowVariables: false }).shape, []);
+  assertEquals(rm.corrcoef(rm.tensor([[0.1, 0.7, 2]])).item(), 1);
+  assertEquals(rm.corrcoef(rm.tensor([2, 2])).item(), NaN);
+  assertEquals(rm.cov(column).shape, [3, 3]);
+  assertEquals(rm.cov(rm.zeros([0, 3])).shape, [0, 0]);
+  assertEquals(rm.cov(row, { y: row }).toArray(), [[1, 1], [1, 1]]);
+});
+
+test("diff of no differences is x, whatever is beside it", () => {
+  const x = rm.tensor([1, 2]);
+  const made = x.diff(0, 0, { prepend: 0, append: x });
+  assertEquals([made.toArray(), made.shape], [[1, 2], [2]]);
+  assert(made as unknown !== x);
+  const wrong = loose(x);
+  assertThrows(() => wrong.diff(0, 0, { before: 0 }), TypeError, "before");
+});
+
+test("nanvar and nanstd of what has no NaN are var and std", () => {
+  const x = rm.tensor([[1, 2, 4], [7, 0, 1]], { dtype: "int32" });
+  assertEquals(x.nanvar(1).toArray(), x.var(1).toArray());
+  assertEquals(x.nanstd(null, { correction: 1 }).item(), x.std(null, { correction: 1 }).item());
+  assertEquals(x.nanvar(0, { correction: 2 }).toArray(), x.var(0, { correction: 2 }).toArray());
+  const bool = x.greater(1);
+  assertThrows(() => bool.nanvar(), rm.DTypeError, "Cannot nanvar bool");
+  const z = (re: number, im: number): rm.Complex => ({ re, im });
+  const complex = rm.tensor([[z(1, 2), z(NaN, 1), z(3, -2)], [z(2, NaN), z(0, 1), z(0, NaN)]]);
+  assertEquals([complex.nanvar(1).dtype as string, complex.nanvar(1).toArray()], ["float32", [
+    5,
+    0,
+  ]]);
+  assertEquals(complex.nanstd(1, { correction: 1 }).toArray(), [Math.fround(Math.sqrt(10)), NaN]);
+});
+
 test("trapezoid of an infinite end is infinite", () => {
   assertEquals(rm.trapezoid(rm.tensor([Infinity, 1, 2])).item(), Infinity);
   assertEquals(rm.trapezoid(rm.tensor([1, 2, 3]), { dx: 2 }).item(), 8);

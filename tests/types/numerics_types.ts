@@ -246,7 +246,16 @@ export function statistics(): void {
   is<"float32", [2, 1]>()(ptp(a, 1, { keepDims: true }));
   is<"float32", [2, 2]>()(cov(a));
   is<"float64", [3, 3]>()(cov(wide, { rowVariables: false }));
+  const z = zeros([2, 3], { dtype: "complex128" });
+  is<"float64", []>()(z.var());
+  is<"float64", [2]>()(z.std(1));
+  is<"float64", [3]>()(z.nanvar(0));
+  is<"float64", []>()(z.nanstd());
+  is<"float64", []>()(z.norm());
   is<"float32", []>()(cov(v));
+  is<"float32", []>()(cov(zeros([1, 6])));
+  is<"float32", []>()(corrcoef(zeros([6, 1]), { rowVariables: false }));
+  is<"float32", [6, 6]>()(cov(zeros([1, 6]), { rowVariables: false }));
   is<"float64", [number, number]>()(corrcoef(a, { y: wide }));
   is<"float32", [3, 3]>()(corrcoef(integers));
   shape<readonly number[]>()(cov(dynamic));

@@ -37,9 +37,9 @@ static void interp_block(const interp_context *ctx, const double *v, const int32
   const double *xs = ctx->xs, *ys = ctx->ys;
   const ptrdiff_t m = ctx->m;
   for (ptrdiff_t i = 0; i < n; i++) {
-    const ptrdiff_t j = at[i] - 1;
+    const ptrdiff_t j = at[i] > 0 ? at[i] - 1 : 0;
     if (v[i] != v[i]) to[i] = v[i];
-    else if (j < 0) to[i] = ctx->left;
+    else if (v[i] < xs[0]) to[i] = ctx->left;
     else if (j >= m - 1) to[i] = v[i] > xs[m - 1] ? ctx->right : ys[m - 1];
     else to[i] = between(xs, ys, j, v[i]);
   }
@@ -53,7 +53,10 @@ static void interp_task(void *context, ptrdiff_t index) {
   for (ptrdiff_t i = index * TASK_VALUES; i < end; i += SET_BLOCK) {
     const ptrdiff_t count = rm_min(SET_BLOCK, end - i);
     rm_load_doubles(ctx->dtype, ctx->x + i * rm_itemsize(ctx->dtype), count, values);
-    f64_search(ctx->xs, ctx->m, values, count, true, at);
+    /* NaN as the first point is below all numbers. */
+    const bool skip = ctx->xs[0] != ctx->xs[0];
+    f64_search(ctx->xs + skip, ctx->m - skip, values, count, true, at);
+    for (ptrdiff_t k = 0; skip && k < count; k++) at[k]++;
     interp_block(ctx, values, at, count, made);
     if (ctx->result == RM_FLOAT64) {
       memcpy((double *)ctx->out + i, made, (size_t)count * sizeof *made);

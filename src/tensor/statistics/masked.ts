@@ -3,15 +3,7 @@
  *
  * @module
  */
-import {
-  checkScalar,
-  complexOf,
-  DTYPE,
-  type DType,
-  type DTypeInfo,
-  type Scalar,
-} from "../../base/dtype.ts";
-import { describe } from "../../base/text.ts";
+import { checkScalar, DTYPE, type DType, type Scalar } from "../../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
 import { broadcastShapes, formatShape, ownAxes, sameShape } from "../../base/shape.ts";
 import { apply, applyView } from "../../core/apply.ts";
@@ -24,6 +16,7 @@ import {
   checkDevice,
   checkFloat,
   checkOperand,
+  inferAs,
   inferReduce,
   reductionOf,
   ruleFor,
@@ -31,7 +24,7 @@ import {
 import { type Call, makeOp, type Op, type ReduceOp } from "../../ops/op.ts";
 import { MAP, REDUCE } from "../../ops/table.ts";
 import { VIEWS } from "../../ops/views.ts";
-import { inferAs } from "./nan.ts";
+import { inferVariance, operandOf } from "./variance.ts";
 
 /** Options of reductions with a mask. */
 export interface MaskOptions {
@@ -69,7 +62,6 @@ function neutralOf(row: Attributes["row"], dtype: DType): Scalar {
   const { kind, min, max } = DTYPE[dtype];
   switch (row) {
     case "prod":
-      return 1;
     case "all":
       return kind === "b" ? true : 1;
     case "max":
@@ -97,38 +89,23 @@ function checkMask(x: Operand, mask: Operand, name: string): void {
   }
 }
 
-/** The mean of the selected elements: that of all, with zeros for the others, rescaled. */
-function meanOf(x: Operand, mask: Operand, attributes: object, name: string): Operand {
-  const { info } = x.storage;
-  const zeros = apply(MAP.where, mask, x, info.kind === "b" ? false : 0);
-  // 16-bit floats are widened, integers have a mean in float32.
-  const wide = info.kind === "f" && info.bytes === 2 ? { dtype: "float32" } : {};
-  const mean = dispatch(REDUCE.mean, [zeros], { ...attributes, ...wide }, undefined, name);
-  const all = x.layout.size / Math.max(1, mean.layout.size);
-  const count = countOf(x, mask, attributes, name);
-  return apply(MAP.mul, mean, apply(MAP.div, all, cast(count, mean.storage.info.name)));
+/** `x` as means and variances of selected elements are computed: once rounded, as without a mask. */
+function widened(x: Operand): Operand {
+  return cast(x, x.storage.info.kind === "c" ? "complex128" : "float64");
 }
 
+/** The mean of the selected elements of `x`, which {@link widened} has made. */
+function meanOf(x: Operand, mask: Operand, attributes: object, name: string): Operand {
+  const selected = apply(MAP.where, mask, x, 0);
+  const sum = dispatch(REDUCE.sum, [selected], attributes, undefined, name);
+  return apply(MAP.div, sum, countOf(x, mask, attributes, name));
+}
+
+/** The number of selected elements, as float64. */
 function countOf(x: Operand, mask: Operand, attributes: object, name: string): Operand {
   const whole = applyView(VIEWS.broadcastTo, mask, "broadcastTo", x.layout.shape);
-  return dispatch(REDUCE.countNonzero, [whole], attributes, undefined, name);
-}
-
-/**
- * An operand of a variance, which is of `dtype`: complex elements become those that have such parts.
- */
-export function castForVariance(x: Operand, dtype: DType | undefined): Operand {
-  if (dtype === undefined) return x;
-  return cast(x, x.storage.info.kind === "c" ? complexOf(DTYPE[dtype]).name : dtype);
-}
-
-/** Throws a DTypeError for variances of complex elements as floats of 16 bits. */
-export function checkVarianceOf(info: DTypeInfo, dtype: DType | undefined, name: string): void {
-  if (info.kind === "c" && dtype !== undefined && DTYPE[dtype].bytes === 2) {
-    throw new DTypeError(
-      `Cannot ${name} ${info.name} to ${dtype}: parts of complex numbers are float32 or float64`,
-    );
-  }
+  const count = dispatch(REDUCE.countNonzero, [whole], attributes, undefined, name);
+  return cast(count, "float64");
 }
 
 /** The squares of the distances from 0. */
@@ -138,21 +115,15 @@ function squaresOf(x: Operand): Operand {
   return apply(MAP.add, apply(MAP.square, re), apply(MAP.square, im));
 }
 
+/** The variance of the selected elements of `x`, which {@link widened} has made. */
 function varianceOf(call: Call, x: Operand, mask: Operand): Operand {
   const { name, attributes } = call;
   const { row, axis, keepDims, correction } = attributes as Attributes;
   const center = meanOf(x, mask, { axis, keepDims: true }, name);
   const difference = apply(MAP.where, mask, apply(MAP.sub, x, center), 0);
   const along = { axis, keepDims };
-  const squares = dispatch(
-    REDUCE.sum,
-    [squaresOf(difference)],
-    along,
-    undefined,
-    name,
-  );
-  const dtype = squares.storage.info.name;
-  const count = cast(countOf(x, mask, along, name), dtype);
+  const squares = dispatch(REDUCE.sum, [squaresOf(difference)], along, undefined, name);
+  const count = countOf(x, mask, along, name);
   const degrees = apply(MAP.maximum, apply(MAP.sub, count, correction), 0);
   const variance = apply(MAP.div, squares, degrees);
   return row === "var" ? variance : apply(MAP.sqrt, variance);
@@ -163,17 +134,13 @@ const MASKED: Op = makeOp({
   name: "maskedReduce",
   infer(call: Call) {
     const { name, inputs: [x, mask] } = call;
-    const { row, axis, keepDims, dtype, initial, correction } = call.attributes as Attributes;
+    const { row, axis, keepDims, dtype, initial } = call.attributes as Attributes;
     checkOperand(x, name);
     if (isOperand(mask)) checkMask(x, mask, name);
     if ((row === "max" || row === "min") && initial === undefined) {
       throw new ArgumentError(`${name}() needs an initial value beside a mask`);
     }
-    if (typeof correction !== "number" || Number.isNaN(correction)) {
-      throw new ArgumentError(
-        `${name}() needs a number as correction, got ${describe(correction)}`,
-      );
-    }
+    if (row === "var" || row === "std") return inferVariance(call);
     if (row === "max" || row === "min") {
       const { info } = x.storage;
       ruleFor(REDUCE[row], info, name);
@@ -181,17 +148,8 @@ const MASKED: Op = makeOp({
       const { shape } = reductionOf(name, x.layout, axis, keepDims === true);
       return [{ shape, dtype: info }];
     }
-    const as = row === "var" || row === "std" ? REDUCE.mean : REDUCE[row];
-    if (row === "var" || row === "std") ruleFor(REDUCE.var, x.storage.info, name);
-    if (dtype !== undefined && as === REDUCE.mean) checkFloat(dtype, name);
-    const { info } = x.storage;
-    // Variances of complex numbers are real.
-    if (as === REDUCE.mean && row !== "mean" && info.kind === "c") {
-      checkVarianceOf(info, dtype, name);
-      const { shape } = reductionOf(name, x.layout, axis, keepDims === true);
-      return [{ shape, dtype: dtype === undefined ? info.lane! : DTYPE[dtype] }];
-    }
-    const specs = inferAs(as, call, inferReduce);
+    if (dtype !== undefined && row === "mean") checkFloat(dtype, name);
+    const specs = inferAs(REDUCE[row], call, inferReduce);
     if (initial !== undefined) checkScalar(specs[0]!.dtype.name, initial, name);
     return specs;
   },
@@ -199,14 +157,14 @@ const MASKED: Op = makeOp({
     const { name, inputs, specs } = call;
     const { row, axis, keepDims, dtype, initial } = call.attributes as Attributes;
     const given = call.operand(0);
-    const isVariance = row === "var" || row === "std";
-    let x = isVariance ? castForVariance(given, dtype) : given;
-    if (!isVariance && dtype !== undefined) x = cast(given, dtype);
     const mask = inputs[1] as Operand | undefined;
     const result = specs[0]!.dtype.name;
     const along = { axis, keepDims };
-    if (row === "mean") return cast(meanOf(x, mask!, along, name), result);
-    if (isVariance) return cast(varianceOf(call, x, mask!), result);
+    if (row === "var" || row === "std") {
+      return cast(varianceOf(call, widened(operandOf(call)), mask!), result);
+    }
+    let x = dtype === undefined ? given : cast(given, dtype);
+    if (row === "mean") return cast(meanOf(widened(x), mask!, along, name), result);
     if (mask !== undefined) {
       x = apply(MAP.where, mask, x, neutralOf(row, x.storage.info.name));
     }

@@ -6,8 +6,6 @@
  * @module
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import { describe } from "../../base/text.ts";
-import { ArgumentError } from "../../base/errors.ts";
 import { ownAxes } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
@@ -19,12 +17,20 @@ import {
   checkOperand,
   checkOptions,
   inferArgReduce,
+  inferAs,
   inferReduce,
   inferScan,
   type ReduceAttributes,
 } from "../../ops/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec, type ReduceOp } from "../../ops/op.ts";
+import { type Call, makeOp, type Op, type ReduceOp } from "../../ops/op.ts";
 import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../ops/table.ts";
+import { maskedReduce } from "./masked.ts";
+import {
+  inferVariance,
+  STANDARD_DEVIATION,
+  VARIANCE,
+  type VarianceAttributes,
+} from "./variance.ts";
 
 /** The axes of a reduction. */
 type Axes = number | readonly number[] | null | undefined;
@@ -38,17 +44,6 @@ interface Options {
 
 const REDUCE_OPTIONS = ["keepDims", "dtype", "out"];
 const KEEP_OPTIONS = ["keepDims", "out"];
-
-/** The specs of `call` as a call of `op`. */
-export function inferAs(op: Op, call: Call, infer: (call: Call) => unknown): OutputSpec[] {
-  const own = call.op;
-  call.op = op;
-  try {
-    return infer(call) as OutputSpec[];
-  } finally {
-    call.op = own;
-  }
-}
 
 function isFloat(x: Operand): boolean {
   return x.storage.info.kind === "f";
@@ -93,10 +88,6 @@ export function nanReduce(
 
 // ---- means and variances -----------------------------------------------------------------------
 
-interface Moments extends ReduceAttributes {
-  readonly correction: number;
-}
-
 /** The operand in the dtype of the arithmetic: 16-bit floats would overflow. */
 function widened(x: Operand, dtype: DType | undefined): Operand {
   const own = cast(x, dtype ?? x.storage.info.name);
@@ -133,20 +124,20 @@ function varianceOp(name: "nanvar" | "nanstd"): Op {
   return makeOp({
     kind: "kernel",
     name,
-    infer(call: Call) {
-      const { correction } = call.attributes as Moments;
-      if (typeof correction !== "number" || Number.isNaN(correction)) {
-        throw new ArgumentError(
-          `${call.name}() needs a number as correction, got ${describe(correction)}`,
-        );
-      }
-      return inferAs(REDUCE.mean, call, inferReduce);
-    },
+    infer: inferVariance,
     decompose(call: Call) {
       const { attributes, specs } = call;
-      const { axis, keepDims, dtype, correction } = attributes as Moments;
-      const x = widened(call.operand(0), dtype);
+      const { axis, keepDims, dtype, correction } = attributes as VarianceAttributes;
       const along = { axis, keepDims };
+      const given = call.operand(0);
+      if (isComplex(given)) {
+        const where = apply(MAP.logicalNot, apply(MAP.isnan, given));
+        const count = dispatch(REDUCE.countNonzero, [where], along, undefined, name);
+        const row = name === "nanvar" ? "var" : "std";
+        const made = maskedReduce(row, given, axis, { where, keepDims, dtype, correction });
+        return apply(MAP.where, apply(MAP.greater, count, correction), made, NaN);
+      }
+      const x = widened(given, dtype);
       const center = meanOf(x, axis, true, name);
       const squares = dispatch(REDUCE.nanSquares, [x, center], along, undefined, name);
       const count = dispatch(REDUCE.countNumbers, [x], along, undefined, name);
@@ -176,7 +167,7 @@ export function nanMean(x: Operand, axis: Axes, options: Options = {}): Operand 
   return dispatch(op, [x], { axis: ownAxes(axis, name), keepDims, dtype }, out, name);
 }
 
-/** The variance or standard deviation of the numbers of a float tensor over `axis`. */
+/** The variance or standard deviation of the numbers over `axis`. */
 export function nanVariance(
   name: "nanvar" | "nanstd",
   x: Operand,
@@ -187,7 +178,8 @@ export function nanVariance(
   checkOptions(name, options, ["correction", ...REDUCE_OPTIONS]);
   const { correction = 0, keepDims, dtype, out } = options;
   if (dtype !== undefined) checkFloat(dtype, name);
-  const op = name === "nanvar" ? VAR : STD;
+  const isVar = name === "nanvar";
+  const op = isFloat(x) || isComplex(x) ? isVar ? VAR : STD : isVar ? VARIANCE : STANDARD_DEVIATION;
   const attributes = { axis: ownAxes(axis, name), keepDims, dtype, correction };
   return dispatch(op, [x], attributes, out, name);
 }

@@ -112,15 +112,13 @@ function searchOne(
   v: Ordered,
   right: boolean,
 ): number {
-  let [low, high] = [0, length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    const s = read(middle);
-    const before = right ? s <= v || isNan(v) : s < v || (isNan(v) && !isNan(s));
-    if (before) low = middle + 1;
-    else high = middle;
+  let at = 0;
+  for (let rest = length, half = 0; rest > 0; rest -= half) {
+    half = (rest + 1) >>> 1;
+    const s = read(at + half - 1);
+    if (right ? s <= v || isNan(v) : s < v || (isNan(v) && !isNan(s))) at += half;
   }
-  return low;
+  return at;
 }
 
 /** Where values belong among sorted ones. */
@@ -140,12 +138,15 @@ export function interpolate(call: Call): void {
   const [xs, ys] = [1, 2].map((k) => reader(call.operand(k))) as ((i: number) => number)[];
   const { layout: { size: n } } = call.operand(0);
   const last = call.operand(1).layout.size - 1;
+  // NaN as the first point is below all numbers.
+  const first = isNan(xs!(0)) ? 1 : 0;
+  const numbers = (k: number): number => xs!(first + k);
   const out = call.outputs[0]!.storage.array as Float64Array;
   for (let i = 0; i < n; i++) {
     const v = Number(at(i));
-    const j = searchOne(xs!, last + 1, v, true) - 1;
+    const j = Math.max(0, first + searchOne(numbers, last + 1 - first, v, true) - 1);
     if (isNan(v)) out[i] = v;
-    else if (j < 0) out[i] = left ?? ys!(0);
+    else if (v < xs!(0)) out[i] = left ?? ys!(0);
     else if (j >= last) out[i] = v > xs!(last) ? right ?? ys!(last) : ys!(last);
     else if (xs!(j) === v) out[i] = ys!(j);
     else {
