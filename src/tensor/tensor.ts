@@ -1223,8 +1223,9 @@ export class Tensor<
   }
 
   /** {@link round} in place. */
-  round_<X extends AnyTensor>(this: t.Writable<"round_", X>): X {
-    return inPlace(MAP.round, "round_", this as X);
+  round_<X extends AnyTensor>(this: t.Writable<"round_", X>, decimals?: number): X {
+    if (decimals === undefined) return inPlace(MAP.round, "round_", this as X);
+    return typed(roundTo(this as X, decimals, { out: this as X }, "round_"));
   }
 
   // ---- views -----------------------------------------------------------------------------------
@@ -2080,10 +2081,10 @@ export class Tensor<
    */
   round(options?: UnaryOptions): Tensor<D, S, V>;
   /** {@link round} to a number of decimals, which may be negative. */
-  round(decimals: number, options?: UnaryOptions): Tensor<D, S, V>;
+  round(decimals?: number, options?: UnaryOptions): Tensor<D, S, V>;
   round(first?: number | UnaryOptions, options?: UnaryOptions): Tensor<D, S, V> {
     if (typeof first === "number") return typed(roundTo(this, first, options));
-    return unary(MAP.round, this, undefined, undefined, first);
+    return unary(MAP.round, this, undefined, undefined, first ?? options);
   }
 
   /** Where x is NaN. */

@@ -50,7 +50,12 @@ const ROUND_TO: Op = makeOp({
 });
 
 /** `x` rounded to `decimals`, half to even. */
-export function roundTo(x: Operand, decimals: number, options: OpOptions = {}): Operand {
-  checkOptions("round", options, ["out"]);
-  return dispatch(ROUND_TO, [x], { decimals }, options.out, "round");
+export function roundTo(
+  x: Operand,
+  decimals: number,
+  options: OpOptions = {},
+  name = "round",
+): Operand {
+  checkOptions(name, options, ["out"]);
+  return dispatch(ROUND_TO, [x], { decimals }, options.out, name);
 }
