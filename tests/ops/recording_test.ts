@@ -155,6 +155,8 @@ const PARTS = [
   "distinctPlaces",
   // Means and variances without NaN.
   ...["countNumbers", "nanSquares"],
+  // The beta function.
+  ...["special_stirling", "special_logBeta"],
 ];
 
 test("every op is seen in some program, but those that others are made of", () => {
