@@ -8,6 +8,8 @@
  * @module
  */
 
+import * as double from "./double.ts";
+
 /** The result of the last function: its real and its imaginary part. */
 export const Z: Float64Array = new Float64Array(2);
 
@@ -23,6 +25,8 @@ const LN2 = Math.LN2;
 const RECIPROCAL_EPSILON = 1 / EPSILON;
 /** The logarithm of the largest double. */
 const EXP_MOST = 709.782712893384;
+/** Products of numbers below this have a rounding error that is a number. */
+const MOST_DOUBLED = 1e150;
 
 function give(re: number, im: number): void {
   Z[0] = re;
@@ -61,10 +65,13 @@ export function modulus(xr: number, xi: number): number {
   return hypot(xr, xi);
 }
 
-/** e^x times 2^k, for x beyond the logarithm of the largest number. */
-function scaledExp(x: number): [mantissa: number, scale: number] {
-  const k = 1000;
-  return [exp(x - k * LN2), 2 ** k];
+/** exp(x) times `by` and `scale`, a power of two, also where exp(x) alone overflows. */
+function timesExp(x: number, by: number, scale = 1): number {
+  if (x <= EXP_MOST) return exp(x) * by * scale;
+  const parts = x < 2 * EXP_MOST ? 2 : 4, part = exp(x / parts);
+  // Not before the first product: `by` may be subnormal.
+  for (let k = 0; k < parts; k++) by *= k === 1 ? part * scale : part;
+  return by;
 }
 
 /** exp(x + iy). */
@@ -77,28 +84,38 @@ export function cexp(x: number, y: number): void {
     if (x === Infinity) return give(Infinity, NaN);
     return give(NaN, NaN);
   }
-  if (x > EXP_MOST && x < 2 * EXP_MOST) {
-    const [mantissa, scale] = scaledExp(x);
-    return give(mantissa * cos(y) * scale, mantissa * sin(y) * scale);
-  }
-  const r = exp(x);
-  give(r * cos(y), r * sin(y));
+  give(timesExp(x, cos(y)), timesExp(x, sin(y)));
+}
+
+/** exp(x + more + i (y + rest)), for finite numbers and small `more` and `rest`. */
+function expOfSums(x: number, more: number, y: number, rest: number): void {
+  if (y === 0) return give(exp(x) * (1 + more), y);
+  const [c, s, dc, ds] = [cos(y), sin(y), cos(rest), sin(rest)];
+  const [re, im] = [c * dc - s * ds, s * dc + c * ds];
+  give(timesExp(x, re + re * more), timesExp(x, im + im * more));
+}
+
+/** 2 to the power x + iy. */
+export function cexp2(x: number, y: number): void {
+  if (y === 0) return give(2 ** x, y);
+  if (!(abs(x) < MOST_DOUBLED && abs(y) < MOST_DOUBLED)) return cexp(x * LN2, y * LN2);
+  double.timesLn2(x);
+  const [re, more] = [double.high, double.low];
+  double.timesLn2(y);
+  expOfSums(re, more, double.high, double.low);
 }
 
 /** exp(x + iy) − 1, without cancellation. */
 export function cexpm1(x: number, y: number): void {
-  const a = sin(y / 2);
-  const r = Math.exp(x);
   if (y === 0) return give(Math.expm1(x), y);
-  give(Math.expm1(x) * cos(y) - 2 * a * a, r * sin(y));
-}
-
-/** The error-free square: its rounding error. */
-function squareError(x: number, square: number): number {
-  const t = 134217729 * x;
-  const high = t - (t - x);
-  const low = x - high;
-  return low * low - ((square - high * high) - 2 * high * low);
+  if (x - x !== 0 || x > 40) {
+    // 1 is less than a rounding error, or there is no number to subtract it from.
+    cexp(x, y);
+    Z[0]! -= 1;
+    return;
+  }
+  const a = sin(y / 2);
+  give(Math.expm1(x) * cos(y) - 2 * a * a, exp(x) * sin(y));
 }
 
 /** x² + y² − 1 for numbers near the unit circle, x ≥ y ≥ 0, with errors compensated. */
@@ -108,7 +125,7 @@ function squaresMinusOne(x: number, y: number): number {
   const one = xx - 1;
   const sum = one + yy;
   const rest = abs(one) >= yy ? (one - sum) + yy : (yy - sum) + one;
-  return sum + (rest + squareError(x, xx) + squareError(y, yy));
+  return sum + (rest + double.productError(x, x, xx) + double.productError(y, y, yy));
 }
 
 /** log |x + iy|. */
@@ -174,8 +191,7 @@ export function csinh(x: number, y: number): void {
   if (x - x === 0 && y - y === 0) {
     if (y === 0) return give(sinh(x), y);
     if (abs(x) < 700) return give(sinh(x) * cos(y), cosh(x) * sin(y));
-    cexp(abs(x) - LN2, y);
-    return give(copysign(1, x) * Z[0]!, Z[1]!);
+    return give(timesExp(abs(x), cos(y), copysign(0.5, x)), timesExp(abs(x), sin(y), 0.5));
   }
   if (x === 0) return give(x, NaN);
   if (y === 0) return give(x, y);
@@ -192,8 +208,7 @@ export function ccosh(x: number, y: number): void {
   if (x - x === 0 && y - y === 0) {
     if (y === 0) return give(cosh(x), x * y);
     if (abs(x) < 700) return give(cosh(x) * cos(y), sinh(x) * sin(y));
-    cexp(abs(x) - LN2, y);
-    return give(Z[0]!, copysign(1, x) * Z[1]!);
+    return give(timesExp(abs(x), cos(y), 0.5), timesExp(abs(x), sin(y), copysign(0.5, x)));
   }
   if (x === 0) return give(NaN, x * copysign(0, y));
   if (y === 0) return give(x * x, copysign(0, x) * y);
@@ -367,8 +382,49 @@ export function catanh(re: number, im: number): void {
 /** atan(x + iy). */
 export const catan = (x: number, y: number): void => timesI(catanh, x, y);
 
-/** Whole exponents below this are powers by multiplication. */
+/** Whole exponents below this are powers by multiplication, with its rounding errors from 5 on. */
 const MOST_MULTIPLIED = 100;
+const MOST_ROUNDED = 4;
+
+/** `x` to the power `n`, from 1 on; plain, or with the errors of the products in the second parts. */
+function multiplied(xr: number, xi: number, n: number, plain: boolean): void {
+  let [pr, pi, dr, di] = [xr, xi, 0, 0], [ar, ai, er, ei] = [1, 0, 0, 0];
+  for (let isFirst = true;;) {
+    if (n % 2 === 1) {
+      if (isFirst) [ar, ai, er, ei] = [pr, pi, dr, di];
+      else {
+        times(ar, ai, pr, pi, plain);
+        [er, ei] = [
+          error[0]! + (ar * dr - ai * di) + (er * pr - ei * pi),
+          error[1]! + (ar * di + ai * dr) + (er * pi + ei * pr),
+        ];
+        [ar, ai] = [Z[0]!, Z[1]!];
+      }
+      isFirst = false;
+    }
+    n = Math.floor(n / 2);
+    if (n === 0) break;
+    times(pr, pi, pr, pi, plain);
+    [dr, di] = [error[0]! + 2 * (pr * dr - pi * di), error[1]! + 2 * (pr * di + pi * dr)];
+    [pr, pi] = [Z[0]!, Z[1]!];
+  }
+  if (plain) give(ar, ai);
+  else give(ar + er, ai + ei);
+}
+
+/** The rounding errors of the last product. */
+const error = new Float64Array(2);
+
+/** A product; unless `plain`, with its error. */
+function times(ar: number, ai: number, br: number, bi: number, plain: boolean): void {
+  const [p, q, s, t] = [ar * br, ai * bi, ar * bi, ai * br];
+  if (plain) return give(p - q, s + t);
+  const { productError: of } = double;
+  double.sum(p, of(ar, br, p), -q, -of(ai, bi, q));
+  [Z[0], error[0]] = [double.high, double.low];
+  double.sum(s, of(ar, bi, s), t, of(ai, br, t));
+  [Z[1], error[1]] = [double.high, double.low];
+}
 
 /** `x` to the power `y`. */
 export function cpow(xr: number, xi: number, yr: number, yi: number): void {
@@ -378,25 +434,34 @@ export function cpow(xr: number, xi: number, yr: number, yi: number): void {
     return give(NaN, NaN);
   }
   if (yi === 0 && Number.isInteger(yr) && abs(yr) < MOST_MULTIPLIED) {
-    let n = abs(yr);
-    let [pr, pi] = [xr, xi];
-    let [ar, ai] = [1, 0];
-    let first = true;
-    for (;;) {
-      if (n % 2 === 1) {
-        if (first) [ar, ai] = [pr, pi];
-        else [ar, ai] = [ar * pr - ai * pi, ar * pi + ai * pr];
-        first = false;
-      }
-      n = Math.floor(n / 2);
-      if (n === 0) break;
-      [pr, pi] = [pr * pr - pi * pi, 2 * pr * pi];
-    }
-    if (yr > 0) return give(ar, ai);
-    return div(1, 0, ar, ai);
+    const n = abs(yr);
+    multiplied(xr, xi, n, n <= MOST_ROUNDED);
+    // Of numbers that overflow, or nearly do, errors are NaN.
+    if (!(Z[0]! - Z[0]! === 0 && Z[1]! - Z[1]! === 0)) multiplied(xr, xi, n, true);
+    if (yr < 0) div(1, 0, Z[0]!, Z[1]!);
+    return;
   }
-  const re = logModulus(xr, xi), im = atan2(xi, xr);
-  cexp(yr * re - yi * im, yr * im + yi * re);
+  const isFinite = xr - xr === 0 && xi - xi === 0;
+  if (!(isFinite && abs(yr) < MOST_DOUBLED && abs(yi) < MOST_DOUBLED)) {
+    const re = logModulus(xr, xi), im = atan2(xi, xr);
+    return cexp(yr * re - yi * im, yr * im + yi * re);
+  }
+  double.logModulus(xr, xi);
+  const [lh, ll] = [double.high, double.low];
+  double.angle(xr, xi);
+  const [th, tl] = [double.high, double.low];
+  sumOfProducts(lh, ll, yr, th, tl, -yi);
+  const [re, more] = [double.high, double.low];
+  sumOfProducts(th, tl, yr, lh, ll, yi);
+  expOfSums(re, more, double.high, double.low);
+}
+
+/** a p + b q, in `double`. */
+function sumOfProducts(ah: number, al: number, p: number, bh: number, bl: number, q: number): void {
+  double.product(ah, al, p, 0);
+  const [h, l] = [double.high, double.low];
+  double.product(bh, bl, q, 0);
+  double.sum(h, l, double.high, double.low);
 }
 
 /** `x` by its distance from 0; 0 for 0. */

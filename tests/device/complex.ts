@@ -39,6 +39,7 @@ const ERRORS: Readonly<Record<string, number>> = {
   square: 1.5,
   div: 2.5,
   reciprocal: 2.5,
+  // NumPy's own error.
   pow: 12,
   log1p: 5,
   tan: 4,
@@ -54,6 +55,90 @@ const ERROR = 3;
  * numbers at infinity and 0 of these ops.
  */
 const OPEN = new Set(["reciprocal", "sign", "expm1"]);
+
+type Pair = readonly [re: number, im: number];
+
+/**
+ * complex128 operands whose exponentials overflow, or whose powers multiply the error of a logarithm,
+ * and the results of mpmath with 600 bits, rounded.
+ */
+const EXTREMES: readonly (readonly [name: string, x: Pair, ...Pair[]])[] = [
+  ["exp", [709.8177989955495, 0.3531023004184224], [1.7470165677209819e308, 6.438597429489454e307]],
+  ["exp", [1339.9116344087865, 1e-276], [Infinity, 8.24572908180133e305]],
+  ["expm1", [709.9478426564154, 0.7983610833921171], [
+    1.479831152973184e308,
+    1.5187030897996167e308,
+  ]],
+  ["exp2", [711.3558332319953, -0.09162008625544527], [
+    1.3758371785811418e214,
+    -8.749184813387345e212,
+  ]],
+  ["exp2", [-9.5, 50241557.304600306], [0.001233473052214077, 0.000621202754561012]],
+  ["sinh", [709.7, 1], [4.47095843165294e307, 6.963105198067256e307]],
+  ["sinh", [-710.4, 1.2], [-6.038200198297078e307, 1.553116643477329e308]],
+  ["sinh", [705.0, -2.5], [-6.029622490680639e305, -4.5042624444701435e305]],
+  ["cosh", [709.7, 1], [4.47095843165294e307, 6.963105198067256e307]],
+  ["cosh", [-710.4, 1.2], [6.038200198297078e307, -1.553116643477329e308]],
+  ["cosh", [705.0, -2.5], [-6.029622490680639e305, -4.5042624444701435e305]],
+  ["sin", [1, -709.7], [6.963105198067256e307, -4.47095843165294e307]],
+  ["sin", [1.2, 710.4], [1.553116643477329e308, 6.038200198297078e307]],
+  ["sin", [2.5, 705], [4.5042624444701435e305, -6.029622490680639e305]],
+  ["cos", [1, -709.7], [4.47095843165294e307, 6.963105198067256e307]],
+  ["cos", [1.2, 710.4], [6.038200198297078e307, -1.553116643477329e308]],
+  ["cos", [2.5, 705], [-6.029622490680639e305, -4.5042624444701435e305]],
+  ["pow", [-2.5436363308049748, -0.32925585984934225], [-241.90312788558646, -53.12519774517028], [
+    3.348907924743483e-169,
+    6.746053959720603e-170,
+  ]],
+  [
+    "pow",
+    [8.688608813093823e120, 4.24929508793144e121],
+    [0.0371420427773832, -1.8808024174166689],
+    [210309.06439496725, 378132.7559347509],
+  ],
+  ["pow", [-0.9969983233550713, -0.07739847967837567], [-8896.686896637873, 0], [
+    -0.6433359151746122,
+    -0.7878294582519288,
+  ]],
+  ["pow", [-2.5112338141363294e-22, 5.132931898132497e-23], [-11.689859832123993, 0], [
+    -2.457738651441503e252,
+    -4.718294328190892e251,
+  ]],
+  ["pow", [-1.069420464750526, 0.3324696489991471], [92, 0], [
+    -28646.605604439937,
+    -17332.623464894732,
+  ]],
+  ["pow", [-0.27843462909676286, 0.9604551818010316], [538, 0], [
+    -0.5337801151785864,
+    -0.8456229728922815,
+  ]],
+  ["pow", [0.9993, -0.00074], [-184344.75, 52547.5], [6.041943435061459e72, -6.246462486603056e72]],
+  ["pow", [0.7, 5e-324], [1000.5, 3], [5.034112922950706e-156, -9.198008560130724e-156]],
+  ["pow", [3, 4], [0.25, -70], [1.8189340076643516e28, 1.4366385382584978e28]],
+  ["pow", [0.3, 0.2], [130, 100], [6.708637418443824e-84, -3.1416072596157244e-84]],
+  ["pow", [1e-310, 2e-310], [0.5, 1.5], [1.9796500430457336e-156, -2.0379701575531598e-156]],
+  ["pow", [0, -2], [1.5, 50.25], [2.6414194929413945e34, 4.69715315895044e34]],
+  ["pow", [-3, 0], [0.5, 20], [-1.688627535301953e-29, -8.932148931584633e-28]],
+  ["pow", [1.1, 1.3], [-97, 0], [-3.145201962623065e-23, -2.036806473220656e-23]],
+];
+
+/** The special values of the array API's standard for expm1; 5 stands for a finite number. */
+const EXPM1_SPECIALS: readonly (readonly [x: Pair, result: Pair])[] = [
+  [[0, 0], [0, 0]],
+  [[5, Infinity], [NaN, NaN]],
+  [[5, NaN], [NaN, NaN]],
+  [[Infinity, 0], [Infinity, 0]],
+  [[-Infinity, 5], [-1, -0]],
+  [[Infinity, 5], [Infinity, -Infinity]],
+  [[-Infinity, Infinity], [-1, 0]],
+  [[-Infinity, -Infinity], [-1, 0]],
+  [[Infinity, Infinity], [Infinity, NaN]],
+  [[-Infinity, NaN], [-1, 0]],
+  [[Infinity, NaN], [Infinity, NaN]],
+  [[NaN, 0], [NaN, 0]],
+  [[NaN, 5], [NaN, NaN]],
+  [[NaN, NaN], [NaN, NaN]],
+];
 
 function numbers(text: string): Float64Array {
   return new Float64Array(Uint8Array.from(atob(text), (c) => c.charCodeAt(0)).buffer);
@@ -120,6 +205,39 @@ export const COMPLEX_TESTS: Record<string, (device: string) => void> = {
           check(special[name](), text, 4, epsilon, `${dtype} ${name}`);
         }
       });
+    }
+  },
+
+  "functions of operands near overflow, and powers with large exponents": (device) => {
+    const make = (pair: Pair): Any =>
+      loose(tensor)(Float64Array.of(...pair), { dtype: "complex128" }).to(device);
+    for (const [name, x, ...rest] of EXTREMES) {
+      const want = rest.at(-1)!, others = rest.slice(0, -1).map(make);
+      const [re, im] = make(x)[name](...others).toTypedArray() as Float64Array;
+      const what = `${name} ${x} ${rest.slice(0, -1)}: ${re} ${im}, not ${want}`;
+      // Beside a part that overflows, the other one is compared; else the distance.
+      [[re!, want[0]], [im!, want[1]]].forEach(([got, part]) => {
+        const size = want.includes(Infinity) ? Math.abs(part!) : Math.hypot(...want);
+        assert(got === part || Math.abs(got! - part!) <= 5 * 2 ** -52 * size, what);
+      });
+    }
+  },
+
+  "expm1 at infinities and NaN": (device) => {
+    for (const [dtype] of COMPLEX_DTYPES) {
+      for (const [x, want] of EXPM1_SPECIALS) {
+        for (const sign of [1, -1]) {
+          const pair = Float64Array.of(x[0], sign * x[1]);
+          const made = loose(tensor)(pair, { dtype: "complex128" }).astype(dtype).to(device)
+            .expm1();
+          const got = Array.from(made.toTypedArray() as Float64Array);
+          // The sign of a zero beside an infinite or NaN angle is open.
+          const isOpen = x[0] === -Infinity && !Number.isFinite(x[1]);
+          const expected = [want[0], isOpen ? Math.abs(got[1]!) : sign * want[1]];
+          assertEquals(got.map(String), expected.map(String), `${dtype} expm1 ${pair}: ${got}`);
+          if (!isOpen) assert(Object.is(got[1], expected[1]), `${dtype} expm1 ${pair}: ${got}`);
+        }
+      }
     }
   },
 

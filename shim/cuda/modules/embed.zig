@@ -22,6 +22,7 @@ pub const headers = [_][]const u8{
     "math/special/special_coefficients.h",
     "math/special/special_functions.h",
     "math/vecmath.h",
+    "math/complex/complex_double.h",
     "math/complex/complex_math.h",
     "math/complex/complex_ops.h",
     "math/philox.h",

@@ -7,6 +7,7 @@
 #ifndef ROWMAJOR_COMPLEX_MATH_H
 #define ROWMAJOR_COMPLEX_MATH_H
 
+#include "complex_double.h"
 #include "vecmath.h"
 
 /* Two floats: the real and the imaginary part. */
@@ -50,6 +51,16 @@ static inline double rm_c_abs(rm_complex z) {
   return rm_hypot_f64(z.re, z.im);
 }
 
+/* exp(x) times `by` and `scale`, a power of two, also where exp(x) alone overflows. */
+static inline double rm_c_times_exp(double x, double by, double scale) {
+  if (x <= 709.782712893384) return rm_exp_f64(x) * by * scale;
+  const int parts = x < 1419 ? 2 : 4;
+  const double part = rm_exp_f64(x / parts);
+  /* Not before the first product: `by` may be subnormal. */
+  for (int k = 0; k < parts; k++) by *= k == 1 ? part * scale : part;
+  return by;
+}
+
 static inline rm_complex rm_c_exp(double x, double y) {
   if (y == 0) return rm_c(rm_exp_f64(x), y);
   if (x == 0) return rm_c(cos(y), sin(y));
@@ -58,35 +69,45 @@ static inline rm_complex rm_c_exp(double x, double y) {
     if (x == INFINITY) return rm_c(INFINITY, NAN);
     return rm_c(NAN, NAN);
   }
-  if (x > 709.782712893384 && x < 1419) {
-    const double mantissa = rm_exp_f64(x - 1000 * RM_COMPLEX_LN2);
-    return rm_c(mantissa * cos(y) * 0x1p1000, mantissa * sin(y) * 0x1p1000);
-  }
-  const double r = rm_exp_f64(x);
-  return rm_c(r * cos(y), r * sin(y));
+  return rm_c(rm_c_times_exp(x, cos(y), 1), rm_c_times_exp(x, sin(y), 1));
+}
+
+/* exp(x + iy), for finite numbers. */
+static inline rm_complex rm_c_exp_of_sums(rm_double2 x, rm_double2 y) {
+  if (y.high == 0) return rm_c(rm_exp_f64(x.high) * (1 + x.low), y.high);
+  const double c = cos(y.high), s = sin(y.high), dc = cos(y.low), ds = sin(y.low);
+  const double re = c * dc - s * ds, im = s * dc + c * ds;
+  return rm_c(rm_c_times_exp(x.high, re + re * x.low, 1),
+              rm_c_times_exp(x.high, im + im * x.low, 1));
+}
+
+/* Products of numbers below this have a rounding error that is a number. */
+static inline int rm_c_can_double(double x, double y) {
+  return rm_c_abs1(x) < 1e150 && rm_c_abs1(y) < 1e150;
+}
+
+static inline rm_complex rm_c_exp2(double x, double y) {
+  if (y == 0) return rm_c(rm_exp2_f64(x), y);
+  if (!rm_c_can_double(x, y)) return rm_c_exp(x * RM_COMPLEX_LN2, y * RM_COMPLEX_LN2);
+  return rm_c_exp_of_sums(rm_d2_times_ln2(x), rm_d2_times_ln2(y));
 }
 
 static inline rm_complex rm_c_expm1(double x, double y) {
-  const double a = sin(y / 2);
   if (y == 0) return rm_c(rm_expm1_f64(x), y);
+  if (!rm_is_finite(x) || x > 40) {
+    /* 1 is less than a rounding error, or there is no number to subtract it from. */
+    const rm_complex z = rm_c_exp(x, y);
+    return rm_c(z.re - 1, z.im);
+  }
+  const double a = sin(y / 2);
   return rm_c(rm_expm1_f64(x) * cos(y) - 2 * a * a, rm_exp_f64(x) * sin(y));
-}
-
-/* The rounding error of a square. */
-static inline double rm_c_square_error(double x, double square) {
-#if RM_HAS_FMA
-  return rm_fma_f64(x, x, -square);
-#else
-  const double t = 134217729 * x, high = t - (t - x), low = x - high;
-  return low * low - ((square - high * high) - 2 * high * low);
-#endif
 }
 
 /* x^2 + y^2 - 1 near the unit circle, for x >= y >= 0 and x >= 0.5. */
 static inline double rm_c_squares_minus_one(double x, double y) {
   const double xx = x * x, yy = y * y, one = xx - 1, sum = one + yy;
   const double rest = rm_c_abs1(one) >= yy ? (one - sum) + yy : (yy - sum) + one;
-  return sum + (rest + rm_c_square_error(x, xx) + rm_c_square_error(y, yy));
+  return sum + (rest + rm_product_error(x, x, xx) + rm_product_error(y, y, yy));
 }
 
 /* log |z|. */
@@ -148,8 +169,8 @@ static inline rm_complex rm_c_sinh(double x, double y) {
   if (rm_is_finite(x) && rm_is_finite(y)) {
     if (y == 0) return rm_c(rm_sinh_f64(x), y);
     if (rm_c_abs1(x) < 700) return rm_c(rm_sinh_f64(x) * cos(y), rm_cosh_f64(x) * sin(y));
-    const rm_complex z = rm_c_exp(rm_c_abs1(x) - RM_COMPLEX_LN2, y);
-    return rm_c(rm_c_copysign(1, x) * z.re, z.im);
+    return rm_c(rm_c_times_exp(rm_c_abs1(x), cos(y), rm_c_copysign(0.5, x)),
+                rm_c_times_exp(rm_c_abs1(x), sin(y), 0.5));
   }
   if (x == 0) return rm_c(x, NAN);
   if (y == 0) return rm_c(x, y);
@@ -165,8 +186,8 @@ static inline rm_complex rm_c_cosh(double x, double y) {
   if (rm_is_finite(x) && rm_is_finite(y)) {
     if (y == 0) return rm_c(rm_cosh_f64(x), x * y);
     if (rm_c_abs1(x) < 700) return rm_c(rm_cosh_f64(x) * cos(y), rm_sinh_f64(x) * sin(y));
-    const rm_complex z = rm_c_exp(rm_c_abs1(x) - RM_COMPLEX_LN2, y);
-    return rm_c(z.re, rm_c_copysign(1, x) * z.im);
+    return rm_c(rm_c_times_exp(rm_c_abs1(x), cos(y), 0.5),
+                rm_c_times_exp(rm_c_abs1(x), sin(y), rm_c_copysign(0.5, x)));
   }
   if (x == 0) return rm_c(NAN, x * rm_c_copysign(0, y));
   if (y == 0) return rm_c(x * x, rm_c_copysign(0, x) * y);
@@ -327,25 +348,67 @@ static inline rm_complex rm_c_atanh(double re, double im) {
   return rm_c(rm_c_copysign(rx, re), rm_c_copysign(ry, im));
 }
 
+/* A product; unless `plain`, with its error. */
+static inline rm_complex rm_c_product(rm_complex x, rm_complex y, int plain, rm_complex *error) {
+  const double p = x.re * y.re, q = x.im * y.im, s = x.re * y.im, t = x.im * y.re;
+  if (plain) return rm_c(p - q, s + t);
+  const rm_double2 re = rm_d2_sum(rm_d2(p, rm_product_error(x.re, y.re, p)),
+                                  rm_d2(-q, -rm_product_error(x.im, y.im, q)));
+  const rm_double2 im = rm_d2_sum(rm_d2(s, rm_product_error(x.re, y.im, s)),
+                                  rm_d2(t, rm_product_error(x.im, y.re, t)));
+  *error = rm_c(re.low, im.low);
+  return rm_c(re.high, im.high);
+}
+
+static inline rm_complex rm_c_add(rm_complex x, rm_complex y) {
+  return rm_c(x.re + y.re, x.im + y.im);
+}
+
+/* x to the power n, from 1 on; plain, or with the errors of the products. */
+static inline rm_complex rm_c_multiplied(rm_complex x, int n, int plain) {
+  const rm_complex zero = rm_c(0, 0);
+  rm_complex power = x, made = x, power_error = zero, made_error = zero, error = zero;
+  for (int first = 1;;) {
+    if (n & 1) {
+      if (first) made = power, made_error = power_error;
+      else {
+        const rm_complex next = rm_c_product(made, power, plain, &error);
+        made_error = rm_c_add(
+            error, rm_c_add(rm_c_mul(made, power_error), rm_c_mul(made_error, power)));
+        made = next;
+      }
+      first = 0;
+    }
+    n >>= 1;
+    if (n == 0) return plain ? made : rm_c_add(made, made_error);
+    const rm_complex next = rm_c_product(power, power, plain, &error), more = rm_c_mul(power, power_error);
+    power_error = rm_c_add(error, rm_c_add(more, more));
+    power = next;
+  }
+}
+
+/* a p + b q */
+static inline rm_double2 rm_c_sum_of_products(rm_double2 a, double p, rm_double2 b, double q) {
+  return rm_d2_sum(rm_d2_times(a, p), rm_d2_times(b, q));
+}
+
 static inline rm_complex rm_c_pow(rm_complex x, rm_complex y) {
   if (y.re == 0 && y.im == 0) return rm_c(1, 0);
   if (x.re == 0 && x.im == 0) return y.re > 0 ? rm_c(0, 0) : rm_c(NAN, NAN);
   if (y.im == 0 && rm_c_abs1(y.re) < 100 && __builtin_floor(y.re) == y.re) {
-    int n = (int)rm_c_abs1(y.re), first = 1;
-    rm_complex power = x, made = rm_c(1, 0);
-    for (;;) {
-      if (n & 1) {
-        made = first ? power : rm_c_mul(made, power);
-        first = 0;
-      }
-      n >>= 1;
-      if (n == 0) break;
-      power = rm_c(power.re * power.re - power.im * power.im, 2 * power.re * power.im);
-    }
+    const int n = (int)rm_c_abs1(y.re);
+    rm_complex made = rm_c_multiplied(x, n, n <= 4);
+    /* Of numbers that overflow, or nearly do, errors are NaN. */
+    if (!rm_is_finite(made.re) || !rm_is_finite(made.im)) made = rm_c_multiplied(x, n, 1);
     return y.re > 0 ? made : rm_c_div(rm_c(1, 0), made);
   }
-  const double re = rm_c_log_abs(x.re, x.im), im = rm_atan2_f64(x.im, x.re);
-  return rm_c_exp(y.re * re - y.im * im, y.re * im + y.im * re);
+  if (!rm_is_finite(x.re) || !rm_is_finite(x.im) || !rm_c_can_double(y.re, y.im)) {
+    const double re = rm_c_log_abs(x.re, x.im), im = rm_atan2_f64(x.im, x.re);
+    return rm_c_exp(y.re * re - y.im * im, y.re * im + y.im * re);
+  }
+  const rm_double2 log = rm_d2_log_abs(x.re, x.im), angle = rm_d2_angle(x.re, x.im);
+  return rm_c_exp_of_sums(rm_c_sum_of_products(log, y.re, angle, -y.im),
+                          rm_c_sum_of_products(angle, y.re, log, y.im));
 }
 
 static inline rm_complex rm_c_sign(double x, double y) {

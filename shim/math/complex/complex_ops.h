@@ -22,7 +22,7 @@ static inline rm_complex rm_complex_value(int op, rm_complex x, rm_complex y) {
     case RM_COMPLEX_RSQRT: return rm_c_div(rm_c(1, 0), rm_c_sqrt(re, im));
     case RM_COMPLEX_EXP: return rm_c_exp(re, im);
     case RM_COMPLEX_EXPM1: return rm_c_expm1(re, im);
-    case RM_COMPLEX_EXP2: return rm_c_exp(re * RM_COMPLEX_LN2, im * RM_COMPLEX_LN2);
+    case RM_COMPLEX_EXP2: return rm_c_exp2(re, im);
     case RM_COMPLEX_LOG: return rm_c_log(re, im);
     case RM_COMPLEX_LOG1P: return rm_c_log1p(re, im);
     case RM_COMPLEX_LOG2:
