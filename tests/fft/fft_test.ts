@@ -159,3 +159,22 @@ describe("frequencies and shifts against NumPy", () => {
     }
   });
 });
+
+describe("an infinity gives no NaN where no factor has an imaginary part, as in NumPy", () => {
+  for (const { name, on } of BACKENDS) {
+    it(name, () =>
+      using(on, () => {
+        const [a, b] = [[Infinity, 1], [2, -Infinity]].map((x) =>
+          fft.fft(tensor(x, { dtype: "float64" })).toArray().map(({ re, im }) => [re, im])
+        );
+        assertEquals([a, b], [[[Infinity, 0], [Infinity, 0]], [[-Infinity, 0], [Infinity, 0]]]);
+        const four = fft.fft(tensor([Infinity, 1, 2, 3], { dtype: "float64" })).toTypedArray();
+        assertEquals([...four], [Infinity, 0, Infinity, 2, Infinity, 0, Infinity, -2]);
+        const last = fft.ifft(tensor([1, 2, 3, Infinity], { dtype: "float64" })).toTypedArray();
+        assertEquals([...last], [Infinity, 0, -0.5, -Infinity, -Infinity, 0, -0.5, Infinity]);
+        // Radix 3: every output is infinite.
+        const three = fft.fft(tensor([Infinity, 1, 2], { dtype: "float64" })).toTypedArray();
+        assertEquals([...three].map((x) => Number.isNaN(x)), new Array(6).fill(false));
+      }));
+  }
+});

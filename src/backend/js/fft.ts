@@ -139,6 +139,16 @@ function passFour({ x, y, roots, m, s }: Pass): void {
       toRe[to] = sr + ur;
       toIm[to] = si + ui;
       const xr = tr + vi, xi = ti - vr, yr = sr - ur, yi = si - ui, zr = tr - vi, zi = ti + vr;
+      if (p === 0) {
+        // Not times 1 + 0i: 0 times infinity is NaN.
+        toRe[to + s] = xr;
+        toIm[to + s] = xi;
+        toRe[to + 2 * s] = yr;
+        toIm[to + 2 * s] = yi;
+        toRe[to + 3 * s] = zr;
+        toIm[to + 3 * s] = zi;
+        continue;
+      }
       toRe[to + s] = xr * c1 - xi * d1;
       toIm[to + s] = xr * d1 + xi * c1;
       toRe[to + 2 * s] = yr * c2 - yi * d2;
@@ -161,12 +171,13 @@ function passAny({ x, y, roots, r, m, s }: Pass): void {
         for (let j = 0; j < r; j++) {
           const from = q + s * (p + m * j), root = j * k % r * (n / r);
           const a = re[from]!, b = im[from]!, u = c[root]!, v = d[root]!;
-          sumRe += a * u - b * v;
-          sumIm += a * v + b * u;
+          // Not times 0: of infinity that is NaN.
+          sumRe += v === 0 ? a * u : a * u - b * v;
+          sumIm += v === 0 ? b * u : a * v + b * u;
         }
         const to = q + s * (r * p + k);
-        toRe[to] = sumRe * turnRe - sumIm * turnIm;
-        toIm[to] = sumRe * turnIm + sumIm * turnRe;
+        toRe[to] = turnIm === 0 ? sumRe * turnRe : sumRe * turnRe - sumIm * turnIm;
+        toIm[to] = turnIm === 0 ? sumIm * turnRe : sumRe * turnIm + sumIm * turnRe;
       }
     }
   }
