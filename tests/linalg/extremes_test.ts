@@ -322,3 +322,61 @@ describe("norms of no elements", () => {
       }));
   }
 });
+
+/** Matrices with numbers `all` on the diagonal, turned by blocks [3, -2; 2, 5], whose determinant is 19. */
+function withBlocks(all: readonly number[]): number[][] {
+  return all.map((x, i) =>
+    all.map((_, j) => x * (i === j ? (i % 2 === 0 ? 3 : 5) : j === (i ^ 1) ? (i < j ? -2 : 2) : 0))
+  );
+}
+
+describe("determinants whose partial products are beyond the numbers of the dtype", () => {
+  /** The dtype, the sizes of rows, and the determinant of the rows, divided by that of the blocks. */
+  const ROWS: readonly (readonly [dtype: string, rows: number[], product: number])[] = [
+    ["float64", [1e200, 1e200, 1e-300, 1], 1e100],
+    ["float64", [1e-200, 1e-200, 1e300, 1], 1e-100],
+    ["float64", [2e307, 1e307, 1e-307, 1e-307, 1e-300, 1e300], 2],
+    ["float64", [1e-310, 2e-310, 1e307, 1e307], 2e-6],
+    ["float64", [1e200, 1e200, 1, 1], Infinity],
+    ["float64", [1e-200, 1e-200, 1, 1], 0],
+    ["float32", [1e30, 1e30, 1e-38, 1e-12], 1e10],
+    ["float32", [5e37, 5e37, 1e-37, 1e-37], 25],
+    ["float32", [1e-30, 1e-30, 1e25, 1e25], 1e-10],
+    ["complex128", [1e200, 1e200, 1e-300, 1], 1e100],
+    ["complex128", [2e307, 1e307, 1e-307, 1e-307, 1e-300, 1e300], 2],
+    ["complex64", [1e30, 1e30, 1e-38, 1e-12], 1e10],
+  ];
+  for (const { name, on } of CPU) {
+    it(name, () =>
+      using(on, () => {
+        for (const [dtype, rows, product] of ROWS) {
+          const a: Any = loose(tensor)(withBlocks(rows), { dtype });
+          const about = `${dtype} ${rows}`;
+          const want = product * 19 ** (rows.length / 2);
+          const part = /32|64$/.test(dtype) && dtype !== "float64" ? 1e-5 : 1e-13;
+          // Subnormal numbers have few digits.
+          const isRough = rows.some((x) => x < 1e-307 || (part === 1e-5 && x < 1e-37));
+          // Alone, in a batch, and with the rows in another order.
+          for (const x of [a, stack([a, a]).slice(1), a.flip(0).flip(1)] as Any[]) {
+            const det: Any = L.det(x).item(), got = typeof det === "number" ? det : det.re;
+            const { sign, logabsdet } = L.slogdet(x);
+            if (typeof det !== "number") assertEquals(det.im, 0, about);
+            if (want === 0 || want === Infinity) assertEquals(got, want, about);
+            else {
+              const error = Math.abs(got / want - 1);
+              assert(error <= (isRough ? 1e-3 : part), `det of ${about}: ${got}, not ${want}`);
+              const log = Math.abs(logabsdet.item() - Math.log(want));
+              assert(log < (isRough ? 1e-3 : 100 * part), `slogdet of ${about}`);
+            }
+            const unit: Any = sign.item(), re = typeof unit === "number" ? unit : unit.re;
+            assert(want === 0 || Math.abs(re - 1) <= part, `sign of ${about}`);
+          }
+        }
+        // Infinities are no NaN.
+        assertEquals(
+          L.det(loose(tensor)([[Infinity, 0], [0, 2]], { dtype: "float64" })).item(),
+          Infinity,
+        );
+      }));
+  }
+});

@@ -5,6 +5,34 @@
 #include "linalg.h"
 #include "matmul_plan.h"
 
+int rm_exponent(double x) {
+  int exponent = 0;
+  if (x - x == 0) frexp(x, &exponent);
+  return exponent;
+}
+
+void rm_times(double *re, double *im, double x, double y) {
+  /* Not by 0: of infinity that is NaN. */
+  const bool is_real = y == 0 && *im == 0;
+  const double p = is_real ? *re * x : *re * x - *im * y;
+  *im = is_real ? 0 : *re * y + *im * x;
+  *re = p;
+}
+
+int rm_times_scaled(double *re, double *im, double x, double y, int exponent) {
+  double p = *re, q = *im;
+  rm_times(&p, &q, x, y);
+  const double size = fmax(fabs(p), fabs(q));
+  if (!(size > 0x1p-900 && size < 0x1p900)) {
+    const int own = rm_exponent(fmax(fabs(*re), fabs(*im))), other = rm_exponent(fmax(fabs(x), fabs(y)));
+    p = ldexp(*re, -own), q = ldexp(*im, -own);
+    rm_times(&p, &q, ldexp(x, -other), ldexp(y, -other));
+    exponent += own + other;
+  }
+  *re = p, *im = q;
+  return exponent;
+}
+
 void rm_linalg_fail(rm_linalg *ctx, ptrdiff_t matrix, ptrdiff_t pivot) {
   const double place = (double)matrix * ((double)ctx->m + 1) + (double)pivot;
   double before = atomic_load(&ctx->failure);

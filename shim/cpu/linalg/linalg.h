@@ -96,6 +96,16 @@ typedef struct {
   _Atomic bool no_memory;
 } rm_linalg;
 
+/* The binary exponent of a number; 0 for 0, infinity and NaN. */
+int rm_exponent(double x);
+
+/* Multiplies re + i im by x + i y. */
+void rm_times(double *re, double *im, double x, double y);
+
+/* The same for a product times 2^exponent, which it returns anew: products of pivots may be beyond
+ * what a double can be. */
+int rm_times_scaled(double *re, double *im, double x, double y, int exponent);
+
 /* Marks that a matrix failed at a pivot; n for no convergence. */
 void rm_linalg_fail(rm_linalg *ctx, ptrdiff_t matrix, ptrdiff_t pivot);
 

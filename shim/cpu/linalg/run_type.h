@@ -74,9 +74,28 @@ static void NAME(run_cholesky)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   else NAME(copy)(ctx, n, n, a, 1, ld, to, n, 1);
 }
 
+/* Multiplies rows of so large or small numbers that elimination could lose them by powers of two;
+ * returns the exponent of what a determinant has beyond that of the result. */
+static int NAME(balance_rows)(ptrdiff_t n, TYPE *a) {
+  int sum = 0;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    double most = 0;
+    for (ptrdiff_t j = 0; j < n; j++) most = fmax(most, NAME(largest)(1, a + j * n + i));
+    const int exponent = rm_exponent(most);
+    if (abs(exponent) < (sizeof(REAL) == 4 ? 90 : 900)) continue;
+    for (ptrdiff_t j = 0; j < n; j++) {
+      REAL *parts = (REAL *)(a + j * n + i);
+      for (int p = 0; p < PARTS; p++) parts[p] = (REAL)ldexp((double)parts[p], -exponent);
+    }
+    sum += exponent;
+  }
+  return sum;
+}
+
 static void NAME(run_lu)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {
   const ptrdiff_t m = ctx->m, n = ctx->n, least = rm_min(m, n);
   NAME(copy)(ctx, m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
+  int exponent = ctx->kind == RM_LINALG_LU ? 0 : NAME(balance_rows)(n, a);
   const ptrdiff_t zero = NAME(lu)(ctx->blas, ctx->dtype, m, n, a, m, pivots, a + m * n);
   if (ctx->kind == RM_LINALG_LU) {
     TYPE *l = NAME(output)(ctx, 0) + index * m * least, *u = NAME(output)(ctx, 1) + index * least * n;
@@ -93,18 +112,21 @@ static void NAME(run_lu)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivo
     return;
   }
   TYPE *to = NAME(output)(ctx, 0) + index;
-  double re = 1, im = 0, log_size = 0;
+  const bool has_log = ctx->kind == RM_LINALG_SLOGDET;
+  double re = 1, im = 0, log_size = (double)exponent * 0.6931471805599453;
   for (ptrdiff_t i = 0; i < n; i++) {
     const double x = (double)RE(a[i * n + i]), y = (double)IM(a[i * n + i]);
     const double sign = pivots[i] == i ? 1 : -1;
-    const double size = ctx->kind == RM_LINALG_SLOGDET ? PARTS == 2 ? hypot(x, y) : fabs(x) : 1;
-    if (ctx->kind == RM_LINALG_SLOGDET) log_size += log(size);
-    const double p = sign * (re * x - im * y) / size, q = sign * (re * y + im * x) / size;
-    re = p, im = q;
+    if (has_log) {
+      const double size = PARTS == 2 ? hypot(x, y) : fabs(x);
+      log_size += log(size);
+      rm_times(&re, &im, sign * x / size, sign * y / size);
+    } else exponent = rm_times_scaled(&re, &im, sign * x, sign * y, exponent);
   }
   if (zero >= 0) re = im = 0, log_size = -(double)INFINITY;
+  if (!has_log) re = ldexp(re, exponent), im = ldexp(im, exponent);
   *to = NAME(make)((REAL)re, (REAL)im);
-  if (ctx->kind == RM_LINALG_SLOGDET) NAME(real_output)(ctx, 1)[index] = (REAL)log_size;
+  if (has_log) NAME(real_output)(ctx, 1)[index] = (REAL)log_size;
 }
 
 static void NAME(run_solve)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {

@@ -11,6 +11,7 @@ import {
   type MatrixBatch,
   offsetsOf,
 } from "../../../core/gemm.ts";
+import { ScaledProduct } from "../../../core/problems/product.ts";
 import type { Operand } from "../../../memory/operand.ts";
 import type { Call } from "../../../ops/op.ts";
 import { eig, expm } from "./eig.ts";
@@ -23,7 +24,16 @@ import {
   solveTriangularInPlace,
   zeroPivot,
 } from "./factor.ts";
-import { adjoint, identity, isFinite, type Matrix, normalize, scale, zeros } from "./matrix.ts";
+import {
+  adjoint,
+  balanceRows,
+  identity,
+  isFinite,
+  type Matrix,
+  normalize,
+  scale,
+  zeros,
+} from "./matrix.ts";
 import { eigh, svd } from "./symmetric.ts";
 
 type Floats = Float32Array | Float64Array;
@@ -120,9 +130,10 @@ function hermitian(a: Matrix, upper: boolean): Matrix {
 
 /** Sign and logarithm of the determinant; a complex sign has two parts. */
 function determinant(a: Matrix): { re: number; im: number; log: number } {
+  const exponent = balanceRows(a);
   const { sign, zero } = luInPlace(a);
   if (zero >= 0) return { re: 0, im: 0, log: -Infinity };
-  let [re, im, log] = [sign, 0, 0];
+  let [re, im, log] = [sign, 0, exponent * Math.LN2];
   for (let i = 0; i < a.rows; i++) {
     const [x, y] = [a.re[i * a.rows + i]!, a.im === null ? 0 : a.im[i * a.rows + i]!];
     const size = Math.hypot(x, y);
@@ -134,13 +145,12 @@ function determinant(a: Matrix): { re: number; im: number; log: number } {
 
 /** The product of the pivots. */
 function det(a: Matrix): [number, number] {
-  const { sign } = luInPlace(a);
-  let [re, im] = [sign, 0];
-  for (let i = 0; i < a.rows; i++) {
-    const [x, y] = [a.re[i * a.rows + i]!, a.im === null ? 0 : a.im[i * a.rows + i]!];
-    [re, im] = a.im === null ? [re * x, 0] : [re * x - im * y, re * y + im * x];
+  const exponent = balanceRows(a);
+  const product = new ScaledProduct(luInPlace(a).sign, exponent);
+  for (let at = 0; at < a.rows * a.rows; at += a.rows + 1) {
+    product.times(a.re[at]!, a.im === null ? 0 : a.im[at]!);
   }
-  return [re, im];
+  return product.value;
 }
 
 function element(re: number, im: number, a: Matrix): Matrix {

@@ -5,6 +5,11 @@
  * @module
  */
 
+import { exponentOf, timesPower } from "../../../core/problems/product.ts";
+
+/** Sums and products of numbers below 2 to this power, and above its inverse, keep their digits. */
+const MOST_EXPONENT = 900;
+
 /** A matrix, column by column. */
 export interface Matrix {
   readonly rows: number;
@@ -138,6 +143,27 @@ export function normalize(x: Matrix): number {
   const exponent = Math.max(-1000, Math.min(1000, Math.floor(Math.log2(largest))));
   scale(x.re.length, 2 ** -exponent, 0, x, 0);
   return 2 ** exponent;
+}
+
+/**
+ * Multiplies rows of so large or small numbers that elimination could lose them by powers of two;
+ * returns the exponent of what a determinant has beyond that of the result.
+ */
+export function balanceRows(a: Matrix): number {
+  const { rows, columns, re, im } = a;
+  let sum = 0;
+  for (let i = 0; i < rows; i++) {
+    let most = 0;
+    for (let j = 0; j < columns; j++) most = Math.max(most, size1(a, j * rows + i));
+    const exponent = exponentOf(most);
+    if (Math.abs(exponent) < MOST_EXPONENT) continue;
+    for (let at = i; at < rows * columns; at += rows) {
+      re[at] = timesPower(re[at]!, -exponent);
+      if (im !== null) im[at] = timesPower(im[at]!, -exponent);
+    }
+    sum += exponent;
+  }
+  return sum;
 }
 
 /** The 2-norm of n elements. */
