@@ -33,7 +33,7 @@ const LIMIT = 2 ** 28;
 const LOOPS: Readonly<Record<string, { lengths: readonly number[]; turns: number }>> = {
   // 100 KB come from the runtime, 4 to 40 MB from the native library.
   "small and large": { lengths: [...Array(40).fill(25_000), 1e6, 2.5e6, 10e6], turns: 400 },
-  // 280 MB come from the runtime; 4 to 64 MB have a length of their own in each turn.
+  // 280 MB, and 4 to 64 MB, have a length of their own in each turn.
   "many sizes": {
     lengths: [70e6, ...Array.from({ length: 16 }, (_, i) => (i + 1) * 1e6)],
     turns: 20,

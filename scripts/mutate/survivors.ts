@@ -198,8 +198,6 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "LEAST_FROM_SOURCE arithmetic: 1 << 17 → (1 >> 17)":
       "buffers are the same, wherever they come from",
     "MOST_BINS literal: 1 → (1 + 1) in 1 << 14": "twice as many lengths are kept for reuse",
-    "MOST_FROM_SOURCE literal: 1 → (1 + 1) in 1 << 28":
-      "buffers are the same, wherever they come from",
     "SLAB_BYTES literal: 16 → (16 - 1) in 1 << 16": "slabs of another size hold the same",
     "collected arithmetic: liveBytes -= bytes → liveBytes += bytes":
       "tests cannot wait for a garbage collection",

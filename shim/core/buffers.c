@@ -9,10 +9,17 @@
 #if !defined(_WIN32)
 #define _GNU_SOURCE
 #endif
-#if defined(__linux__)
-#include <sys/mman.h>
+#if defined(_WIN32)
+#include <windows.h>
+#else
+#include <sys/resource.h>
 #include <unistd.h>
 #endif
+#if defined(__linux__)
+#include <stdio.h>
+#include <sys/mman.h>
+#endif
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "internal.h"
@@ -27,6 +34,8 @@ enum {
   /* The most bytes in the cache, unless more are in use: a collector may free as much at once as
    * there is in use, and the program asks for it again before the next collection. */
   MAX_CACHED = 1 << 28,
+  /* The part of the memory of the process that the cache holds at most: a quarter. */
+  CACHED_PART = 4,
   /* Size classes between one power of 2 and the next. */
   CLASSES_PER_POWER = 8,
   CLASSES = 64 * CLASSES_PER_POWER,
@@ -66,6 +75,103 @@ static rm_mutex mutex = RM_MUTEX_INIT;
 static buffer *cache[CLASSES];
 static buffer *newest, *oldest;
 static size_t cached_bytes, used_bytes;
+
+/* ---- the memory of the process --------------------------------------------------------------- */
+
+#if defined(__linux__)
+/* The number in a file; infinite without one, as in "max". */
+static double read_number(const char *path) {
+  double number = INFINITY;
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return number;
+  if (fscanf(file, "%lf", &number) != 1) number = INFINITY;
+  fclose(file);
+  return number;
+}
+
+/* The least limit of a control group and of those around it. Changes `group`. In containers, the
+ * group's path may not exist, and the first folder is the container's. */
+static double limit_of_group(const char *folder, char *group, const char *name) {
+  double limit = INFINITY;
+  for (;;) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s%s/%s", folder, group, name);
+    limit = fmin(limit, read_number(path));
+    char *last = strrchr(group, '/');
+    if (last == NULL) return limit;
+    *last = 0;
+  }
+}
+
+double rm_group_limit(const char *groups, const char *folder) {
+  double limit = INFINITY;
+  FILE *file = fopen(groups, "re");
+  if (file == NULL) return limit;
+  char line[1024], path[256];
+  while (fgets(line, sizeof line, file) != NULL) {
+    /* "hierarchy:controllers:/path"; version 2 names no controllers. */
+    line[strcspn(line, "\n")] = 0;
+    char *controllers = strchr(line, ':');
+    char *group = controllers == NULL ? NULL : strchr(controllers + 1, ':');
+    if (group == NULL) continue;
+    *controllers++ = 0;
+    *group++ = 0;
+    if (controllers[0] == 0) {
+      limit = fmin(limit, limit_of_group(folder, group, "memory.max"));
+    } else if (strstr(controllers, "memory") != NULL) {
+      snprintf(path, sizeof path, "%s/memory", folder);
+      limit = fmin(limit, limit_of_group(path, group, "memory.limit_in_bytes"));
+    }
+  }
+  fclose(file);
+  return limit;
+}
+#endif
+
+/* The most bytes that this process may use; infinite if unknown. */
+static double find_memory_limit(void) {
+  double limit = INFINITY;
+#if defined(_WIN32)
+  MEMORYSTATUSEX status = {.dwLength = sizeof status};
+  if (GlobalMemoryStatusEx(&status)) limit = (double)status.ullTotalPhys;
+  JOBOBJECT_EXTENDED_LIMIT_INFORMATION job;
+  if (QueryInformationJobObject(NULL, JobObjectExtendedLimitInformation, &job, sizeof job, NULL)) {
+    const DWORD set = job.BasicLimitInformation.LimitFlags;
+    if (set & JOB_OBJECT_LIMIT_JOB_MEMORY) limit = fmin(limit, (double)job.JobMemoryLimit);
+    if (set & JOB_OBJECT_LIMIT_PROCESS_MEMORY) limit = fmin(limit, (double)job.ProcessMemoryLimit);
+  }
+#else
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  if (pages > 0) limit = (double)pages * (double)sysconf(_SC_PAGESIZE);
+  struct rlimit space;
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    limit = fmin(limit, (double)space.rlim_cur);
+  }
+#endif
+#if defined(__linux__)
+  limit = fmin(limit, rm_group_limit("/proc/self/cgroup", "/sys/fs/cgroup"));
+#endif
+  return limit;
+}
+
+/* Guarded. */
+static double memory_limit(void) {
+  static double limit;
+  if (limit == 0) limit = find_memory_limit();
+  return limit;
+}
+
+/* ---- the cache ------------------------------------------------------------------------------- */
+
+/* The most bytes to cache while so many are in use. Guarded. */
+static size_t most_cached(size_t used) {
+  const double limit = memory_limit();
+  const double most = used > MAX_CACHED ? (double)used : MAX_CACHED;
+  /* The last quarter of the memory is left to others. */
+  const double room = fmax(0, limit / CACHED_PART * (CACHED_PART - 1) - (double)used);
+  const double allowed = fmin(fmin(most, limit / CACHED_PART), room);
+  return allowed < (double)SIZE_MAX ? (size_t)allowed : SIZE_MAX;
+}
 
 /* The capacity of a buffer for so many bytes: up to an eighth more, so that it fits similar sizes
  * later. */
@@ -209,19 +315,23 @@ static void *allocate_cached(buffer_owner *owner, size_t bytes, bool zeroed) {
   return data;
 }
 
-static void empty_cache(void) {
+static void trim_cache(size_t max_bytes) {
   rm_mutex_lock(&mutex);
-  buffer *list = evict_oldest(0);
+  buffer *list = evict_oldest(max_bytes);
   rm_mutex_unlock(&mutex);
   free_list(list);
 }
 
-/* A new buffer, or null if memory is exhausted. */
+/* A new buffer, or null if memory is exhausted. Evicts what would take too much beside it. */
 static void *allocate_fresh(buffer_owner *owner, size_t bytes, bool zeroed) {
   const size_t capacity = capacity_for(bytes);
+  rm_mutex_lock(&mutex);
+  buffer *list = evict_oldest(most_cached(used_bytes + capacity));
+  rm_mutex_unlock(&mutex);
+  free_list(list);
   buffer *b = new_buffer(capacity, zeroed);
   if (b == NULL) {
-    empty_cache();
+    trim_cache(0);
     b = new_buffer(capacity, zeroed);
   }
   if (b == NULL) return NULL;
@@ -238,7 +348,7 @@ static void free_buffer(void *data) {
   release_owner(b->owner);
   used_bytes -= b->capacity;
   link_cached(b);
-  buffer *list = evict_oldest(used_bytes > MAX_CACHED ? used_bytes : MAX_CACHED);
+  buffer *list = evict_oldest(most_cached(used_bytes));
   rm_mutex_unlock(&mutex);
   free_list(list);
 }
@@ -286,9 +396,11 @@ int32_t rm_buffers(int32_t what, double *numbers) {
     case RM_BUFFERS_KEPT:
       rm_mutex_lock(&mutex);
       numbers[0] = (double)cached_bytes;
+      numbers[1] = (double)used_bytes;
+      numbers[2] = memory_limit();
       rm_mutex_unlock(&mutex);
       return RM_OK;
-    case RM_BUFFERS_RELEASE: empty_cache(); return RM_OK;
+    case RM_BUFFERS_RELEASE: trim_cache((size_t)numbers[0]); return RM_OK;
     case RM_BUFFERS_GIVE: free_buffer((void *)(uintptr_t)numbers[0]); return RM_OK;
     default: return rm_fail(RM_BAD_ARGUMENT, "rm_buffers does not do %d", what);
   }

@@ -119,6 +119,10 @@ void rm_yield(void);
  */
 void rm_pin_library(void);
 
+/* The least limit of the control groups that a file names, as /proc/self/cgroup does, with their
+ * folders under `folder`; infinite without one. Only on Linux. */
+double rm_group_limit(const char *groups, const char *folder);
+
 /* ---- BLAS (cpu/blas.c) ----------------------------------------------------------------------- */
 
 typedef enum {

@@ -148,12 +148,15 @@ RM_API int32_t rm_blas_info(void *buffer, int32_t length);
  * RM_BUFFERS_OPEN: numbers become [owner, two functions (data, context)]. The collector has to call
  *   the first function for the 8 bytes at owner, and the second one for each buffer, once they are
  *   unreachable. The 8 bytes are a double: the bytes of the owner's buffers. The cache of freed
- *   buffers is limited to the bytes of all buffers in use, or 256 MiB if that is more.
+ *   buffers is limited to the bytes of all buffers in use, or 256 MiB if that is more, to a quarter
+ *   of the memory of the process, and to what the buffers in use leave of three quarters of it.
  * RM_BUFFERS_TAKE: numbers are [owner, bytes, 1 for zeros] and become [address], aligned to a cache
  *   line.
  * RM_BUFFERS_TAKE_KEPT: the same, but only from the cache; [0] if nothing there fits.
- * RM_BUFFERS_KEPT: numbers become [bytes in the cache].
- * RM_BUFFERS_RELEASE: frees the cache.
+ * RM_BUFFERS_KEPT: numbers become [bytes in the cache, bytes in use by all threads, memory of the
+ *   process: the least of the limits of its control groups (on Windows, its job), its address space
+ *   and the memory of the machine; infinite if unknown].
+ * RM_BUFFERS_RELEASE: numbers are [bytes]; frees the oldest buffers until so many are in the cache.
  * RM_BUFFERS_GIVE: numbers are [address] of a buffer that no collector knows.
  */
 RM_API int32_t rm_buffers(int32_t what, double *numbers);

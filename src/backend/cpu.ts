@@ -9,8 +9,8 @@
 import type { TypedArray } from "../base/dtype.ts";
 import type { Backend } from "../core/backend.ts";
 import { cpuBackendName, registerCpu, registerDefinition } from "../core/dispatch.ts";
-import { registerBuffers } from "../memory/pool.ts";
-import { findBuffers } from "./ffi/buffers.ts";
+import { registerMemory } from "../memory/pool.ts";
+import { findBuffers, findMemoryLimit } from "./ffi/buffers.ts";
 import type { Shim } from "./ffi/abi.ts";
 import { findShim } from "./ffi/load.ts";
 import { WarningBackend } from "./fallback.ts";
@@ -70,4 +70,4 @@ registerCpu(() => {
   if (typeof found !== "string") return found;
   return new WarningBackend(js, found, () => registerCpu(() => js));
 });
-registerBuffers(findBuffers);
+registerMemory({ findBuffers, findLimit: findMemoryLimit });

@@ -19,8 +19,21 @@ export interface BufferSource {
   readonly bytes: number;
   /** The bytes kept for reuse by any thread of the process. */
   readonly keptBytes: number;
-  /** Frees the memory kept for reuse. */
-  release(): void;
+  /** The bytes of the buffers of all threads of the process that are not collected. */
+  readonly processBytes: number;
+  /** Frees the oldest memory kept for reuse, except for so many bytes. */
+  release(except: number): void;
+}
+
+/** What the memory of this process comes from. */
+export interface MemorySources {
+  /** Finds the source of large buffers: null if there is none, undefined if that is not known yet. */
+  readonly findBuffers: () => BufferSource | null | undefined;
+  /**
+   * The most bytes that the process may use, by its limits and the memory of the machine: null if
+   * that is unknown, undefined if it is not known yet.
+   */
+  readonly findLimit: () => number | null | undefined;
 }
 
 const SLAB_BYTES = 1 << 16;
@@ -28,8 +41,16 @@ const SLAB_BYTES = 1 << 16;
 const SMALL_BYTES = 1 << 11;
 /** Bun makes small arrays faster than views on a slab; V8 does not. */
 const SLABS = !("Bun" in globalThis);
-/** The most bytes kept for reuse. */
-const POOL_LIMIT_BYTES = 1 << 28;
+/** The most bytes kept for reuse, unless the program has had more in use at a time. */
+const KEPT_BYTES = 1 << 28;
+/** The share of the memory of the process that is kept at most. */
+const MOST_KEPT = 1 / 4;
+/** Memory is kept only while the process uses less than this share. */
+const FULL = 3 / 4;
+/** The memory of a process if its limit is unknown. */
+const USUAL_MEMORY = 2 ** 32;
+/** Milliseconds after which sizes that were not requested again count as idle. */
+const IDLE_MS = 3000;
 
 let slab = new ArrayBuffer(0);
 let slabUsed = 0;
@@ -63,28 +84,45 @@ const collected = new FinalizationRegistry<number>((bytes) => {
   liveBytes -= bytes;
 });
 
-/** The sizes of buffers that come from the source, if there is one. */
+/** The smallest buffers that come from the source, if there is one. */
 const LEAST_FROM_SOURCE = 1 << 17;
-const MOST_FROM_SOURCE = 1 << 28;
 /** Allocations in bytes before the source is looked up, which takes milliseconds. */
 const BYTES_BEFORE_SOURCE = 1 << 26;
 
 /** The source of buffers; undefined until it is known, null if there is none. */
 let source: BufferSource | null | undefined;
-let findSource: () => BufferSource | null | undefined = () => null;
+let found: MemorySources = { findBuffers: () => null, findLimit: () => null };
 let madeBytes = 0;
 
-/** Sets the function that finds the source of large buffers. */
-export function registerBuffers(find: () => BufferSource | null | undefined): void {
-  findSource = find;
+/** The most bytes that the process may use; null if unknown, undefined until it is asked for. */
+let limit: number | null | undefined;
+/** The bytes kept for reuse in any case; less than {@link KEPT_BYTES} until the limit is known. */
+let leastKept = KEPT_BYTES / 4;
+/** The most bytes in use at a time, without those kept for reuse, since the thread was idle. */
+let busyPeakBytes = 0;
+/** The number of large buffers requested so far. */
+let requests = 0;
+let isWatching = false;
+
+/** Sets how the source of large buffers and the limit of the process are found. */
+export function registerMemory(sources: MemorySources): void {
+  found = sources;
+  source = limit = undefined;
 }
 
 /** A buffer that begins at a cache line, if `aligned` and the source gives such memory. */
 function newBuffer(bytes: number, zeroed: boolean, aligned: boolean): ArrayBuffer {
   let buffer: ArrayBuffer | undefined;
-  const isLarge = bytes >= LEAST_FROM_SOURCE && bytes <= MOST_FROM_SOURCE;
-  if (isLarge && (aligned || madeBytes > BYTES_BEFORE_SOURCE)) {
-    if (source === undefined) source = findSource();
+  if (bytes >= LEAST_FROM_SOURCE) {
+    requests++;
+    watch();
+    if (aligned || madeBytes + bytes > BYTES_BEFORE_SOURCE) {
+      if (source === undefined) source = found.findBuffers();
+    }
+    if (pooledBytes > 0) {
+      const most = mostKept(bytesInUse() - pooledBytes + bytes);
+      if (pooledBytes > most) makeRoom(most);
+    }
     if (source) buffer = source.take(bytes, zeroed ? 1 : 0);
   }
   if (buffer === undefined) {
@@ -95,6 +133,56 @@ function newBuffer(bytes: number, zeroed: boolean, aligned: boolean): ArrayBuffe
   }
   peakBytes = Math.max(peakBytes, bytesInUse());
   return buffer;
+}
+
+/**
+ * The most bytes to keep for reuse while this thread uses `live` others: no more than it had in use
+ * before, so that the program does not grow, and a share of the memory of the process.
+ */
+function mostKept(live: number): number {
+  if (limit === undefined) limit = found.findLimit();
+  const memory = limit ?? USUAL_MEMORY;
+  leastKept = Math.min(KEPT_BYTES, memory * MOST_KEPT);
+  const most = Math.max(leastKept, Math.min(memory * MOST_KEPT, busyPeakBytes - live));
+  if (!source) return most;
+  // Only finalizers decrease liveBytes, so it limits nothing.
+  const { processBytes, bytes } = source;
+  return Math.max(0, Math.min(most, memory * FULL - (live - liveBytes + processBytes - bytes)));
+}
+
+/** Calls {@link freeIdle} after a while, unless that is planned. Does not keep the process alive. */
+function watch(): void {
+  if (isWatching) return;
+  const seen = requests;
+  try {
+    const timer: unknown = setTimeout(() => {
+      isWatching = false;
+      if (!freeIdle() || requests !== seen) watch();
+      else source?.release(leastKept);
+    }, IDLE_MS);
+    isWatching = true;
+    const { Deno } = globalThis as { Deno?: { unrefTimer?(timer: unknown): void } };
+    if (typeof timer === "number") Deno?.unrefTimer?.(timer);
+    else (timer as { unref?(): void }).unref?.();
+  } catch {
+    // Some hosts allow no timers outside of requests.
+  }
+}
+
+/**
+ * Frees storages of sizes that were not reused since the last call until only the least is kept;
+ * true if no more than that is left.
+ */
+export function freeIdle(): boolean {
+  lastKey = -1;
+  for (const [key, sizeClass] of pool) {
+    if (pooledBytes <= leastKept) break;
+    if (!sizeClass.taken) freeClass(key, sizeClass, leastKept);
+    sizeClass.taken = false;
+  }
+  const isIdle = pooledBytes <= leastKept;
+  busyPeakBytes = bytesInUse() - (isIdle ? pooledBytes : 0);
+  return isIdle;
 }
 
 /** A buffer of the runtime. */
@@ -210,44 +298,51 @@ export function recycle(storage: Storage): void {
   if (bytes === 0) return;
   // Prevents a second call of recycle.
   storage.exposed = true;
-  if (bytes > POOL_LIMIT_BYTES) return free(storage, bytes);
+  if (bytes > SMALL_BYTES) busyPeakBytes = Math.max(busyPeakBytes, bytesInUse() - pooledBytes);
+  const kept = pooledBytes + bytes;
+  const most = kept > leastKept ? mostKept(bytesInUse() - kept) : leastKept;
+  if (bytes > most) return free(storage, bytes);
   const key = length * 256 + info.id;
   const known = sizeClassOf(key);
   const sizeClass = known ?? new SizeClass(bytes);
   if (known === undefined) pool.set(key, lastSizeClass = sizeClass);
   // Only a length that occurs a second time evicts others: varying lengths would evict everything.
-  if (known === undefined && pooledBytes + bytes > POOL_LIMIT_BYTES) free(storage, bytes);
+  if (known === undefined && kept > most) free(storage, bytes);
   else {
     sizeClass.storages.push(storage);
-    pooledBytes += bytes;
+    pooledBytes = kept;
+    if (kept > leastKept) watch();
   }
-  if (pooledBytes > POOL_LIMIT_BYTES || pool.size > MOST_BINS) makeRoom();
+  if (pooledBytes > most || pool.size > MOST_BINS) makeRoom(most);
 }
 
 /**
- * Frees storages until the pool is within its limits. Iterates over the size classes in a circle. A
- * class used since the last round is skipped once; all others are emptied, so that unused lengths
- * leave the pool.
+ * Frees storages until at most so many bytes are kept, in few enough size classes. Iterates over
+ * the size classes in a circle. A class used since the last round is skipped once; all others are
+ * emptied, so that unused lengths leave the pool.
  */
-function makeRoom(): void {
+function makeRoom(most: number): void {
   lastKey = -1;
-  while (pooledBytes > POOL_LIMIT_BYTES || pool.size > MOST_BINS) {
+  while (pooledBytes > most || pool.size > MOST_BINS) {
     const { done, value } = clock.next();
     if (done) {
       clock = pool.entries();
       continue;
     }
     const [key, sizeClass] = value;
-    const { storages, bytes, taken } = sizeClass;
+    const { taken } = sizeClass;
     sizeClass.taken = false;
-    if (taken) continue;
-    const all = pool.size > MOST_BINS;
-    while (storages.length > 0 && (all || pooledBytes > POOL_LIMIT_BYTES)) {
-      pooledBytes -= bytes;
-      free(storages.pop()!, bytes);
-    }
-    if (storages.length === 0) pool.delete(key);
+    if (!taken) freeClass(key, sizeClass, pool.size > MOST_BINS ? -1 : most);
   }
+}
+
+/** Frees storages of a size class until at most so many bytes are kept. */
+function freeClass(key: number, { storages, bytes }: SizeClass, most: number): void {
+  while (storages.length > 0 && pooledBytes > most) {
+    pooledBytes -= bytes;
+    free(storages.pop()!, bytes);
+  }
+  if (storages.length === 0) pool.delete(key);
 }
 
 /** Frees the memory of an unreachable storage at once: garbage collection would be late. */
@@ -283,5 +378,6 @@ export function emptyCache(): void {
   lastKey = -1;
   lastSizeClass = undefined;
   pooledBytes = 0;
-  source?.release();
+  source?.release(0);
+  busyPeakBytes = 0;
 }

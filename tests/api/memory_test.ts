@@ -6,7 +6,8 @@
 import { assert, assertEquals, assertNotStrictEquals, assertStrictEquals } from "@std/assert";
 import { describe, it } from "node:test";
 import { type AnyTensor, fromBuffer, memory, scope, tensor, zeros } from "../../mod.ts";
-import { allocate, emptyCache, recycle } from "../../src/memory/pool.ts";
+import { findBuffers, findMemoryLimit } from "../../src/backend/ffi/buffers.ts";
+import { allocate, emptyCache, freeIdle, recycle, registerMemory } from "../../src/memory/pool.ts";
 import { moduleAt, runApart } from "../native/support.ts";
 import { iota, loose } from "../support.ts";
 
@@ -42,13 +43,55 @@ describe("memory", () => {
     emptyCache();
   });
 
-  it("no more than 256 MiB is kept, and the peak is at least what is there", () => {
+  it("as much is kept as was in use at once, or 256 MiB, and the peak is at least what is there", () => {
     emptyCache();
     const [first, second] = [allocate("uint8", 150e6, false), allocate("uint8", 150e6, false)];
     assert(memory().peakBytes >= memory().bytes);
     recycle(first);
     recycle(second);
+    assertEquals(memory().pooledBytes, 300e6);
+    // Another size leaves room for what was not in use beside it.
+    const third = allocate("uint8", 100e6, false);
     assertEquals(memory().pooledBytes, 150e6);
+    recycle(third);
+    assertEquals(memory().pooledBytes, 250e6);
+    emptyCache();
+    for (let n = 0; n < 4; n++) recycle(allocate("uint8", 80e6 + n, false));
+    assertEquals(memory().pooledBytes, 240e6 + 3);
+    emptyCache();
+  });
+
+  it("buffers beyond 256 MiB are reused as smaller ones are", () => {
+    emptyCache();
+    const large = Array.from({ length: 3 }, () => allocate("float32", 6.8e7, false));
+    const arrays = large.map(({ array }) => array);
+    for (let n = 0; n < 3; n++) {
+      for (const storage of large) recycle(storage);
+      assertEquals(memory().pooledBytes, 3 * 4 * 6.8e7);
+      for (let i = 0; i < 3; i++) large[i] = allocate("float32", 6.8e7, false);
+      assert(large.every(({ array }) => arrays.includes(array)));
+    }
+    for (const storage of large) recycle(storage);
+    emptyCache();
+  });
+
+  it("an idle program keeps 256 MiB", () => {
+    emptyCache();
+    const sizes = [200e6, 100e6, 90e6];
+    const made = sizes.map((length) => allocate("uint8", length, false));
+    made.forEach(recycle);
+    recycle(allocate("uint8", 100e6, false));
+    assertEquals([memory().pooledBytes, freeIdle()], [390e6, true]);
+    assertEquals(memory().pooledBytes, 190e6);
+    // What is requested between two calls stays.
+    const more = [100e6, 90e6, 80e6].map((length) => allocate("uint8", length, false));
+    more.forEach(recycle);
+    for (let n = 0; n < 3; n++) {
+      const again = [100e6, 90e6, 80e6].map((length) => allocate("uint8", length, false));
+      again.forEach(recycle);
+      assertEquals([freeIdle(), memory().pooledBytes], [false, 270e6]);
+    }
+    assertEquals([freeIdle(), memory().pooledBytes], [true, 170e6]);
     emptyCache();
   });
 
@@ -75,17 +118,27 @@ describe("memory", () => {
     emptyCache();
   });
 
-  it("what is larger than the pool drives out nothing", () => {
-    emptyCache();
-    const kept = allocate("uint8", 100e6, false);
-    recycle(kept);
-    for (let n = 0; n < 2; n++) {
-      const large = allocate("uint8", 2 ** 28 + 1, false);
-      recycle(large);
-      assertEquals(large.array.length, 0);
+  it("a quarter of the memory of the process is kept, and what is larger drives out nothing", () => {
+    registerMemory({ findBuffers, findLimit: () => 800e6 });
+    try {
+      emptyCache();
+      const kept = allocate("uint8", 100e6, false);
+      recycle(kept);
+      for (let n = 0; n < 2; n++) {
+        const large = allocate("uint8", 201e6, false);
+        recycle(large);
+        assertEquals(large.array.length, 0);
+      }
+      assertEquals(memory().pooledBytes, 100e6);
+      assertStrictEquals(allocate("uint8", 100e6, false).array, kept.array);
+      for (const storage of [80e6, 70e6, 60e6].map((size) => allocate("uint8", size, false))) {
+        recycle(storage);
+      }
+      assertEquals(memory().pooledBytes, 150e6);
+    } finally {
+      registerMemory({ findBuffers, findLimit: findMemoryLimit });
+      emptyCache();
     }
-    assertEquals(memory().pooledBytes, 100e6);
-    assertStrictEquals(allocate("uint8", 100e6, false).array, kept.array);
   });
 
   it("what is taken again and again stays, whatever else comes twice", () => {

@@ -7,6 +7,7 @@
  * @module
  */
 import { assertEquals } from "@std/assert";
+import { totalmem } from "node:os";
 import { relative } from "node:path";
 import { root } from "../../scripts/tools.ts";
 import { Collections } from "../../src/backend/ffi/jsc.ts";
@@ -279,4 +280,52 @@ check("without a library that has them, buffers are the runtime's own", () => {
     { ROWMAJOR_LIB: "/nowhere/librowmajor.so" },
     inDeno ? [] : undefined,
   );
+});
+
+check("results beyond 256 MiB come from the library, and are reused without dispose", () => {
+  runs(`const { allocate } = await import(${moduleAt("src/memory/pool.ts")});
+    // Nothing touches this memory, so that it takes no time.
+    const kept = allocate("float32", 6.8e7, false);
+    let most = 0;
+    for (let i = 0; i < 60; i++) {
+      allocate("float32", 6.8e7, false);
+      most = Math.max(most, memory().collectedBytes);
+    }
+    check(most >= 4 * 6.8e7, "kept");
+    // 16 GB have been made.
+    check(memory().peakBytes < 4e9, "the peak");
+    check(kept.array.length === 6.8e7);`);
+});
+
+/** Keeps 400 MB for reuse. */
+const KEEP = `const { allocate, recycle } = await import(${moduleAt("src/memory/pool.ts")});
+  const made = [0, 1].map(() => allocate("uint8", 200e6, false));
+  made.forEach(recycle);
+  check(memory().pooledBytes === 400e6);`;
+
+check("an idle program gives memory back, and does not wait for that when it ends", () => {
+  runs(`${KEEP}
+    while (memory().pooledBytes > 2 ** 28) await new Promise((done) => setTimeout(done, 100));`);
+  const kept = runApart(`${BEGIN}${KEEP}
+    process.on("exit", () => console.log(memory().pooledBytes));`);
+  assertEquals(Number(kept), 400e6);
+});
+
+check("the memory of the process is known without permissions", () => {
+  const program = `import { findMemoryLimit } from ${moduleAt("src/backend/ffi/buffers.ts")};
+    import { info, ones } from ${moduleAt("mod.ts")};
+    // It is unknown until an op opens the library.
+    const before = findMemoryLimit();
+    ones([2]).add(1);
+    console.log(JSON.stringify([info().level !== null, before === undefined, findMemoryLimit()]));`;
+  const [native, unknown, limit] = JSON.parse(
+    runApart(program, {}, inDeno ? [`--allow-ffi=${library}`, "--allow-env", "--no-prompt"] : []),
+  );
+  assertEquals([native, unknown, limit > 0 && limit <= totalmem()], [true, true, true]);
+  // Without the library and permissions it stays unknown in Deno.
+  const none = `console.warn = () => {};${program}`;
+  const [, , other] = JSON.parse(
+    runApart(none, { ROWMAJOR_LIB: "/nowhere" }, inDeno ? ["--allow-env=ROWMAJOR_LIB"] : []),
+  );
+  assertEquals(inDeno ? other === null : other > 0 && other <= totalmem(), true, String(other));
 });

@@ -180,6 +180,8 @@ test(...when(onX64, "buffers come back to the owner that has lost them", (folder
   const program = buildPart(folder, "buffers", BUFFERS, PLAIN);
   assertStringIncludes(run(program, []), "80000 rounds");
   assertStringIncludes(run(program, ["limits"]), "limits");
+  assertStringIncludes(run(program, ["memory"]), "memory");
+  assertStringIncludes(run(program, ["groups", folder]), "groups");
   const pages = buildPart(folder, "pages", THREADS, PLAIN);
   assertStringIncludes(run(pages, []), "large pages: ");
 }));

@@ -11,10 +11,13 @@ import { BUFFERS, type Shim } from "./abi.ts";
 import { host } from "./runtime.ts";
 import { openedShim, shimPath } from "./load.ts";
 
+/** The numbers of `rm_buffers` with {@link BUFFERS}.kept. */
+const KEPT_NUMBERS = 3;
+
 class ShimBuffers implements BufferSource {
   readonly #shim: Shim;
   readonly #bytes: Float64Array;
-  readonly #numbers = new Float64Array(1);
+  readonly #numbers = new Float64Array(KEPT_NUMBERS);
   readonly take: BufferSource["take"];
 
   constructor(shim: Shim, take: BufferSource["take"], bytes: ArrayBuffer) {
@@ -32,7 +35,13 @@ class ShimBuffers implements BufferSource {
     return this.#numbers[0]!;
   }
 
-  release(): void {
+  get processBytes(): number {
+    this.#shim.rm_buffers(BUFFERS.kept, this.#numbers);
+    return this.#numbers[1]!;
+  }
+
+  release(except: number): void {
+    this.#numbers[0] = except;
     this.#shim.rm_buffers(BUFFERS.release, this.#numbers);
   }
 }
@@ -51,4 +60,17 @@ export function findBuffers(): BufferSource | null | undefined {
   } catch {
     return null;
   }
+}
+
+/**
+ * The most bytes that this process may use: the least of its limits and the memory of the machine.
+ * Null if that is unknown, undefined if no call has opened the shim yet. Never prompts.
+ */
+export function findMemoryLimit(): number | null | undefined {
+  const shim = openedShim();
+  if (shim === undefined) return undefined;
+  if ("reason" in shim) return host.memoryLimit() ?? null;
+  const numbers = new Float64Array(KEPT_NUMBERS);
+  shim.rm_buffers(BUFFERS.kept, numbers);
+  return Number.isFinite(numbers[2]) ? numbers[2]! : null;
 }

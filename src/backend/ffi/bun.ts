@@ -172,6 +172,12 @@ function look(path: string): Entry | undefined {
   };
 }
 
+function memoryLimit(): number | undefined {
+  const total = process?.getBuiltinModule?.("node:os").totalmem();
+  // Node gives 0 where there is no limit.
+  return total && Math.min(total, process?.constrainedMemory?.() || total);
+}
+
 function sha256(bytes: Uint8Array): string {
   if (bun !== undefined) return new bun.CryptoHasher("sha256").update(bytes).digest("hex");
   const { createHash } = globalThis.process.getBuiltinModule("node:crypto");
@@ -188,6 +194,7 @@ export const nodeHost: Host = {
   may: () => true,
   mayImport: () => true,
   userId: () => process?.getuid?.(),
+  memoryLimit,
   folder: () => globalThis.process.cwd(),
   look,
   identity: (path) => {

@@ -36,6 +36,7 @@ interface DenoNamespace {
   permissions: { querySync(descriptor: Record<string, string>): { state: string } };
   env: { get(name: string): string | undefined };
   uid(): number | null;
+  systemMemoryInfo(): { readonly total: number };
   cwd(): string;
   lstatSync(path: string): DenoEntry;
   statSync(path: string | URL): DenoStatus;
@@ -125,6 +126,10 @@ export const denoHost: Host | undefined = deno && {
       ? granted({ name: "read", path: url.pathname })
       : granted({ name: "import", host: hostOf(url) }),
   userId: () => granted({ name: "sys", kind: "uid" }) ? deno.uid() ?? undefined : undefined,
+  memoryLimit: () => {
+    if (!granted({ name: "sys", kind: "systemMemoryInfo" })) return undefined;
+    return Math.min(deno.systemMemoryInfo().total, globalThis.process.constrainedMemory());
+  },
   folder: () => deno.cwd(),
   look,
   identity,

@@ -54,6 +54,8 @@ export interface Host {
   mayImport(url: URL): boolean;
   /** The user id, if the system has one and this program may read it. */
   userId(): number | undefined;
+  /** The most bytes that this process may use, if this program may know it. */
+  memoryLimit(): number | undefined;
   /** The folder that relative paths start from. */
   folder(): string;
   /** The status of `path`; undefined if nothing exists there. Throws the errors of the system. */

@@ -2,10 +2,13 @@
  * Tests buffers as Bun uses them, as Node-API uses them, and from four threads at once. This
  * program is a stand-in for Node-API itself. It runs under the thread sanitizer and valgrind.
  */
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include "check.h"
 #include "internal.h"
 #include "node_api.h"
@@ -33,10 +36,13 @@ static char *take(owner_handle o, double bytes, double zeroed) {
 }
 
 static double cached_bytes(void) {
-  double number;
-  CHECK(rm_buffers(RM_BUFFERS_KEPT, &number) == RM_OK);
-  return number;
+  double numbers[3];
+  CHECK(rm_buffers(RM_BUFFERS_KEPT, numbers) == RM_OK);
+  return numbers[0];
 }
+
+/* Frees cached buffers until so many bytes are left. */
+static void trim_cache(double bytes) { CHECK(rm_buffers(RM_BUFFERS_RELEASE, &bytes) == RM_OK); }
 
 /* A cached buffer, or null. */
 static char *allocate_cached(owner_handle o, double bytes, double zeroed) {
@@ -90,7 +96,7 @@ static void check_one_thread(void) {
 
   /* Every size class has room for its sizes, and at most an eighth more. */
   for (double bytes = 1000; bytes < 1e8; bytes = bytes * 1.07 + 3) {
-    CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
+    trim_cache(0);
     char *x = take(o, (double)(size_t)bytes, 0);
     CHECK(in_use(o) == (double)((1 << 20) * 2 + (size_t)bytes));
     x[(size_t)bytes - 1] = 1;
@@ -102,7 +108,8 @@ static void check_one_thread(void) {
   o.finalize_buffer(c, NULL);
 
   /* The cache keeps at most 256 MiB and evicts the oldest buffers first. */
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && cached_bytes() == 0);
+  trim_cache(0);
+  CHECK(cached_bytes() == 0);
   char *large[9];
   for (int i = 0; i < 9; i++) large[i] = take(o, 1 << 25, 0);
   b = take(o, 1 << 20, 0);
@@ -115,7 +122,8 @@ static void check_one_thread(void) {
   for (int i = 8; i > 0; i--) CHECK(take(o, 1 << 25, 0) == large[i]);
   CHECK(cached_bytes() == 0);
   for (int i = 8; i > 0; i--) o.finalize_buffer(large[i], NULL);
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && cached_bytes() == 0);
+  trim_cache(0);
+  CHECK(cached_bytes() == 0);
 
   /* It keeps at most as much as is in use, if that is more. */
   char *more[20];
@@ -124,7 +132,7 @@ static void check_one_thread(void) {
   CHECK(cached_bytes() == 10 << 25);
   for (int i = 10; i < 20; i++) o.finalize_buffer(more[i], NULL);
   CHECK(cached_bytes() == 1 << 28 && in_use(o) == 0);
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
+  trim_cache(0);
 
   /* Buffers without a collector can be freed explicitly. */
   a = take(o, 1 << 20, 0);
@@ -159,6 +167,67 @@ static void check_limits(void) {
   double numbers[3] = {o.owner, 250e6, 1};
   CHECK(rm_buffers(RM_BUFFERS_TAKE, numbers) == RM_OUT_OF_MEMORY);
   o.finalize_buffer(one, NULL);
+}
+
+/* The cache keeps at most a quarter of the memory of the process, and leaves a quarter to others. */
+static void check_memory(void) {
+  setrlimit(RLIMIT_AS, &(struct rlimit){50u << 24, 50u << 24});
+  const owner_handle o = open_owner();
+  double numbers[3];
+  CHECK(rm_buffers(RM_BUFFERS_KEPT, numbers) == RM_OK);
+  CHECK(numbers[0] == 0 && numbers[1] == 0 && numbers[2] == 50u << 24);
+  char *some[32];
+  for (int i = 0; i < 32; i++) some[i] = take(o, 1 << 24, 0);
+  CHECK(rm_buffers(RM_BUFFERS_KEPT, numbers) == RM_OK && numbers[1] == 32u << 24);
+  for (int i = 0; i < 32; i++) {
+    o.finalize_buffer(some[i], NULL);
+    const double room = 37.5 - (31 - i);
+    CHECK(cached_bytes() <= (room < 12.5 ? room : 12.5) * (1 << 24));
+  }
+  CHECK(cached_bytes() == 12 << 24);
+  trim_cache(5 << 24);
+  CHECK(cached_bytes() == 5 << 24);
+  /* So do new buffers. */
+  for (int i = 0; i < 36; i++) CHECK(take(o, 15 << 20, 0) != NULL);
+  CHECK(cached_bytes() == 3 << 24);
+}
+
+static void write_text(const char *folder, const char *name, const char *text) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  for (char *end = path + strlen(folder) + 1; (end = strchr(end, '/')) != NULL; *end++ = '/') {
+    *end = 0;
+    mkdir(path, 0700);
+  }
+  FILE *file = fopen(path, "w");
+  CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* The limits of control groups of both versions, and in containers. */
+static void check_groups(const char *folder) {
+  char groups[512];
+  snprintf(groups, sizeof groups, "%s/groups", folder);
+  CHECK(rm_group_limit(groups, folder) == INFINITY);
+  write_text(folder, "groups", "0::/a.slice/b.scope\n");
+  CHECK(rm_group_limit(groups, folder) == INFINITY);
+  write_text(folder, "a.slice/b.scope/memory.max", "max\n");
+  CHECK(rm_group_limit(groups, folder) == INFINITY);
+  write_text(folder, "a.slice/memory.max", "3000000000\n");
+  CHECK(rm_group_limit(groups, folder) == 3e9);
+  write_text(folder, "a.slice/b.scope/memory.max", "2000000000\n");
+  CHECK(rm_group_limit(groups, folder) == 2e9);
+  /* Another name space: the folder is that of the group. */
+  write_text(folder, "groups", "0::/../elsewhere/c\n");
+  CHECK(rm_group_limit(groups, folder) == INFINITY);
+  write_text(folder, "memory.max", "1000000000\n");
+  CHECK(rm_group_limit(groups, folder) == 1e9);
+  /* Version 1, beside version 2 without controllers. */
+  write_text(folder, "memory/docker/0123/memory.limit_in_bytes", "9223372036854771712\n");
+  write_text(folder, "memory/memory.limit_in_bytes", "500000000\n");
+  write_text(folder, "groups", "5:cpu,cpuacct:/x\nno colon\n4:memory:/docker/0123\n1:name=systemd:/\n");
+  CHECK(rm_group_limit(groups, folder) == 5e8);
+  write_text(folder, "memory/docker/0123/memory.limit_in_bytes", "400000000\n");
+  CHECK(rm_group_limit(groups, folder) == 4e8);
 }
 
 /* ---- a stand-in for Node-API, whose values are pointers to these ----------------------------- */
@@ -264,7 +333,7 @@ static value *node_take(double bytes, double zeroed) {
 }
 
 static void check_node(void) {
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
+  trim_cache(0);
   /* Another file with the library's name is not the one that JavaScript opened. */
   CHECK(napi_register_module_v1(NULL, &node) == &node && node.take == NULL);
   CHECK(rm_expect_module(RM_MODULE_BUFFERS) == RM_OK);
@@ -319,7 +388,7 @@ static void *churn(void *seed) {
     }
     *at = take(o, 4096 + (random >> 8) % 8192, random & 1);
     **at = (char)(at - held);
-    if (i % 1000 == 0) CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK);
+    if (i % 1000 == 0) trim_cache(0);
   }
   for (int i = 0; i < HELD; i++) {
     if (held[i] != NULL) o.finalize_buffer(held[i], NULL);
@@ -334,6 +403,16 @@ int main(int count, char **words) {
     puts("limits");
     return 0;
   }
+  if (count > 1 && strcmp(words[1], "memory") == 0) {
+    check_memory();
+    puts("memory");
+    return 0;
+  }
+  if (count > 2 && strcmp(words[1], "groups") == 0) {
+    check_groups(words[2]);
+    puts("groups");
+    return 0;
+  }
   check_one_thread();
   check_node();
   pthread_t threads[THREADS];
@@ -345,7 +424,8 @@ int main(int count, char **words) {
     o.finalize_buffer(passed, NULL);
     close_owner(o);
   }
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && cached_bytes() == 0);
+  trim_cache(0);
+  CHECK(cached_bytes() == 0);
   printf("%d rounds\n", THREADS * ROUNDS);
   return 0;
 }

@@ -50,7 +50,7 @@ static bool take_large(buffer_owner *owner, size_t bytes, bool zeroed) {
   CHECK(large == wants_large(x + bytes - 1));
   CHECK(pages() - before >= (long)(bytes >> 12));
   CHECK(rm_buffers(RM_BUFFERS_GIVE, numbers) == RM_OK);
-  CHECK(rm_buffers(RM_BUFFERS_RELEASE, NULL) == RM_OK && pages() - before <= 2);
+  CHECK(rm_buffers(RM_BUFFERS_RELEASE, &(double){0}) == RM_OK && pages() - before <= 2);
   return large;
 }
 
