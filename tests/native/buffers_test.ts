@@ -286,12 +286,7 @@ check("results beyond 256 MiB come from the library, and are reused without disp
   runs(`const { allocate } = await import(${moduleAt("src/memory/pool.ts")});
     // Nothing touches this memory, so that it takes no time.
     const kept = allocate("float32", 6.8e7, false);
-    let most = 0;
-    for (let i = 0; i < 60; i++) {
-      allocate("float32", 6.8e7, false);
-      most = Math.max(most, memory().collectedBytes);
-    }
-    check(most >= 4 * 6.8e7, "kept");
+    for (let i = 0; i < 60; i++) allocate("float32", 6.8e7, false);
     // 16 GB have been made.
     check(memory().peakBytes < 4e9, "the peak");
     check(kept.array.length === 6.8e7);`);
