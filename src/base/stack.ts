@@ -22,6 +22,9 @@ export const SOURCES = "rowmajor:";
 /** The frames that are captured: enough to reach the program from the depth of any op. */
 const FRAMES = 50;
 
+/** A frame of Bun that has only a place. */
+const BARE_FRAME = /^( +at (?:async )?)((?:file:|[a-z]:|[\\/]).*:\d+)$/i;
+
 /** A frame in a file; those of built-in functions have none. */
 const isInFile = (frame: string): boolean =>
   /:\d+:\d+\)?$/.test(frame) && !/(?:\(| )(?:node|ext|bun|native):/.test(frame);
@@ -57,9 +60,7 @@ function framesOf(captured: { stack?: string }, folder: string, limit: number): 
   }
   if (bun === undefined) return frames;
   // Bun finds no place in a frame without a name, as those at the top level of a module are.
-  return frames.map((frame) =>
-    frame.replace(/^( +at (?:async )?)([^()]+:\d+:\d+)$/, "$1module code ($2)")
-  );
+  return frames.map((frame) => frame.replace(BARE_FRAME, "$1module code ($2)"));
 }
 
 /**

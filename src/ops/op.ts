@@ -210,7 +210,7 @@ function checkParameters(op: string, parameters: readonly string[]): void {
   parameters.forEach((name, i) => {
     const taken = OWN_NAMES.includes(name) || parameters.indexOf(name) !== i;
     if (/^[A-Za-z]\w*$/.test(name) && !taken) return;
-    throw new TypeError(
+    throw typeError(
       `Cannot make op ${op} with the parameter ${name}: the name is taken or none`,
     );
   });
