@@ -335,29 +335,53 @@ if (!onlyMessages) {
   assert(more < 400_000, `${more} bytes`);
 }
 
-// Many messages at once: of two tags, small and large ones, some of which do not fit.
+// Calls at random, many at once, of which some differ: all ranks draw the same ones.
 {
   setCountLimit(700);
   const limited = await world.split(0) as Any;
   setCountLimit(0);
-  const all: Promise<unknown>[] = [];
-  for (let i = 0; i < 40; i++) {
-    const [size, tag] = [i % 3 === 0 ? 20_000 : 5, i % 2];
-    const wanted = i % 7 === 0 ? size + 1 : size;
-    if (rank === 0) {
-      const failed = textOf(() => limited.send(full([size], i, { dtype: "float32" }), 1, { tag }));
-      all.push(failed.then((text) => assertEquals(text !== null, size > 5 && wanted !== size)));
+  let seed = 1;
+  const draw = (n: number) => {
+    seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff;
+    return (seed >> 8) % n;
+  };
+  const oneOf = <T>(list: readonly T[]): T => list[draw(list.length)]!;
+  const sizes = [0, 1, 7, 1000, 16_384, 16_385, 100_000];
+  const dtypes = ["float32", "int32", "float64", "int8"];
+  const methods = onlyMessages ? [] : ["allSum", "allGather", "broadcast", "barrier"];
+  const expectError = async (call: () => unknown, expected: boolean, what: unknown) =>
+    assertEquals(await textOf(call) !== null, expected, String(what));
+  for (let round = 0; round < 15; round++) {
+    const all: Promise<unknown>[] = [];
+    for (let i = 0; i < 12; i++) {
+      if (draw(2) === 0 && methods.length > 0) {
+        const pick = () => {
+          const name = oneOf(methods);
+          return name === "barrier" ? [name, 0, ""] : [name, oneOf(sizes), oneOf(dtypes)];
+        };
+        const [most, other, odd] = [pick(), pick(), draw(6)];
+        const [name, size, dtype] = (rank === odd ? other : most) as [string, number, string];
+        const differs = odd < 3 && String(most) !== String(other);
+        const call = () => limited[name](...name === "barrier" ? [] : [x(size, dtype)]);
+        all.push(expectError(call, differs, [most, other, odd]));
+      } else {
+        const [from, tag, size, dtype] = [draw(3), draw(3), oneOf(sizes), oneOf(dtypes)];
+        const [to, wanted] = [(from + 1 + draw(2)) % 3, size + (draw(4) === 0 ? 1 : 0)];
+        const value = draw(100);
+        const sent = full([size], value, { dtype: dtype as "float32" });
+        const differs = size !== wanted;
+        const waits = sent.nbytes > 65_536;
+        const send = () => limited.send(sent, to, { tag });
+        const receive = async () => {
+          const y = await limited.recv([wanted], dtype, from, { tag }) as Any;
+          if (wanted > 0) assertEquals([y.get(0), y.get(wanted - 1)], [value, value]);
+        };
+        if (rank === from) all.push(expectError(send, differs && waits, [size, wanted, dtype]));
+        if (rank === to) all.push(expectError(receive, differs, [size, wanted, dtype]));
+      }
     }
-    if (rank === 1) {
-      const got = async () => {
-        const y = await limited.recv([wanted], "float32", 0, { tag });
-        assertEquals([y.get(0), y.get(size - 1)], [i, i]);
-      };
-      all.push(textOf(got).then((text) => assertEquals(text !== null, wanted !== size)));
-    }
+    await Promise.all(all);
   }
-  all.push(limited.allSum(x(4)));
-  await Promise.all(all);
 }
 
 // Small messages are copied: both ranks send first. One that is never received harms no one.
