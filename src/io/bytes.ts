@@ -30,7 +30,11 @@ interface Zlib {
   crc32(data: Uint8Array): number;
   deflateSync(data: Uint8Array): Uint8Array;
   deflateRawSync(data: Uint8Array): Uint8Array;
-  inflateRawSync(data: Uint8Array, options: { maxOutputLength: number }): Uint8Array;
+  inflateRawSync(
+    data: Uint8Array,
+    options: { readonly maxOutputLength?: number; readonly finishFlush?: number },
+  ): Uint8Array;
+  readonly constants: { readonly Z_SYNC_FLUSH: number };
 }
 
 /**

@@ -21,7 +21,7 @@ import {
   zlib,
 } from "./bytes.ts";
 import { checkKind, kindOf } from "./kinds.ts";
-import { decodeNpy, encodeNpy, type NpyOptions } from "./npy.ts";
+import { decodeNpy, encodeNpy, NPY_START, npyInfo, type NpyOptions } from "./npy.ts";
 
 /** Options for reading .npz bytes. */
 export interface NpzOptions extends NpyOptions {
@@ -94,11 +94,12 @@ export function decodeNpz(
   }
   const out = new Map<string, RawTensor | FormatError>();
   for (const [name, member] of wanted) {
-    const data = readMember(bytes, member, file);
+    const own = { ...options, file: `${file}/${member.name}` };
     try {
-      out.set(name, decodeNpy(data, { ...options, file: `${file}/${member.name}` }));
+      out.set(name, decodeNpy(readMember(bytes, member, file, own), own));
     } catch (error) {
-      if (names !== undefined || !(error instanceof FormatError)) throw error;
+      const isOfArray = error instanceof FormatError && error.file === own.file;
+      if (names !== undefined || !isOfArray) throw error;
       out.set(name, error);
     }
   }
@@ -252,7 +253,13 @@ function findZip64Field(cursor: Cursor, end: number): void {
   cursor.fail("a field of zip64 is missing", start);
 }
 
-function readMember(bytes: Uint8Array, member: Member, file: string): Uint8Array {
+/** The bytes of a member, which is an array of `options`. */
+function readMember(
+  bytes: Uint8Array,
+  member: Member,
+  file: string,
+  options: NpyOptions,
+): Uint8Array {
   const { name, local, size } = member;
   const cursor = new Cursor(bytes, file, local);
   if (cursor.u32("a member's header", ANY_32) !== 0x04034b50) {
@@ -271,7 +278,9 @@ function readMember(bytes: Uint8Array, member: Member, file: string): Uint8Array
   cursor.take(extraLength, "the extra field");
   const start = cursor.at;
   const packed = cursor.take(member.packed, `member ${quote(name)}`);
-  const data = member.method === STORED ? packed : inflate(packed, size, cursor, start);
+  const isPacked = member.method === DEFLATED;
+  if (isPacked && size > LARGE) checkPacked(packed, size, options);
+  const data = isPacked ? inflate(packed, size, cursor, start) : packed;
   if (data.length !== size) {
     cursor.fail(`member ${quote(name)} has ${data.length} bytes, but declares ${size}`, start);
   }
@@ -279,6 +288,28 @@ function readMember(bytes: Uint8Array, member: Member, file: string): Uint8Array
     cursor.fail(`member ${quote(name)} is damaged: its checksum differs`, start);
   }
   return data;
+}
+
+/** Members that inflate to more than this are compared with the header of their array before. */
+const LARGE = 2 ** 20;
+/** The packed bytes that are inflated for it: they are at most 2 MB then. */
+const FIRST_PACKED = 2048;
+
+/** Throws a FormatError unless the header of a large packed array says that it has `size` bytes. */
+function checkPacked(packed: Uint8Array, size: number, options: NpyOptions): void {
+  const { inflateRawSync, constants: { Z_SYNC_FLUSH } } = zlib();
+  let first: Uint8Array;
+  try {
+    const some = packed.subarray(0, FIRST_PACKED);
+    first = inflateRawSync(some, { finishFlush: Z_SYNC_FLUSH });
+  } catch {
+    // Reported where the whole member is inflated.
+    return;
+  }
+  // Headers are rarely longer.
+  if (first.length >= NPY_START || first[9] === 0 && first.length >= 10 + first[8]!) {
+    npyInfo(first, size, options);
+  }
 }
 
 function inflate(packed: Uint8Array, size: number, cursor: Cursor, start: number): Uint8Array {

@@ -4,9 +4,9 @@
  * @module
  */
 import { describe, it } from "node:test";
-import { crc32 } from "node:zlib";
+import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { DTypeError } from "../../src/base/errors.ts";
+import { DTypeError, FormatError } from "../../src/base/errors.ts";
 import type { RawTensor } from "../../src/io/bytes.ts";
 import { decodeNpz, encodeNpz } from "../../src/io/npz.ts";
 import { assertFormatError, decodeWhole, golden, goldenFile, latin1 } from "./golden.ts";
@@ -114,6 +114,29 @@ describe("npz: bytes after the archive, as NumPy reads them", () => {
     // NumPy looks for the end in the last 65,557 bytes, too.
     const far = new Uint8Array([...bytes, ...new Uint8Array(70_000)]);
     assertFormatError(() => decodeNpz(far), "it has no end record");
+  });
+});
+
+describe("npz: arrays that inflate to far more than they say", () => {
+  it("are refused before they are inflated", () => {
+    const shape = [2 ** 23];
+    const large: RawTensor = { dtype: "uint8", shape, data: new Uint8Array(shape[0]!) };
+    const bytes = encodeNpz([["a", large], TWO[0]!], { compress: true });
+    const start = find(bytes, LOCAL) + 30 + "a.npy".length + 20;
+    const end = find(bytes, LOCAL, 1);
+    // The header of the array says another size; the checksum is not that of the member any more.
+    const npy = new Uint8Array(inflateRawSync(bytes.subarray(start, end)));
+    npy[npy.indexOf("8".charCodeAt(0), 60)] = "3".charCodeAt(0);
+    const packed = deflateRawSync(npy);
+    assert(packed.length <= end - start);
+    bytes.fill(0, start, end).set(packed, start);
+    const read = decodeNpz(bytes);
+    // A member that was inflated has an error of its checksum, which is one of the whole archive.
+    const error = read.get("a");
+    assert(error instanceof FormatError, `${error}`);
+    assertEquals(error.message.includes("bytes follow the array"), true, error.message);
+    assertFormatError(() => decodeNpz(bytes, { names: ["a"] }), "bytes follow the array");
+    assertEquals(read.get("first"), TWO[0]![1]);
   });
 });
 
