@@ -149,14 +149,10 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/io/safetensors.ts": {
     "TENSORS_PER_STEP literal: 5000 → (5000 - 1) in TENSORS_PER_STEP = 5000":
       "how often other work runs is a choice",
-    "headerLength comparison: length > MAX_HEADER → length >= MAX_HEADER":
-      "a header of that length that does not fit is an error in either words",
   },
   "src/io/file.ts": {
     "readRange arithmetic: begin + at → (begin - at)": "the system reads a range at once",
     "CHUNK arithmetic: 2 ** 30 → ((30) ** (2))": "more reads give the same bytes",
-    "RawSafetensorsFile.open literal: 8 → (8 + 1) in Math.min(8, size)":
-      "the ninth byte is not looked at",
     "findEmbedded condition: if (name === undefined) → false":
       "only executables of Bun have files in them, and judges run in Deno",
     "openFile condition: if (embedded === undefined) → true":
