@@ -40,8 +40,8 @@ export function preprocess(picture: ImageTensor<3>): Images {
     );
   }
   return scope(() => {
-    const x = picture.permute(2, 0, 1).astype("float32").unsqueeze(0) as AnyTensor;
-    const resized = nn.interpolate(x, { size, mode: "bilinear", antialias: true }) as AnyTensor;
+    const x = picture.permute(2, 0, 1).astype("float32").unsqueeze(0);
+    const resized = nn.interpolate(x, { size, mode: "bilinear", antialias: true });
     const [rows, columns] = size.map((n) => {
       const first = roundToEven((n - SIDE) / 2);
       return `${first}:${first + SIDE}`;
@@ -50,6 +50,6 @@ export function preprocess(picture: ImageTensor<3>): Images {
       picture.dtype === "uint16" ? 65535 : 255,
     );
     const [mean, deviation] = [MEAN, DEVIATION].map((values) => tensor(values).reshape([3, 1, 1]));
-    return square.sub(mean!).div(deviation!) as AnyTensor as Images;
+    return square.sub(mean!).div(deviation!) as Images;
   });
 }

@@ -10,7 +10,7 @@ export function lowPass(signal: Tensor, keep: number): Tensor {
   return scope(() => {
     const spectrum = fft.rfft(signal);
     const rest = zeros([spectrum.shape[0]! - keep], { dtype: "complex64" });
-    const kept = concat([spectrum.slice(range(0, keep)), rest] as never);
-    return fft.irfft(kept as never, { n: signal.size }) as unknown as Tensor;
+    const kept = concat([spectrum.slice(range(0, keep)), rest]);
+    return fft.irfft(kept, { n: signal.size });
   });
 }

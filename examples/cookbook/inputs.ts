@@ -30,7 +30,7 @@ export function noise(seed: number, size: number): Float32Array {
 }
 
 function noisy(seed: number, ...shape: number[]): Tensor {
-  return tensor(noise(seed, shape.reduce((a, b) => a * b, 1)), { shape }) as Tensor;
+  return tensor(noise(seed, shape.reduce((a, b) => a * b, 1)), { shape });
 }
 
 function integers(seed: number, size: number, below: number): Int32Array {
@@ -60,7 +60,7 @@ function csvOf(rows: number): string {
 /** A program with its inputs; gives the results that are compared. */
 export type Run = () => Tensor<"float32" | "float64" | "int32" | "uint8">[];
 
-const doubles = (x: Tensor): Tensor<"float64"> => x.astype("float64") as Tensor<"float64">;
+const doubles = (x: Tensor): Tensor<"float64"> => x.astype("float64");
 
 /** Makes the inputs of a program. */
 export const PROGRAMS: Readonly<Record<string, (large: boolean) => Run>> = {
@@ -77,12 +77,12 @@ export const PROGRAMS: Readonly<Record<string, (large: boolean) => Run>> = {
     const k = large ? 4 : 2;
     return () => {
       const { components, variances, projected } = pca(points, k);
-      return [components.abs(), variances, projected.abs()] as never;
+      return [components.abs(), variances, projected.abs()];
     };
   },
   "least squares": (large) => {
     const features = large ? noisy(3, 5000, 16) : noisy(3, 30, 3);
-    const y = features.sum(1).add(noisy(4, features.shape[0]!).mul(0.25)) as Tensor;
+    const y = features.sum(1).add(noisy(4, features.shape[0]!).mul(0.25));
     return () => [fit(features, y).coefficients];
   },
   "blur": (large) => {
@@ -90,8 +90,8 @@ export const PROGRAMS: Readonly<Record<string, (large: boolean) => Run>> = {
     return () => [blur(image, large ? 2 : 1)];
   },
   "top-k search": (large) => {
-    const items = normalize((large ? noisy(6, 20_000, 64) : noisy(6, 50, 8)).sub(0.5) as Tensor);
-    const queries = (large ? noisy(7, 32, 64) : noisy(7, 3, 8)).sub(0.5) as Tensor;
+    const items = normalize((large ? noisy(6, 20_000, 64) : noisy(6, 50, 8)).sub(0.5));
+    const queries = (large ? noisy(7, 32, 64) : noisy(7, 3, 8)).sub(0.5);
     return () => {
       const { scores, indices } = search(items, queries, large ? 10 : 4);
       return [scores, indices];
@@ -103,13 +103,13 @@ export const PROGRAMS: Readonly<Record<string, (large: boolean) => Run>> = {
   },
   "game of life": (large) => {
     const side = large ? 512 : 8;
-    const board = noisy(9, side, side).less(0.4).astype("uint8") as Tensor<"uint8">;
+    const board = noisy(9, side, side).less(0.4).astype("uint8");
     return () => [life(board, large ? 20 : 4)];
   },
   "softmax regression": (large) => {
     const [n, d, classes, steps] = large ? [2000, 64, 10, 50] : [30, 4, 3, 20];
     const points = noisy(10, n!, d!);
-    const labels = tensor(integers(11, n!, classes!)) as Tensor<"int32">;
+    const labels = tensor(integers(11, n!, classes!));
     return () => {
       const { weights, biases } = train(points, labels, classes!, steps!, 0.5);
       return [weights, biases];

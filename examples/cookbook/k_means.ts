@@ -32,6 +32,6 @@ function nearest(points: Tensor, centers: Tensor): Tensor<"int32"> {
   return scope(() => {
     // |x - c|² without |x|², which is the same for all centers.
     const lengths = centers.square().sum(1);
-    return lengths.sub(points.matmul(centers.T).mul(2)).argmin(1) as Tensor<"int32">;
+    return lengths.sub(points.matmul(centers.T).mul(2)).argmin(1);
   });
 }

@@ -10,7 +10,7 @@ export function fit(features: Tensor, y: Tensor): { coefficients: Tensor; r2: nu
   return scope(() => {
     const n = features.shape[0]!;
     const design: Tensor = concat([features, ones([n, 1])], 1);
-    const coefficients = linalg.lstsq(design, y).x as Tensor;
+    const coefficients = linalg.lstsq(design, y).x;
     const residuals = y.sub(design.matmul(coefficients));
     const total = y.sub(y.mean()).square().sum().item();
     return { coefficients, r2: 1 - residuals.square().sum().item() / total };

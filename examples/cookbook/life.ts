@@ -7,7 +7,7 @@ import { scope, type Tensor } from "../../mod.ts";
 
 /** The board, uint8 [h, w] of 0 and 1, some generations later. */
 export function life(board: Tensor<"uint8">, generations: number): Tensor<"uint8"> {
-  let cells = board.copy() as Tensor<"uint8">;
+  let cells = board.copy();
   for (let i = 0; i < generations; i++) {
     using before = cells;
     cells = scope(() => next(before));
@@ -21,5 +21,5 @@ function next(cells: Tensor<"uint8">): Tensor<"uint8"> {
   const all = rows.roll(1, 1).add(rows).add(rows.roll(-1, 1));
   // 3 with the cell: born or stays. 4 with the cell: a living one stays.
   const lives = all.equal(3).logicalOr(all.equal(4).logicalAnd(cells.equal(1)));
-  return lives.astype("uint8") as Tensor<"uint8">;
+  return lives.astype("uint8");
 }

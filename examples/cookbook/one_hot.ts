@@ -18,7 +18,7 @@ export function encode(names: readonly string[]): { categories: string[]; rows: 
   const ranks = new Int32Array(seen.size);
   categories.forEach((name, rank) => ranks[seen.get(name)!] = rank);
   for (let i = 0; i < labels.length; i++) labels[i] = ranks[labels[i]!]!;
-  return scope(() => ({ categories, rows: tensor(labels).oneHot(categories.length) as Tensor }));
+  return scope(() => ({ categories, rows: tensor(labels).oneHot(categories.length) }));
 }
 
 /** The names of rows. */

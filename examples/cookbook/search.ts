@@ -18,6 +18,6 @@ export function search(
 ): { scores: Tensor; indices: Tensor<"int32"> } {
   return scope(() => {
     const { values, indices } = normalize(queries).matmul(items.T).topk(k);
-    return { scores: values as Tensor, indices: indices as Tensor<"int32"> };
+    return { scores: values, indices: indices };
   });
 }

@@ -25,8 +25,8 @@ export function train(
   for (let step = 0; step < steps; step++) {
     scope(() => {
       const gradient = scores(model, points).softmax().sub(targets).div(n!);
-      model.weights.sub_(points.T.matmul(gradient).mul(rate) as never);
-      model.biases.sub_(gradient.sum(0).mul(rate) as never);
+      model.weights.sub_(points.T.matmul(gradient).mul(rate));
+      model.biases.sub_(gradient.sum(0).mul(rate));
     });
   }
   return model;
@@ -38,5 +38,5 @@ function scores({ weights, biases }: Model, points: Tensor): Tensor {
 
 /** The class of each point, int32 [n]. */
 export function classify(model: Model, points: Tensor): Tensor<"int32"> {
-  return scope(() => scores(model, points).argmax(1) as Tensor<"int32">);
+  return scope(() => scores(model, points).argmax(1));
 }

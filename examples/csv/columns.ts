@@ -24,14 +24,14 @@ const isNumber = (cell: string): boolean => cell.trim() === "" || Number.isFinit
 function columnOf(cells: readonly string[]): Column {
   if (cells.every(isNumber)) {
     const numbers = Float64Array.from(cells, (cell) => cell.trim() === "" ? NaN : Number(cell));
-    return { values: fromBuffer(numbers) as Tensor<"float64", [number]> };
+    return { values: fromBuffer(numbers) };
   }
   const codes = new Map<string, number>();
   const numbers = Int32Array.from(cells, (cell) => {
     if (!codes.has(cell)) codes.set(cell, codes.size);
     return codes.get(cell)!;
   });
-  return { codes: fromBuffer(numbers) as Tensor<"int32", [number]>, words: [...codes.keys()] };
+  return { codes: fromBuffer(numbers), words: [...codes.keys()] };
 }
 
 /** The columns of a CSV text whose first line has their names. */

@@ -38,7 +38,7 @@ function meanOfParts(
     for (const rows of parts) {
       const { loss, gradients } = lossAndGradients(model, pick(digits, rows));
       for (const [name, x] of Object.entries({ ...gradients, loss: tensor(loss) })) {
-        const rounded = onGrid(x as Tensor);
+        const rounded = onGrid(x);
         sums[name] = sums[name] === undefined ? rounded : sums[name].add(rounded);
       }
     }

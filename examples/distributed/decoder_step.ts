@@ -57,12 +57,12 @@ export function step(
       nn.splitHeads(part(normed, name), heads) as Tensor
     ) as [Tensor, Tensor, Tensor];
     const keys = cache === undefined ? key.copy() : concat([cache.keys, key], 2) as Tensor;
-    const values = cache === undefined ? value.copy() : concat([cache.values, value], 2) as Tensor;
-    const attended = nn.mergeHeads(nn.attention(query, keys, values)) as Tensor;
-    const middle = x.add(whole(attended, "output")) as Tensor;
-    const inner = middle.rmsNorm() as Tensor;
-    const hidden = part(inner, "gate").silu().mul(part(inner, "up")) as Tensor;
-    return [middle.add(whole(hidden, "down")) as Tensor, { keys, values }];
+    const values = cache === undefined ? value.copy() : concat([cache.values, value], 2);
+    const attended = nn.mergeHeads(nn.attention(query, keys, values));
+    const middle = x.add(whole(attended, "output"));
+    const inner = middle.rmsNorm();
+    const hidden = part(inner, "gate").silu().mul(part(inner, "up"));
+    return [middle.add(whole(hidden, "down")), { keys, values }];
   });
 }
 

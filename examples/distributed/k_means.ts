@@ -14,7 +14,7 @@ import { loadDigits } from "../digits/digits.ts";
 function memberships(points: Tensor, centers: Tensor): Tensor {
   // |x - c|² without |x|², which is the same for all centers.
   const distances = centers.square().sum(1).sub(points.matmul(centers.T).mul(2));
-  return distances.argmin(1).oneHot(centers.shape[0]!) as Tensor;
+  return distances.argmin(1).oneHot(centers.shape[0]!);
 }
 
 /**
@@ -35,16 +35,16 @@ export async function kMeans(
       return [members.T.matmul(points), members.sum(0)] as const;
     });
     // Both are under way at once.
-    await Promise.all([sums, counts].map((x) => group.allSum(x as Tensor, { out: x as Tensor })));
+    await Promise.all([sums, counts].map((x) => group.allSum(x, { out: x })));
     if (round === rounds) {
       sums.dispose();
-      return { centers, counts: counts as Tensor };
+      return { centers, counts: counts };
     }
     using before = centers;
     centers = scope(() => {
       const sizes = counts.expandDims(1);
       // A center without points stays where it is.
-      return where(sizes.greater(0), sums.div(sizes.maximum(1)), before) as Tensor;
+      return where(sizes.greater(0), sums.div(sizes.maximum(1)), before);
     });
     for (const x of [sums, counts]) x.dispose();
   }

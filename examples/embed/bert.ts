@@ -44,12 +44,12 @@ function block(
   const down = w.linear("output.dense", d, wide);
   const [first, second] = [own, w].map((at) => at.layerNorm("output.LayerNorm", d, norm));
   return (x, lengths) => {
-    const [q, k, v] = qkv(x as Tensor<"float32", [number, number]>, {
+    const [q, k, v] = qkv(x, {
       heads,
     }) as unknown as Floats[];
     const seen = nn.mergeHeads(nn.attention(q!, k!, v!, { lengths }));
-    const y = first!(out(seen as never) as never, { add: x as never });
-    return second!(down(up(y as never) as never) as never, { add: y as never }) as never;
+    const y = first!(out(seen), { add: x });
+    return second!(down(up(y)), { add: y });
   };
 }
 
@@ -76,8 +76,8 @@ export function encoder(
   return (ids, lengths) => {
     const count = ids.shape[1];
     const places = positions.slice(`:${count}`).add(types.slice(0));
-    let x = norm(words(ids) as never, {
-      add: places.broadcastTo([...ids.shape, d]) as never,
+    let x = norm(words(ids), {
+      add: places.broadcastTo([...ids.shape, d]),
     }) as Floats;
     for (const run of blocks) x = run(x, lengths);
     let y: Floats;

@@ -134,7 +134,7 @@ export class Embedder implements Disposable {
       batch.forEach(({ ids }, i) => padded.set(ids, i * width));
       using ids = fromBuffer(padded, { shape: [batch.length, width] });
       using lengths = tensor(batch.map(({ ids }) => ids.length), { dtype: "int32" });
-      using made = await this.#encode.async(ids as never, lengths as never) as Tensor<"float32">;
+      using made = await this.#encode.async(ids, lengths);
       const values = made.toTypedArray();
       batch.forEach(({ place }, i) => {
         vectors[place] = values.slice(i * this.dimensions, (i + 1) * this.dimensions);

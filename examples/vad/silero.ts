@@ -47,10 +47,10 @@ export class Silero implements Disposable {
     this.#last = w.conv1d("final_conv", 1, HIDDEN, 1);
     this.#features = (windows) => {
       const padded = windows.pad([[0, 0], [0, MIRRORED]], { mode: "reflect" }).unsqueeze(1);
-      const both = spectrum(padded) as AnyTensor as Floats;
+      const both = spectrum(padded) as Floats;
       const [re, im] = [both.slice(":", `:${BINS}`), both.slice(":", `${BINS}:`)] as Floats[];
       let y = re!.mul(re!).add(im!.mul(im!)).sqrt() as Floats;
-      for (const conv of convs) y = conv(y) as AnyTensor as Floats;
+      for (const conv of convs) y = conv(y) as Floats;
       return y.squeeze(2) as Floats;
     };
   }
@@ -87,10 +87,10 @@ export class Silero implements Disposable {
       }
       const before = state;
       const next = scope(() => {
-        const x = fromBuffer(windows).reshape([n, CONTEXT + WINDOW]) as AnyTensor as Floats;
-        const input = this.#features(x).unsqueeze(1) as AnyTensor as Floats;
+        const x = fromBuffer(windows).reshape([n, CONTEXT + WINDOW]) as Floats;
+        const input = this.#features(x).unsqueeze(1) as Floats;
         const { output, hidden, cell } = nn.lstm(input, this.#recurrent, before);
-        const y = this.#last((output as Floats).relu().permute(0, 2, 1)) as AnyTensor as Floats;
+        const y = this.#last((output as Floats).relu().permute(0, 2, 1)) as Floats;
         made.set(y.sigmoid().toTypedArray() as Float32Array, first);
         return { hidden, cell };
       });

@@ -17,7 +17,8 @@ import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { costOf } from "../profile/costs.ts";
 import "../tensor/tensor.ts";
-import type { AnyTensor } from "../tensor/tensor.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
 import { collect } from "./explain.ts";
 import { ProgramReport } from "./report/report.ts";
 import { type AnyFunction, Program, type ProgramOptions } from "./program.ts";
@@ -61,6 +62,16 @@ export type OutOf<R> = R extends AnyTensor ? AnyTensor
   : R extends object ? { readonly [K in keyof R]: OutOf<R[K]> }
   : unknown;
 
+/** The arguments `A` of a compiled function, which may be read-only where it only reads them. */
+export type Readable<A> = A extends Tensor<infer D, infer S, infer V, t.Access>
+  ? Tensor<D, S, V, t.Access>
+  : A extends readonly unknown[] ? { readonly [K in keyof A]: Readable<A[K]> }
+  : A extends (...args: never[]) => unknown ? A
+  : A extends object ? { readonly [K in keyof A]: Readable<A[K]> }
+  : A;
+
+type ReadableArguments<A extends readonly unknown[]> = { [K in keyof A]: Readable<A[K]> };
+
 /** Options of asynchronous calls. */
 export interface AsyncOptions<R = unknown> {
   /** Write the results to these tensors, which have the structure of the result. */
@@ -73,8 +84,16 @@ export interface AsyncOptions<R = unknown> {
 export type Compiled<F extends (...args: never[]) => unknown> =
   & F
   & {
-    /** With the results written to `out`: tensors in the structure of the result. */
-    (...args: [...Parameters<F>, { readonly out: OutOf<ReturnType<F>> }]): ReturnType<F>;
+    /**
+     * With the results written to `out`: tensors in the structure of the result. Arguments may be
+     * read-only tensors; a function that writes to one throws a ReadOnlyError.
+     */
+    (
+      ...args: [
+        ...ReadableArguments<Parameters<F>>,
+        options?: { readonly out?: OutOf<ReturnType<F>> },
+      ]
+    ): ReturnType<F>;
     /**
      * The same off the event loop: a native program runs on another thread where that is possible
      * (`info().async`), any other program in a later task of this thread. Reads its tensors as they
@@ -85,7 +104,7 @@ export type Compiled<F extends (...args: never[]) => unknown> =
      * reason of `signal` if that aborts before the run starts.
      */
     async(
-      ...args: [...Parameters<F>, options?: AsyncOptions<ReturnType<F>>]
+      ...args: [...ReadableArguments<Parameters<F>>, options?: AsyncOptions<ReturnType<F>>]
     ): Promise<ReturnType<F>>;
     /** The number of programs kept. */
     readonly programs: number;

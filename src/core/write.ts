@@ -37,15 +37,15 @@ export function checkStore(from: DTypeInfo, to: DTypeInfo, name: string): void {
  */
 export function prepareWrite(target: Operand, name: string): void {
   checkAlive(target.storage, name);
-  if (target.flags & READ_ONLY) {
-    throw new ReadOnlyError(`Cannot ${name}: the tensor is read-only`);
-  }
   if (target.layout.overlapsItself) {
     throw new ReadOnlyError(
       `Cannot ${name}: the target of shape ${formatShape(target.layout.shape)} with strides ${
         formatShape(target.layout.strides)
       } has several indexes for one element, as broadcast tensors have`,
     );
+  }
+  if (target.flags & READ_ONLY) {
+    throw new ReadOnlyError(`Cannot ${name}: the tensor is read-only`);
   }
   const { storage } = target;
   if (storage.cows === null) return;

@@ -104,7 +104,7 @@ export function asStrided<X extends AnyTensor, const N extends Shape>(
   shape: N,
   strides: readonly number[],
   options: AsStridedOptions = {},
-): Tensor<X["dtype"], N, X["device"], X["access"]> {
+): Tensor<X["dtype"], t.Ok<t.NewShape<"asStrided", N>>, X["device"], X["access"]> {
   const name = "asStrided";
   checkOperand(x, name);
   checkOptions(name, options, ["offset"]);

@@ -348,7 +348,10 @@ export function fromBuffer<
   const X extends ArrayBufferView | ArrayBufferLike,
   E extends DType = t.DataDType<X>,
   const N extends Shape = [number],
->(buffer: X, options: BufferOptions<E, N> = {}): Tensor<NoInfer<E>, N, "cpu"> {
+>(
+  buffer: X,
+  options: BufferOptions<E, N> = {},
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"make a tensor from a buffer of", N>>, "cpu"> {
   const name = "make a tensor from a buffer";
   if (!ArrayBuffer.isView(buffer) && !isBuffer(buffer)) {
     throw new DTypeError(`Cannot ${name}: expected a typed array or an ArrayBuffer`);

@@ -1354,12 +1354,17 @@ export class Tensor<
     return view(VIEWS.flip, this, "flip", axis);
   }
 
-  /** Repeats the elements to a larger shape without copying: a view with strides of 0. */
+  /**
+   * Repeats the elements to a larger shape without copying: a read-only view with strides of 0, as
+   * several indexes reach one element.
+   */
   broadcastTo<X extends AnyTensor, const N extends Shape>(
     this: X,
     shape: t.Guard<t.BroadcastTo<t.ShapeOf<X>, N>, N>,
-  ): Tensor<X["dtype"], t.Ok<t.BroadcastTo<t.ShapeOf<X>, N>>, X["device"], X["access"]> {
-    return view(VIEWS.broadcastTo, this, "broadcastTo", shape);
+  ): Tensor<X["dtype"], t.Ok<t.BroadcastTo<t.ShapeOf<X>, N>>, X["device"], "read"> {
+    const made = applyView(VIEWS.broadcastTo, this, "broadcastTo", shape) as AnyTensor;
+    made.#flags |= READ_ONLY;
+    return typed(made);
   }
 
   /** The elements at `row + offset = column` of two axes, as a new last axis: a view. */

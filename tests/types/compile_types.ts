@@ -57,3 +57,16 @@ export function outputs(): void {
   const both: Compiled<(x: Tensor) => Tensor> = compile((x: Tensor) => x.neg());
   both.dispose();
 }
+
+/** Read-only tensors, as of mapped files and broadcasts, as arguments. */
+export async function readOnly(): Promise<void> {
+  const frozen = a.readonly();
+  const weighted = compile((x: typeof a, weights: { first: typeof a; more: (typeof a)[] }) =>
+    x.add(weights.first)
+  );
+  shape<[2, 3]>()(weighted(frozen, { first: frozen, more: [a, frozen] }));
+  shape<[2, 3]>()(weighted(zeros([3]).broadcastTo([2, 3]), { first: a, more: [] }, { out: a }));
+  shape<[2, 3]>()(await weighted.async(frozen, { first: frozen, more: [] }));
+  // @ts-expect-error: another shape
+  weighted(zeros([3, 2]).readonly(), { first: a, more: [] });
+}

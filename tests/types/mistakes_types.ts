@@ -181,6 +181,8 @@ export function reshapes(): void {
   a.broadcastTo([2, 4]);
   // @ts-expect-error: Cannot broadcast shape [2, 3] to [3]: rank 2 is above 1
   a.broadcastTo([3]);
+  // @ts-expect-error: Cannot add_ a read-only tensor: copy it with toOwned()
+  a.broadcastTo([5, 2, 3]).add_(1);
 }
 
 export function axes(): void {

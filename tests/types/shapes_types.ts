@@ -5,9 +5,11 @@
  */
 import {
   arange,
+  asStrided,
   concat,
   einsum,
   eye,
+  fromBuffer,
   linalg,
   ones,
   pack,
@@ -25,6 +27,7 @@ import { type Assert, type Equal, is, shape } from "./assert.ts";
 declare const n: number;
 declare const text: string;
 declare const sizes: number[];
+declare function takesMatrix<X extends Tensor<"float32", [number, 2]>>(x: X): X;
 declare const dynamic: Tensor;
 const a = zeros([2, 3]);
 const b = zeros([2, 3, 4]);
@@ -207,6 +210,13 @@ export function axes(): void {
   shape<[2, 3]>()(a.flip([0, -1]));
   shape<[5, 2, 3]>()(a.broadcastTo([5, 2, 3]));
   shape<[2, 3]>()(zeros([1, 1]).broadcastTo([2, 3]));
+  takesMatrix(fromBuffer(new Float32Array(4), { shape: [2, 2] }));
+  takesMatrix(asStrided(zeros([4]), [2, 2], [2, 1]));
+  const [square] = [fromBuffer(new Float32Array(4), { shape: [2, 2] })];
+  takesMatrix(square);
+  const [windows] = [asStrided(zeros([4]), [3, 2], [1, 1])];
+  shape<[3, 2]>()(windows);
+  takesMatrix(windows);
   shape<[2, number]>()(b.diagonal(0, 1, 2));
   shape<[2, 3]>()(a.softmax(-1));
   shape<[2, 3]>()(a.layerNorm());

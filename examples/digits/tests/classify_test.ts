@@ -45,7 +45,7 @@ test("classify: gradients of the larger model are the slopes of its loss", () =>
     const gradient: Tensor = gradients[name];
     const norm = gradient.norm().item();
     const lossAt = (step: number): number => {
-      const moved = (start[name] as Tensor).add(gradient.mul(step / norm));
+      const moved = start[name].add(gradient.mul(step / norm));
       return LARGE.lossAndGradients({ ...start, [name]: moved }, data).loss;
     };
     const slope = (lossAt(0.003) - lossAt(-0.003)) / 0.006;

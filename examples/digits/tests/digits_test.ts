@@ -155,7 +155,7 @@ test("digits: gradients are the slopes of the loss", () => {
     // Along the gradient itself the loss rises by the gradient's norm.
     const norm = gradient.norm().item();
     const lossAt = (step: number): number => {
-      const moved = (start[name] as Tensor).add(gradient.mul(step / norm));
+      const moved = start[name].add(gradient.mul(step / norm));
       return lossAndGradients({ ...start, [name]: moved }, data).loss;
     };
     const slope = (lossAt(0.005) - lossAt(-0.005)) / 0.01;

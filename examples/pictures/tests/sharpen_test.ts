@@ -10,7 +10,7 @@ import { sharpen } from "../sharpen.ts";
 
 test("flat pictures stay as they are, a step becomes steeper", () => {
   const row = [100, 100, 100, 190, 190, 190];
-  const x = tensor([row, row, row], { dtype: "uint8" }).expandDims(2) as AnyTensor;
+  const x = tensor([row, row, row], { dtype: "uint8" }).expandDims(2);
   const sharp = [100, 100, 70, 220, 190, 190];
-  assertEquals(sharpen(x as never).squeeze(2).toArray() as unknown, [sharp, sharp, sharp]);
+  assertEquals(sharpen(x).squeeze(2).toArray() as unknown, [sharp, sharp, sharp]);
 });
