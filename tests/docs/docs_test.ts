@@ -31,6 +31,7 @@ import {
   root,
   runBlock,
 } from "./blocks.ts";
+import { blockOfSpans, OTHER_PAGES, OTHERS, readSpans } from "./inline.ts";
 
 function listFiles(folder: string, extension: string): string[] {
   const url = new URL(`${folder}/`, root);
@@ -100,7 +101,7 @@ const withoutDeno = deno.error === undefined ? "" : ` (skipped: ${deno.error.mes
 
 test(`all examples type-check${withoutDeno}`, {
   skip: deno.error !== undefined,
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   // A wrong one among them shows that the others were checked, and strictly.
   const wrong = blockOf("1;\n\nconst same = (x) => x;");
@@ -110,6 +111,38 @@ test(`all examples type-check${withoutDeno}`, {
   assertEquals(errors.length, 1);
   assertStringIncludes(errors[0], "implicitly has an 'any' type");
   assertStringIncludes(errors[0], "self:3");
+});
+
+/** Pages with the calls in their prose and tables. */
+const pages = ["README.md", "site/index.md", ...listFiles("docs", ".md")]
+  .filter((path) => !path.startsWith("docs/adr/") && !Object.hasOwn(OTHER_PAGES, path))
+  .map((path) => readSpans(path, read(path)));
+
+// A call that is not one of the library's, or whose names stand for nothing yet, goes to inline.ts or
+// inline_scope.ts.
+test(`calls in prose and tables compile${withoutDeno}`, {
+  skip: deno.error !== undefined,
+  timeout: 300_000,
+}, async () => {
+  assert(pages.flat().length > 400, `${pages.flat().length} calls`);
+  // Wrong ones among them show that the others were checked.
+  const right = '`x.set(":", y)`, `matmul(y)`, `x.round()`, `await using world = await init()`';
+  const wrong = [
+    ...["z.set(complex(re, z.imag()))", "x.rounds()", "sort({ axis })", "nothing(x)"],
+    ...["io.readNothing(path)", "x.sum({ axes: 1 })", "new Chat(model)"],
+  ];
+  const text = [right, ...wrong.map((code) => `\`${code}\``), "```ts\nx.none()\n```"].join("\n");
+  const found = [...pages, readSpans("self.md", text)].filter((spans) => spans.length > 0);
+  const errors = await checkBlocks(found.map(blockOfSpans), deno.value!);
+  assertEquals(errors.filter((error) => !error.includes("self.md:")), []);
+  const lines = errors.map((error) => Number(/self\.md:(\d+)/.exec(error)![1]));
+  assertEquals([...new Set(lines)].sort(), wrong.map((_, i) => i + 2), errors.join("\n"));
+});
+
+test("code that is no call of the library is in a page, and pages that are left out exist", () => {
+  const code = ["README.md", "site/index.md", ...listFiles("docs", ".md")].map(read).join("\n");
+  assertEquals(Object.keys(OTHERS).filter((one) => !code.includes(`\`${one}\``)), []);
+  assertEquals(Object.keys(OTHER_PAGES).filter((path) => !existsSync(new URL(path, root))), []);
 });
 
 test("README has the means of the figures in docs/benchmarks.md", () => {
