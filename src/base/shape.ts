@@ -40,9 +40,7 @@ export function sameShape(a: Shape, b: Shape): boolean {
  * exceeds 2^53 - 1 (ignoring sizes of 0, so that strides stay exact too).
  */
 export function checkShape(shape: unknown, op: string): number[] {
-  if (!Array.isArray(shape)) {
-    throw new ShapeError(`Cannot ${op} shape ${describe(shape)}: a shape is an array of sizes`);
-  }
+  if (!Array.isArray(shape)) throw noShape(`Cannot ${op} shape`, shape);
   const rank = shape.length;
   checkRank(rank, op);
   const result: number[] = new Array(rank);
@@ -60,6 +58,12 @@ export function checkShape(shape: unknown, op: string): number[] {
   }
   if (size > Number.MAX_SAFE_INTEGER) throw tooLarge(op, shape);
   return result;
+}
+
+/** The error for an argument in the place of a shape, such as the first of several sizes. */
+function noShape(what: string, shape: unknown): ShapeError {
+  const such = typeof shape === "number" ? `, such as [${shape}] or [${shape}, ...]` : "";
+  return new ShapeError(`${what} ${describe(shape)}: a shape is an array of sizes${such}`);
 }
 
 /** The most axes of a tensor: NumPy's limit. */
@@ -244,9 +248,7 @@ export function normalizeAxes(
  * ambiguous (a second -1, or a 0 next to it, as in NumPy).
  */
 export function resolveReshape(shape: Shape, size: number, from: Shape): number[] {
-  if (!Array.isArray(shape)) {
-    throw new ShapeError(`Cannot reshape ${formatShape(from)} to ${describe(shape)}: not an array`);
-  }
+  if (!Array.isArray(shape)) throw noShape(`Cannot reshape ${formatShape(from)} to`, shape);
   const rank = shape.length;
   checkRank(rank, "reshape");
   const result: number[] = new Array(rank);

@@ -106,7 +106,13 @@ export function checkOptions(name: string, options: object, known: readonly stri
     typeof options !== "object" || options === null || Array.isArray(options) ||
     brandOf(options, "tensor") !== undefined
   ) {
-    throw typeError(`Cannot ${name}: options come last, in an object of ${known.join(", ")}`);
+    const makes = known.includes("out") || known.includes("device");
+    const sizes = typeof options === "number" && makes
+      ? `, not ${options}; several sizes or axes are one array`
+      : "";
+    throw typeError(
+      `Cannot ${name}: options come last, in an object of ${known.join(", ")}${sizes}`,
+    );
   }
   for (const key in options) {
     if (!known.includes(key)) {

@@ -10,7 +10,7 @@ import type { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
 import { applyView, type OpOptions } from "../core/apply.ts";
 import { copyInto, dispatch, dispatchAll } from "../core/dispatch.ts";
-import type { Operand } from "../memory/operand.ts";
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";
 import { VIEWS } from "../ops/views.ts";
@@ -120,10 +120,11 @@ const STACK: Op = makeOp({
 });
 
 function join(op: Op, xs: readonly Operand[], axis: number | null, options: OpOptions): Operand {
-  checkOptions(op.name, options, ["out"]);
   if (!Array.isArray(xs) || xs.length === 0) {
-    throw new ShapeError(`Cannot ${op.name}: it takes an array of at least one tensor`);
+    const such = isOperandArgument(xs) ? `, as in ${op.name}([a, b])` : "";
+    throw new ShapeError(`Cannot ${op.name}: it takes an array of at least one tensor${such}`);
   }
+  checkOptions(op.name, options, ["out"]);
   return dispatch(op, listOf(xs), { axis }, options.out);
 }
 

@@ -90,6 +90,7 @@ import {
 } from "./reduce.ts";
 import { normalizeAlong, softmax } from "./softmax_norm.ts";
 import { type AnyPackedWeight, PackedWeight } from "./products/packed_weight.ts";
+import { refuseAbsent } from "../base/absent.ts";
 import { reachable } from "../base/reachable.ts";
 import type { IndexArgument } from "./selection.ts";
 import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
@@ -502,6 +503,10 @@ export class Tensor<
     return "Tensor";
   }
 
+  static {
+    refuseAbsent(this.prototype);
+  }
+
   /** The shape, for types. @ignore */
   declare readonly [SHAPE]: S;
   /** Has types compare tensors by {@link access} and not by their type arguments. @ignore */
@@ -895,6 +900,7 @@ export class Tensor<
 
   /** Another handle to the same elements. */
   view(): Tensor<D, S, V, A> {
+    if (arguments.length > 0) throw new ShapeError("Cannot view another shape: use reshape()");
     return typed(applyView(VIEWS.view, this, "view"));
   }
 
