@@ -9,7 +9,7 @@ import { describe, it } from "node:test";
 import { ArgumentError, AxisError, ones, random, ShapeError, tensor } from "../../mod.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
 import { loose } from "../support.ts";
-import { BACKENDS, using } from "./table/backends.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
 
 type Value = number | bigint | boolean;
 
