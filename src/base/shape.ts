@@ -6,6 +6,7 @@
  * @module
  */
 import { AxisError, ShapeError } from "./errors.ts";
+import { typeError } from "./stack.ts";
 import { describe, describeAll } from "./text.ts";
 
 /** The sizes of a tensor, outermost axis first; `[]` is the shape of a single element. */
@@ -92,26 +93,58 @@ export function pickedShape(
   return made;
 }
 
+/** The length of an array of the caller; undefined if it is none. */
+export function lengthOf(given: unknown): number | undefined {
+  return Array.isArray(given) ? given.length : undefined;
+}
+
 /**
  * A copy of an array of the caller, whose elements are read once: a getter may return something else
  * after a check. Holes become undefined: `every`, `map` and their like skip holes, and so would not
- * check them. `own` returns what to keep of an element, and throws if the op does not accept it.
+ * check them. `own` returns what to keep of an element, and throws if the op does not accept it; so
+ * an array of any length is read up to its first wrong element only. `count` is the length if it was
+ * checked before: {@link lengthOf} may not return the same twice.
  */
-export function listOf<T>(given: readonly T[], own?: (one: T) => T): T[] {
-  const list: T[] = [];
-  const { length } = given;
-  for (let i = 0; i < length; i++) {
-    const one = given[i]!;
-    list.push(own === undefined ? one : own(one));
-  }
+export function listOf<T, R = T>(
+  given: readonly T[],
+  own: (one: T, at: number) => R,
+  count: number = given.length,
+): R[] {
+  const list: R[] = [];
+  for (let i = 0; i < count; i++) list.push(own(given[i]!, i));
   return list;
 }
 
-/** {@link listOf} of an array of sizes or axes; anything else is returned for the op's own checks. */
+/** {@link listOf} of any value of the caller; undefined if it is no array. */
+export function listIn<R>(
+  given: unknown,
+  own: (one: unknown, at: number) => R,
+  count?: number,
+): R[] | undefined {
+  return Array.isArray(given) ? listOf<unknown, R>(given, own, count) : undefined;
+}
+
+/** {@link listIn} of an option that is an array of names, or undefined. */
+export function ownNames(op: string, what: string, given: unknown): string[] | undefined {
+  const list = listIn(given, (name) => {
+    if (typeof name === "string") return name;
+    throw typeError(`Cannot ${op} with ${what} of ${describe(name)}: they are names`);
+  });
+  if (list !== undefined || given === undefined) return list;
+  throw typeError(`Cannot ${op} with ${what} ${describe(given)}: it takes an array of names`);
+}
+
+/**
+ * A copy of an array of sizes or axes, as {@link listOf} makes it; anything else is returned for the
+ * op's own checks.
+ */
 export function ownAxes<T>(given: T, op: string): T {
   if (!Array.isArray(given)) return given;
-  checkRank(given.length, op);
-  return listOf(given) as T;
+  const { length } = given;
+  checkRank(length, op);
+  const list: unknown[] = [];
+  for (let i = 0; i < length; i++) list.push(given[i]);
+  return list as T;
 }
 
 function tooLarge(op: string, shape: Shape): ShapeError {

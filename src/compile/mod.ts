@@ -6,6 +6,7 @@
  */
 import { ArgumentError, DisposedError, TraceError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
+import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { CONFIGURE } from "../backend/ffi/abi.ts";
 import { jobQueue } from "../backend/cpu.ts";
@@ -368,15 +369,17 @@ function passesOf(given: CompileOptions["optimize"]): Passes {
 
 function staticTest(given: CompileOptions["static"]): (path: string) => boolean {
   if (given === true) return () => true;
-  if (!Array.isArray(given)) {
-    throw typeError(`Cannot compile with static ${describe(given)}: it is an array, or true`);
-  }
-  const paths = given.map((one) => {
-    if ((Number.isInteger(one) && one >= 0) || typeof one === "string") return String(one);
+  const paths = listIn(given, (one) => {
+    if ((Number.isInteger(one) && one as number >= 0) || typeof one === "string") {
+      return String(one);
+    }
     throw new ArgumentError(
       `Cannot compile with static ${describe(one)}: it is an index of an argument, or a path`,
     );
   });
+  if (paths === undefined) {
+    throw typeError(`Cannot compile with static ${describe(given)}: it is an array, or true`);
+  }
   return (path) =>
     paths.some((one) => path === one || path.startsWith(`${one}.`) || path.startsWith(`${one}[`));
 }

@@ -7,7 +7,7 @@
 import type { DTypeInfo } from "../base/dtype.ts";
 import { Layout } from "../base/layout.ts";
 import { ArgumentError, TraceError } from "../base/errors.ts";
-import { formatShape, sameShape } from "../base/shape.ts";
+import { formatShape, listIn, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { adopt } from "../core/foreign.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
@@ -127,10 +127,8 @@ export class Reader {
       return { kind: "number", type: typeof value as "number" | "bigint" };
     }
     if (isOperandArgument(value)) return this.#tensor(value);
-    if (Array.isArray(value)) {
-      const members = value.map((one, i) => this.read(one, `${path}[${i}]`, depth + 1));
-      return { kind: "list", members };
-    }
+    const list = listIn(value, (one, i) => this.read(one, `${path}[${i}]`, depth + 1));
+    if (list !== undefined) return { kind: "list", members: list };
     if (ArrayBuffer.isView(value) || value instanceof Map || value instanceof Set) {
       throw new TraceError(
         `Cannot call a compiled function with ${describe(value)} at argument ${path} (counted ` +

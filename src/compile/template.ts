@@ -7,7 +7,7 @@
 import { ArgumentError, TraceError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { Placeholder } from "../base/placeholder.ts";
-import { sameShape } from "../base/shape.ts";
+import { lengthOf, listIn, sameShape } from "../base/shape.ts";
 import { apply } from "../core/apply.ts";
 import { copyInto, copyOf } from "../core/dispatch.ts";
 import { disturbs, overlaps, prepareOut } from "../core/write.ts";
@@ -77,9 +77,8 @@ export function templateOf(made: unknown, handles: Handles, results: Value[]): T
       places.set(value, template);
       return template;
     }
-    if (Array.isArray(value)) {
-      return { kind: "list", members: value.map((one) => visit(one, depth + 1)) };
-    }
+    const list = listIn(value, (one) => visit(one, depth + 1));
+    if (list !== undefined) return { kind: "list", members: list };
     if (!isRecord(value)) {
       checkConstant(value, handles);
       return { kind: "constant", value };
@@ -177,12 +176,12 @@ function collect(template: Template, out: unknown, path: string, targets: Target
       return add(template, out, path, targets);
     case "list": {
       const { length } = template.members;
-      if (!Array.isArray(out) || out.length !== length) {
+      if (lengthOf(out) !== length) {
         throw typeError(
           `Cannot ${NAME} with ${path}: the result is an array of ${length} there`,
         );
       }
-      template.members.forEach((one, i) => collect(one, out[i], `${path}[${i}]`, targets));
+      listIn(out, (one, i) => collect(template.members[i]!, one, `${path}[${i}]`, targets), length);
       return;
     }
     case "record":

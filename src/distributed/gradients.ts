@@ -4,6 +4,7 @@
  * @module
  */
 import { ArgumentError, DTypeError } from "../base/errors.ts";
+import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { brandOf } from "../base/version.ts";
 import { applyInPlace, applyInto, applyView } from "../core/apply.ts";
@@ -41,7 +42,7 @@ function tensorsIn(tree: unknown): Operand[] {
     if (node === undefined || node === null || seen.has(node)) return;
     seen.add(node);
     if (brandOf(node, "tensor") !== undefined) found.push(ownOperand(node, NAME));
-    else if (Array.isArray(node)) node.forEach(visit);
+    else if (listIn(node, visit) !== undefined) return;
     else if (typeof node === "object") {
       // Ranks may have made a record in another order.
       const record = node as Record<string, unknown>;

@@ -9,7 +9,7 @@
 import { DTYPE, type DType } from "../base/dtype.ts";
 import { ArgumentError, AxisError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
-import { formatShape, normalizeAxis } from "../base/shape.ts";
+import { formatShape, lengthOf, listIn, normalizeAxis } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { dispatch } from "../core/dispatch.ts";
 import type { FftAttributes, FftKind } from "../core/problems/fft.ts";
@@ -139,31 +139,30 @@ function axesOf(
   { s, axes }: FftnOptions,
 ): { readonly axis: number; readonly length: number | undefined }[] {
   const rank = shape.length;
-  const isList = (x: unknown): boolean => x === undefined || Array.isArray(x);
-  if (!isList(s) || !isList(axes)) {
+  const chosen = listIn(axes, (axis) => normalizeAxis(name, axis as number, rank));
+  const lengths = lengthOf(s);
+  if ((s === undefined) !== (lengths === undefined) || (axes === undefined) !== !chosen) {
     throw typeError(`Cannot ${name}: s and axes are arrays of numbers`);
   }
-  if (axes === undefined && s !== undefined && s.length > rank) {
+  if (chosen === undefined && lengths !== undefined && lengths > rank) {
     throw new ArgumentError(
-      `Cannot ${name} shape ${formatShape(shape)} with ${s.length} lengths: it has ${rank} axes`,
+      `Cannot ${name} shape ${formatShape(shape)} with ${lengths} lengths: it has ${rank} axes`,
     );
   }
-  const count = axes?.length ?? s?.length ?? rank;
-  const chosen = axes ?? Array.from({ length: count }, (_, k) => rank - count + k);
-  if (s !== undefined && s.length !== chosen.length) {
+  const count = chosen?.length ?? lengths ?? rank;
+  if (lengths !== undefined && lengths !== count) {
     throw new ArgumentError(
-      `Cannot ${name} with ${s.length} lengths along ${chosen.length} axes: ` +
-        `s has one for each of axes`,
+      `Cannot ${name} with ${lengths} lengths along ${count} axes: s has one for each of axes`,
     );
   }
-  return chosen.map((axis, k) => {
-    const length = s?.[k];
-    if (length !== undefined) checkLength(length, name);
-    return {
-      axis: normalizeAxis(name, axis, rank),
-      length: length === -1 ? undefined : length,
-    };
-  });
+  const own = listIn(s, (length) => {
+    if (length !== undefined) checkLength(length as number, name);
+    return length === -1 ? undefined : length as number | undefined;
+  }, count);
+  return Array.from({ length: count }, (_, k) => ({
+    axis: chosen === undefined ? rank - count + k : chosen[k]!,
+    length: own?.[k],
+  }));
 }
 
 function transformAll(
@@ -498,8 +497,8 @@ function shifted(
   checkOptions(name, options, ["axes"]);
   const { shape } = x.layout;
   const { axes = shape.map((_, k) => k) } = options;
-  const list = (Array.isArray(axes) ? [...axes] : [axes])
-    .map((axis) => normalizeAxis(name, axis as number, shape.length));
+  const axisOf = (axis: unknown): number => normalizeAxis(name, axis as number, shape.length);
+  const list = listIn(axes, axisOf) ?? [axisOf(axes)];
   return tidy(() => roll(x, list.map((axis) => shiftOf(shape[axis]!)), list)) as never;
 }
 

@@ -16,7 +16,7 @@ import {
 } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
-import { MAX_RANK } from "../base/shape.ts";
+import { listIn, MAX_RANK } from "../base/shape.ts";
 import { brandOf } from "../base/version.ts";
 import { checkOptions, isScalar } from "../ops/infer.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
@@ -134,12 +134,16 @@ export function isdtype(
   kind: DTypeKind | DType | readonly (DTypeKind | DType)[],
 ): boolean {
   checkDType(dtype, "isdtype");
-  // Array.from: holes are values that are no dtypes.
-  if (Array.isArray(kind)) return Array.from(kind).some((one) => isdtype(dtype, one));
+  const is = (one: unknown): boolean => isOne(dtype, one, "isdtype");
+  return listIn(kind, is)?.includes(true) ?? is(kind);
+}
+
+/** Whether a dtype is of one kind, or is one dtype. */
+function isOne(dtype: DType, kind: unknown, name: string): boolean {
   if (typeof kind === "string" && Object.hasOwn(KINDS, kind) && kind !== "bool") {
     return KINDS[kind as DTypeKind].includes(DTYPE[dtype].kind);
   }
-  checkDType(kind as DType, "isdtype");
+  checkDType(kind as DType, name);
   return dtype === kind;
 }
 
@@ -224,7 +228,10 @@ export function defaultDevice(): "cpu" {
  */
 export function dtypes(kind?: DTypeKind | readonly DTypeKind[]): DType[] {
   const all = Object.keys(DTYPE) as DType[];
-  return all.filter((dtype) => kind === undefined || isdtype(dtype, kind));
+  if (kind === undefined) return all;
+  const checked = (one: unknown): unknown => (isOne("bool", one, "dtypes"), one);
+  const kinds = listIn(kind, checked) ?? [checked(kind)];
+  return all.filter((dtype) => kinds.some((one) => isOne(dtype, one, "dtypes")));
 }
 
 /** What the library supports of the array API standard. */

@@ -6,7 +6,15 @@
 import { DTYPE, type DType, promoteTypes } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
-import { formatShape, normalizeAxes, normalizeAxis, ownAxes, sameShape } from "../base/shape.ts";
+import {
+  formatShape,
+  lengthOf,
+  listIn,
+  normalizeAxes,
+  normalizeAxis,
+  ownAxes,
+  sameShape,
+} from "../base/shape.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -213,12 +221,15 @@ export function gradient<
   const own = ownOperand(x, name);
   const { axis, spacing = 1, edgeOrder = 1 } = options;
   const axes = normalizeAxes(name, ownAxes(axis as B, name), own.layout.shape.length);
-  const given = Array.isArray(spacing) ? spacing as readonly unknown[] : axes.map(() => spacing);
-  if (given.length !== axes.length) {
+  const length = lengthOf(spacing);
+  if (length !== undefined && length !== axes.length) {
     throw new ArgumentError(
-      `${name}() needs one spacing for each of ${axes.length} axes, got ${given.length}`,
+      `${name}() needs one spacing for each of ${axes.length} axes, got ${length}`,
     );
   }
+  const spacingOf = (one: unknown): unknown =>
+    typeof one === "number" ? one : ownOperand(one, name);
+  const given = listIn(spacing, spacingOf, length) ?? axes.map(() => spacing);
   const made = tidy(() =>
     axes.map((along, k) => {
       const one = given[k];

@@ -12,7 +12,8 @@ import {
   broadcastShapes as commonShape,
   checkShape,
   formatShape,
-  listOf,
+  lengthOf,
+  listIn,
   normalizeAxis,
   ownAxes,
   type Shape,
@@ -62,13 +63,16 @@ export function rot90<
   if (!Number.isInteger(times)) {
     throw new ArgumentError(`${name}() needs an integer as times, got ${describe(times)}`);
   }
-  if (!Array.isArray(axes) || axes.length !== 2) {
+  if (lengthOf(axes) !== 2) {
     throw new AxisError(`Cannot ${name} along axes ${describe(axes)}: it takes two`);
   }
   const { rank } = x.layout;
-  const [a, b] = (axes as P).map((axis) => normalizeAxis(name, axis, rank)) as [number, number];
+  const [a, b] = listIn(axes, (axis) => normalizeAxis(name, axis as number, rank), 2) as [
+    number,
+    number,
+  ];
   if (a === b) {
-    throw new AxisError(`Cannot ${name} along axes ${formatShape(axes)}: they are the same`);
+    throw new AxisError(`Cannot ${name} along axes ${formatShape([a, b])}: they are the same`);
   }
   const turns = ((times % 4) + 4) % 4;
   const flip = (y: Operand, axis: number | number[]): Operand =>
@@ -373,12 +377,12 @@ export function ravelMultiIndex<const Ts extends readonly AnyTensor[]>(
     );
   }
   const sizes = checkShape(shape, name);
-  if (!Array.isArray(indices) || indices.length !== sizes.length || sizes.length === 0) {
+  if (lengthOf(indices) !== sizes.length || sizes.length === 0) {
     throw new ShapeError(
       `Cannot ${name} shape ${formatShape(sizes)}: it takes an array with one tensor for each axis`,
     );
   }
-  const own = listOf<Operand>(indices, (one) => ownOperand(one, name));
+  const own = listIn(indices, (one) => ownOperand(one as Operand, name), sizes.length)!;
   return dispatch(RAVEL_MULTI_INDEX, own, { shape: sizes, mode }) as never;
 }
 

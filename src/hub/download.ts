@@ -10,7 +10,7 @@
 import type { FileHandle } from "node:fs/promises";
 import { host } from "../backend/ffi/runtime.ts";
 import { ArgumentError, FormatError, PackageError } from "../base/errors.ts";
-import { typeError } from "../base/stack.ts";
+import { ownNames } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { cacheFolder, checkModel, modelFolder } from "../io/find_model.ts";
 import { writeFile } from "../io/file.ts";
@@ -222,9 +222,6 @@ export async function download(id: string, options: DownloadOptions = {}): Promi
   const { revision = "main", files, token, cache, hubUrl = HUB, onProgress, signal } = options;
   const { timeout = TIMEOUT } = options;
   checkModel("download", id, revision);
-  if (files !== undefined && !(Array.isArray(files) && files.every((f) => typeof f === "string"))) {
-    throw typeError(`Cannot download files ${describe(files)}: expected an array of names`);
-  }
   if (typeof timeout !== "number" || !(timeout > 0)) {
     throw new ArgumentError(
       `Cannot download with timeout ${describe(timeout)}: expected milliseconds above 0`,
@@ -235,7 +232,7 @@ export async function download(id: string, options: DownloadOptions = {}): Promi
       `Cannot download from ${describe(hubUrl)}: expected an address that begins with https:`,
     );
   }
-  const wanted = selector(files);
+  const wanted = selector(ownNames("download", "files", files));
   const { folder: usual, hidden } = cacheFolder(host);
   const root = cache ?? usual;
   if (root === undefined) {

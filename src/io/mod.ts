@@ -18,7 +18,7 @@ import { DTypeError, FormatError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
-import { listOf, type Shape } from "../base/shape.ts";
+import { ownNames, type Shape } from "../base/shape.ts";
 import { allocate } from "../memory/pool.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { type CreateOp, makeOp } from "../ops/op.ts";
@@ -149,10 +149,7 @@ function npyOptions(op: string, options: npy.NpyOptions, path?: Path): npy.NpyOp
 function npzOptions(op: string, options: npz.NpzOptions, path?: Path): npz.NpzOptions {
   checkOptions(op, options, [...NPY_OPTIONS, "maxBytes", "names"]);
   const { file = path === undefined ? NO_FILE : String(path), bfloat16, maxBytes, names } = options;
-  if (names !== undefined && !Array.isArray(names)) {
-    throw typeError(`Cannot ${op} with names ${describe(names)}: it takes an array of names`);
-  }
-  return { file, bfloat16, maxBytes, names: names && listOf(names) };
+  return { file, bfloat16, maxBytes, names: ownNames(op, "names", names) };
 }
 
 /** The strings to store with tensors. */

@@ -4,6 +4,7 @@
  * @module
  */
 import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
+import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { compile, type Compiled } from "../compile/mod.ts";
 import type { Path } from "../io/file.ts";
@@ -16,7 +17,7 @@ import { checkRope, type LlamaConfig } from "./config.ts";
 import { type Angles, llama, type Past, type Step, type Stepped, type Wanted } from "./llama.ts";
 import { configOf, factorsOf } from "./model_files.ts";
 import { Sampler, SAMPLER_OPTIONS, type SamplerOptions } from "./sampler.ts";
-import { stopTexts, TextStream } from "./text_stream.ts";
+import { stopTexts, TextStream, tokensIn } from "./text_stream.ts";
 
 /** Options of {@link open}. */
 export interface OpenOptions<V extends t.Device = t.Device> {
@@ -350,19 +351,12 @@ export class Session implements Disposable {
     );
   }
 
-  #checkTokens(ids: readonly number[]): void {
-    const { vocabulary } = this.model.config;
-    if (!Array.isArray(ids) || ids.length === 0) {
-      throw new ArgumentError(
-        `Cannot generate after ${describe(ids)}: it takes an array of at least one token`,
-      );
-    }
-    const wrong = ids.find((id) => !Number.isInteger(id) || id < 0 || id >= vocabulary);
-    if (wrong === undefined) return;
+  /** The tokens of the caller, who may change them while this session works. */
+  #ownTokens(ids: unknown): number[] {
+    const own = tokensIn(ids, this.model.config.vocabulary);
+    if (own.length > 0) return own;
     throw new ArgumentError(
-      `Cannot generate after token ${describe(wrong)}: tokens are integers from 0 to ${
-        vocabulary - 1
-      }`,
+      `Cannot generate after ${describe(ids)}: it takes an array of at least one token`,
     );
   }
 
@@ -424,11 +418,11 @@ export class Session implements Disposable {
   ): Promise<Float32Array> {
     checkOptions("compute logits", options, ["all", "signal"]);
     this.#checkIdle();
-    this.#checkTokens(ids);
-    this.#checkContext(ids.length);
+    const own = this.#ownTokens(ids);
+    this.#checkContext(own.length);
     this.#busy = true;
     try {
-      return await this.#extend(ids, options.all === true ? "all" : "last", options.signal);
+      return await this.#extend(own, options.all === true ? "all" : "last", options.signal);
     } finally {
       this.#busy = false;
     }
@@ -452,19 +446,21 @@ export class Session implements Disposable {
         `Cannot generate with maxTokens ${describe(maxTokens)}: it is an integer of at least 0`,
       );
     }
-    const ends = stopTokens ?? this.model.config.endTokens;
-    if (!Array.isArray(ends) || !ends.every((id) => Number.isInteger(id))) {
-      throw new ArgumentError(
-        `Cannot generate with stopTokens ${describe(ends)}: it is an array of integers`,
+    const wrong = (what: unknown): ArgumentError =>
+      new ArgumentError(
+        `Cannot generate with stopTokens ${describe(what)}: it is an array of integers`,
       );
-    }
+    const ends = listIn(stopTokens ?? this.model.config.endTokens, (id) => {
+      if (Number.isInteger(id)) return id as number;
+      throw wrong(id);
+    });
+    if (ends === undefined) throw wrong(stopTokens);
     const sampler = new Sampler(sampling);
     this.#checkIdle();
-    this.#checkTokens(ids);
-    this.#checkContext(ids.length);
+    const text = this.#ownTokens(ids);
+    this.#checkContext(text.length);
     signal?.throwIfAborted();
     const stop = new Set(ends);
-    const text = [...ids];
     this.#busy = true;
     try {
       // One program for the whole text, if its length is known.
@@ -495,7 +491,7 @@ export class Session implements Disposable {
   ): AsyncGenerator<string, FinishReason> {
     checkOptions("generate", options, [...GENERATE_OPTIONS, "stop", "onToken"]);
     const { stop, onToken, ...rest } = options;
-    const ids = typeof prompt === "string" ? encoded(codec, prompt) : prompt;
+    const ids = this.#ownTokens(typeof prompt === "string" ? encoded(codec, prompt) : prompt);
     const stream = new TextStream((ids) => codec.decode(ids), stopTexts(stop), ids);
     const tokens = this.generate(ids, rest);
     try {

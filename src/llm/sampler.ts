@@ -5,6 +5,7 @@
  */
 import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
+import { tokensIn } from "./text_stream.ts";
 import { checkOptions } from "../ops/infer.ts";
 import * as random from "../random/mod.ts";
 
@@ -190,8 +191,8 @@ export class Sampler {
 
   #penalize(logits: Float32Array, seen: readonly number[]): void {
     if (this.#penalty === 1 || this.#window === 0) return;
-    const from = Math.max(0, seen.length - this.#window);
-    for (const id of new Set(seen.slice(from))) {
+    const tokens = tokensIn(seen, Infinity);
+    for (const id of new Set(tokens.slice(Math.max(0, tokens.length - this.#window)))) {
       const x = logits[id];
       if (x !== undefined) logits[id] = x > 0 ? x / this.#penalty : x * this.#penalty;
     }

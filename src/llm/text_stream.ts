@@ -4,6 +4,7 @@
  * @module
  */
 import { ArgumentError } from "../base/errors.ts";
+import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 
 /** Stands for bytes that are no whole character yet. */
@@ -20,12 +21,28 @@ export interface TextPiece {
   readonly done: boolean;
 }
 
+/** The tokens of a text, checked and copied. */
+export function tokensIn(ids: unknown, vocabulary: number): number[] {
+  const list = listIn(ids, (id) => {
+    if (Number.isInteger(id) && (id as number) >= 0 && (id as number) < vocabulary) {
+      return id as number;
+    }
+    const most = vocabulary === Infinity ? "on" : `to ${vocabulary - 1}`;
+    throw new ArgumentError(
+      `Cannot generate after token ${describe(id)}: tokens are integers from 0 ${most}`,
+    );
+  });
+  if (list !== undefined) return list;
+  throw new ArgumentError(`Cannot generate after ${describe(ids)}: it takes an array of tokens`);
+}
+
 /** The texts of `stop`, checked. */
 export function stopTexts(stop: unknown): readonly string[] {
-  const all = stop === undefined ? [] : typeof stop === "string" ? [stop] : stop;
-  const fits = Array.isArray(all) && all.every((one) => typeof one === "string" && one !== "");
-  if (fits) return all as readonly string[];
-  throw new ArgumentError(`Cannot generate with stop ${describe(stop)}: it is one or more texts`);
+  const checked = (one: unknown): string => {
+    if (typeof one === "string" && one !== "") return one;
+    throw new ArgumentError(`Cannot generate with stop ${describe(one)}: it is one or more texts`);
+  };
+  return stop === undefined ? [] : listIn(stop, checked) ?? [checked(stop)];
 }
 
 /**
@@ -56,8 +73,8 @@ export class TextStream {
   ) {
     // Some decoders refuse no tokens.
     this.#decode = (ids) => ids.length === 0 ? "" : decode(ids);
-    this.#stop = stop;
-    this.#ids = before.slice(-CONTEXT);
+    this.#stop = stopTexts(stop);
+    this.#ids = tokensIn(before, Infinity).slice(-CONTEXT);
     this.#told = this.#ids.length;
   }
 

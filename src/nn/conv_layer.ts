@@ -21,7 +21,14 @@ import { foldStatistics } from "./parts/channel_norm.ts";
 import { checkWinograd, winogradWeight } from "./parts/winograd.ts";
 import { defineLayer, type Layer, mergeLayers, type Own } from "./weights/layer.ts";
 import type { Ledger } from "./weights/ledger.ts";
-import { checkCount, CONV_OPTIONS, type ConvOptions, type PerAxis, perAxis } from "./windows.ts";
+import {
+  checkCount,
+  CONV_OPTIONS,
+  type ConvOptions,
+  pairsOf,
+  type PerAxis,
+  perAxis,
+} from "./windows.ts";
 
 /** Options of convolution layers. */
 export interface ConvLayerOptions extends ConvOptions {
@@ -88,7 +95,7 @@ export function convLayer(
   const op = `conv${rank}d`;
   checkOptions(op, given, [...CONV_OPTIONS, "bias", "activation"]);
   const { bias = true, activation, ...options } = given;
-  const { groups = 1, stride = 1, dilation = 1, winograd = false } = options;
+  const { groups = 1, stride = 1, dilation = 1, padding = 0, winograd = false } = options;
   if (bias !== "optional" && typeof bias !== "boolean") {
     throw new ArgumentError(
       `Cannot ${op} with bias ${describe(bias)}: it is true, false or "optional"`,
@@ -109,7 +116,9 @@ export function convLayer(
     groups,
   };
   checkWinograd(winograd, attributes, kernels, op);
-  const spec: Spec = { rank, outputs, options: { ...options }, activation };
+  const ends = typeof padding === "string" ? padding : pairsOf(padding, rank, op);
+  const own = { ...options, ...attributes, padding: ends };
+  const spec: Spec = { rank, outputs, options: own, activation };
   const parts = {
     weight: [outputs, inputs / groups, ...kernels],
     ...bias === false ? {} : { bias: { shape: [outputs], optional: bias === "optional" } },

@@ -7,7 +7,7 @@
  * @module
  */
 import { ArgumentError, ShapeError } from "../base/errors.ts";
-import { formatShape } from "../base/shape.ts";
+import { formatShape, lengthOf, listIn } from "../base/shape.ts";
 import { apply, applyInto, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
@@ -87,15 +87,15 @@ function resizesOf(name: string, x: Operand, options: InterpolateOptions): Resiz
     const all = perAxis(size, sizes.length, 1, "size", name);
     return sizes.map((from, i) => ({ from, to: all[i]!, factor: undefined, alignCorners }));
   }
-  const given: readonly unknown[] = Array.isArray(scaleFactor)
-    ? scaleFactor
-    : sizes.map(() => scaleFactor);
-  if (given.length !== sizes.length) {
+  const length = lengthOf(scaleFactor);
+  if (length !== undefined && length !== sizes.length) {
     const wanted = `one number, or one for each of ${sizes.length} axes`;
     throw badArgument(name, "scaleFactor", scaleFactor, wanted);
   }
+  const factorOf = (one: unknown): number => checkNumber(name, "scaleFactor", one, 0);
+  const factors = listIn(scaleFactor, factorOf, length);
   return sizes.map((from, i) => {
-    const factor = checkNumber(name, "scaleFactor", given[i], 0);
+    const factor = factors === undefined ? factorOf(scaleFactor) : factors[i]!;
     const to = Math.floor(from * factor);
     if (to >= 1 && Number.isSafeInteger(to)) return { from, to, factor, alignCorners };
     throw new ShapeError(

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { ArgumentError } from "../base/errors.ts";
+import { lengthOf, listIn } from "../base/shape.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { checkOptions } from "../ops/infer.ts";
@@ -82,20 +84,19 @@ function slide(
 
 /** Runs `op` on windows that divide the last axes of `x` into `size` parts. */
 function adapt(op: Op, name: string, rank: number, x: unknown, size: AdaptiveSize): never {
-  const own = ownOperand(x, name);
-  checkSpatial(name, own, rank);
-  const { shape } = own.layout;
+  const input = ownOperand(x, name);
+  checkSpatial(name, input, rank);
+  const { shape } = input.layout;
   const first = shape.length - rank;
-  const windows = Array.isArray(size)
-    ? perAxis(
-      size.map((one, i) => one === null ? shape[first + i] || 1 : one),
-      rank,
-      1,
-      "outputSize",
-      name,
-    )
-    : perAxis(size, rank, 1, "outputSize", name);
-  return dispatch(op, [own], { windows } satisfies PoolAttributes, undefined, name) as never;
+  const length = lengthOf(size);
+  if (length !== undefined && length !== rank) {
+    throw new ArgumentError(
+      `Cannot ${name} with ${length} numbers as outputSize: it takes one or ${rank}`,
+    );
+  }
+  const own = listIn(size, (one, i) => one === null ? shape[first + i] || 1 : one, length) ?? size;
+  const windows = perAxis(own, rank, 1, "outputSize", name);
+  return dispatch(op, [input], { windows } satisfies PoolAttributes, undefined, name) as never;
 }
 
 /**

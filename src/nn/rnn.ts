@@ -6,7 +6,7 @@
  * @module
  */
 import { ShapeError } from "../base/errors.ts";
-import { formatShape, sameShape } from "../base/shape.ts";
+import { formatShape, lengthOf, listIn, sameShape } from "../base/shape.ts";
 import { apply, applyInto, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { tidy } from "../core/handles.ts";
@@ -270,36 +270,35 @@ function recur(
   const byTime = checkFlag(name, "batchFirst", batchFirst)
     ? applyView(VIEWS.swapAxes, x, "swapAxes", 0, 1)
     : x;
-  const all = Array.isArray(weights)
-    ? weights as RecurrentWeights[]
-    : [weights as RecurrentWeights];
-  if (all.length === 0 || all.length % directions !== 0) {
+  const length = lengthOf(weights) ?? 1;
+  if (length === 0 || length % directions !== 0) {
     throw badArgument(
       name,
       "weights",
-      all,
+      weights,
       `an array with ${directions === 2 ? "2 members" : "one member"} for each layer`,
     );
   }
   const batch = byTime.layout.shape[1]!;
   let columns = byTime.layout.shape[2]!;
-  const checked = all.map((one, k) => {
-    const made = weightsOf(cell, x, one, columns, k);
+  const checkedOf = (one: unknown, k: number): ReturnType<typeof weightsOf> => {
+    const made = weightsOf(cell, x, one as RecurrentWeights, columns, k);
     if (k % directions === directions - 1) columns = directions * made[1];
     return made;
-  });
+  };
+  const checked = listIn(weights, checkedOf, length) ?? [checkedOf(weights, 0)];
   const [, size] = checked[0]!;
   checked.forEach(([{ hh }, other], k) => {
     if (other !== size) checkShapeIs(name, `weightHh ${k}`, hh, [cell.gates * size, size]);
   });
-  const shape = [all.length, batch, size];
+  const shape = [length, batch, size];
   const states = [initial.hidden, initial.cell].slice(0, cell.states)
     .map((one, k) => statesOf(name, k === 0 ? "hidden" : "cell", x, one, shape));
   const last: (readonly Operand[])[] = [];
   const time = batchFirst ? 1 : 0;
   let input = cast(byTime, rowDType(info).name);
-  for (let k = 0; k < all.length; k += directions) {
-    const final = k + directions === all.length;
+  for (let k = 0; k < length; k += directions) {
+    const final = k + directions === length;
     const parts = Array.from({ length: directions }, (_, d) => {
       const first = states.map((one) => one[k + d]!);
       const [outputs, state] = runLayer(cell, input, checked[k + d]![0], first, d === 1);

@@ -6,7 +6,7 @@
 import { checkDType, type DType } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, FormatError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
-import { checkShape, listOf } from "../base/shape.ts";
+import { checkShape, listOf, ownNames } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { brandOf } from "../base/version.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
@@ -534,10 +534,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   #verify(op: string, options: DoneOptions, known: readonly string[]): Holder[] {
     checkOptions(op, options, known);
     const { ignore = [] } = options;
-    if (!Array.isArray(ignore) || !ignore.every((one) => typeof one === "string")) {
-      throw typeError(`Cannot ${op} with ignore ${describe(ignore)}: it takes names`);
-    }
-    return this.#ledger.verify(this.path, listOf(ignore as readonly string[]));
+    return this.#ledger.verify(this.path, ownNames(op, "ignore", ignore)!);
   }
 
   /** Frees all tensors and layers that were made below this place. */

@@ -4,6 +4,7 @@
  * @module
  */
 import { ArgumentError } from "../base/errors.ts";
+import { lengthOf, listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
 import type { ConvAttributes } from "../core/conv.ts";
@@ -73,15 +74,16 @@ export function perAxis(
   what: string,
   name: string,
 ): number[] {
-  if (!Array.isArray(given)) {
+  const length = lengthOf(given);
+  if (length === undefined) {
     return new Array<number>(count).fill(checkCount(given, least, what, name));
   }
-  if (given.length !== count) {
+  if (length !== count) {
     throw new ArgumentError(
-      `Cannot ${name} with ${given.length} numbers as ${what}: it takes one or ${count}`,
+      `Cannot ${name} with ${length} numbers as ${what}: it takes one or ${count}`,
     );
   }
-  return given.map((value) => checkCount(value, least, what, name));
+  return listIn(given, (value) => checkCount(value, least, what, name), count)!;
 }
 
 /** The zeros before and after an axis. */
@@ -96,18 +98,20 @@ function samePadding(size: number, kernel: number, stride: number, dilation: num
 
 /** Padding in numbers, for each of `count` axes. */
 export function pairsOf(given: unknown, count: number, name: string): Pair[] {
-  if (!Array.isArray(given) || !given.some(Array.isArray)) {
+  const length = lengthOf(given);
+  if (length === undefined) {
     return perAxis(given, count, 0, "padding", name).map((n) => [n, n]);
   }
-  if (given.length !== count) {
+  if (length !== count) {
     throw new ArgumentError(
-      `Cannot ${name} with ${given.length} pairs as padding: it takes ${count}`,
+      `Cannot ${name} with padding for ${length} axes: it takes one number, or one or a pair for ` +
+        `each of ${count} axes`,
     );
   }
-  return given.map((pair) => {
-    const [before, after] = perAxis(pair, 2, 0, "padding", name);
+  return listIn(given, (one): Pair => {
+    const [before, after] = perAxis(one, 2, 0, "padding", name);
     return [before!, after!];
-  });
+  }, count)!;
 }
 
 /** Padding of any form in numbers, for windows of the sizes `kernel` on axes of `sizes`. */

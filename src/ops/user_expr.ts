@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { lengthOf, listIn } from "../base/shape.ts";
 import { type Expr, parseExpr, printExpr } from "./expr.ts";
 import { inferMap } from "./infer.ts";
 import { makeOp, type MapOp } from "./op.ts";
@@ -106,7 +107,6 @@ export function checkUserExpr(text: unknown, parameters: readonly string[]): Use
     depth += character === "(" || character === "?" ? 1 : character === ")" ? -1 : 0;
     if (depth > MAX_DEPTH) throw new SyntaxError(`it is more than ${MAX_DEPTH} levels deep`);
   }
-  checkParameters(parameters);
   const used = new Set<string>();
   const tree = parseExpr(text);
   const gives = typeOf(tree, parameters, used);
@@ -131,18 +131,23 @@ function parameterName(name: string): string {
   return `v_${name}`;
 }
 
-function checkParameters(parameters: readonly string[]): void {
-  if (!Array.isArray(parameters) || parameters.length > MAX_PARAMETERS) {
+/** The names of parameters, checked. Throws a SyntaxError with the reason if one is invalid. */
+export function ownParameters(given: unknown): string[] {
+  const length = lengthOf(given);
+  if (length === undefined || length > MAX_PARAMETERS) {
     throw new SyntaxError(`parameters are an array of at most ${MAX_PARAMETERS} names`);
   }
-  parameters.forEach((name, i) => {
+  const names = new Set<string>();
+  return listIn(given, (name) => {
     if (typeof name !== "string" || !/^[A-Za-z][A-Za-z0-9]{0,31}$/.test(name)) {
       throw new SyntaxError(`a parameter is a name of letters and digits, not ${quoted(name)}`);
     }
     const taken = OPERANDS.includes(name) || FUNCTIONS.has(name) || name === "out" ||
-      name === "broadcast" || parameters.indexOf(name) !== i;
+      name === "broadcast" || names.has(name);
     if (taken) throw new SyntaxError(`the parameter ${quoted(name)} has a name that is taken`);
-  });
+    names.add(name);
+    return name;
+  }, length)!;
 }
 
 /**

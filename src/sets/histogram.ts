@@ -5,7 +5,7 @@
  */
 import { DTYPE, type DType, type DTypeInfo } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
-import { formatShape, sameShape } from "../base/shape.ts";
+import { formatShape, lengthOf, listIn, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
@@ -63,16 +63,22 @@ function checkBins(name: string, bins: unknown): void {
   );
 }
 
+function checkedEdge(name: string, edge: unknown): number | bigint {
+  if (typeof edge === "number" || typeof edge === "bigint") return edge;
+  throw new DTypeError(`Cannot ${name} with the edge ${describe(edge)}: edges are numbers`);
+}
+
 function ownRange(name: string, range: unknown): readonly [number, number] | undefined {
   if (range === undefined) return undefined;
-  const [low, high] = Array.isArray(range) ? range : [];
+  const ends = lengthOf(range) === 2 ? listIn(range, (end) => end, 2) : undefined;
+  const [low, high] = ends ?? [];
   if (
     typeof low !== "number" || typeof high !== "number" || !(low <= high) ||
     !Number.isFinite(high - low)
   ) {
     throw new ArgumentError(
       `${name}() needs two finite numbers, the smaller first, as range, got ${
-        Array.isArray(range) ? `[${describe(low)}, ${describe(high)}]` : describe(range)
+        ends !== undefined ? `[${describe(low)}, ${describe(high)}]` : describe(range)
       }`,
     );
   }
@@ -82,13 +88,14 @@ function ownRange(name: string, range: unknown): readonly [number, number] | und
 /** The arguments for bins: an input of edges, or attributes. */
 function binsOf(name: string, x: Operand, bins: Bins, range: unknown): [BinSpec, Operand[]] {
   const own = ownRange(name, range);
-  if (typeof bins === "number" || (!Array.isArray(bins) && !isOperandArgument(bins))) {
+  const list = listIn(bins, (edge) => checkedEdge(name, edge));
+  if (list === undefined && !isOperandArgument(bins)) {
     checkBins(name, bins);
     return [{ bins: bins as number, range: own }, []];
   }
-  const edges = Array.isArray(bins)
-    ? fromData([...bins], { dtype: edgeDType(x), device: x.storage.device } as never)
-    : ownOperand(bins, name);
+  const edges = list === undefined
+    ? ownOperand(bins, name)
+    : fromData(list, { dtype: edgeDType(x), device: x.storage.device } as never);
   return [{ bins: undefined, range: own }, [edges]];
 }
 
@@ -435,13 +442,18 @@ function planeDensity(counts: Operand, x: Edges, y: Edges): Operand {
 
 /** One of a pair of arguments, one for x and one for y; or the same for both. */
 function pairOf(name: string, bins: unknown): [Bins, Bins] {
-  if (Array.isArray(bins) && bins.length === 2) {
-    if (bins.some((one) => typeof one !== "number" || Number.isInteger(one))) {
-      return [bins[0] as Bins, bins[1] as Bins];
+  const length = lengthOf(bins);
+  const list = length === 2
+    ? listIn(bins, (one) => one, 2)
+    : listIn(bins, (edge) => checkedEdge(name, edge));
+  if (list?.length === 2) {
+    if (list.some((one) => typeof one !== "number" || Number.isInteger(one))) {
+      return [list[0] as Bins, list[1] as Bins];
     }
   }
-  if (typeof bins === "number" || isOperandArgument(bins) || Array.isArray(bins)) {
-    return [bins as Bins, bins as Bins];
+  if (typeof bins === "number" || isOperandArgument(bins) || list !== undefined) {
+    const both = (list ?? bins) as Bins;
+    return [both, both];
   }
   throw new DTypeError(`Cannot ${name} in bins of ${describe(bins)}: they are a number or edges`);
 }
@@ -479,13 +491,14 @@ export function histogram2d<
   checkOptions(name, options, ["range", "density", "weights"]);
   const { range, density = false, weights } = options;
   const own = [ownOperand(x, name), ownOperand(y, name)] as const;
-  if (range !== undefined && (!Array.isArray(range) || range.length !== 2)) {
+  const ranges = lengthOf(range) === 2 ? listIn(range, (one) => one, 2) : undefined;
+  if (range !== undefined && ranges === undefined) {
     throw new ArgumentError(`${name}() needs two ranges as range, got ${describe(range)}`);
   }
   const each = pairOf(name, bins);
   const [counts, xEdges, yEdges] = tidy(() => {
-    const [x, edgesX] = binsOf(name, own[0], each[0], range?.[0]);
-    const [y, edgesY] = binsOf(name, own[1], each[1], range?.[1]);
+    const [x, edgesX] = binsOf(name, own[0], each[0], ranges?.[0]);
+    const [y, edgesY] = binsOf(name, own[1], each[1], ranges?.[1]);
     const inputs = withWeights(name, [...own, ...edgesX, ...edgesY], weights);
     return dispatchAll(HISTOGRAM2D, inputs, { x, y, density, weighted: weights !== undefined });
   });

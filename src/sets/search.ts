@@ -5,7 +5,7 @@
  */
 import { DTYPE, type DType, promoteTypes } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
-import { formatShape } from "../base/shape.ts";
+import { formatShape, listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
@@ -38,13 +38,13 @@ import { valuesOf } from "./unique.ts";
 
 /** A number, or numbers, beside a tensor: in its dtype where that represents them all. */
 function besides(name: string, x: Operand, given: unknown): Operand {
-  const isList = Array.isArray(given);
-  if (!isList && !isScalar(given)) return ownOperand(given, name);
-  const list: unknown[] = isList ? [...given] : [given];
-  for (const one of list) {
-    if (isScalar(one) && typeof one !== "object") continue;
+  const checked = (one: unknown): unknown => {
+    if (isScalar(one) && typeof one !== "object") return one;
     throw new DTypeError(`Cannot ${name} by ${describe(one)}: expected a number`);
-  }
+  };
+  const several = listIn(given, checked);
+  if (several === undefined && !isScalar(given)) return ownOperand(given, name);
+  const list = several ?? [checked(given)];
   const { info, device } = x.storage;
   const fits = list.every((one) =>
     info.kind === "f" || typeof one === "boolean" ||
@@ -56,7 +56,7 @@ function besides(name: string, x: Operand, given: unknown): Operand {
     : list.some((one) => typeof one === "bigint")
     ? "int64"
     : "float64";
-  return fromData(isList ? list : list[0], { dtype, device } as never);
+  return fromData(several ?? list[0], { dtype, device } as never);
 }
 
 /** The dtype that two inputs promote to. */

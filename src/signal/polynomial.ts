@@ -4,8 +4,8 @@
  * @module
  */
 import { DTYPE, type DType, promoteTypes } from "../base/dtype.ts";
-import { ArgumentError, ShapeError } from "../base/errors.ts";
-import { formatShape } from "../base/shape.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
+import { formatShape, listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
@@ -89,9 +89,13 @@ export function polyval<P extends AnyTensor | readonly number[], X extends AnyTe
   const at = ownOperand(x, "polyval");
   const { info, device } = at.storage;
   return tidy(() => {
-    const factors = Array.isArray(p)
-      ? tensor(p as number[], { dtype: info.name, device: device as "cpu" }) as Operand
-      : ownOperand(p, "polyval");
+    const list = listIn(p, (factor) => {
+      if (typeof factor === "number" || typeof factor === "bigint") return factor;
+      throw new DTypeError(`Cannot polyval with the factor ${describe(factor)}: it is a number`);
+    });
+    const factors = list === undefined
+      ? ownOperand(p, "polyval")
+      : tensor(list as number[], { dtype: info.name, device: device as "cpu" }) as Operand;
     return dispatch(POLYVAL, [factors, at], undefined, options.out);
   }) as never;
 }

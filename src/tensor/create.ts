@@ -21,7 +21,7 @@ import {
   ShapeError,
 } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, formatShape, ownAxes, type Shape } from "../base/shape.ts";
+import { checkShape, formatShape, lengthOf, ownAxes, type Shape } from "../base/shape.ts";
 import { applyCreate } from "../core/apply.ts";
 import { fillWith, memoryOf } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
@@ -410,7 +410,7 @@ function fromMemory(attributes: unknown, op: string): Operand {
     throw new IndexError(`Cannot ${op} of ${length} elements at offset ${describe(offset)}`);
   }
   const shape = checkShape(arranged === undefined ? [length - offset] : arranged, op);
-  if (strides !== undefined && (!Array.isArray(strides) || strides.length !== shape.length)) {
+  if (strides !== undefined && lengthOf(strides) !== shape.length) {
     throw new ShapeError(
       `Cannot ${op}: strides ${formatShape(strides)} for shape ${formatShape(shape)}`,
     );

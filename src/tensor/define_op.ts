@@ -9,7 +9,7 @@ import { DeviceError, DTypeError, OpError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, listOf, type Shape } from "../base/shape.ts";
+import { checkShape, listIn, ownAxes, type Shape } from "../base/shape.ts";
 import { applyInto } from "../core/apply.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
 import { performCall } from "../core/dispatch.ts";
@@ -19,7 +19,13 @@ import type { Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
 import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
 import { Call, type Input, makeOp, type Op, OPS, type OutputSpec } from "../ops/op.ts";
-import { checkUserExpr, EXPR_FUNCTIONS, expressionOp, type UserExpr } from "../ops/user_expr.ts";
+import {
+  checkUserExpr,
+  EXPR_FUNCTIONS,
+  expressionOp,
+  ownParameters,
+  type UserExpr,
+} from "../ops/user_expr.ts";
 import type * as t from "../types/mod.ts";
 import type { AnyTensor, Tensor, TensorOrScalar } from "./tensor.ts";
 
@@ -169,9 +175,10 @@ function elementwise(
   name: string,
   { expr, parameters: given = [] }: ElementwiseDefinition,
 ): ElementwiseFunction {
-  const parameters = Array.isArray(given) ? listOf(given) : given;
+  let parameters: readonly string[];
   let checked: UserExpr;
   try {
+    parameters = ownParameters(given);
     checked = checkUserExpr(expr, parameters);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
@@ -261,17 +268,17 @@ function inferBy(definition: KernelDefinition, call: Call): readonly OutputSpec[
     dtype: storage.info.name,
   }));
   const inferred = definition.infer(given, attributes as object);
-  const several = Array.isArray(inferred);
-  call.memo = { several } satisfies Inferences;
-  const specs = (several ? inferred : [inferred]) as readonly TensorSpec[];
-  return specs.map((spec) => {
+  const specOf = (spec: unknown): OutputSpec => {
     if (typeof spec !== "object" || spec === null) {
       throw new OpError(`Cannot ${name}: infer() gave ${describe(spec)}, not { shape, dtype }`);
     }
-    const { dtype, shape } = spec;
+    const { dtype, shape } = spec as TensorSpec;
     checkDType(dtype, name);
     return { shape: checkShape(shape, name), dtype: DTYPE[dtype] };
-  });
+  };
+  const several = listIn(inferred, specOf);
+  call.memo = { several: several !== undefined } satisfies Inferences;
+  return several ?? [specOf(inferred)];
 }
 
 function runBy(definition: KernelDefinition, call: Call): Operand[] {

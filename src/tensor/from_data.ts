@@ -65,7 +65,9 @@ interface Nest {
 
 function unnest(data: unknown): Nest {
   const lengths: number[] = [];
-  for (let level = data; Array.isArray(level); level = level[0]) {
+  // Read once: a getter may give something else after a check.
+  const firsts: unknown[] = [data];
+  for (let level = data; Array.isArray(level); firsts.push(level = level[0])) {
     // An array may be its own first element.
     if (lengths.length === MAX_NESTING) {
       throw new ShapeError(
@@ -82,9 +84,10 @@ function unnest(data: unknown): Nest {
   for (let axis = 1; axis < shape.length; axis++) {
     const inner: unknown[][] = [];
     const n = shape[axis]!;
-    for (const row of rows) {
+    for (let k = 0; k < rows.length; k++) {
+      const row = rows[k]!;
       for (let i = 0; i < length; i++) {
-        const one = row[i];
+        const one = k + i === 0 ? firsts[axis] : row[i];
         if (!Array.isArray(one) || one.length !== n) throw ragged(axis);
         inner.push(one);
       }

@@ -6,7 +6,7 @@
 import { describe } from "../base/text.ts";
 import { ShapeError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
-import { broadcastAll, formatShape, listOf, type Shape } from "../base/shape.ts";
+import { broadcastAll, formatShape, listIn, type Shape } from "../base/shape.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { dispatchAll } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
@@ -91,10 +91,10 @@ export function meshgrid<const Ts extends readonly AnyTensor[], I extends "xy" |
   if (indexing !== "xy" && indexing !== "ij") {
     throw typeError(`Cannot meshgrid with indexing ${describe(indexing)}: it is "xy" or "ij"`);
   }
-  if (!Array.isArray(tensors)) {
+  const vectors = listIn(tensors, (x) => ownOperand(x as Operand, "meshgrid"));
+  if (vectors === undefined) {
     throw new ShapeError(`Cannot meshgrid ${describe(tensors)}: it takes an array of vectors`);
   }
-  const vectors = listOf<Operand>(tensors, (x) => ownOperand(x, "meshgrid"));
   return dispatchAll(MESHGRID, vectors, { indexing }) as never;
 }
 

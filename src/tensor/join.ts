@@ -7,10 +7,11 @@ import { DTYPE, type DType, type DTypeInfo, promoteTypes } from "../base/dtype.t
 import { describe } from "../base/text.ts";
 import { IndexError, ShapeError } from "../base/errors.ts";
 import type { Layout } from "../base/layout.ts";
-import { checkShape, formatShape, listOf, normalizeAxis, sameShape } from "../base/shape.ts";
+import { checkShape, formatShape, listIn, normalizeAxis, sameShape } from "../base/shape.ts";
 import { applyView, type OpOptions } from "../core/apply.ts";
 import { copyInto, dispatch, dispatchAll } from "../core/dispatch.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { ownOperand } from "../core/foreign.ts";
 import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
 import { type Call, makeOp, type Op } from "../ops/op.ts";
 import { VIEWS } from "../ops/views.ts";
@@ -120,12 +121,14 @@ const STACK: Op = makeOp({
 });
 
 function join(op: Op, xs: readonly Operand[], axis: number | null, options: OpOptions): Operand {
-  if (!Array.isArray(xs) || xs.length === 0) {
-    const such = isOperandArgument(xs) ? `, as in ${op.name}([a, b])` : "";
-    throw new ShapeError(`Cannot ${op.name}: it takes an array of at least one tensor${such}`);
-  }
   checkOptions(op.name, options, ["out"]);
-  return dispatch(op, listOf(xs), { axis }, options.out);
+  const { name } = op;
+  const inputs = listIn(xs, (x) => ownOperand(x as Operand, name));
+  if (inputs === undefined || inputs.length === 0) {
+    const such = isOperandArgument(xs) ? `, as in ${name}([a, b])` : "";
+    throw new ShapeError(`Cannot ${name}: it takes an array of at least one tensor${such}`);
+  }
+  return dispatch(op, inputs, { axis }, options.out);
 }
 
 /** Joins tensors along an existing axis; with `axis` null, all elements in a row. */
@@ -186,8 +189,8 @@ function cutsOf(
   return [0, ...cuts, n];
 }
 
-function checkedCut(cut: number): number {
-  if (Number.isInteger(cut)) return cut;
+function checkedCut(cut: unknown): number {
+  if (Number.isInteger(cut)) return cut as number;
   throw new IndexError(`Cannot split at ${describe(cut)}: an index is an integer`);
 }
 
@@ -212,8 +215,7 @@ const SPLIT = composite("split", (call, x) => {
 /** Views on `x` along `axis`: this many equal parts, or cut before each of the given indices. */
 export function split(x: Operand, parts: number | readonly number[], axis = 0): Operand[] {
   checkOperand(x, "split");
-  const own = Array.isArray(parts) ? listOf(parts as readonly number[], checkedCut) : parts;
-  return dispatchAll(SPLIT, [x], { parts: own, axis });
+  return dispatchAll(SPLIT, [x], { parts: listIn(parts, checkedCut) ?? parts, axis });
 }
 
 const UNSTACK = composite("unstack", (call, x) => {

@@ -12,7 +12,7 @@ import { Layout } from "../base/layout.ts";
 import {
   checkShape,
   formatShape,
-  listOf,
+  listIn,
   normalizeAxis,
   ownAxes,
   type Shape,
@@ -75,14 +75,15 @@ interface RepeatAttributes {
 }
 
 /** Throws unless `count` is a nonnegative integer. Not a size: the product of counts has no limit. */
-function checkedCount(count: number): number {
-  if (Number.isInteger(count) && count >= 0) return count;
+function checkedCount(count: unknown): number {
+  if (Number.isInteger(count) && count as number >= 0) return count as number;
   throw new ShapeError(`Cannot repeat by ${describe(count)}: a count is an integer of at least 0`);
 }
 
 /** One count or several, checked; several are copied. */
 function countsOf(repeats: number | readonly number[]): number | readonly number[] {
-  if (Array.isArray(repeats)) return listOf(repeats as readonly number[], checkedCount);
+  const several = listIn(repeats, checkedCount);
+  if (several !== undefined) return several;
   if (typeof repeats !== "number") {
     throw new ShapeError(
       `Cannot repeat by ${describe(repeats)}: it takes a count or an array of them`,
@@ -277,7 +278,7 @@ export function pad(x: Operand, widths: PadWidths, options: PadOptions = {}): Op
   checkOptions("pad", options, ["mode", "value"]);
   const { mode = "constant", value = 0 } = options;
   const own = ownAxes(widths, "pad");
-  const pairs = Array.isArray(own) ? own.map((pair) => ownAxes(pair, "pad")) : own;
+  const pairs = listIn(own, (pair) => ownAxes(pair, "pad")) ?? own;
   return dispatch(PAD, [x], { widths: pairs, mode, value });
 }
 

@@ -12,7 +12,9 @@ import {
   broadcastAll,
   checkRank,
   formatShape,
+  listIn,
   listOf,
+  MAX_RANK,
   normalizeAxis,
   pickedShape,
   sameShape,
@@ -89,17 +91,19 @@ export function integers(name: string, like: Storage, values: readonly unknown[]
  */
 export function ownIndex<T>(argument: T, name: string): T {
   if (typeof argument !== "object") return argument;
-  if (!Array.isArray(argument)) return ownSlice(adopt(argument, name), name);
-  return listOf(argument, (one) => {
+  const list = listIn(argument, (one) => {
     if (typeof one !== "boolean") checkInteger(name, one);
     return one;
-  }) as T;
+  });
+  return list === undefined ? ownSlice(adopt(argument, name), name) : list as T;
 }
 
 /** {@link ownIndex} of every argument. Not by {@link listOf}, which has too many kinds of callers. */
 export function ownIndexes(given: readonly IndexArgument[], name: string): IndexArgument[] {
   const own: IndexArgument[] = [];
   const { length } = given;
+  // Null makes an axis.
+  if (length > 2 * MAX_RANK) checkRank(length, name);
   for (let i = 0; i < length; i++) own.push(ownIndex(given[i]!, name));
   return own;
 }

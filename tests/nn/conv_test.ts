@@ -255,7 +255,7 @@ test("operands that do not fit are refused, and nothing changes", () => {
       [{ stride: [1, 1.5] }, ["stride 1.5"]],
       [{ padding: -1 }, ["padding -1"]],
       [{ padding: "most" }, ["padding", "most"]],
-      [{ padding: [[1, 1]] }, ["1 pairs", "2"]],
+      [{ padding: [[1, 1]] }, ["padding for 1 axes", "2"]],
       [{ padding: [[1, 1], [1]] }, ["padding"]],
       [{ dilation: 0 }, ["dilation 0"]],
       [{ groups: 0 }, ["groups 0"]],

@@ -4,6 +4,7 @@
  * @module
  */
 import { ArgumentError } from "../../base/errors.ts";
+import { listIn } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { checkOptions } from "../../ops/infer.ts";
 import { tensor } from "../../tensor/create.ts";
@@ -189,7 +190,13 @@ function divided(each: readonly number[], by: ArrayLike<number>, what: string): 
       `Cannot ropeAngles with ${by.length} factors of ${what}: there are ${each.length} frequencies`,
     );
   }
-  return each.map((f, i) => f / by[i]!);
+  return each.map((f, i) => {
+    const factor: unknown = by[i];
+    if (typeof factor === "number") return f / factor;
+    throw new ArgumentError(
+      `Cannot ropeAngles with the factor ${describe(factor)} of ${what}: it is a number`,
+    );
+  });
 }
 
 /** The most columns of a head: models have 64 to 512. */
@@ -238,13 +245,17 @@ export function ropeAngles<V extends t.Device = "cpu">(
     );
   }
   let last = -1;
-  for (const position of positions) {
-    if (!Number.isInteger(position) || position < 0) {
+  const at = listIn(positions, (position) => {
+    if (!Number.isInteger(position) || position as number < 0) {
       throw new ArgumentError(
         `Cannot ropeAngles at position ${describe(position)}: it is an integer of at least 0`,
       );
     }
-    last = Math.max(last, position);
+    last = Math.max(last, position as number);
+    return position as number;
+  });
+  if (at === undefined) {
+    throw new ArgumentError(`Cannot ropeAngles at ${describe(positions)}: it takes an array`);
   }
   const { each, length } = frequenciesOf(options, given ?? last + 1);
   const all = factors === undefined ? each : divided(each, factors, "the file");
@@ -257,14 +268,14 @@ export function ropeAngles<V extends t.Device = "cpu">(
     );
   }
   const half = dimensions / 2;
-  const cos = new Float32Array(positions.length * half), sin = new Float32Array(cos.length);
-  positions.forEach((position, row) => {
+  const cos = new Float32Array(at.length * half), sin = new Float32Array(cos.length);
+  at.forEach((position, row) => {
     for (let i = 0; i < half; i++) {
       const angle = position * all[i]!;
       cos[row * half + i] = Math.cos(angle) * length;
       sin[row * half + i] = Math.sin(angle) * length;
     }
   });
-  const place = { shape: [positions.length, half], ...device !== undefined && { device } };
+  const place = { shape: [at.length, half], ...device !== undefined && { device } };
   return { cos: tensor(cos, place), sin: tensor(sin, place) } as never;
 }

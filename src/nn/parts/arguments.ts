@@ -5,7 +5,7 @@
  */
 import { ArgumentError, AxisError, ShapeError } from "../../base/errors.ts";
 import { Placeholder } from "../../base/placeholder.ts";
-import { formatShape } from "../../base/shape.ts";
+import { formatShape, lengthOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { cast } from "../../core/copy.ts";
 import { ownOperand } from "../../core/foreign.ts";
@@ -43,8 +43,7 @@ export function badArgument(
   value: unknown,
   wanted: string,
 ): ArgumentError {
-  const isList = Array.isArray(value) && value.every((one) => typeof one === "number");
-  const text = isList ? formatShape(value) : describe(value);
+  const text = lengthOf(value) === undefined ? describe(value) : formatShape(value as number[]);
   return new ArgumentError(`Cannot ${name} with ${what} ${text}: it is ${wanted}`);
 }
 

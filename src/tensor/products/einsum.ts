@@ -13,6 +13,8 @@ import {
   broadcastShapes,
   checkRank,
   formatShape,
+  lengthOf,
+  listIn,
   normalizeAxes,
   normalizeAxis,
   ownAxes,
@@ -206,11 +208,9 @@ function contractedAxes(name: string, a: Layout, b: Layout, axes: unknown): [num
       Array.from({ length: axes }, (_, i) => i),
     ];
   }
-  if (!Array.isArray(axes) || axes.length !== 2) {
+  if (!Array.isArray(axes)) {
     throw new AxisError(
-      `Cannot ${name} over axes ${
-        describe(axes)
-      }: it takes a number of axes, or those of each tensor`,
+      `Cannot ${name}: axes are a number of axes, or two arrays, those of each tensor`,
     );
   }
   const [p, q] = [normalizeAxes(name, axes[0], ra), normalizeAxes(name, axes[1], rb)];
@@ -237,7 +237,11 @@ const TENSORDOT: Op = pairOp("tensordot", ({ name, attributes }, a, b) => {
 /** The sum of products over several axes of both tensors. */
 export function tensordot(a: Operand, b: unknown, axes: unknown = 2, options: OpOptions = {}) {
   checkOptions("tensordot", options, OUT_ONLY);
-  const own = Array.isArray(axes) ? axes.map((one) => ownAxes(one, "tensordot")) : axes;
+  const own = lengthOf(axes) === 2
+    ? listIn(axes, (one) => ownAxes(one, "tensordot"), 2)
+    : typeof axes === "number"
+    ? axes
+    : undefined;
   const inputs = [ownOperand(a, "tensordot"), ownOperand(b, "tensordot")];
   return dispatch(TENSORDOT, inputs, { axes: own }, options.out);
 }

@@ -5,7 +5,7 @@
  */
 import { DTYPE } from "../../base/dtype.ts";
 import { ArgumentError } from "../../base/errors.ts";
-import { formatShape, normalizeAxis } from "../../base/shape.ts";
+import { formatShape, listIn, normalizeAxis } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { contiguousCopy } from "../../core/copy.ts";
 import { applyView } from "../../core/apply.ts";
@@ -50,8 +50,7 @@ const ARGPARTITION = partitionOp("argpartition");
 /** Ranks from 0 on, each once, in ascending order. */
 function ranksOf(name: string, kth: unknown, axis: number, shape: readonly number[]): number[] {
   const size = shape[axis]!;
-  const given: unknown[] = Array.isArray(kth) ? kth : [kth];
-  const ranks = given.map((k) => {
+  const rankOf = (k: unknown): number => {
     if (typeof k === "number" && Number.isInteger(k) && k >= -size && k < size) {
       return k < 0 ? k + size : k;
     }
@@ -60,8 +59,8 @@ function ranksOf(name: string, kth: unknown, axis: number, shape: readonly numbe
         formatShape(shape)
       }, got ${describe(k)}`,
     );
-  });
-  return [...new Set(ranks)].sort((a, b) => a - b);
+  };
+  return [...new Set(listIn(kth, rankOf) ?? [rankOf(kth)])].sort((a, b) => a - b);
 }
 
 /** The elements along an axis around those of the ranks `kth`, or (argpartition) their indices. */

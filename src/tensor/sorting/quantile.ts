@@ -5,7 +5,7 @@
  */
 import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../../base/errors.ts";
-import { formatShape, normalizeAxes, ownAxes } from "../../base/shape.ts";
+import { formatShape, listIn, normalizeAxes, ownAxes } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { contiguousCopy } from "../../core/copy.ts";
 import { applyView } from "../../core/apply.ts";
@@ -114,14 +114,13 @@ function quantileDType(info: DTypeInfo): DTypeInfo {
   return info.kind === "f" ? info : DTYPE.float32;
 }
 
-function checkQuantiles(name: string, q: QuantileAttributes["q"], most: number): void {
-  for (const one of Array.isArray(q) ? q as unknown[] : [q]) {
-    if (typeof one !== "number" || !(one >= 0 && one <= most)) {
-      throw new ArgumentError(
-        `${name}() needs numbers from 0 to ${most} as q, got ${describe(one)}`,
-      );
-    }
-  }
+/** One rank or several, checked; several are copied. */
+function ownQuantiles(name: string, q: unknown, most: number): number | number[] {
+  const checked = (one: unknown): number => {
+    if (typeof one === "number" && one >= 0 && one <= most) return one;
+    throw new ArgumentError(`${name}() needs numbers from 0 to ${most} as q, got ${describe(one)}`);
+  };
+  return listIn(q, checked) ?? checked(q);
 }
 
 function quantileOp(name: QuantileName | MedianName): Op {
@@ -180,8 +179,7 @@ export function quantile(
       }`,
     );
   }
-  const own = Array.isArray(q) ? [...q] as number[] : q as number;
-  checkQuantiles(name, own, name.endsWith("percentile") ? 100 : 1);
+  const own = ownQuantiles(name, q, name.endsWith("percentile") ? 100 : 1);
   const attributes = { q: own, axis: ownAxes(axis, name), keepDims, method };
   return dispatch(QUANTILES[name], [x], attributes, out);
 }
