@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { type AnyTensor, scope, type Tensor, tensor } from "../../mod.ts";
+import { scope, type Tensor, tensor } from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import type { ImageTensor } from "../../src/images/mod.ts";
 

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { AnyTensor, Tensor } from "../../mod.ts";
+import type { Tensor } from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import type { Images } from "./preprocess.ts";
 

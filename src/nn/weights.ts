@@ -6,7 +6,7 @@
 import { checkDType, type DType } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, FormatError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
-import { checkShape, listOf, ownNames } from "../base/shape.ts";
+import { checkShape, ownNames } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { brandOf } from "../base/version.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
