@@ -6,7 +6,7 @@
  */
 import { Tokenizer } from "@huggingface/tokenizers";
 import { pathToFileURL } from "node:url";
-import { fromBuffer, type Tensor, tensor } from "../../mod.ts";
+import { fromBuffer, tensor } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { readText } from "../shared/model_files.ts";

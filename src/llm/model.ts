@@ -4,7 +4,7 @@
  * @module
  */
 import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
-import { listIn } from "../base/shape.ts";
+import { lengthOf, listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { compile, type Compiled } from "../compile/mod.ts";
 import type { Path } from "../io/file.ts";
@@ -353,8 +353,7 @@ export class Session implements Disposable {
 
   /** The tokens of the caller, who may change them while this session works. */
   #ownTokens(ids: unknown): number[] {
-    const own = tokensIn(ids, this.model.config.vocabulary);
-    if (own.length > 0) return own;
+    if (lengthOf(ids)) return tokensIn(ids, this.model.config.vocabulary);
     throw new ArgumentError(
       `Cannot generate after ${describe(ids)}: it takes an array of at least one token`,
     );

@@ -191,7 +191,7 @@ export class Sampler {
 
   #penalize(logits: Float32Array, seen: readonly number[]): void {
     if (this.#penalty === 1 || this.#window === 0) return;
-    const tokens = tokensIn(seen, Infinity);
+    const tokens = tokensIn(seen);
     for (const id of new Set(tokens.slice(Math.max(0, tokens.length - this.#window)))) {
       const x = logits[id];
       if (x !== undefined) logits[id] = x > 0 ? x / this.#penalty : x * this.#penalty;

@@ -21,15 +21,14 @@ export interface TextPiece {
   readonly done: boolean;
 }
 
-/** The tokens of a text, checked and copied. */
-export function tokensIn(ids: unknown, vocabulary: number): number[] {
+/** The tokens of a text, checked and copied: integers, with `vocabulary` from 0 to that. */
+export function tokensIn(ids: unknown, vocabulary?: number): number[] {
   const list = listIn(ids, (id) => {
-    if (Number.isInteger(id) && (id as number) >= 0 && (id as number) < vocabulary) {
-      return id as number;
-    }
-    const most = vocabulary === Infinity ? "on" : `to ${vocabulary - 1}`;
+    const isKnown = vocabulary === undefined || id as number >= 0 && id as number < vocabulary;
+    if (Number.isInteger(id) && isKnown) return id as number;
+    const range = vocabulary === undefined ? "" : ` from 0 to ${vocabulary - 1}`;
     throw new ArgumentError(
-      `Cannot generate after token ${describe(id)}: tokens are integers from 0 ${most}`,
+      `Cannot generate after token ${describe(id)}: tokens are integers${range}`,
     );
   });
   if (list !== undefined) return list;
@@ -74,7 +73,7 @@ export class TextStream {
     // Some decoders refuse no tokens.
     this.#decode = (ids) => ids.length === 0 ? "" : decode(ids);
     this.#stop = stopTexts(stop);
-    this.#ids = tokensIn(before, Infinity).slice(-CONTEXT);
+    this.#ids = tokensIn(before).slice(-CONTEXT);
     this.#told = this.#ids.length;
   }
 

@@ -9,7 +9,7 @@ import { DeviceError, DTypeError, OpError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, listIn, ownAxes, type Shape } from "../base/shape.ts";
+import { checkShape, listIn, type Shape } from "../base/shape.ts";
 import { applyInto } from "../core/apply.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
 import { performCall } from "../core/dispatch.ts";

@@ -121,13 +121,13 @@ const STACK: Op = makeOp({
 });
 
 function join(op: Op, xs: readonly Operand[], axis: number | null, options: OpOptions): Operand {
-  checkOptions(op.name, options, ["out"]);
   const { name } = op;
   const inputs = listIn(xs, (x) => ownOperand(x as Operand, name));
   if (inputs === undefined || inputs.length === 0) {
     const such = isOperandArgument(xs) ? `, as in ${name}([a, b])` : "";
     throw new ShapeError(`Cannot ${name}: it takes an array of at least one tensor${such}`);
   }
+  checkOptions(name, options, ["out"]);
   return dispatch(op, inputs, { axis }, options.out);
 }
 

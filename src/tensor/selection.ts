@@ -13,7 +13,6 @@ import {
   checkRank,
   formatShape,
   listIn,
-  listOf,
   MAX_RANK,
   normalizeAxis,
   pickedShape,

@@ -153,7 +153,7 @@ test("Creation: from nested arrays, copied; ragged ones are refused", () => {
   let reads = 0;
   const shrinking = [[1], [2], [3]];
   const get = () => {
-    if (++reads === 2) shrinking.length = 1;
+    if (++reads === 1) shrinking.length = 1;
     return [1];
   };
   Object.defineProperty(shrinking, 0, { get });

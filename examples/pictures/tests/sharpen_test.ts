@@ -5,7 +5,7 @@
  */
 import { assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { type AnyTensor, tensor } from "../../../mod.ts";
+import { tensor } from "../../../mod.ts";
 import { sharpen } from "../sharpen.ts";
 
 test("flat pictures stay as they are, a step becomes steeper", () => {
