@@ -86,12 +86,14 @@ bool rm_linalg_bidiagonal(ptrdiff_t n, double *d, double *e, double eps, double 
   for (ptrdiff_t i = 0; i < n; i++) {
     size = fmax(size, fmax(fabs(d[i]), i < n - 1 ? fabs(e[i]) : 0));
   }
+  /* No part of the largest value beside it: small values keep their digits. */
+  const double tiny = size * 1e-140;
   double *left_cs = cs + 2 * n, near = eps;
   for (ptrdiff_t high = n - 1, steps = 0; high > 0;) {
     ptrdiff_t low = high;
     for (; low > 0; low--) {
       const double one = fabs(e[low - 1]);
-      if (one <= near * (fabs(d[low - 1]) + fabs(d[low])) || one <= near * size / 4) {
+      if (one <= near * (fabs(d[low - 1]) + fabs(d[low])) || one <= tiny) {
         e[low - 1] = 0;
         break;
       }
@@ -106,8 +108,11 @@ bool rm_linalg_bidiagonal(ptrdiff_t n, double *d, double *e, double eps, double 
     if (++steps % MOST_STEPS == 0) near *= 2;
     double shift = smaller(d[high - 1], e[high - 1], d[high]);
     const double part = d[low] == 0 ? 0 : shift / fabs(d[low]);
-    double most = size, least = size;
-    for (ptrdiff_t i = low; i <= high; i++) least = fmin(least, fabs(d[i]));
+    double most = 0, least = size;
+    for (ptrdiff_t i = low; i <= high; i++) {
+      least = fmin(least, fabs(d[i]));
+      most = fmax(most, fmax(fabs(d[i]), i < high ? fabs(e[i]) : 0));
+    }
     if (part * part < eps || least <= eps * most) {
       double c = 1, s = 0, old_c = 1, old_s = 0;
       for (ptrdiff_t i = low; i < high; i++) {

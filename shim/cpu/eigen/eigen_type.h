@@ -113,7 +113,7 @@ static bool NAME(eigh)(const TABLE *blas, int dtype, ptrdiff_t n, TYPE *a, ptrdi
     }
     all.cs[0] = (REAL *)rest;
   }
-  const bool done = rm_linalg_tridiagonal(n, d, e, sizeof(REAL) == 4 ? 0x1p-24 : 0x1p-53, cs,
+  const bool done = rm_linalg_tridiagonal(n, d, e, 0x1p-53, cs,
                                           z == NULL ? NULL : NAME(turn), &all);
   NAME(apply_rotations)(&all, 0);
   NAME(sort_columns)(n, d, false, z, n, ldz, NULL, 0);
@@ -123,13 +123,6 @@ static bool NAME(eigh)(const TABLE *blas, int dtype, ptrdiff_t n, TYPE *a, ptrdi
 static ptrdiff_t NAME(svd_work)(ptrdiff_t m, ptrdiff_t n) {
   return 2 * (m + n) * (n + 1) + NAME(qr_work)(m, m) + 4 * n + 4 * n * NAME(SWEEPS);
 }
-
-#if defined(COMPLEX)
-/* Conjugates n elements. */
-static void NAME(conjugate)(ptrdiff_t n, TYPE *x, ptrdiff_t step) {
-  for (ptrdiff_t i = 0; i < n; i++) x[i * step] = CONJ(x[i * step]);
-}
-#endif
 
 /*
  * Singular values of a (m by n, m at least n), largest first; unless null, u gets `columns` of the left
@@ -177,7 +170,7 @@ static bool NAME(svd)(const TABLE *blas, int dtype, ptrdiff_t m, ptrdiff_t n, TY
     all.cs[0] = (REAL *)rest;
     all.cs[1] = all.cs[0] + 2 * n * NAME(SWEEPS);
   }
-  const bool done = rm_linalg_bidiagonal(n, d, e, sizeof(REAL) == 4 ? 0x1p-24 : 0x1p-53, cs,
+  const bool done = rm_linalg_bidiagonal(n, d, e, 0x1p-53, cs,
                                          u == NULL ? NULL : NAME(turn), &all);
   NAME(apply_rotations)(&all, 0);
   NAME(apply_rotations)(&all, 1);

@@ -8,12 +8,15 @@ enum { NAME(LANES) = 16, NAME(FEW_SIZE) = NAME(FEW) * NAME(FEW) };
 static bool NAME(takes_few)(const rm_linalg *ctx) {
   const ptrdiff_t most = ctx->m > ctx->n ? ctx->m : ctx->n;
   if (((const TABLE *)ctx->blas)->width == 0 || most > NAME(FEW)) return false;
-  if (ctx->kind == RM_LINALG_CHOLESKY) return true;
-  if (ctx->kind == RM_LINALG_EIGH || ctx->kind == RM_LINALG_EIGVALSH) return true;
+  if (ctx->kind == RM_LINALG_CHOLESKY || ctx->kind == RM_LINALG_EIGH ||
+      ctx->kind == RM_LINALG_EIGVALSH) {
+    return true;
+  }
   return ctx->kind == RM_LINALG_SVDVALS ||
          (ctx->kind == RM_LINALG_SVD && (!ctx->flag || ctx->m == ctx->n));
 }
 
+#if !defined(NARROW)
 /* Writes matrix `index` from a lane of its columns, and of v; false if it is of no full rank. */
 static bool NAME(write_few)(rm_linalg *ctx, ptrdiff_t index, const REAL *a, const REAL *v) {
   const ptrdiff_t step = ((const TABLE *)ctx->blas)->width;
@@ -41,7 +44,7 @@ static bool NAME(write_few)(rm_linalg *ctx, ptrdiff_t index, const REAL *a, cons
   const bool has_values_only = ctx->kind == RM_LINALG_EIGVALSH || ctx->kind == RM_LINALG_SVDVALS;
   REAL *values = NAME(real_output)(ctx, ctx->kind == RM_LINALG_SVD ? 1 : 0) + index * n;
   if (ctx->kind == RM_LINALG_SVD && n > 0 &&
-      !(d[order[n - 1]] > d[order[0]] * 64 * (sizeof(REAL) == 4 ? 0x1p-24 : 0x1p-53))) {
+      !(d[order[n - 1]] > d[order[0]] * 64 * 0x1p-53)) {
     return false;
   }
   for (ptrdiff_t j = 0; j < n; j++) values[j] = (REAL)d[order[j]];
@@ -68,6 +71,7 @@ static bool NAME(write_few)(rm_linalg *ctx, ptrdiff_t index, const REAL *a, cons
   }
   return true;
 }
+#endif
 
 /* Computes Cholesky factors of matrices from `first` on; notes those that have none. */
 static void NAME(cholesky_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t count, bool *left) {
@@ -98,15 +102,11 @@ static void NAME(cholesky_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t count,
   }
 }
 
-/* Computes matrices from `first` to before `end`, and returns how many; `left` notes those that have to
- * be computed in another way. */
-static ptrdiff_t NAME(run_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t end, bool *left) {
+#if !defined(NARROW)
+/* Computes `count` matrices from `first` on by rotations; notes those that need another way. */
+static void NAME(jacobi_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t count, bool *left) {
   const TABLE *blas = ctx->blas;
-  const ptrdiff_t width = blas->width, count = rm_min(width, end - first);
-  if (ctx->kind == RM_LINALG_CHOLESKY) {
-    NAME(cholesky_few)(ctx, first, count, left);
-    return count;
-  }
+  const ptrdiff_t width = blas->width;
   const bool symmetric = ctx->kind == RM_LINALG_EIGH || ctx->kind == RM_LINALG_EIGVALSH;
   const bool is_wide = ctx->m < ctx->n;
   const ptrdiff_t m = is_wide ? ctx->n : ctx->m, n = is_wide ? ctx->m : ctx->n;
@@ -142,5 +142,17 @@ static ptrdiff_t NAME(run_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t end, b
   for (ptrdiff_t k = 0; k < count; k++) {
     left[k] = left[k] || !done || !NAME(write_few)(ctx, first + k, a + k, v + k);
   }
+}
+#endif
+
+/* Computes matrices from `first` to before `end`, and returns how many; `left` notes those that have to
+ * be computed in another way. */
+static ptrdiff_t NAME(run_few)(rm_linalg *ctx, ptrdiff_t first, ptrdiff_t end, bool *left) {
+  const TABLE *blas = ctx->blas;
+  const ptrdiff_t width = blas->width, count = rm_min(width, end - first);
+  if (ctx->kind == RM_LINALG_CHOLESKY) NAME(cholesky_few)(ctx, first, count, left);
+#if !defined(NARROW)
+  else NAME(jacobi_few)(ctx, first, count, left);
+#endif
   return count;
 }

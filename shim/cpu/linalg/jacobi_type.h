@@ -2,6 +2,7 @@
  * Jacobi's rotations and Cholesky factors for as many small matrices at a time as a vector has lanes; within
  * linalg_kernels_type.h.
  */
+#if !defined(NARROW)
 #define FLAGS __typeof__((LANES){0} > (LANES){0})
 
 /* x where a flag is set, else 0. */
@@ -19,7 +20,7 @@ static inline void NAME(turn_lanes)(ptrdiff_t n, LANES c, LANES s, REAL *p, REAL
 }
 
 static bool NAME(jacobi)(bool symmetric, ptrdiff_t m, ptrdiff_t n, REAL *a, REAL *v) {
-  const REAL eps = sizeof(REAL) == 4 ? 0x1p-24f : (REAL)0x1p-53;
+  const REAL eps = 0x1p-53;
   const ptrdiff_t column = m * WIDTH;
   /* Each lane ends after a sweep without a rotation of its own, whatever the others do. */
   FLAGS live = (LANES){0} == (LANES){0};
@@ -73,6 +74,9 @@ static bool NAME(jacobi)(bool symmetric, ptrdiff_t m, ptrdiff_t n, REAL *a, REAL
   return false;
 }
 
+#undef FLAGS
+#endif
+
 static void NAME(cholesky_lanes)(ptrdiff_t n, REAL *a) {
   for (ptrdiff_t j = 0; j < n; j++) {
     REAL *x = a + j * n * WIDTH;
@@ -86,4 +90,3 @@ static void NAME(cholesky_lanes)(ptrdiff_t n, REAL *a) {
     }
   }
 }
-#undef FLAGS

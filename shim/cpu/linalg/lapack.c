@@ -29,7 +29,7 @@ typedef void geev_complex(arg, arg, arg, void *, arg, void *, void *, arg, void 
                           void *, int64_t *, size_t, size_t);
 
 /* The routines of the kinds of calls, and the smallest sizes for which they are faster than own
- * code, for each element type; 0 for never. */
+ * code, for each element type; 0 for never. Floats of up to 128 go there as doubles. */
 static const struct {
   signed char first, second;
   short least[RM_LINALG_TYPES];
@@ -38,10 +38,10 @@ static const struct {
     [RM_LINALG_INV] = {RM_GESV, -1, {0, 0, 24, 24}},
     [RM_LINALG_SOLVE] = {RM_GESV, -1, {0, 0, 24, 24}},
     [RM_LINALG_QR] = {RM_GEQRF, RM_ORGQR, {1500, 1500, 24, 24}},
-    [RM_LINALG_EIGH] = {RM_SYEVD, -1, {144, 144, 48, 48}},
-    [RM_LINALG_EIGVALSH] = {RM_SYEVD, -1, {128, 128, 100, 100}},
-    [RM_LINALG_SVD] = {RM_GESDD, -1, {128, 128, 32, 32}},
-    [RM_LINALG_SVDVALS] = {RM_GESDD, -1, {100, 100, 64, 64}},
+    [RM_LINALG_EIGH] = {RM_SYEVD, -1, {144, 144, 129, 48}},
+    [RM_LINALG_EIGVALSH] = {RM_SYEVD, -1, {129, 128, 129, 100}},
+    [RM_LINALG_SVD] = {RM_GESDD, -1, {129, 128, 129, 32}},
+    [RM_LINALG_SVDVALS] = {RM_GESDD, -1, {129, 100, 129, 64}},
     [RM_LINALG_EIG] = {RM_GEEV, -1, {250, 250, 150, 150}},
     [RM_LINALG_EIGVALS] = {RM_GEEV, -1, {300, 300, 200, 200}},
 };

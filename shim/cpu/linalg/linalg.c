@@ -1,6 +1,7 @@
 /*
  * Calls of linear algebra: batches as tasks, failures, and products by the kernels of matmul.
  */
+#include <stdlib.h>
 #include "lapack.h"
 #include "linalg.h"
 #include "matmul_plan.h"
@@ -65,10 +66,88 @@ bool rm_linalg_product(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, void *c
 static rm_linalg_task *const own_tasks[RM_LINALG_TYPES] = {rm_linalg_f32, rm_linalg_f64,
                                                            rm_linalg_c64, rm_linalg_c128};
 
+/* Whether own code computes a call of floats in double. */
+static bool is_widened(const rm_linalg *ctx) {
+  return ctx->dtype == RM_FLOAT32 && ctx->kind >= RM_LINALG_EIGH && ctx->kind <= RM_LINALG_SVDVALS;
+}
+
+/* Matrices of floats as doubles, and their results as floats. */
+static void run_wide(void *context, ptrdiff_t task) {
+  rm_linalg *ctx = context;
+  const ptrdiff_t m = ctx->m, n = ctx->n, least = rm_min(m, n);
+  const ptrdiff_t first = task * ctx->per_task, count = rm_min(ctx->per_task, ctx->batch - first);
+  const ptrdiff_t parts = ctx->type == RM_LINALG_C64 ? 2 : 1;
+  const bool is_svd = ctx->kind == RM_LINALG_SVD, is_eigh = ctx->kind == RM_LINALG_EIGH;
+  /* The numbers of a matrix, and of its results. */
+  const ptrdiff_t sizes[4] = {m * n * parts,
+                              is_svd ? m * (ctx->flag ? m : least) * parts : least,
+                              is_svd ? least : is_eigh ? n * n * parts : 0,
+                              is_svd ? n * (ctx->flag ? n : least) * parts : 0};
+  const ptrdiff_t all = sizes[0] + sizes[1] + sizes[2] + sizes[3] + 1;
+  double *const memory = malloc((size_t)(count * all) * sizeof *memory);
+  if (memory == NULL) {
+    atomic_store(&ctx->no_memory, true);
+    return;
+  }
+  double *at = memory + count, *const results = at + count * sizes[0];
+  const float *const from = ctx->call->buffers[1];
+  for (ptrdiff_t k = 0; k < count; k++) {
+    const float *x = from + (ptrdiff_t)ctx->a_at[first + k] * parts;
+    memory[k] = (double)(k * m * n);
+    for (ptrdiff_t j = 0; j < n; j++) {
+      for (ptrdiff_t i = 0; i < m * parts; i++) {
+        *at++ = (double)x[(i / parts * ctx->a_row + j * ctx->a_column) * parts + i % parts];
+      }
+    }
+  }
+  double *const second = results + count * sizes[1];
+  void *const buffers[RM_MAX_BUFFERS] = {results, memory + count, NULL, second, second + count * sizes[2]};
+  rm_call call = *ctx->call;
+  call.buffers = buffers;
+  const double starts[3] = {0, 0, 0};
+  rm_linalg wide = {.call = &call,
+                    .blas = (*rm_isa_kernels()->linalg)[ctx->type + 1],
+                    .type = ctx->type + 1,
+                    .kind = ctx->kind,
+                    .dtype = RM_FLOAT64,
+                    .flag = ctx->flag,
+                    .m = m,
+                    .n = n,
+                    .batch = count,
+                    .per_task = ctx->wide_lapack ? 1 : count,
+                    .a_row = 1,
+                    .a_column = m,
+                    .a_at = memory,
+                    .out_at = starts,
+                    .failure = -1};
+  for (ptrdiff_t k = 0; k * wide.per_task < count; k++) {
+    if (!ctx->wide_lapack || !rm_lapack_run(&wide, k)) own_tasks[wide.type](&wide, k);
+  }
+  for (int i = 0; i < 3; i++) {
+    if (sizes[i + 1] == 0) continue;
+    const double *x = i == 0 ? results : buffers[i + 2];
+    /* Singular values and eigenvalues are real. */
+    const ptrdiff_t offset = (ptrdiff_t)ctx->out_at[i] * (i == is_svd ? 1 : parts);
+    float *to = (float *)ctx->call->buffers[i == 0 ? 0 : i + 2] + offset + first * sizes[i + 1];
+    for (ptrdiff_t k = 0; k < count * sizes[i + 1]; k++) to[k] = (float)x[k];
+  }
+  const double failure = atomic_load(&wide.failure);
+  if (failure >= 0) {
+    const ptrdiff_t place = (ptrdiff_t)failure;
+    rm_linalg_fail(ctx, first + place / (m + 1), place % (m + 1));
+  }
+  if (atomic_load(&wide.no_memory)) atomic_store(&ctx->no_memory, true);
+  free(memory);
+}
+
+static rm_linalg_task *own_task(const rm_linalg *ctx) {
+  return is_widened(ctx) ? run_wide : own_tasks[ctx->type];
+}
+
 /* A matrix by LAPACK, or by own code if that gives no result. */
 static void run_lapack(void *context, ptrdiff_t index) {
   const rm_linalg *ctx = context;
-  if (!rm_lapack_run(ctx, index)) own_tasks[ctx->type](context, index);
+  if (!rm_lapack_run(ctx, index)) own_task(ctx)(context, index);
 }
 
 typedef struct {
@@ -117,16 +196,22 @@ int32_t rm_linear_algebra(const rm_call *call) {
   /* A matrix per task, or as many as take some microseconds. */
   const double each = 200 + size * (ctx.kind >= RM_LINALG_QR ? 4 : 1);
   ctx.per_task = each >= 20000 ? 1 : (ptrdiff_t)(20000 / each);
+  /* As doubles, or as they are. */
+  const bool is_wide = is_widened(&ctx) && rm_min(ctx.m, ctx.n) <= RM_LINALG_WIDE;
+  ctx.type += is_wide;
   const bool by_lapack = rm_lapack_takes(&ctx);
+  ctx.type = type;
+  ctx.wide_lapack = is_wide && by_lapack;
   if (by_lapack) ctx.per_task = 1;
-  tasks all = {by_lapack ? run_lapack : own_tasks[type], &ctx, rm_ceil_div(batch, ctx.per_task),
+  tasks all = {by_lapack && !is_wide ? run_lapack : own_task(&ctx), &ctx, rm_ceil_div(batch, ctx.per_task),
                each * (double)batch};
   /* Threads of LAPACK spin while they wait for each other, after each of many small steps. On a
    * busy machine they take many times as long as one thread, and smaller matrices gain little. A
    * product of complex numbers is four of real ones. */
   const bool is_alone = batch > 1 || size * (is_complex ? 4 : 1) < 0x1p28;
   if (!by_lapack || !rm_lapack_call(run_tasks, &all, is_alone)) {
-    all.task = own_tasks[type];
+    all.task = own_task(&ctx);
+    ctx.wide_lapack = false;
     run_tasks(&all);
   }
   rm_attributes(call)[RM_LINALG_AT_FAILURE] = atomic_load(&ctx.failure);

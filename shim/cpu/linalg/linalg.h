@@ -16,6 +16,10 @@ enum { RM_LINALG_F32, RM_LINALG_F64, RM_LINALG_C64, RM_LINALG_C128, RM_LINALG_TY
 /* For vectors of so few elements, calls of kernels take longer than sums. */
 enum { RM_LINALG_FEW = 8 };
 
+/* Eigenvalues of Hermitian matrices and singular values of floats are computed in double up to this
+ * size, and beyond it where LAPACK does not compute them; src/core/gemm.ts. */
+enum { RM_LINALG_WIDE = 128 };
+
 /* The tables of the vector kernels of an ISA: rm_blas_f32 and so on. */
 typedef const void *const rm_linalg_tables[RM_LINALG_TYPES];
 
@@ -89,6 +93,8 @@ typedef struct {
   int type;
   int kind, dtype;
   bool flag, unit;
+  /* Whether matrices that are copied as doubles go to LAPACK first. */
+  bool wide_lapack;
   ptrdiff_t m, n, k, batch, per_task;
   ptrdiff_t a_row, a_column, b_row, b_column;
   const double *a_at, *b_at, *out_at;

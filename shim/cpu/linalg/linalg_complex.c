@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include "linalg.h"
 
+/* Eigenvalues of Hermitian matrices and singular values are computed in double. */
+#define NARROW
 #define TYPE float _Complex
 #define REAL float
 #define SUFFIX c64
@@ -11,7 +13,6 @@
 #include "linalg_type.h"
 #include "small_type.h"
 #include "factor_type.h"
-#include "eigen_type.h"
 #include "schur_type.h"
 #include "expm_type.h"
 #include "run_type.h"

@@ -6,6 +6,7 @@
 
 #pragma STDC FP_CONTRACT ON
 
+#define NARROW
 #define TYPE float
 #define REAL float
 #define SUFFIX f32

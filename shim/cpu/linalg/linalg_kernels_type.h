@@ -294,7 +294,13 @@ static const NAME(rm_blas) NAME(blas) = {
 #if defined(COMPLEX)
     NULL,          0,     NULL,                 NULL,         NULL,
 #else
-    NAME(reflect), WIDTH, NAME(cholesky_lanes), NAME(jacobi), NAME(cholesky_columns),
+    NAME(reflect), WIDTH, NAME(cholesky_lanes),
+#if defined(NARROW)
+    NULL,
+#else
+    NAME(jacobi),
+#endif
+    NAME(cholesky_columns),
 #endif
 };
 
@@ -303,6 +309,7 @@ static const NAME(rm_blas) NAME(blas) = {
 #undef REAL
 #undef SUFFIX
 #undef COMPLEX
+#undef NARROW
 #undef CONJ
 #undef WIDTH
 #undef LANES

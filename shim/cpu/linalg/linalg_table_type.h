@@ -30,7 +30,8 @@ typedef struct {
    * diagonals of those that have none. */
   void (*cholesky)(ptrdiff_t n, REAL *a);
   /* Makes columns of m rows orthogonal, or if `symmetric` diagonalizes matrices of n rows, by rotations
-   * of columns; those of v, n by n, turn with them unless it is null. False without convergence. */
+   * of columns; those of v, n by n, turn with them unless it is null. False without convergence. Null for
+   * floats, which are computed in double. */
   bool (*jacobi)(bool symmetric, ptrdiff_t m, ptrdiff_t n, REAL *a, REAL *v);
   /* Replaces n columns of the lower triangle of m rows by those of its Cholesky factor; returns a bad
    * pivot, or -1. n is a multiple of 8, and columns go on for 15 more elements. */

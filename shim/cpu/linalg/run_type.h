@@ -15,7 +15,11 @@ static void NAME(copy_conjugate)(const rm_linalg *ctx, ptrdiff_t m, ptrdiff_t n,
                                  ptrdiff_t to_column) {
   NAME(copy)(ctx, m, n, from, row, column, to, to_row, to_column);
 #if defined(COMPLEX)
-  for (ptrdiff_t j = 0; j < n; j++) NAME(conjugate)(m, to + j * to_column, to_row);
+  for (ptrdiff_t j = 0; j < n; j++) {
+    for (ptrdiff_t i = 0; i < m; i++) {
+      to[i * to_row + j * to_column] = CONJ(to[i * to_row + j * to_column]);
+    }
+  }
 #endif
 }
 
@@ -195,6 +199,7 @@ static void NAME(run_qr)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   NAME(copy)(ctx, count, n, a, 1, m, NAME(output)(ctx, 1) + index * count * n, n, 1);
 }
 
+#if !defined(NARROW)
 static void NAME(run_eigh)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, double *numbers) {
   const ptrdiff_t n = ctx->n;
   const bool has_vectors = ctx->kind == RM_LINALG_EIGH;
@@ -282,6 +287,7 @@ static void NAME(run_spectral)(rm_linalg *ctx, ptrdiff_t index, TYPE *work, doub
     NAME(run_eigh)(ctx, index, work, numbers);
   } else NAME(run_svd)(ctx, index, work, numbers);
 }
+#endif
 
 static void NAME(run_eig)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   const ptrdiff_t n = ctx->n;
@@ -325,16 +331,20 @@ static ptrdiff_t NAME(work_size)(const rm_linalg *ctx) {
     case RM_LINALG_CHOLESKY: return NAME(cholesky_size)(n) * NAME(cholesky_ld)(n) + common;
     case RM_LINALG_QR:
       return m * n + m * (ctx->flag ? m : n) + most + NAME(qr_work)(m, ctx->flag ? most : n) + common;
+#if !defined(NARROW)
     case RM_LINALG_EIGH:
     case RM_LINALG_EIGVALSH: return 2 * n * n + NAME(eigh_work)(n) + common;
+#endif
     case RM_LINALG_EIG:
     case RM_LINALG_EIGVALS: return n * n + NAME(eig_work)(n) + common;
+#if !defined(NARROW)
     case RM_LINALG_SVD:
     case RM_LINALG_SVDVALS: {
       const ptrdiff_t tall = most, thin = rm_min(m, n);
       return tall * thin + tall * (ctx->flag ? tall : thin) + 3 * thin * thin + thin +
              NAME(svd_work)(tall, thin) + common;
     }
+#endif
     case RM_LINALG_EXPM: return n * n + NAME(expm_work)(n) + common;
     default: return m * n + n * k + common;
   }
@@ -360,8 +370,13 @@ void NAME(rm_linalg)(void *context, ptrdiff_t task) {
       count = NAME(run_few)(ctx, i, end, left);
       for (ptrdiff_t k = 0; k < count; k++) {
         if (!left[k]) continue;
-        if (ctx->kind == RM_LINALG_CHOLESKY) NAME(run_cholesky_few)(ctx, i + k);
-        else NAME(run_spectral)(ctx, i + k, work, numbers);
+#if !defined(NARROW)
+        if (ctx->kind != RM_LINALG_CHOLESKY) {
+          NAME(run_spectral)(ctx, i + k, work, numbers);
+          continue;
+        }
+#endif
+        NAME(run_cholesky_few)(ctx, i + k);
       }
     }
     free(memory);
@@ -384,10 +399,12 @@ void NAME(rm_linalg)(void *context, ptrdiff_t task) {
         break;
       case RM_LINALG_SOLVE_TRIANGULAR: NAME(run_solve)(ctx, i, work, pivots); break;
       case RM_LINALG_QR: NAME(run_qr)(ctx, i, work); break;
+#if !defined(NARROW)
       case RM_LINALG_EIGH:
       case RM_LINALG_EIGVALSH:
       case RM_LINALG_SVD:
       case RM_LINALG_SVDVALS: NAME(run_spectral)(ctx, i, work, numbers); break;
+#endif
       case RM_LINALG_EIG:
       case RM_LINALG_EIGVALS: NAME(run_eig)(ctx, i, work); break;
       case RM_LINALG_EXPM: NAME(run_expm)(ctx, i, work, pivots); break;
@@ -398,6 +415,7 @@ void NAME(rm_linalg)(void *context, ptrdiff_t task) {
 }
 
 #undef NAME
+#undef NARROW
 #undef TABLE
 #undef TYPE
 #undef REAL

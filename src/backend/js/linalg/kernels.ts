@@ -34,7 +34,8 @@ import {
   scale,
   zeros,
 } from "./matrix.ts";
-import { eigh, svd } from "./symmetric.ts";
+import { svd, svdvals } from "./singular.ts";
+import { eigh } from "./symmetric.ts";
 
 type Floats = Float32Array | Float64Array;
 
@@ -247,8 +248,8 @@ const DEFINITIONS: Readonly<Record<string, Definition>> = {
   },
   svdvals(call, a) {
     if (!isFinite(a)) return allNaN(call, 1);
-    const found = svd(a, false);
-    return found === null ? NO_CONVERGENCE : [found.s];
+    const found = svdvals(a);
+    return found === null ? NO_CONVERGENCE : [found];
   },
   eig(call, a) {
     if (!isFinite(a)) return allNaN(call, 1, 2);

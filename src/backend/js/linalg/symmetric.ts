@@ -1,22 +1,15 @@
 /**
- * Eigenvalues of Hermitian matrices, by tridiagonal ones, and singular values, by rotations of
- * columns.
+ * Eigenvalues of Hermitian matrices, by tridiagonal ones.
  *
  * @module
  */
-import { makeQ, qrInPlace, reflect, type Reflector } from "./factor.ts";
+import { makeQ, reflect, type Reflector } from "./factor.ts";
 import {
-  adjoint,
   axpy,
-  copy,
   dot,
   EPSILON,
-  firstColumns,
-  identity,
   imaginary,
   type Matrix,
-  multiply,
-  norm,
   normalize,
   permuteColumns,
   real,
@@ -74,7 +67,8 @@ function chase(
   const shift = d[high]! - off / ((half + (half < 0 ? -1 : 1) * Math.hypot(half, off)) / off);
   let x = d[low]! - shift, y = e[low]!;
   for (let k = low; k < high; k++) {
-    const r = Math.hypot(x, y);
+    // The errors of hypot are of one sign, and add up.
+    const r = Math.sqrt(x * x + y * y);
     const c = r === 0 ? 1 : x / r, s = r === 0 ? 0 : y / r;
     if (k > low) e[k - 1] = r;
     const between = e[k]!;
@@ -137,96 +131,4 @@ export function eigh(
     values: Float64Array.from(order, (i) => d[i]! * size),
     vectors: z && permuteColumns(z, order),
   };
-}
-
-/** The singular value decomposition of {@link svd}. */
-export interface Svd {
-  /** Left singular vectors as columns. */
-  readonly u: Matrix;
-  /** Singular values, largest first. */
-  readonly s: Float64Array;
-  /** Right singular vectors as columns. */
-  readonly v: Matrix;
-}
-
-/** Rotates columns of `a`, and of `v` with them, until they are orthogonal. */
-function orthogonalize(a: Matrix, v: Matrix): boolean {
-  const { rows: m, columns: n } = a;
-  for (let sweep = 0; sweep < 60; sweep++) {
-    let isDone = true;
-    let largest = 0;
-    for (let j = 0; j < n; j++) largest = Math.max(largest, norm(m, a, j * m));
-    const tiny = (n * EPSILON * largest) ** 2;
-    for (let p = 0; p < n - 1; p++) {
-      for (let q = p + 1; q < n; q++) {
-        dot(m, a, p * m, a, p * m);
-        const x = real;
-        dot(m, a, q * m, a, q * m);
-        const y = real;
-        dot(m, a, p * m, a, q * m);
-        const r = Math.hypot(real, imaginary);
-        if (r <= EPSILON * Math.sqrt(x) * Math.sqrt(y) * 4 || Math.min(x, y) <= tiny || r === 0) {
-          continue;
-        }
-        isDone = false;
-        const theta = (y - x) / (2 * r);
-        const t = (theta < 0 ? -1 : 1) / (Math.abs(theta) + Math.hypot(theta, 1));
-        const c = 1 / Math.hypot(t, 1);
-        const [a1, b1] = [real / r, -imaginary / r];
-        rotate(a, p, q, c, c * t, a1, b1);
-        rotate(v, p, q, c, c * t, a1, b1);
-      }
-    }
-    if (isDone) return true;
-  }
-  return false;
-}
-
-/** Appends columns to orthonormal ones: `count` orthonormal columns in all. */
-function complete(q: Matrix, count: number): Matrix {
-  if (count === q.columns) return q;
-  const { rows, columns } = q;
-  const whole = makeQ(...reflectorsOf(q), count);
-  whole.re.set(q.re.subarray(0, rows * columns));
-  if (q.im !== null) whole.im!.set(q.im);
-  return whole;
-}
-
-function reflectorsOf(q: Matrix): [Matrix, Reflector[]] {
-  const work = copy(q);
-  return [work, qrInPlace(work)];
-}
-
-/** A = U diag(s) Vᴴ; with `full`, U and V are square. Null without convergence. */
-export function svd(a: Matrix, full: boolean): Svd | null {
-  const { rows: m, columns: n } = a;
-  if (m < n) {
-    const other = svd(adjoint(a), full);
-    return other && { u: other.v, s: other.s, v: other.u };
-  }
-  let work = copy(a);
-  const size = normalize(work);
-  let q: Matrix | null = null;
-  if (m > n) {
-    const reflectors = qrInPlace(work);
-    q = makeQ(work, reflectors, n);
-    const r = zeros(n, n, a.im !== null);
-    for (let j = 0; j < n; j++) {
-      r.re.set(work.re.subarray(j * m, j * m + j + 1), j * n);
-      if (work.im !== null) r.im!.set(work.im.subarray(j * m, j * m + j + 1), j * n);
-    }
-    work = r;
-  }
-  const v = identity(n, n, a.im !== null);
-  if (!orthogonalize(work, v)) return null;
-  const norms = Float64Array.from({ length: n }, (_, j) => norm(n, work, j * n));
-  const order = Array.from(norms, (_, i) => i).sort((i, j) => norms[j]! - norms[i]!);
-  const s = Float64Array.from(order, (i) => norms[i]! * size);
-  let u = permuteColumns(work, order);
-  const tiny = 2 * n * EPSILON * (n > 0 ? norms[order[0]!]! : 0);
-  const rank = order.filter((i) => norms[i]! > tiny).length;
-  for (let j = 0; j < rank; j++) scale(n, 1 / norms[order[j]!]!, 0, u, j * n);
-  u = complete(firstColumns(u, rank), n);
-  if (q !== null) u = complete(multiply(q, u), full ? m : n);
-  return { u, s, v: permuteColumns(v, order) };
 }
