@@ -101,6 +101,9 @@ const JAVASCRIPT = "the JavaScript value";
 const INT64_SUMS = "unsigned integers below 64 bits give int64, the standard requires uint64";
 const WEAK = "JavaScript numbers become float32 unless a dtype is given";
 
+const REAL_ONLY = "takes no complex numbers";
+const ONE_NAN = "all NaN are one value unless `equalNan` is false";
+
 const SIGN_OF_NAN = "ignores the sign bit of NaN";
 
 /** Names that exist but differ from the requirements of the standard. */
@@ -143,10 +146,13 @@ export const DIFFERENCES: Readonly<Record<string, string>> = {
   capabilities: "the names are in camelCase",
   default_dtypes: "the names are in camelCase",
   dtypes: "an array of names, not a dictionary",
-  unique_all: "all NaN are one value unless `equalNan` is false; indices are int32",
-  unique_counts: "all NaN are one value unless `equalNan` is false; counts are int32",
-  unique_inverse: "all NaN are one value unless `equalNan` is false; indices are int32",
-  unique_values: "all NaN are one value unless `equalNan` is false",
+  isin: REAL_ONLY,
+  linspace: REAL_ONLY,
+  round: REAL_ONLY,
+  unique_all: `${ONE_NAN}; indices are int32; ${REAL_ONLY}`,
+  unique_counts: `${ONE_NAN}; counts are int32; ${REAL_ONLY}`,
+  unique_inverse: `${ONE_NAN}; indices are int32; ${REAL_ONLY}`,
+  unique_values: `${ONE_NAN}; ${REAL_ONLY}`,
 };
 
 const PYTHON_ONLY = "a method that only Python's protocols call";

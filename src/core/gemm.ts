@@ -159,6 +159,29 @@ export function hasLinalgDType({ name, inputs }: Call): boolean {
   return operands.every(({ storage }) => storage.info === info);
 }
 
+/**
+ * Singular values and Hermitian eigenvalues of floats, and what is made of them, are computed in double
+ * up to this many rows or columns, the lesser of both; shim/cpu/linalg/linalg.h.
+ */
+const WIDE = 128;
+const SPECTRAL: readonly string[] = ["eigh", "eigvalsh", "svd", "svdvals"];
+
+/** The dtype in which singular values of a matrix of these sizes are computed. */
+export function wideDType(info: DTypeInfo, [m, n]: readonly number[]): DTypeInfo {
+  if (Math.min(m!, n!) > WIDE) return info;
+  return info === DTYPE.float32
+    ? DTYPE.float64
+    : info === DTYPE.complex64
+    ? DTYPE.complex128
+    : info;
+}
+
+/** The dtype in which a device computes a call of linear algebra. */
+export function deviceDType({ op, inputs }: Call): DTypeInfo {
+  const { storage: { info }, layout: { shape } } = inputs[0] as Operand;
+  return SPECTRAL.includes(op.name) ? wideDType(info, shape.slice(-2)) : info;
+}
+
 /** The layout of `x` with a vector as a matrix of one column. */
 export function asMatrices({ layout }: Operand, isVector: boolean): Layout {
   return isVector ? layout.expandDims(layout.shape.length) : layout;

@@ -8,7 +8,7 @@ import { LinAlgError, ShapeError } from "../base/errors.ts";
 import { broadcastShapes, formatShape } from "../base/shape.ts";
 import { cast, toDevice } from "../core/copy.ts";
 import { dispatchAll } from "../core/dispatch.ts";
-import { linalgDType } from "../core/gemm.ts";
+import { deviceDType, linalgDType } from "../core/gemm.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
@@ -86,6 +86,16 @@ function linalgOp(
         return dispatchAll(op, alike, call.attributes, call.name);
       }
       const { memory, device } = operands[0]!.storage;
+      const wide = deviceDType(call);
+      if (memory !== null && wide.name !== dtype) {
+        const made = dispatchAll(
+          op,
+          operands.map((x) => cast(x, wide.name)),
+          call.attributes,
+          call.name,
+        );
+        return made.map((y, i) => cast(y, call.specs[i]!.dtype.name));
+      }
       const here = operands.map((x) => memory === null ? x : toDevice(x, "cpu"));
       const made = dispatchAll(op, here, call.attributes, call.name);
       return memory === null ? made : made.map((y) => toDevice(y, device));

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type DType, realOf } from "../base/dtype.ts";
+import { type DType, type DTypeInfo, finfo, realOf } from "../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { formatShape } from "../base/shape.ts";
@@ -11,7 +11,7 @@ import { apply, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch, dispatchAll } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
-import { isComplexInfo, linalgDType } from "../core/gemm.ts";
+import { isComplexInfo, linalgDType, wideDType } from "../core/gemm.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOperand, checkOptions } from "../ops/infer.ts";
 import { MAP, REDUCE } from "../ops/table.ts";
@@ -169,31 +169,57 @@ export function matrixPower<X extends AnyTensor, const N extends number>(
 /** Options of functions that take singular values for zero. */
 export interface RankOptions {
   /**
-   * Singular values up to this part of the largest one are taken for zero; the default is
-   * max(M, N) times the dtype's epsilon.
+   * Singular values up to this part of the largest one are taken for zero: a number of at least 0, or
+   * a tensor with one for each matrix, which broadcasts to the batch. The default is max(M, N) times
+   * the dtype's epsilon.
    */
-  readonly rtol?: number;
+  readonly rtol?: number | AnyTensor;
 }
 
-/** U, s, Vᴴ, and which singular values are not zero. */
-function significant(
-  name: string,
-  a: Operand,
-  s: Operand,
-  options: RankOptions,
-): Operand {
-  const { rtol = Math.max(...a.layout.shape.slice(-2)) * epsilonOf(s.storage.info.name) } = options;
-  if (typeof rtol !== "number" || !(rtol >= 0)) {
+/** The part of the largest of `sizes` that counts as zero, beside it: [..., 1], or a number. */
+function limitOf(name: string, a: Operand, sizes: Operand, options: RankOptions): Operand | number {
+  const { shape } = a.layout;
+  const info = realOf(linalgDType(name, [a.storage.info]));
+  const { rtol = Math.max(...shape.slice(-2)) * epsilonOf(info.name) } = options;
+  if (typeof rtol !== "object" || rtol === null) {
+    if (typeof rtol === "number" && rtol >= 0) return rtol;
     throw new ArgumentError(
       `${name}() needs a number of at least 0 as rtol, got ${describe(rtol)}`,
     );
   }
+  const limits: Operand = rtol;
+  checkOperand(limits, name);
+  const batch = shape.slice(0, -2), { shape: own } = limits.layout;
+  const fits = own.length <= batch.length &&
+    own.every((size, k) => size === 1 || size === batch[batch.length - own.length + k]);
+  if (!fits) {
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(shape)} with rtol of shape ${
+        formatShape(own)
+      }: it does ` +
+        `not broadcast to the batch ${formatShape(batch)}`,
+    );
+  }
+  const column = applyView(VIEWS.expandDims, limits, "expandDims", -1);
+  return cast(column, sizes.storage.info.name);
+}
+
+/** Which singular values of `a` are not zero. */
+function significant(name: string, a: Operand, s: Operand, options: RankOptions): Operand {
+  const limit = limitOf(name, a, s, options);
   const { rank, shape } = s.layout;
   const first = applyView(VIEWS.narrow, s, "narrow", rank - 1, 0, Math.min(1, shape.at(-1)!));
   // NaN counts as no rank, as in NumPy.
   return first.layout.size === 0
     ? apply(MAP.greater, s, 0)
-    : apply(MAP.greater, s, apply(MAP.mul, first, rtol));
+    : apply(MAP.greater, s, apply(MAP.mul, first, limit));
+}
+
+/** `a` in the dtype of linear algebra, and in the one in which its singular values are computed. */
+function widened(name: string, a: Operand): { info: DTypeInfo; wide: Operand } {
+  checkOperand(a, name);
+  const info = linalgDType(name, [a.storage.info]);
+  return { info, wide: cast(a, wideDType(info, a.layout.shape.slice(-2)).name) };
 }
 
 /** The number of singular values of matrices [..., M, N] that are not zero: int64 [...]. */
@@ -218,14 +244,12 @@ function conjugate(x: Operand): Operand {
   return isComplexInfo(x.storage.info) ? apply(MAP.conj, x) : x;
 }
 
-/**
- * 1 / s where `isNonzero`, as a column or row beside matrices; 0 elsewhere.
- */
+/** 1 / s where `isNonzero`, 0 elsewhere: a row beside matrices. */
 function inverseOf(s: Operand, isNonzero: Operand): Operand {
   const safe = apply(MAP.where, isNonzero, s, 1);
   const isNaN = apply(MAP.notEqual, s, s);
   const kept = apply(MAP.where, isNonzero, apply(MAP.div, 1, safe), 0);
-  return apply(MAP.where, isNaN, NaN, kept);
+  return applyView(VIEWS.expandDims, apply(MAP.where, isNaN, NaN, kept), "expandDims", -2);
 }
 
 /** Options of {@link pinv}. */
@@ -248,27 +272,46 @@ export function pinv<X extends AnyTensor>(
 ): FloatTensor<X, t.MatrixTranspose<t.ShapeOf<X>>> {
   checkOptions("pinv", options, ["rtol", "hermitian"]);
   return tidy(() => {
-    if (options.hermitian === true) return hermitianPinv(a as Operand, options);
-    const attributes = { fullMatrices: false };
-    const [u, s, vh] = dispatchAll(LINALG.svd, [a as X], attributes, "pinv") as [
-      Operand,
-      Operand,
-      Operand,
-    ];
-    const factors = inverseOf(s, significant("pinv", a as Operand, s, options));
-    const row = applyView(VIEWS.expandDims, factors, "expandDims", -2);
-    return matmul(apply(MAP.mul, adjoint(vh), row), adjoint(u));
+    const { info, wide } = widened("pinv", a as Operand);
+    const made = options.hermitian === true
+      ? hermitianPinv(a as Operand, wide, options)
+      : plainPinv(a as Operand, wide, options);
+    return cast(made, info.name);
   }) as never;
 }
 
-function hermitianPinv(a: Operand, options: RankOptions): Operand {
-  const [w, v] = dispatchAll(LINALG.eigh, [a], { upper: false }, "pinv") as [Operand, Operand];
+function plainPinv(a: Operand, wide: Operand, options: RankOptions): Operand {
+  const attributes = { fullMatrices: false };
+  const [u, s, vh] = dispatchAll(LINALG.svd, [wide], attributes, "pinv") as [
+    Operand,
+    Operand,
+    Operand,
+  ];
+  const row = inverseOf(s, significant("pinv", a, s, options));
+  return matmul(apply(MAP.mul, adjoint(vh), row), adjoint(u));
+}
+
+function hermitianPinv(a: Operand, wide: Operand, options: RankOptions): Operand {
+  const [w, v] = dispatchAll(LINALG.eigh, [wide], { upper: false }, "pinv") as [Operand, Operand];
+  const limit = limitOf("pinv", a, w, options);
   const sizes = apply(MAP.abs, w);
   const largest = w.layout.size === 0 ? sizes : reduce(REDUCE.max, sizes, -1, { keepDims: true });
-  const { rtol = a.layout.shape.at(-1)! * epsilonOf(w.storage.info.name) } = options;
-  const isNonzero = apply(MAP.greater, sizes, apply(MAP.mul, largest, rtol));
-  const row = applyView(VIEWS.expandDims, inverseOf(w, isNonzero), "expandDims", -2);
-  return matmul(apply(MAP.mul, v, row), adjoint(v));
+  const isNonzero = apply(MAP.greater, sizes, apply(MAP.mul, largest, limit));
+  return matmul(apply(MAP.mul, v, inverseOf(w, isNonzero)), adjoint(v));
+}
+
+/**
+ * What the right sides `q` are multiplied by: a power of two, so that the lengths of columns of them
+ * and of solutions do not overflow where their elements do not; 1 for small numbers.
+ */
+function scaleOf(p: Operand, q: Operand): Operand | number {
+  const [m, n] = p.layout.shape.slice(-2) as [number, number];
+  if (q.layout.size === 0) return 1;
+  const most = reduce(REDUCE.max, apply(MAP.abs, q), [-2, -1], { keepDims: true });
+  const { smallestNormal } = finfo(most.storage.info.name as "float32");
+  const isLarge = apply(MAP.greater, most, Math.sqrt(smallestNormal));
+  const scale = 2 ** -Math.ceil(Math.log2(Math.max(m, n)) / 2 + 2);
+  return cast(apply(MAP.where, isLarge, scale, 1), most.storage.info.name);
 }
 
 /** The results of {@link lstsq}. */
@@ -315,7 +358,8 @@ export function lstsq<A extends AnyTensor, B extends AnyTensor>(
   checkOperand(b, "lstsq");
   const made = tidy(() => {
     const [left, right] = [a as Operand, b as Operand];
-    const { name: dtype } = linalgDType("lstsq", [left.storage.info, right.storage.info]);
+    const info = linalgDType("lstsq", [left.storage.info, right.storage.info]);
+    const { name: dtype } = wideDType(info, left.layout.shape.slice(-2));
     const isVector = right.layout.shape.length === 1;
     const p = cast(left, dtype);
     const whole = cast(right, dtype);
@@ -332,19 +376,27 @@ export function lstsq<A extends AnyTensor, B extends AnyTensor>(
       Operand,
       Operand,
     ];
-    const isNonzero = significant("lstsq", p, s, options);
+    const isNonzero = significant("lstsq", cast(left, info.name), s, options);
     // Divided by s: 1 / s may overflow where the solution does not.
     const asColumn = (y: Operand): Operand => applyView(VIEWS.expandDims, y, "expandDims", -1);
     const divisor = apply(MAP.where, apply(MAP.logicalNot, isNonzero), 1, s);
-    const shares = apply(MAP.div, matmul(adjoint(u), q), asColumn(divisor));
+    const scale = scaleOf(p, q);
+    const scaled = apply(MAP.mul, q, scale);
+    const shares = apply(MAP.div, matmul(adjoint(u), scaled), asColumn(divisor));
     const isUsed = asColumn(apply(MAP.logicalOr, isNonzero, apply(MAP.notEqual, s, s)));
-    const x = matmul(adjoint(vh), apply(MAP.where, isUsed, shares, 0));
-    const rest = apply(MAP.abs, apply(MAP.sub, q, matmul(p, x)));
-    const real = realOf(rest.storage.info).name;
-    const residuals = reduce(REDUCE.sum, apply(MAP.mul, rest, rest), -2, { dtype: real });
+    const solved = matmul(adjoint(vh), apply(MAP.where, isUsed, shares, 0));
+    const x = apply(MAP.div, solved, scale);
+    const rest = apply(MAP.div, apply(MAP.abs, apply(MAP.sub, scaled, matmul(p, solved))), scale);
+    const real = realOf(info).name;
+    const residuals = reduce(REDUCE.sum, apply(MAP.mul, rest, rest), -2);
     const drop = (y: Operand): Operand =>
       isVector ? apply(MAP.copy, applyView(VIEWS.squeeze, y, "squeeze", -1)) : y;
-    return [drop(x), drop(residuals), reduce(REDUCE.sum, isNonzero, -1, { dtype: "int64" }), s];
+    return [
+      cast(drop(x), info.name),
+      cast(drop(residuals), real),
+      reduce(REDUCE.sum, isNonzero, -1, { dtype: "int64" }),
+      cast(s, real),
+    ];
   });
   const [x, residuals, rank, s] = made;
   return { x, residuals, rank, s } as never;

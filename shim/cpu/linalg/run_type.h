@@ -81,12 +81,19 @@ static void NAME(run_cholesky)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
 /* Multiplies rows of so large or small numbers that elimination could lose them by powers of two;
  * returns the exponent of what a determinant has beyond that of the result. */
 static int NAME(balance_rows)(ptrdiff_t n, TYPE *a) {
-  int sum = 0;
-  for (ptrdiff_t i = 0; i < n; i++) {
+  const int limit = sizeof(REAL) == 4 ? 90 : 900;
+  const REAL largest = (REAL)exp2(limit), least = (REAL)exp2(-limit);
+  const REAL *all = (const REAL *)a;
+  int outside = 0, sum = 0;
+  for (ptrdiff_t i = 0; i < n * n * PARTS; i++) {
+    const REAL size = all[i] < 0 ? -all[i] : all[i];
+    outside |= (size > largest) | ((size < least) & (size != 0));
+  }
+  for (ptrdiff_t i = 0; outside && i < n; i++) {
     double most = 0;
     for (ptrdiff_t j = 0; j < n; j++) most = fmax(most, NAME(largest)(1, a + j * n + i));
     const int exponent = rm_exponent(most);
-    if (abs(exponent) < (sizeof(REAL) == 4 ? 90 : 900)) continue;
+    if (abs(exponent) < limit) continue;
     for (ptrdiff_t j = 0; j < n; j++) {
       REAL *parts = (REAL *)(a + j * n + i);
       for (int p = 0; p < PARTS; p++) parts[p] = (REAL)ldexp((double)parts[p], -exponent);

@@ -12,7 +12,13 @@ import type { DType, DTypeInfo, TypedArray } from "../../base/dtype.ts";
 import { realOf } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import { planMap, planReduce } from "../../base/plan.ts";
-import { hasLinalgDType, inputMatrices, isComplexInfo, type MatrixBatch } from "../../core/gemm.ts";
+import {
+  deviceDType,
+  hasLinalgDType,
+  inputMatrices,
+  isComplexInfo,
+  type MatrixBatch,
+} from "../../core/gemm.ts";
 import { partsOf } from "../../core/problems/fft.ts";
 import { ScaledProduct } from "../../core/problems/product.ts";
 import { download } from "../../memory/device.ts";
@@ -62,6 +68,7 @@ interface Problem {
 export function isDeviceLinalg(call: Call): boolean {
   if (!hasLinalgDType(call) || call.specs.some(({ shape }) => shape.includes(0))) return false;
   const operands = call.inputs as Operand[];
+  if (deviceDType(call) !== operands[0]!.storage.info) return false;
   if (operands.some(({ layout }) => layout.size === 0)) return false;
   const [m, n] = operands[0]!.layout.shape.slice(-2) as [number, number];
   return (m === n && HAVE_BATCHES.includes(call.op.name)) || Math.min(m, n) >= LEAST;

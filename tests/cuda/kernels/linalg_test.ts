@@ -190,6 +190,13 @@ else {
     }
   });
 
+  test("determinants beyond the numbers of the dtype are right on CUDA", () => {
+    const rows = tensor([1e200, 1e200, 1e-300, 1e-50, 1, 1], { dtype: "float64" });
+    const plain: Any = definite([6, 6], "float64"), want = L.det(plain).item() * 1e50;
+    const got: Any = L.det(plain.mul(rows.expandDims(1)).to("cuda")).item();
+    assert(Math.abs(got / want - 1) < 1e-12, `${got}, not ${want}`);
+  });
+
   test("eigenvalues and singular values are right on CUDA", () => {
     const hermitian = (shape: number[], dtype: string): Any => {
       const x = matrices(shape, dtype);
@@ -218,6 +225,24 @@ else {
         assertNear(s, L.svdvals(x), 400, about);
       }
     });
+  });
+
+  test("floats have the singular values and eigenvalues of doubles, rounded, on CUDA", () => {
+    for (const dtype of ["float32", "complex64"] as const) {
+      for (const n of [5, 40]) {
+        const a = matrices([2, n, n], dtype), wide = dtype === "float32" ? "float64" : "complex128";
+        const x: Any = a.to("cuda"), y = a.astype(wide), before = stepsRun();
+        for (const name of ["svdvals", "eigvalsh"]) {
+          const [mine, theirs] = [L[name](x).cpu().astype("float64"), L[name](y)];
+          assertEquals(L[name](x).dtype, "float32");
+          const error = mine.sub(theirs).abs().max().item() / theirs.abs().max().item();
+          assert(error <= 2 ** -24, `${dtype} ${name} ${n}: ${error}`);
+        }
+        if (n === 40) assert(stepsRun() > before, "cuSOLVER computes them");
+        const p = L.pinv(y), error = L.pinv(x).cpu().astype(wide).sub(p).abs().max().item();
+        assert(error <= 2 ** -23 * p.abs().max().item(), `${dtype} pinv ${n}: ${error}`);
+      }
+    }
   });
 
   test("functions of these are right on CUDA", () => {
