@@ -8,7 +8,7 @@ import { assert, assertEquals } from "@std/assert";
 import * as errors from "../../src/base/errors.ts";
 import { testOnBackends } from "../compile/support.ts";
 import type { Any } from "../support.ts";
-import { type Operands, operands, plain, type Program, PROGRAMS } from "./programs.ts";
+import { type Operands, operands, plain, type Program, PROGRAMS } from "../ops/programs.ts";
 
 /** Programs of the process, of files, and of the memory of a tensor. */
 const ABOUT = [
