@@ -65,7 +65,9 @@ function scalingOf(
       }: only longrope has them`,
     );
   }
-  const originalLength = reader.size(key("original_context_length"), MOST.tokens, contextLength);
+  const limits = { most: MOST.tokens, otherwise: 0 };
+  // As in llama.cpp, 0 is the length of the training.
+  const originalLength = reader.integer(key("original_context_length"), limits) || contextLength;
   switch (type) {
     case "none":
     case "linear":

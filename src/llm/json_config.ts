@@ -21,9 +21,13 @@ const HARMLESS: ReadonlySet<string> = new Set([
   ...["attn_implementation", "_attn_implementation", "_attn_implementation_autoset"],
   ...["_attn_implementation_internal", "_flash_attn_2_enabled", "use_flash_attn"],
   ...["use_flash_attention", "use_flash_attention_2", "dual_chunk_attention_config"],
+  ...["use_memory_efficient_attention", "attention_softmax_in_fp32", "scale_attn_weights"],
   // Texts end with the window, whichever layers have it.
   ...["use_sliding_window", "sliding_window", "sliding_window_pattern", "layer_types"],
 ]);
+
+/** Values of a key that is off, of a factor and of a term: they change nothing. */
+const NEUTRAL: ReadonlySet<unknown> = new Set([false, 0, 1]);
 
 /** Keys of rope_scaling that another kind of scaling may have: transformers ignores them there. */
 const OF_SCALINGS: ReadonlySet<string> = new Set([
@@ -58,18 +62,25 @@ function scalingOf(
   given: Json,
   own: Reader,
   contextLength: number,
+  originalContextLength: number,
 ): RopeScaling | undefined {
   const keys = Object.keys(given).filter((key) => (given[key] ?? undefined) !== undefined);
-  const type = own.value("rope_type") ?? own.value("type");
+  // Files have both names, for old and new versions of transformers.
+  const [type, oldType] = [own.value("rope_type"), own.value("type")];
+  const kind = type ?? oldType;
   own.refuseOthers(keys, new Set([...OF_SCALINGS, ...OF_POSITIONS]));
-  if (type === undefined) {
+  if (kind === undefined) {
     const scaling = keys.find((key) => OF_SCALINGS.has(key));
     if (scaling === undefined) return undefined;
     return own.fail(`there is a ${scaling}, and no rope_type`);
   }
-  if (type === "default") return undefined;
-  const originalLength = own.size("original_max_position_embeddings", MOST.tokens, contextLength);
-  switch (type) {
+  if (kind === "default") return undefined;
+  const originalLength = own.size(
+    "original_max_position_embeddings",
+    MOST.tokens,
+    originalContextLength,
+  );
+  switch (kind) {
     case "linear":
       return { type: "linear", factor: own.real("factor") };
     case "dynamic":
@@ -104,7 +115,7 @@ function scalingOf(
     default:
       return own.fail(
         `the rope_type is ${
-          describe(type)
+          describe(kind)
         }, and must be default, linear, dynamic, llama3, yarn or longrope`,
       );
   }
@@ -156,6 +167,11 @@ export function configOfJson(json: unknown, file: string): LlamaConfig {
   const heads = each("num_attention_heads", MOST.heads);
   const headDimensions = each("head_dim", MOST.headDimensions, hidden / heads);
   const contextLength = reader.size("max_position_embeddings", MOST.tokens);
+  const originalLength = reader.size(
+    "original_max_position_embeddings",
+    MOST.tokens,
+    contextLength,
+  );
   const name = (reader.value("rope_scaling") ?? undefined) === undefined
     ? "rope_parameters"
     : "rope_scaling";
@@ -182,13 +198,12 @@ export function configOfJson(json: unknown, file: string): LlamaConfig {
     rope: {
       dimensions: Math.trunc(headDimensions * part),
       base: reader.real("rope_theta", rope.real("rope_theta", 10000)),
-      scaling: scalingOf(parameters, rope, contextLength),
+      scaling: scalingOf(parameters, rope, contextLength, originalLength),
       interleaved: false,
     },
     endTokens: endTokensOf(reader.integers("eos_token_id", END_TOKENS) ?? [], [], vocabulary),
   };
-  // A key that is off changes nothing.
-  const isOn = (key: string): boolean => (given[key] ?? false) !== false;
+  const isOn = (key: string): boolean => !NEUTRAL.has(given[key] ?? false);
   reader.refuseOthers(
     Object.keys(given).filter((key) => CHANGING.test(key) && isOn(key)),
     HARMLESS,

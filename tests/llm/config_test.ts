@@ -172,6 +172,7 @@ test("sizes may be lists with the same number for each layer", () => {
 test("keys of positions and attention that may change results are refused, or known", () => {
   const taken: Values[] = [
     { "rope.scaling.finetuned": true, "rope.scaling.original_context_length": 32 },
+    { "rope.scaling.factor": 0, "rope.scaling.original_context_length": 0 },
     { "attention.layer_norm_epsilon": 1e-6, "attention.causal": true },
     { "attention.value_length": 16, "attention.scale": 0.25, "attention.clamp_kqv": 0 },
     { "attention.sliding_window": 0, "attention.sliding_window_pattern": [true, false, true] },
@@ -365,9 +366,14 @@ test("keys of config.json that are off or that transformers ignores are no matte
   const changes = {
     ...{ attention_dropout: 0.1, attention_bias: true, rope_interleaved: false, use_mrope: false },
     ...{ attn_logit_softcapping: null, _attn_implementation: "sdpa", max_window_layers: 3 },
+    ...{ attention_softmax_in_fp32: true, scale_attn_weights: true, rotary_pct: 1 },
+    ...{ logits_scaling: 1, residual_multiplier: 1.0, rescale_every: 0 },
     ...{ rope_scaling: { rope_type: "default", factor: 2 } },
   };
   assertEquals(ofJson(changes), ofJson());
+  for (const key of ["logits_scaling", "residual_multiplier", "rotary_pct", "attn_scale"]) {
+    assertThrows(() => ofJson({ [key]: 0.5 }), FormatError, key);
+  }
 });
 
 test("scalings of config.json", () => {
@@ -412,6 +418,17 @@ test("scalings of config.json", () => {
   ];
   for (const [rope_scaling, expected] of cases) {
     assertEquals(ofJson({ rope_scaling }).rope.scaling, expected);
+    // Files have both names of the kind; the new one counts.
+    const { type, rope_type = type, ...others }: Values = rope_scaling;
+    for (const old of [rope_type, "su"]) {
+      const both = { ...others, type: old, rope_type };
+      assertEquals(ofJson({ rope_scaling: both }).rope.scaling, expected);
+    }
+    // The length before the scaling may be beside it.
+    const inner = { ...others, rope_type, original_max_position_embeddings: undefined };
+    const beside = others.original_max_position_embeddings;
+    const made = ofJson({ original_max_position_embeddings: beside, rope_scaling: inner });
+    assertEquals(made.rope.scaling, expected);
   }
 });
 
