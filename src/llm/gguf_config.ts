@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { FormatError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import type { Metadata } from "../io/metadata.ts";
 import type { RopeScaling } from "../nn/mod.ts";
@@ -105,9 +106,15 @@ function scalingOf(
 }
 
 /** The tokens of the vocabulary, if the file has one. */
-function* tokensOf(reader: Reader): Generator<NamedToken> {
-  const tokens = reader.value("tokenizer.ggml.tokens");
-  if (Array.isArray(tokens)) yield* tokens.entries();
+function tokensOf(reader: Reader): Iterable<NamedToken> {
+  try {
+    const tokens = reader.value("tokenizer.ggml.tokens");
+    return Array.isArray(tokens) ? tokens.entries() : [];
+  } catch (error) {
+    // Texts that are not UTF-8 matter to tokenizers, and the program may have one of its own.
+    if (error instanceof FormatError) return [];
+    throw error;
+  }
 }
 
 /** The architecture, and whether neighboring columns make a pair. */

@@ -216,6 +216,16 @@ test("tokens that end a turn are known by their names", () => {
   assertEquals(ends({ ":tokenizer.ggml.tokens": [...all, ...others] }), [...Array(11).keys()]);
 });
 
+test("a vocabulary that is not UTF-8 has no names, and its numbers count", () => {
+  const fail = (): never => {
+    throw new FormatError("the metadata is not UTF-8", "x.gguf", 0);
+  };
+  const values = gguf("llama", { ":tokenizer.ggml.eos_token_id": 5 });
+  const entries = Object.entries(values).map(([key, value]) => [key, () => loose(value)] as const);
+  const metadata = new Metadata(new Map([...entries, ["tokenizer.ggml.tokens", fail]]));
+  assertEquals(configOfGguf(metadata, "x.gguf", 96).endTokens, [5]);
+});
+
 test("sizes beyond what is read are refused before anything is made of them", () => {
   const sizes = ["block_count", "context_length", "embedding_length", "feed_forward_length"];
   const more = ["head_count", "head_count_kv", "key_length", "value_length", "sliding_window"];
