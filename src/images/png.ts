@@ -143,6 +143,18 @@ function readHeader(data: Uint8Array, at: number, { file, maxPixels }: Limits): 
   return { width, height, depth: depth!, colorType: colorType!, isInterlaced: interlace === 1 };
 }
 
+/** The transparent colors of a picture; as in libpng, none if they do not fit its colors. */
+function transparencyOf(
+  { colorType }: Header,
+  palette: Uint8Array | undefined,
+  data: Uint8Array,
+): Uint8Array | undefined {
+  const fits = colorType === INDEXED
+    ? data.length > 0 && palette !== undefined && 3 * data.length <= palette.length
+    : colorType < INDEXED && data.length === 2 * CHANNELS[colorType]!;
+  return fits ? data : undefined;
+}
+
 function readChunks(bytes: Uint8Array, limits: Limits): Chunks {
   const { file } = limits;
   const view = viewOf(bytes);
@@ -178,9 +190,10 @@ function readChunks(bytes: Uint8Array, limits: Limits): Chunks {
       throw new FormatError("the PNG has a chunk of an unknown type", file, at);
     }
     if (type === "IHDR") header = readHeader(data, at + 8, limits);
-    else if (type === "PLTE") palette = data;
-    else if (type === "tRNS") transparency = data;
-    else if (type === "IDAT") {
+    else if (type === "PLTE" && parts.length === 0) palette ??= data;
+    else if (type === "tRNS" && parts.length === 0) {
+      transparency ??= transparencyOf(header!, palette, data);
+    } else if (type === "IDAT") {
       if (parts.length === 0) dataAt = at;
       parts.push(data);
     } else if (type === "IEND") {
@@ -320,7 +333,7 @@ async function samplesOf(
 
 /** The colors of indexes of the palette. */
 function fromPalette(samples: Samples, chunks: Chunks, file: string): Picture {
-  const { header: { width, height }, palette, transparency: alphas, dataAt } = chunks;
+  const { header: { width, height }, palette, transparency: alphas } = chunks;
   if (palette === undefined || palette.length === 0 || palette.length % 3 !== 0) {
     throw new FormatError("the PNG has no palette of whole colors", file, SIGNATURE.length);
   }
@@ -328,23 +341,20 @@ function fromPalette(samples: Samples, chunks: Chunks, file: string): Picture {
   const data = new Uint8Array(samples.length * channels);
   for (let i = 0, to = 0; i < samples.length; i++, to += channels) {
     const index = samples[i]!;
-    if (3 * index >= palette.length) {
-      throw new FormatError(`the palette of the PNG has no color ${index}`, file, dataAt);
-    }
-    for (let c = 0; c < 3; c++) data[to + c] = palette[3 * index + c]!;
+    // As in libpng, colors that the palette lacks are black.
+    for (let c = 0; c < 3; c++) data[to + c] = palette[3 * index + c] ?? 0;
     if (alphas !== undefined) data[to + 3] = alphas[index] ?? 255;
   }
   return { width, height, channels, data };
 }
 
 /** Adds alpha to a picture: pixels of the color of `transparency` are transparent, others opaque. */
-function withAlpha(picture: Picture, transparency: Uint8Array, file: string): Picture {
+function withAlpha(picture: Picture, transparency: Uint8Array, depth: number): Picture {
   const { width, height, channels, data } = picture;
-  if (transparency.length !== 2 * channels) {
-    throw new FormatError("the transparent color of the PNG is damaged", file, SIGNATURE.length);
-  }
   const view = viewOf(transparency);
-  const color = Array.from({ length: channels }, (_, c) => view.getUint16(2 * c));
+  // Bits above those of samples do not count.
+  const mask = 2 ** depth - 1;
+  const color = Array.from({ length: channels }, (_, c) => view.getUint16(2 * c) & mask);
   const size = width * height * (channels + 1);
   const all = data instanceof Uint16Array ? new Uint16Array(size) : new Uint8Array(size);
   const opaque = data instanceof Uint16Array ? 65535 : 255;
@@ -375,10 +385,7 @@ export async function decodePng(bytes: Uint8Array, op: string, limits: Limits): 
   }
   if (colorType === INDEXED) return fromPalette(samples, chunks, file);
   let picture: Picture = { width, height, channels: CHANNELS[colorType]!, data: samples };
-  if (transparency !== undefined) {
-    if (colorType > INDEXED) throw new FormatError("the PNG has alpha twice", file, chunks.dataAt);
-    picture = withAlpha(picture, transparency, file);
-  }
+  if (transparency !== undefined) picture = withAlpha(picture, transparency, depth);
   if (depth < 8) {
     // Alpha is of 8 bits already.
     const { channels, data } = picture;

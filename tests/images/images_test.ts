@@ -233,18 +233,6 @@ test("bombs and damaged files are FormatErrors", async () => {
   const dimensionless = new Uint8Array(fileOf("jpeg baseline"));
   dimensionless[at + 11] = 0;
   await refuse(dimensionless, "header");
-  const palette = fileOf("palette8 7x11");
-  const sized = new DataView(palette.buffer);
-  const start = 8 + 25;
-  assertEquals(sized.getUint32(start), 768);
-  const short = Buffer.concat([
-    palette.subarray(0, start),
-    new Uint8Array([0, 0, 0, 3]),
-    palette.subarray(start + 4, start + 11),
-    new Uint8Array(4),
-    palette.subarray(start + 12 + 768),
-  ]);
-  await refuse(rebuilt(new Uint8Array(short)), "the palette of the PNG has no color");
 });
 
 test("truncated at every byte: an error, or all pixels where only the end of a PNG lacks", async () => {
@@ -262,6 +250,59 @@ test("truncated at every byte: an error, or all pixels where only the end of a P
     const longer = new Uint8Array([...bytes, 0xff, 0xd8, 0xff, 1, 2, 3]);
     assertEquals(loose(await images.decodeImage(longer)).toArray(), whole);
   }
+});
+
+/** The PNG with a chunk before its data, or behind them. */
+function withChunk(bytes: Uint8Array, type: string, content: Uint8Array, isBehind = false) {
+  const at = Buffer.from(bytes).indexOf(isBehind ? "IEND" : "IDAT") - 4;
+  const head = Buffer.alloc(4);
+  head.writeUInt32BE(content.length);
+  const chunk = [head, Buffer.from(type), content, new Uint8Array(4)];
+  const all = [bytes.subarray(0, at), ...chunk, bytes.subarray(at)];
+  return rebuilt(new Uint8Array(Buffer.concat(all)));
+}
+
+test("colors of a PNG that do not fit are those of libpng", async () => {
+  const read = async (bytes: Uint8Array): Promise<[readonly number[], unknown]> => {
+    const x = loose(await images.decodeImage(bytes));
+    return [x.shape, x.toArray()];
+  };
+  const same = async (name: string, type: string, sizes: number[], isBehind = false) => {
+    const whole = await read(fileOf(name));
+    for (const size of sizes) {
+      const bytes = withChunk(fileOf(name), type, new Uint8Array(size), isBehind);
+      assertEquals(await read(bytes), whole, `${name} with ${size} bytes of ${type}`);
+    }
+  };
+  // Transparent colors of another size, beside alpha, and behind the data.
+  await same("grey8 7x11", "tRNS", [0, 1, 3, 6]);
+  await same("rgb8 7x11", "tRNS", [0, 2, 5, 256]);
+  await same("palette8 7x11", "tRNS", [0, 257]);
+  await same("rgba16 7x11", "tRNS", [0, 2, 6, 8]);
+  for (const name of ["grey8 7x11", "palette8 7x11"]) await same(name, "tRNS", [2], true);
+  await same("palette8 7x11", "PLTE", [3], true);
+  // Bits above those of a sample.
+  const grey = new Uint8Array(bomb(1, 1, new Uint8Array(deflateSync(new Uint8Array([0, 5])))));
+  grey[25] = 0;
+  const high = withChunk(grey, "tRNS", Uint8Array.of(1, 5));
+  assertEquals(await read(high), [[1, 1, 2], [[[5, 0]]]]);
+
+  // Colors that the palette lacks are black.
+  const bytes = fileOf("palette8 7x11");
+  const start = Buffer.from(bytes).indexOf("PLTE") - 4;
+  assertEquals(new DataView(bytes.buffer, bytes.byteOffset).getUint32(start), 768);
+  const short = Buffer.concat([
+    bytes.subarray(0, start),
+    new Uint8Array([0, 0, 0, 3]),
+    bytes.subarray(start + 4, start + 11),
+    new Uint8Array(4),
+    bytes.subarray(start + 12 + 768),
+  ]);
+  const one = [...bytes.subarray(start + 8, start + 11)];
+  const pixels = (await images.decodeImage(rebuilt(new Uint8Array(short)))).toArray();
+  const seen = new Set((pixels as number[][][]).flat().map(String));
+  assertEquals([...seen].every((color) => color === "0,0,0" || color === String(one)), true);
+  assertEquals(seen.has("0,0,0"), true);
 });
 
 test("PNG data beyond the rows are skipped, and never inflated", async () => {
