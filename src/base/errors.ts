@@ -357,8 +357,8 @@ export class FormatError extends Error {
   readonly offset: number;
 
   /** Builds the error; the message begins with the file and the offset. */
-  constructor(message: string, file: string, offset: number) {
-    super(`${shorten(file, MAX_PATH)} at byte ${offset}: ${message}`);
+  constructor(message: string, file: string, offset: number, options?: ErrorOptions) {
+    super(`${shorten(file, MAX_PATH)} at byte ${offset}: ${message}`, options);
     this.file = file;
     this.offset = offset;
     locate(this);

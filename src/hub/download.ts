@@ -245,8 +245,9 @@ export async function download(id: string, options: DownloadOptions = {}): Promi
   const hub = await importHub();
   const { mkdir, readFile } = await import("node:fs/promises");
   const { dirname, join } = await import("node:path");
+  const base = hubUrl.replace(/\/+$/, "");
   const rules = { origin: new URL(hubUrl).origin, signal, timeout };
-  const common = { hubUrl, ...token === undefined ? {} : { accessToken: token } };
+  const common = { hubUrl: base, ...token === undefined ? {} : { accessToken: token } };
 
   const { sha: commit } = await hub.modelInfo({
     ...{ ...common, name: id, revision, additionalFields: ["sha"] },
@@ -281,7 +282,7 @@ export async function download(id: string, options: DownloadOptions = {}): Promi
     task.loaded += bytes;
     if (bytes > 0) onProgress?.({ file, loaded: task.loaded, total });
   };
-  const address = `${hubUrl}/${id}/resolve/${commit}`;
+  const address = `${base}/${id}/resolve/${commit}`;
   const task: Task = { rules, address, token, loaded: 0, note };
   const blobs = join(folder, "blobs");
   await mkdir(blobs, { recursive: true });

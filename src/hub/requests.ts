@@ -60,6 +60,10 @@ async function within<T>(
   });
   try {
     return await Promise.race([work, end]);
+  } catch (error) {
+    if (error instanceof FormatError || signal?.aborted) throw error;
+    const what = error instanceof Error ? error.message : String(error);
+    throw new FormatError(`the connection failed: ${what}`, nameOf(url), at, { cause: error });
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", abort!);

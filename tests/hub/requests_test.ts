@@ -269,3 +269,25 @@ test("models that are none, errors that are none, and wrong options", () =>
       );
     }
   }));
+
+test("a connection that fails is a FormatError, at the byte that was reached", async () => {
+  await withHub(async (hub) => {
+    const options = { ...hub.options, ...WEIGHTS_ONLY };
+    hub.answer = (path, _, response) => {
+      if (path !== FILE) return false;
+      response.writeHead(200, { "content-length": WEIGHTS.length });
+      response.write(WEIGHTS.subarray(0, 100), () => response.destroy());
+      return true;
+    };
+    const error = await assertRejects(() => download("org/m", options), FormatError);
+    assertStringIncludes(error.message, "the connection failed: ");
+    hub.answer = undefined;
+    // An address with a slash at its end is the same hub.
+    await download("org/m", { ...options, hubUrl: `${hub.options.hubUrl}/` });
+  });
+  await assertRejects(
+    () => download("org/m", { hubUrl: "http://127.0.0.1:9" }),
+    FormatError,
+    "the connection failed: ",
+  );
+});
