@@ -66,9 +66,10 @@ export function timesLn2(x: number): void {
 
 /** log |x + iy|, for finite numbers that are not both 0. */
 export function logModulus(x: number, y: number): void {
-  const exponent = Math.floor(log2(max(abs(x), abs(y)))), half = Math.trunc(exponent / 2);
-  // In two steps: 2 ** 1074 is infinite.
-  const a = x * 2 ** -half * 2 ** (half - exponent), b = y * 2 ** -half * 2 ** (half - exponent);
+  const big = max(abs(x), abs(y));
+  // So that squares are numbers, with all their digits.
+  const exponent = big > 1e100 ? 600 : big < 1e-100 ? -600 : 0;
+  const a = x * 2 ** -exponent, b = y * 2 ** -exponent;
   const aa = a * a, bb = b * b;
   sum(aa, productError(a, a, aa), bb, productError(b, b, bb));
   const power = round(log2(high));
@@ -80,8 +81,8 @@ export function logModulus(x: number, y: number): void {
   quotient(high, low, bh, bl);
   // The logarithm of (1 + s) / (1 - s), times c.
   const ss = high * high;
-  let rest = 1 / 19;
-  for (let k = 17; k > 1; k -= 2) rest = 1 / k + ss * rest;
+  let rest = 0;
+  for (let k = 15; k > 1; k -= 2) rest = 1 / k + ss * rest;
   const [sh, sl] = [2 * high, 2 * (low + high * ss * rest)];
   const [ch, cl] = c === 1 ? [0, 0] : c < 1 ? LOG_75 : LOG_125;
   timesLn2(2 * exponent + power);
@@ -105,8 +106,8 @@ export function angle(x: number, y: number): void {
     quotient(high, low, bh, bl);
   }
   const tt = high * high;
-  let rest = 1 / 23;
-  for (let k = 21; k > 1; k -= 2) rest = 1 / k - tt * rest;
+  let rest = 0;
+  for (let k = 19; k > 1; k -= 2) rest = 1 / k - tt * rest;
   const [arc, more] = ARCS[nearest]!;
   sum(arc, more, high, low - high * tt * rest);
   if (b > a) sum(PI[0] / 2, PI[1] / 2, -high, -low);

@@ -65,13 +65,19 @@ export function modulus(xr: number, xi: number): number {
   return hypot(xr, xi);
 }
 
-/** exp(x) times `by` and `scale`, a power of two, also where exp(x) alone overflows. */
-function timesExp(x: number, by: number, scale = 1): number {
-  if (x <= EXP_MOST) return exp(x) * by * scale;
+/** exp(x) times re and im, and powers of two a and b, also where exp(x) alone overflows. */
+function timesExp(x: number, re: number, im: number, a = 1, b = 1): void {
+  if (x <= EXP_MOST) {
+    const e = exp(x);
+    return give(e * re * a, e * im * b);
+  }
   const parts = x < 2 * EXP_MOST ? 2 : 4, part = exp(x / parts);
-  // Not before the first product: `by` may be subnormal.
-  for (let k = 0; k < parts; k++) by *= k === 1 ? part * scale : part;
-  return by;
+  // Not before the first product: they may be subnormal.
+  for (let k = 0; k < parts; k++) {
+    re *= k === 1 ? part * a : part;
+    im *= k === 1 ? part * b : part;
+  }
+  give(re, im);
 }
 
 /** exp(x + iy). */
@@ -84,21 +90,22 @@ export function cexp(x: number, y: number): void {
     if (x === Infinity) return give(Infinity, NaN);
     return give(NaN, NaN);
   }
-  give(timesExp(x, cos(y)), timesExp(x, sin(y)));
+  timesExp(x, cos(y), sin(y));
 }
 
 /** exp(x + more + i (y + rest)), for finite numbers and small `more` and `rest`. */
 function expOfSums(x: number, more: number, y: number, rest: number): void {
   if (y === 0) return give(exp(x) * (1 + more), y);
-  const [c, s, dc, ds] = [cos(y), sin(y), cos(rest), sin(rest)];
-  const [re, im] = [c * dc - s * ds, s * dc + c * ds];
-  give(timesExp(x, re + re * more), timesExp(x, im + im * more));
+  const c = cos(y), s = sin(y), isNear = abs(rest) < 1e-9;
+  const dc = isNear ? 1 : cos(rest), ds = isNear ? rest : sin(rest);
+  const re = c * dc - s * ds, im = s * dc + c * ds;
+  timesExp(x, re + re * more, im + im * more);
 }
 
-/** 2 to the power x + iy. */
-export function cexp2(x: number, y: number): void {
+/** 2 to the power x + iy; unless `wide`, to the digits of floats. */
+export function cexp2(x: number, y: number, wide: boolean): void {
   if (y === 0) return give(2 ** x, y);
-  if (!(abs(x) < MOST_DOUBLED && abs(y) < MOST_DOUBLED)) return cexp(x * LN2, y * LN2);
+  if (!(wide && abs(x) < MOST_DOUBLED && abs(y) < MOST_DOUBLED)) return cexp(x * LN2, y * LN2);
   double.timesLn2(x);
   const [re, more] = [double.high, double.low];
   double.timesLn2(y);
@@ -191,7 +198,7 @@ export function csinh(x: number, y: number): void {
   if (x - x === 0 && y - y === 0) {
     if (y === 0) return give(sinh(x), y);
     if (abs(x) < 700) return give(sinh(x) * cos(y), cosh(x) * sin(y));
-    return give(timesExp(abs(x), cos(y), copysign(0.5, x)), timesExp(abs(x), sin(y), 0.5));
+    return timesExp(abs(x), cos(y), sin(y), copysign(0.5, x), 0.5);
   }
   if (x === 0) return give(x, NaN);
   if (y === 0) return give(x, y);
@@ -208,7 +215,7 @@ export function ccosh(x: number, y: number): void {
   if (x - x === 0 && y - y === 0) {
     if (y === 0) return give(cosh(x), x * y);
     if (abs(x) < 700) return give(cosh(x) * cos(y), sinh(x) * sin(y));
-    return give(timesExp(abs(x), cos(y), 0.5), timesExp(abs(x), sin(y), copysign(0.5, x)));
+    return timesExp(abs(x), cos(y), sin(y), 0.5, copysign(0.5, x));
   }
   if (x === 0) return give(NaN, x * copysign(0, y));
   if (y === 0) return give(x * x, copysign(0, x) * y);
@@ -386,48 +393,63 @@ export const catan = (x: number, y: number): void => timesI(catanh, x, y);
 const MOST_MULTIPLIED = 100;
 const MOST_ROUNDED = 4;
 
-/** `x` to the power `n`, from 1 on; plain, or with the errors of the products in the second parts. */
-function multiplied(xr: number, xi: number, n: number, plain: boolean): void {
-  let [pr, pi, dr, di] = [xr, xi, 0, 0], [ar, ai, er, ei] = [1, 0, 0, 0];
+/** `x` to the power `n`, from 1 on. */
+function multiplied(pr: number, pi: number, n: number): void {
+  let ar = 1, ai = 0;
   for (let isFirst = true;;) {
     if (n % 2 === 1) {
-      if (isFirst) [ar, ai, er, ei] = [pr, pi, dr, di];
-      else {
-        times(ar, ai, pr, pi, plain);
-        [er, ei] = [
-          error[0]! + (ar * dr - ai * di) + (er * pr - ei * pi),
-          error[1]! + (ar * di + ai * dr) + (er * pi + ei * pr),
-        ];
-        [ar, ai] = [Z[0]!, Z[1]!];
-      }
+      const re = isFirst ? pr : ar * pr - ai * pi;
+      ai = isFirst ? pi : ar * pi + ai * pr;
+      ar = re;
       isFirst = false;
     }
     n = Math.floor(n / 2);
-    if (n === 0) break;
-    times(pr, pi, pr, pi, plain);
-    [dr, di] = [error[0]! + 2 * (pr * dr - pi * di), error[1]! + 2 * (pr * di + pi * dr)];
-    [pr, pi] = [Z[0]!, Z[1]!];
+    if (n === 0) return give(ar, ai);
+    const re = pr * pr - pi * pi;
+    pi = 2 * pr * pi;
+    pr = re;
   }
-  if (plain) give(ar, ai);
-  else give(ar + er, ai + ei);
+}
+
+/** The same with the errors of the products, in `er`, `ei`, `dr` and `di`. */
+function multipliedExactly(pr: number, pi: number, n: number): void {
+  let ar = 1, ai = 0, er = 0, ei = 0, dr = 0, di = 0;
+  for (;;) {
+    if (n % 2 === 1) {
+      times(ar, ai, pr, pi);
+      const re = error[0]! + (ar * dr - ai * di) + (er * pr - ei * pi);
+      ei = error[1]! + (ar * di + ai * dr) + (er * pi + ei * pr);
+      er = re;
+      ar = Z[0]!;
+      ai = Z[1]!;
+    }
+    n = Math.floor(n / 2);
+    if (n === 0) return give(ar + er, ai + ei);
+    times(pr, pi, pr, pi);
+    const re = error[0]! + 2 * (pr * dr - pi * di);
+    di = error[1]! + 2 * (pr * di + pi * dr);
+    dr = re;
+    pr = Z[0]!;
+    pi = Z[1]!;
+  }
 }
 
 /** The rounding errors of the last product. */
 const error = new Float64Array(2);
 
-/** A product; unless `plain`, with its error. */
-function times(ar: number, ai: number, br: number, bi: number, plain: boolean): void {
-  const [p, q, s, t] = [ar * br, ai * bi, ar * bi, ai * br];
-  if (plain) return give(p - q, s + t);
-  const { productError: of } = double;
-  double.sum(p, of(ar, br, p), -q, -of(ai, bi, q));
-  [Z[0], error[0]] = [double.high, double.low];
-  double.sum(s, of(ar, bi, s), t, of(ai, br, t));
-  [Z[1], error[1]] = [double.high, double.low];
+/** A product, and its errors. */
+function times(ar: number, ai: number, br: number, bi: number): void {
+  const p = ar * br, q = ai * bi, s = ar * bi, t = ai * br;
+  double.sum(p, double.productError(ar, br, p), -q, -double.productError(ai, bi, q));
+  Z[0] = double.high;
+  error[0] = double.low;
+  double.sum(s, double.productError(ar, bi, s), t, double.productError(ai, br, t));
+  Z[1] = double.high;
+  error[1] = double.low;
 }
 
-/** `x` to the power `y`. */
-export function cpow(xr: number, xi: number, yr: number, yi: number): void {
+/** `x` to the power `y`; unless `wide`, to the digits of floats. */
+export function cpow(xr: number, xi: number, yr: number, yi: number, wide: boolean): void {
   if (yr === 0 && yi === 0) return give(1, 0);
   if (xr === 0 && xi === 0) {
     if (yr > 0) return give(0, 0);
@@ -435,14 +457,15 @@ export function cpow(xr: number, xi: number, yr: number, yi: number): void {
   }
   if (yi === 0 && Number.isInteger(yr) && abs(yr) < MOST_MULTIPLIED) {
     const n = abs(yr);
-    multiplied(xr, xi, n, n <= MOST_ROUNDED);
+    const isPlain = !wide || n <= MOST_ROUNDED;
+    if (!isPlain) multipliedExactly(xr, xi, n);
     // Of numbers that overflow, or nearly do, errors are NaN.
-    if (!(Z[0]! - Z[0]! === 0 && Z[1]! - Z[1]! === 0)) multiplied(xr, xi, n, true);
+    if (isPlain || !(Z[0]! - Z[0]! === 0 && Z[1]! - Z[1]! === 0)) multiplied(xr, xi, n);
     if (yr < 0) div(1, 0, Z[0]!, Z[1]!);
     return;
   }
   const isFinite = xr - xr === 0 && xi - xi === 0;
-  if (!(isFinite && abs(yr) < MOST_DOUBLED && abs(yi) < MOST_DOUBLED)) {
+  if (!(wide && isFinite && abs(yr) < MOST_DOUBLED && abs(yi) < MOST_DOUBLED)) {
     const re = logModulus(xr, xi), im = atan2(xi, xr);
     return cexp(yr * re - yi * im, yr * im + yi * re);
   }

@@ -12,7 +12,7 @@
                                  const TYPE *yr, const TYPE *yi, TYPE *re, TYPE *im) { \
     for (ptrdiff_t i = 0; i < n; i++) { \
       const rm_complex y = yr == NULL ? rm_c(0, 0) : rm_c(yr[i], yi[i]); \
-      const rm_complex z = rm_complex_value(op, rm_c(xr[i], xi[i]), y); \
+      const rm_complex z = rm_complex_value(op, rm_c(xr[i], xi[i]), y, sizeof(TYPE) == 8); \
       re[i] = (TYPE)z.re; \
       im[i] = (TYPE)z.im; \
     } \

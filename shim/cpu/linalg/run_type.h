@@ -78,22 +78,29 @@ static void NAME(run_cholesky)(rm_linalg *ctx, ptrdiff_t index, TYPE *a) {
   else NAME(copy)(ctx, n, n, a, 1, ld, to, n, 1);
 }
 
-/* Multiplies rows of so large or small numbers that elimination could lose them by powers of two;
- * returns the exponent of what a determinant has beyond that of the result. */
-static int NAME(balance_rows)(ptrdiff_t n, TYPE *a) {
-  const int limit = sizeof(REAL) == 4 ? 90 : 900;
-  const REAL largest = (REAL)exp2(limit), least = (REAL)exp2(-limit);
-  const REAL *all = (const REAL *)a;
-  int outside = 0, sum = 0;
-  for (ptrdiff_t i = 0; i < n * n * PARTS; i++) {
-    const REAL size = all[i] < 0 ? -all[i] : all[i];
-    outside |= (size > largest) | ((size < least) & (size != 0));
+/* Numbers from 2^-LIMIT to 2^LIMIT keep their digits in elimination. */
+enum { NAME(LIMIT) = sizeof(REAL) == 4 ? 90 : 900 };
+
+/* Whether elimination may have lost larger or smaller numbers of a matrix, by its pivots. */
+static bool NAME(is_unbalanced)(ptrdiff_t n, const TYPE *a) {
+  const double most = ldexp(1, NAME(LIMIT)), least = 1 / most;
+  bool outside = false;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    const double pivot = NAME(largest)(1, a + i * (n + 1));
+    outside |= !(pivot > least && pivot < most);
   }
-  for (ptrdiff_t i = 0; outside && i < n; i++) {
+  return outside;
+}
+
+/* Multiplies rows of so large or small numbers by powers of two; returns the exponent of what a
+ * determinant has beyond that of the result. */
+static int NAME(balance_rows)(ptrdiff_t n, TYPE *a) {
+  int sum = 0;
+  for (ptrdiff_t i = 0; i < n; i++) {
     double most = 0;
     for (ptrdiff_t j = 0; j < n; j++) most = fmax(most, NAME(largest)(1, a + j * n + i));
     const int exponent = rm_exponent(most);
-    if (abs(exponent) < limit) continue;
+    if (abs(exponent) < NAME(LIMIT)) continue;
     for (ptrdiff_t j = 0; j < n; j++) {
       REAL *parts = (REAL *)(a + j * n + i);
       for (int p = 0; p < PARTS; p++) parts[p] = (REAL)ldexp((double)parts[p], -exponent);
@@ -105,9 +112,15 @@ static int NAME(balance_rows)(ptrdiff_t n, TYPE *a) {
 
 static void NAME(run_lu)(rm_linalg *ctx, ptrdiff_t index, TYPE *a, int32_t *pivots) {
   const ptrdiff_t m = ctx->m, n = ctx->n, least = rm_min(m, n);
-  NAME(copy)(ctx, m, n, NAME(matrix)(ctx, index), ctx->a_row, ctx->a_column, a, 1, m);
-  int exponent = ctx->kind == RM_LINALG_LU ? 0 : NAME(balance_rows)(n, a);
-  const ptrdiff_t zero = NAME(lu)(ctx->blas, ctx->dtype, m, n, a, m, pivots, a + m * n);
+  const TYPE *from = NAME(matrix)(ctx, index);
+  NAME(copy)(ctx, m, n, from, ctx->a_row, ctx->a_column, a, 1, m);
+  ptrdiff_t zero = NAME(lu)(ctx->blas, ctx->dtype, m, n, a, m, pivots, a + m * n);
+  int exponent = 0;
+  if (ctx->kind != RM_LINALG_LU && NAME(is_unbalanced)(n, a)) {
+    NAME(copy)(ctx, n, n, from, ctx->a_row, ctx->a_column, a, 1, n);
+    exponent = NAME(balance_rows)(n, a);
+    zero = NAME(lu)(ctx->blas, ctx->dtype, n, n, a, n, pivots, a + n * n);
+  }
   if (ctx->kind == RM_LINALG_LU) {
     TYPE *l = NAME(output)(ctx, 0) + index * m * least, *u = NAME(output)(ctx, 1) + index * least * n;
     int32_t *p = (int32_t *)ctx->call->buffers[4] + (ptrdiff_t)ctx->out_at[2] + index * m;

@@ -57,7 +57,7 @@ static inline void rm_complex_map(O *out, const T *x, const T *y, long long coun
     const rm_complex a = rm_c((double)x[from], (double)x[from + 1]);
     const rm_complex b =
         y == 0 ? rm_c(0, 0) : rm_c((double)y[beside], (double)y[beside + 1]);
-    rm_complex_store(out + to, rm_complex_value(OP, a, b), OP < RM_COMPLEX_ABS);
+    rm_complex_store(out + to, rm_complex_value(OP, a, b, sizeof(T) == 8), OP < RM_COMPLEX_ABS);
   }
 }
 

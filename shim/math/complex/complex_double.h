@@ -52,23 +52,23 @@ static inline rm_double2 rm_d2_reduced(rm_double2 a, double c, int sums) {
 
 /* log |x + iy|, for finite numbers that are not both 0. */
 static inline rm_double2 rm_d2_log_abs(double x, double y) {
-  const double a = __builtin_fabs(x), b = __builtin_fabs(y);
-  const double exponent = __builtin_floor(rm_log2_f64(a > b ? a : b));
-  /* In two steps: 2^1074 is infinite. */
-  const double first = rm_exp2_f64(-__builtin_trunc(exponent / 2));
-  const double second = rm_exp2_f64(__builtin_trunc(exponent / 2) - exponent);
-  x *= first, x *= second, y *= first, y *= second;
+  const double a = __builtin_fabs(x), b = __builtin_fabs(y), big = a > b ? a : b;
+  /* So that squares are numbers, with all their digits. */
+  const double exponent = big > 1e100 ? 600 : big < 1e-100 ? -600 : 0;
+  const double by = big > 1e100 ? 0x1p-600 : big < 1e-100 ? 0x1p600 : 1;
+  x *= by, y *= by;
   const double xx = x * x, yy = y * y;
   const rm_double2 squares = rm_d2_sum(rm_d2(xx, rm_product_error(x, x, xx)),
                                        rm_d2(yy, rm_product_error(y, y, yy)));
-  const double power = __builtin_floor(rm_log2_f64(squares.high) + 0.5);
-  const double scale = rm_exp2_f64(-power), h = squares.high * scale;
+  double power;
+  const double h = 1 + rm_split_f64(squares.high, &power);
+  const double scale = rm_from_bits_f64((uint64_t)(1023 - (int)power) << 52);
   const double c = h < 0.875 ? 0.75 : h > 1.125 ? 1.25 : 1;
   const rm_double2 s = rm_d2_reduced(rm_d2(h, squares.low * scale), c, 1);
   /* The logarithm of (1 + s) / (1 - s), times c. */
   const double ss = s.high * s.high;
-  double rest = 1.0 / 19;
-  for (int k = 17; k > 1; k -= 2) rest = 1.0 / k + ss * rest;
+  const double rest =
+      RM_POLY_7(f64, ss, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15);
   rm_double2 made = rm_d2_times_ln2(2 * exponent + power);
   if (c < 1) made = rm_d2_sum(made, rm_d2(-0.2876820724517809, -2.607160616442564e-17));
   if (c > 1) made = rm_d2_sum(made, rm_d2(0.22314355131420976, -9.091270597324799e-18));
@@ -84,8 +84,8 @@ static inline rm_double2 rm_d2_angle(double x, double y) {
   const double c = __builtin_floor(4 * t.high + 0.5) / 4;
   if (c > 0) t = rm_d2_reduced(t, c, 0);
   const double tt = t.high * t.high;
-  double rest = 1.0 / 23;
-  for (int k = 21; k > 1; k -= 2) rest = 1.0 / k - tt * rest;
+  const double rest = RM_POLY_9(f64, tt, 1.0 / 3, -1.0 / 5, 1.0 / 7, -1.0 / 9, 1.0 / 11, -1.0 / 13,
+                                1.0 / 15, -1.0 / 17, 1.0 / 19);
   t.low -= t.high * tt * rest;
   /* The arc tangents of 1/4, 1/2, 3/4 and 1. */
   const rm_double2 arc = c == 0      ? rm_d2(0, 0)

@@ -51,14 +51,20 @@ static inline double rm_c_abs(rm_complex z) {
   return rm_hypot_f64(z.re, z.im);
 }
 
-/* exp(x) times `by` and `scale`, a power of two, also where exp(x) alone overflows. */
-static inline double rm_c_times_exp(double x, double by, double scale) {
-  if (x <= 709.782712893384) return rm_exp_f64(x) * by * scale;
+/* exp(x) times re and im, and powers of two a and b, also where exp(x) alone overflows. */
+static inline rm_complex rm_c_times_exp(double x, double re, double im, double a, double b) {
+  if (x <= 709.782712893384) {
+    const double e = rm_exp_f64(x);
+    return rm_c(e * re * a, e * im * b);
+  }
   const int parts = x < 1419 ? 2 : 4;
   const double part = rm_exp_f64(x / parts);
-  /* Not before the first product: `by` may be subnormal. */
-  for (int k = 0; k < parts; k++) by *= k == 1 ? part * scale : part;
-  return by;
+  /* Not before the first product: they may be subnormal. */
+  for (int k = 0; k < parts; k++) {
+    re *= k == 1 ? part * a : part;
+    im *= k == 1 ? part * b : part;
+  }
+  return rm_c(re, im);
 }
 
 static inline rm_complex rm_c_exp(double x, double y) {
@@ -69,16 +75,17 @@ static inline rm_complex rm_c_exp(double x, double y) {
     if (x == INFINITY) return rm_c(INFINITY, NAN);
     return rm_c(NAN, NAN);
   }
-  return rm_c(rm_c_times_exp(x, cos(y), 1), rm_c_times_exp(x, sin(y), 1));
+  return rm_c_times_exp(x, cos(y), sin(y), 1, 1);
 }
 
 /* exp(x + iy), for finite numbers. */
 static inline rm_complex rm_c_exp_of_sums(rm_double2 x, rm_double2 y) {
   if (y.high == 0) return rm_c(rm_exp_f64(x.high) * (1 + x.low), y.high);
-  const double c = cos(y.high), s = sin(y.high), dc = cos(y.low), ds = sin(y.low);
+  const double c = cos(y.high), s = sin(y.high);
+  const int is_near = rm_c_abs1(y.low) < 1e-9;
+  const double dc = is_near ? 1 : cos(y.low), ds = is_near ? y.low : sin(y.low);
   const double re = c * dc - s * ds, im = s * dc + c * ds;
-  return rm_c(rm_c_times_exp(x.high, re + re * x.low, 1),
-              rm_c_times_exp(x.high, im + im * x.low, 1));
+  return rm_c_times_exp(x.high, re + re * x.low, im + im * x.low, 1, 1);
 }
 
 /* Products of numbers below this have a rounding error that is a number. */
@@ -86,9 +93,10 @@ static inline int rm_c_can_double(double x, double y) {
   return rm_c_abs1(x) < 1e150 && rm_c_abs1(y) < 1e150;
 }
 
-static inline rm_complex rm_c_exp2(double x, double y) {
+/* Unless `wide`, to the digits of floats. */
+static inline rm_complex rm_c_exp2(double x, double y, int wide) {
   if (y == 0) return rm_c(rm_exp2_f64(x), y);
-  if (!rm_c_can_double(x, y)) return rm_c_exp(x * RM_COMPLEX_LN2, y * RM_COMPLEX_LN2);
+  if (!wide || !rm_c_can_double(x, y)) return rm_c_exp(x * RM_COMPLEX_LN2, y * RM_COMPLEX_LN2);
   return rm_c_exp_of_sums(rm_d2_times_ln2(x), rm_d2_times_ln2(y));
 }
 
@@ -169,8 +177,7 @@ static inline rm_complex rm_c_sinh(double x, double y) {
   if (rm_is_finite(x) && rm_is_finite(y)) {
     if (y == 0) return rm_c(rm_sinh_f64(x), y);
     if (rm_c_abs1(x) < 700) return rm_c(rm_sinh_f64(x) * cos(y), rm_cosh_f64(x) * sin(y));
-    return rm_c(rm_c_times_exp(rm_c_abs1(x), cos(y), rm_c_copysign(0.5, x)),
-                rm_c_times_exp(rm_c_abs1(x), sin(y), 0.5));
+    return rm_c_times_exp(rm_c_abs1(x), cos(y), sin(y), rm_c_copysign(0.5, x), 0.5);
   }
   if (x == 0) return rm_c(x, NAN);
   if (y == 0) return rm_c(x, y);
@@ -186,8 +193,7 @@ static inline rm_complex rm_c_cosh(double x, double y) {
   if (rm_is_finite(x) && rm_is_finite(y)) {
     if (y == 0) return rm_c(rm_cosh_f64(x), x * y);
     if (rm_c_abs1(x) < 700) return rm_c(rm_cosh_f64(x) * cos(y), rm_sinh_f64(x) * sin(y));
-    return rm_c(rm_c_times_exp(rm_c_abs1(x), cos(y), 0.5),
-                rm_c_times_exp(rm_c_abs1(x), sin(y), rm_c_copysign(0.5, x)));
+    return rm_c_times_exp(rm_c_abs1(x), cos(y), sin(y), 0.5, rm_c_copysign(0.5, x));
   }
   if (x == 0) return rm_c(NAN, x * rm_c_copysign(0, y));
   if (y == 0) return rm_c(x * x, rm_c_copysign(0, x) * y);
@@ -392,17 +398,18 @@ static inline rm_double2 rm_c_sum_of_products(rm_double2 a, double p, rm_double2
   return rm_d2_sum(rm_d2_times(a, p), rm_d2_times(b, q));
 }
 
-static inline rm_complex rm_c_pow(rm_complex x, rm_complex y) {
+/* Unless `wide`, to the digits of floats. */
+static inline rm_complex rm_c_pow(rm_complex x, rm_complex y, int wide) {
   if (y.re == 0 && y.im == 0) return rm_c(1, 0);
   if (x.re == 0 && x.im == 0) return y.re > 0 ? rm_c(0, 0) : rm_c(NAN, NAN);
   if (y.im == 0 && rm_c_abs1(y.re) < 100 && __builtin_floor(y.re) == y.re) {
     const int n = (int)rm_c_abs1(y.re);
-    rm_complex made = rm_c_multiplied(x, n, n <= 4);
+    rm_complex made = rm_c_multiplied(x, n, !wide || n <= 4);
     /* Of numbers that overflow, or nearly do, errors are NaN. */
     if (!rm_is_finite(made.re) || !rm_is_finite(made.im)) made = rm_c_multiplied(x, n, 1);
     return y.re > 0 ? made : rm_c_div(rm_c(1, 0), made);
   }
-  if (!rm_is_finite(x.re) || !rm_is_finite(x.im) || !rm_c_can_double(y.re, y.im)) {
+  if (!wide || !rm_is_finite(x.re) || !rm_is_finite(x.im) || !rm_c_can_double(y.re, y.im)) {
     const double re = rm_c_log_abs(x.re, x.im), im = rm_atan2_f64(x.im, x.re);
     return rm_c_exp(y.re * re - y.im * im, y.re * im + y.im * re);
   }

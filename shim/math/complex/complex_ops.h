@@ -7,8 +7,9 @@
 
 #include "complex_math.h"
 
-/* Op RM_COMPLEX_... of x and y; floats and bools are the real part. */
-static inline rm_complex rm_complex_value(int op, rm_complex x, rm_complex y) {
+/* Op RM_COMPLEX_... of x and y; floats and bools are the real part. Unless `wide`, the result will be
+ * rounded to floats. */
+static inline rm_complex rm_complex_value(int op, rm_complex x, rm_complex y, int wide) {
   const double re = x.re, im = x.im;
   rm_complex z;
   switch (op) {
@@ -22,7 +23,7 @@ static inline rm_complex rm_complex_value(int op, rm_complex x, rm_complex y) {
     case RM_COMPLEX_RSQRT: return rm_c_div(rm_c(1, 0), rm_c_sqrt(re, im));
     case RM_COMPLEX_EXP: return rm_c_exp(re, im);
     case RM_COMPLEX_EXPM1: return rm_c_expm1(re, im);
-    case RM_COMPLEX_EXP2: return rm_c_exp2(re, im);
+    case RM_COMPLEX_EXP2: return rm_c_exp2(re, im, wide);
     case RM_COMPLEX_LOG: return rm_c_log(re, im);
     case RM_COMPLEX_LOG1P: return rm_c_log1p(re, im);
     case RM_COMPLEX_LOG2:
@@ -43,7 +44,7 @@ static inline rm_complex rm_complex_value(int op, rm_complex x, rm_complex y) {
     case RM_COMPLEX_ASINH: return rm_c_asinh(re, im);
     case RM_COMPLEX_ACOSH: return rm_c_acosh(re, im);
     case RM_COMPLEX_ATANH: return rm_c_atanh(re, im);
-    case RM_COMPLEX_POW: return rm_c_pow(x, y);
+    case RM_COMPLEX_POW: return rm_c_pow(x, y, wide);
     case RM_COMPLEX_ABS: return rm_c(rm_c_abs(x), 0);
     case RM_COMPLEX_ANGLE: return rm_c(rm_atan2_f64(im, re), 0);
     case RM_COMPLEX_EQUAL: return rm_c(re == y.re && im == y.im, 0);

@@ -64,7 +64,7 @@ const FUNCTIONS: { readonly [N in ComplexName]: ComplexFunction } = {
   },
   exp: cexp,
   expm1: cexpm1,
-  exp2: cexp2,
+  exp2: (xr, xi) => cexp2(xr, xi, true),
   log: clog,
   log1p: clog1p,
   log2: scaled(clog, Math.LOG2E),
@@ -81,7 +81,7 @@ const FUNCTIONS: { readonly [N in ComplexName]: ComplexFunction } = {
   asinh: casinh,
   acosh: cacosh,
   atanh: catanh,
-  pow: cpow,
+  pow: (xr, xi, yr, yi) => cpow(xr, xi, yr, yi, true),
   abs: (xr, xi) => set(modulus(xr, xi), 0),
   angle: (xr, xi) => set(Math.atan2(xi, xr), 0),
   equal: (xr, xi, yr, yi) => flag(xr === yr && xi === yi),
@@ -89,6 +89,12 @@ const FUNCTIONS: { readonly [N in ComplexName]: ComplexFunction } = {
   isnan: (xr, xi) => flag(xr !== xr || xi !== xi),
   isinf: (xr, xi) => flag(Math.abs(xr) === Infinity || Math.abs(xi) === Infinity),
   isfinite: (xr, xi) => flag(xr - xr === 0 && xi - xi === 0),
+};
+
+/** Functions whose results are rounded to floats, and need no more digits. */
+const NARROW: { readonly [N in ComplexName]?: ComplexFunction } = {
+  exp2: (xr, xi) => cexp2(xr, xi, false),
+  pow: (xr, xi, yr, yi) => cpow(xr, xi, yr, yi, false),
 };
 
 /** Calls `each` with the positions of all elements: those of the output and the inputs. */
@@ -116,7 +122,7 @@ export function complexMap(call: Call): void {
   const out = call.operand(0).storage.array as Float64Array;
   const a = call.operand(1).storage.array as Float64Array;
   const b = call.operand(call.inputs.length - 1).storage.array as Float64Array;
-  const f = FUNCTIONS[op];
+  const f = (a.BYTES_PER_ELEMENT === 4 ? NARROW[op] : undefined) ?? FUNCTIONS[op];
   const pairs = COMPLEX_RESULT[op] === "c";
   visit(plan, (at, x, y) => {
     f(a[x]!, a[x + 1]!, b[y]!, b[y + 1]!);
