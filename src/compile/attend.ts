@@ -100,7 +100,7 @@ function attention(
       op: ATTENTION,
       name: "attention",
       inputs: mask === undefined ? [q, k, v] : [q, k, v, mask],
-      attributes: { scale: scores.scale, causal: false } satisfies AttentionAttributes,
+      attributes: { scale: scores.scale, causal: false, plain: true } satisfies AttentionAttributes,
     },
   };
 }

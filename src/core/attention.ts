@@ -19,6 +19,11 @@ export interface AttentionAttributes {
    * less.
    */
   readonly causal: boolean;
+  /**
+   * True for ops that are written out: a query that sees no key gives NaN, and values that it does not
+   * see have the weight 0, which makes NaN of those that are not finite.
+   */
+  readonly plain?: boolean;
 }
 
 /** The sizes of a call. */
@@ -93,6 +98,15 @@ export function attentionOf(call: Call): AttentionProblem {
   return problemOf(call, call.inputs[3] as Operand | undefined);
 }
 
+/** The problems of a call of `attentionRows`, whose results are its fourth input. */
+export function attentionRowsOf(call: Call): AttentionProblem {
+  const [q, k, v] = [0, 1, 2].map((i) => call.operand(i).layout.shape.slice(-3)) as [
+    ...[[number, number, number], [number, number, number], [number, number, number]],
+  ];
+  const sizes = { groupSize: q[0] / Math.max(1, k[0]), m: q[1], n: k[1], d: q[2], dv: v[2] };
+  return problemOf(call, call.inputs[4] as Operand | undefined, call.operand(3), sizes);
+}
+
 /** The keys and values of a cache, which come before those of a call. */
 export interface CachedHeads {
   /** [..., Hk, C, D]; of quantized dtypes, as bytes. */
@@ -123,11 +137,14 @@ export function cachedAttentionOf(call: Call): AttentionProblem & CachedHeads {
 }
 
 /** The problems of queries, keys and values, the first operands of a call. */
-function problemOf(call: Call, mask: Operand | undefined): AttentionProblem {
+function problemOf(
+  call: Call,
+  mask: Operand | undefined,
+  out: Operand = call.outputs[0]!,
+  sizes: AttentionSizes = call.memo as AttentionSizes,
+): AttentionProblem {
   const [q, k, v] = [call.operand(0), call.operand(1), call.operand(2)];
-  const out = call.outputs[0]!;
-  const { scale, causal } = call.attributes as AttentionAttributes;
-  const sizes = call.memo as AttentionSizes;
+  const { scale, causal, plain = false } = call.attributes as AttentionAttributes;
   const { groupSize, m, n } = sizes;
   const batch = out.layout.shape.slice(0, -3);
   const heads = k.layout.shape.at(-3)!;
@@ -141,6 +158,7 @@ function problemOf(call: Call, mask: Operand | undefined): AttentionProblem {
     ...sizes,
     scale,
     causal,
+    plain,
     batch: made.matrices.batch,
     out: made,
     q: headBatch(q, batch, heads, groupSize),

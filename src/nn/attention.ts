@@ -68,7 +68,9 @@ function joined(mask: Operand, seen: Operand): Operand {
  * head of keys and values. Axes before the heads broadcast. The scores of long inputs are computed in
  * blocks and never stored as a whole on the CPU.
  *
- * 16-bit floats are computed in float32. A query that sees no key gives NaN.
+ * 16-bit floats are computed in float32. A query that sees no key gives 0, as in PyTorch and ONNX. Keys
+ * and values that a query does not see never matter to it, even if they are NaN or infinite: those
+ * beyond `lengths` or the causal limit, and those where the mask is false or -Infinity.
  *
  * Throws a ShapeError for shapes that do not fit, and a DTypeError for operands that are not floats.
  *

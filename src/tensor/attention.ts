@@ -11,7 +11,7 @@ import { broadcastShapes, formatShape, sizeOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { apply, applyView } from "../core/apply.ts";
 import { type AttentionAttributes, type AttentionSizes, splitHeads } from "../core/attention.ts";
-import { cast } from "../core/copy.ts";
+import { cast, contiguousCopy, toDevice } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { rowDType } from "../core/problems/row_kernels.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
@@ -134,9 +134,31 @@ function withMask(scores: Operand, mask: Operand): Operand {
     : apply(MAP.add, scores, mask, undefined, out);
 }
 
+/**
+ * Computes rows with NaN again, from the keys that they see; inputs: those of {@link ATTENTION}, with
+ * the results before the mask. Weights of 0 do not hide values that are not finite.
+ */
+const ATTENTION_ROWS: Op = makeOp({
+  kind: "kernel",
+  name: "attentionRows",
+  defined: true,
+  writes: [3],
+  infer: (): readonly OutputSpec[] => [],
+  decompose(call: Call): readonly Operand[] {
+    // Devices without a kernel.
+    const { name, attributes, inputs } = call;
+    const made = call.operand(3);
+    const here = inputs.map((x) => isOperand(x) ? toDevice(x, "cpu") : x);
+    const result = contiguousCopy(here[3] as Operand);
+    dispatch(ATTENTION_ROWS, here.with(3, result), attributes, undefined, name);
+    apply(MAP.copy, toDevice(result, made.storage.device), undefined, undefined, { out: made });
+    return [];
+  },
+});
+
 /** The definition, of operands of one dtype of at least 32 bits. */
 function compose(call: Call, q: Operand, k: Operand, v: Operand, mask?: Operand): Operand {
-  const { scale, causal } = call.attributes as AttentionAttributes;
+  const { scale, causal, plain = false } = call.attributes as AttentionAttributes;
   const { groupSize, m, n } = call.memo as AttentionSizes;
   const { shape } = call.specs[0]!;
   const heads = k.layout.shape.at(-3)!;
@@ -158,7 +180,10 @@ function compose(call: Call, q: Operand, k: Operand, v: Operand, mask?: Operand)
   }
   if (causal) scores = withMask(scores, causalMask(q, m, n));
   const product = matmul(softmax("softmax", scores), values);
-  return groupSize === 1 ? product : reshaped(product, shape);
+  const made = groupSize === 1 ? product : reshaped(product, shape);
+  if (plain || (mask === undefined && !causal)) return made;
+  dispatch(ATTENTION_ROWS, [q, k, v, made, mask], call.attributes, undefined, call.name);
+  return made;
 }
 
 /** [..., H, M, D], [..., Hk, N, D], [..., Hk, N, Dv] and a mask give [..., H, M, Dv]. */
@@ -200,8 +225,8 @@ export interface AttentionOptions {
  * Hk, N, Dv] give [..., H, M, Dv]. Groups of H / Hk consecutive heads of queries share a head of
  * keys and values. 16-bit floats are computed in float32, also a mask beside them.
  *
- * A query that sees no key gives NaN. Infinite or NaN elements of keys and values that no query sees
- * may make the result NaN or not.
+ * A query that sees no key gives 0. Keys and values that a query does not see never matter to it, also
+ * if they are NaN or infinite: those beyond the causal limit, and where the mask is false or -Infinity.
  */
 export function attention(
   q: Operand,

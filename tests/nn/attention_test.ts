@@ -6,7 +6,7 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
-import { DTypeError, ones, random, ShapeError, tensor, where } from "../../mod.ts";
+import { DTypeError, ones, random, ShapeError, tensor, where, zeros } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
@@ -43,6 +43,42 @@ for (const { name, on } of BACKENDS) {
       );
     }));
 }
+
+for (const { name, on } of BACKENDS) {
+  test(`what is beyond the lengths does not matter, and of no key comes 0, ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      const at = (x: Any): Any => x.to(device);
+      const [q, k, v] = operands.map((x) => x.copy());
+      const few = tensor([2, 0], { dtype: "int32" });
+      const expected = at(nn.attention(at(q), at(k), at(v), { lengths: at(few) }));
+      assertEquals(expected.slice(1).abs().max().item(), 0);
+      for (const bad of [NaN, Infinity, -Infinity]) {
+        for (const x of [k, v]) {
+          x.set([0, ":", "2:"], bad);
+          x.set([1], bad);
+        }
+        const given = [q, k, v].map(at) as [Any, Any, Any];
+        const attend = (lengths: Any, mask: Any): Any => nn.attention(...given, { lengths, mask });
+        for (const mask of [undefined, at(ones([3, 5])).greater(0), at(zeros([5]))]) {
+          using f = compile(attend);
+          for (const made of [attend(at(few), mask), f(at(few), mask)]) {
+            assertEquals(loose(made).allclose(expected), true, `${bad}`);
+          }
+        }
+      }
+    }));
+}
+
+test("an op by ops in a program is what it is without: NaN where no key is seen", () => {
+  const attend = (q: Any, k: Any, v: Any, mask: Any): Any =>
+    q.matmul(k.mT).add(mask).softmax(-1).matmul(v);
+  const [q, k, v] = [ones([1, 2, 4]), ones([1, 3, 4]), ones([1, 3, 4])] as Any[];
+  const mask = tensor([[0, 0, -Infinity], [-Infinity, -Infinity, -Infinity]]);
+  using f = compile(attend);
+  assertEquals(f(q, k, v, mask).toArray(), attend(q, k, v, mask).toArray());
+  assertEquals(f.explain()[0]?.data.improvements.attention !== undefined, true);
+});
 
 test("lengths are an argument of programs", () => {
   const [q, k, v] = operands;

@@ -35,16 +35,20 @@ export function expectedOf(q: Any, k: Any, v: Any, options: AttentionOptions = {
         for (let c = 0; c < d; c++) sum += Q[(p * m + i) * d + c]! * K[(head * n + j) * d + c]!;
         sum *= scale;
         const given = masks?.[(p * m + i) * n + j];
-        if (isBool ? given === 0 : options.causal && j > i + n - m) return -Infinity;
-        if (options.causal && j > i + n - m) return -Infinity;
+        const hidden = isBool ? given === 0 : given === -Infinity;
+        if (hidden || (options.causal && j > i + n - m)) return undefined;
         return isBool || given === undefined ? sum : sum + given;
       });
-      const max = Math.max(...scores);
-      const powers = scores.map((s) => Math.exp(s - max));
-      const total = powers.reduce((x, y) => x + y, 0);
+      // Keys that the query does not see take no part, whatever they are.
+      const max = Math.max(...scores.filter((s) => s !== undefined));
+      const powers = scores.map((s) => s === undefined ? undefined : Math.exp(s - max));
+      const total = powers.reduce<number>((x, y) => x + (y ?? 0), 0);
       for (let c = 0; c < dv; c++) {
         let sum = 0;
-        for (let j = 0; j < n; j++) sum += powers[j]! / total * V[(head * n + j) * dv + c]!;
+        for (let j = 0; j < n; j++) {
+          const power = powers[j];
+          if (power !== undefined) sum += power / total * V[(head * n + j) * dv + c]!;
+        }
         out[(p * m + i) * dv + c] = sum;
       }
     }

@@ -155,6 +155,8 @@ const PARTS = [
   "distinctPlaces",
   // Means and variances without NaN.
   ...["countNumbers", "nanSquares"],
+  // Attention of rows whose values may be hidden.
+  "attentionRows",
   // The beta function.
   ...["special_stirling", "special_logBeta"],
 ];

@@ -33,7 +33,8 @@ enum {
   DEPTH,
   VALUE_DEPTH,
   SCALE,
-  CAUSAL,
+  /* 1 for causal, 2 for hidden keys that leave no trace. */
+  FLAGS,
   STRIDES,
   STRIDES_PER_OPERAND = 3,
   OPERANDS = 5,
@@ -93,7 +94,8 @@ static attention_context context_of(const rm_call *call) {
       .d = (ptrdiff_t)numbers[DEPTH],
       .dv = (ptrdiff_t)numbers[VALUE_DEPTH],
       .scale = (float)numbers[SCALE],
-      .causal = numbers[CAUSAL] != 0,
+      .causal = ((int)numbers[FLAGS] & 1) != 0,
+      .hides = ((int)numbers[FLAGS] & 2) != 0,
       .out = operand_of(call, 0),
       .q = operand_of(call, 1),
       .k = operand_of(call, 2),
@@ -114,6 +116,7 @@ static int32_t attend(attention_context *ctx) {
   ctx->rows = ctx->group_size * ctx->m;
   if (ctx->batch < 1 || ctx->rows < 1 || ctx->dv < 1) return RM_OK;
   if (ctx->n < 1 || ctx->d < 1) return RM_UNSUPPORTED;
+  ctx->hides = ctx->hides && (ctx->causal || ctx->mask.data != NULL);
   const bool cached = ctx->lengths != NULL;
   ctx->k_pitch = ctx->d * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0 ? ctx->d + LANES : ctx->d;
   ctx->v_pitch = rm_round_up(ctx->dv, LANES);

@@ -45,6 +45,9 @@ typedef struct {
   ptrdiff_t rows;
   float scale;
   bool causal;
+  /* Whether keys that a row does not see leave no trace: a row that sees none is 0, and values that are
+   * not finite do not make NaN with weights of 0. */
+  bool hides;
   /* mask.data is null for no mask. */
   head_operand out, q, k, v, mask;
   /* Keys and values that come before those of k and v, of which the problems of a sequence have
@@ -121,7 +124,8 @@ void RM_FOR_ISA(load_query)(const attention_context *ctx, ptrdiff_t problem, ptr
 void RM_FOR_ISA(load_mask)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
                            ptrdiff_t key, ptrdiff_t keys, float *to);
 
-/* Writes a row of the result: the sums over the sum of exponentials. Changes the sums. */
+/* Writes a row of the result: the sums over the sum of exponentials. Changes the sums. Where that gives
+ * NaN and keys are hidden, computes the row again, from the keys that it sees. */
 void RM_FOR_ISA(store_result)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
                               float *sums, float sum);
 

@@ -1,8 +1,11 @@
 /*
  * Reads rows of the operands of attention as float32, and writes rows of the result.
  */
+#include <stdlib.h>
+
 #include "attention_context.h"
 #include "quant_formats.h"
+#include "vecmath.h"
 
 /* How many rows before they are read rows are prefetched. */
 enum { AHEAD = 4 };
@@ -82,6 +85,46 @@ void RM_FOR_ISA(load_mask)(const attention_context *ctx, ptrdiff_t problem, ptrd
   for (ptrdiff_t j = 0; j < keys; j++) to[j] = from[j * column] != 0 ? 0 : -__builtin_inff();
 }
 
+static bool has_nan(const float *x, ptrdiff_t count) {
+  bool found = false;
+  for (ptrdiff_t i = 0; i < count; i++) found |= x[i] != x[i];
+  return found;
+}
+
+/* Computes a row from the keys that it sees, one by one. Leaves the row as it is without memory. Rare,
+ * hence small. */
+__attribute__((minsize, noinline)) static void attend_seen(const attention_context *ctx,
+                                                           ptrdiff_t problem, ptrdiff_t row,
+                                                           float *to) {
+  float *query = malloc((size_t)(ctx->d + ctx->k_pitch + ctx->v_pitch) * sizeof *query);
+  if (query == NULL) return;
+  float *key = query + ctx->d, *value = key + ctx->k_pitch;
+  RM_FOR_ISA(load_query)(ctx, problem, row, query);
+  const ptrdiff_t seen = rm_min(ctx->n, keys_seen(ctx, problem, row));
+  float max = -__builtin_inff(), sum = 0;
+  for (ptrdiff_t c = 0; c < ctx->dv; c++) to[c] = 0;
+  for (int adds = 0; adds < 2; adds++) {
+    const float by = max == -__builtin_inff() ? 0 : max;
+    for (ptrdiff_t j = 0; j < seen; j++) {
+      float score = 0;
+      if (ctx->mask.data != NULL) RM_FOR_ISA(load_mask)(ctx, problem, row, j, 1, &score);
+      if (score == -__builtin_inff()) continue;
+      RM_FOR_ISA(copy_keys)(ctx, problem, j, 1, key);
+      RM_SCALAR for (ptrdiff_t c = 0; c < ctx->d; c++) score += query[c] * key[c];
+      if (!adds) {
+        max = score > max ? score : max;
+        continue;
+      }
+      const float weight = rm_exp_f32(score - by);
+      sum += weight;
+      RM_FOR_ISA(copy_values)(ctx, problem, j, 1, value);
+      RM_SCALAR for (ptrdiff_t c = 0; c < ctx->dv; c++) to[c] += weight * value[c];
+    }
+  }
+  RM_SCALAR for (ptrdiff_t c = 0; c < ctx->dv; c++) to[c] = sum == 0 ? 0 : to[c] / sum;
+  free(query);
+}
+
 void RM_FOR_ISA(store_result)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
                               float *sums, float sum) {
   char *to = row_of(ctx, &ctx->out, problem, row);
@@ -92,8 +135,10 @@ void RM_FOR_ISA(store_result)(const attention_context *ctx, ptrdiff_t problem, p
     RM_ANY_ORDER for (ptrdiff_t c = 0; c < ctx->dv; c++) scaled[c] = sums[c] * by;
   } else {
     /* No key was seen: the sums may not even have been written. */
-    for (ptrdiff_t c = 0; c < ctx->dv; c++) scaled[c] = __builtin_nanf("");
+    const float none = ctx->hides ? 0 : __builtin_nanf("");
+    for (ptrdiff_t c = 0; c < ctx->dv; c++) scaled[c] = none;
   }
+  if (ctx->hides && has_nan(scaled, ctx->dv)) attend_seen(ctx, problem, row, scaled);
   if (direct) return;
   RM_FOR_ISA(store_run)(ctx->out.dtype, to, sums, ctx->dv, ctx->out.strides.column);
 }

@@ -208,7 +208,7 @@ template <class D, int TILES, int SIZE>
 static inline void rm_store_rows(uint16_t *to, long long out_row, const float (&sums)[TILES][SIZE / 8][4],
                                  const float (&total)[TILES][2], int row, int m, int dv) {
   const int g = rm_lane() / 4, t = 2 * (rm_lane() % 4);
-  /* 0 / 0 is NaN where a query has seen no key. */
+  /* 0 / 0 is NaN where a query has seen no key; see rm_attend_seen. */
   RM_UNROLL for (int tile = 0; tile < TILES; tile++) {
     RM_UNROLL for (int half = 0; half < 2; half++) {
       const float all = rm_lanes_sum<4>(total[tile][half]);
@@ -318,6 +318,100 @@ static inline void rm_attend(const rm_heads &out, const rm_heads &q, const rm_he
 
   rm_store_rows<D, TILES, SIZE>(out.start<uint16_t>(place), out.row, sums, total, row, m, dv);
 }
+
+/* ---- rows with NaN ----------------------------------------------------------------------------- */
+
+/* The score of a key that query `i` sees; false for one that it does not see. */
+template <class D, class W>
+static inline bool rm_seen_score(W *score, const typename D::stored *q, const typename D::stored *k,
+                                 const rm_heads &q_heads, const rm_heads &k_heads,
+                                 const rm_heads &mask, const unsigned *place,
+                                 const rm_attention &about, long long i, long long j) {
+  W given = 0;
+  if (mask.at != nullptr) {
+    long long at = i * mask.row + j * mask.column;
+    RM_UNROLL for (int a = 0; a < RM_ATTENTION_AXES; a++) at += place[a] * mask.step[a];
+    given = (W)rm_load_as<rm_f64>((int)about.mask_dtype, mask.at, at);
+    if (about.mask_dtype == RM_BOOL) {
+      if (given == 0) return false;
+      given = 0;
+    } else if (given == -INFINITY) return false;
+  }
+  W sum = 0;
+  for (long long c = 0; c < about.d; c++) {
+    sum += D::get(q[c * q_heads.column]) * D::get(k[j * k_heads.row + c * k_heads.column]);
+  }
+  *score = sum * (W)about.scale + given;
+  return true;
+}
+
+static inline float rm_weight(float x) { return rm_exp_f32(x); }
+static inline double rm_weight(double x) { return rm_exp_f64(x); }
+
+/* Computes rows with NaN again, from the keys that they see: a weight of 0 makes NaN of values that are
+ * not finite. A warp has a row; lanes have keys, then columns. */
+template <class D>
+static inline void rm_attend_seen(const rm_heads &out, const rm_heads &q, const rm_heads &k,
+                                  const rm_heads &v, const rm_heads &mask,
+                                  const rm_attention &about) {
+  typedef typename D::value W;
+  long long rest = (long long)blockIdx.x * rm_warps() + rm_warp();
+  const long long i = rest % about.m;
+  rest /= about.m;
+  unsigned place[RM_ATTENTION_AXES];
+  RM_UNROLL for (int a = RM_ATTENTION_AXES - 1; a >= 0; a--) {
+    place[a] = (unsigned)(rest % about.size[a]);
+    rest /= about.size[a];
+  }
+  if (rest > 0) return;
+  typename D::stored *to = out.start<typename D::stored>(place) + i * out.row;
+  bool bad = false;
+  for (long long c = rm_lane(); c < about.dv; c += RM_WARP) {
+    const W x = D::get(to[c * out.column]);
+    bad |= x != x;
+  }
+  if (__ballot_sync(RM_ALL_LANES, bad) == 0) return;
+
+  const typename D::stored *from_q = q.start<const typename D::stored>(place) + i * q.row;
+  const typename D::stored *from_k = k.start<const typename D::stored>(place);
+  const typename D::stored *from_v = v.start<const typename D::stored>(place);
+  const long long limit = about.causal != 0 ? i + about.n - about.m + 1 : about.n;
+  W most = -INFINITY;
+  for (long long j = rm_lane(); j < limit; j += RM_WARP) {
+    W score;
+    if (!rm_seen_score<D, W>(&score, from_q, from_k, q, k, mask, place, about, i, j)) continue;
+    most = score > most ? score : most;
+  }
+  most = rm_lanes_max<RM_WARP>(most);
+  if (most == -INFINITY) most = 0;
+  for (long long c = 0; c < about.dv; c += RM_WARP) {
+    const long long column = c + rm_lane();
+    W sum = 0, total = 0;
+    for (long long first = 0; first < limit; first += RM_WARP) {
+      const long long j = first + rm_lane();
+      W score = 0;
+      const bool seen = j < limit &&
+                        rm_seen_score<D, W>(&score, from_q, from_k, q, k, mask, place, about, i, j);
+      const unsigned all = __ballot_sync(RM_ALL_LANES, seen);
+      const W weight = seen ? rm_weight(score - most) : 0;
+      for (int lane = 0; lane < RM_WARP; lane++) {
+        const W one = __shfl_sync(RM_ALL_LANES, weight, lane);
+        if ((all >> lane & 1) == 0) continue;
+        total += one;
+        if (column < about.dv) {
+          sum += one * D::get(from_v[(first + lane) * v.row + column * v.column]);
+        }
+      }
+    }
+    if (column < about.dv) to[column * out.column] = D::put(total == 0 ? 0 : sum / total);
+  }
+}
+
+#define RM_ATTENTION_SEEN(name, D) \
+  extern "C" __global__ void __launch_bounds__(128) \
+      name(rm_heads out, rm_heads q, rm_heads k, rm_heads v, rm_heads mask, rm_attention about) { \
+    rm_attend_seen<D>(out, q, k, v, mask, about); \
+  }
 
 /* Older devices have no such products: they are not asked for these kernels. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

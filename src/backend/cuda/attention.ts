@@ -1,17 +1,19 @@
 /**
  * Attention of 16-bit floats on a CUDA device, by the kernels of shim/cuda/kernels/attention.h;
- * other calls are decomposed.
+ * other calls are decomposed. Rows in which hidden keys and values made NaN are computed again.
  *
  * @module
  */
 import {
   type AttentionAttributes,
   attentionOf,
+  type AttentionProblem,
+  attentionRowsOf,
   type AttentionSizes,
   type HeadBatch,
 } from "../../core/attention.ts";
 import { copyInto } from "../../core/dispatch.ts";
-import type { DType } from "../../base/dtype.ts";
+import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { Call } from "../../ops/op.ts";
@@ -50,8 +52,7 @@ const SHAPES: readonly Shape[] = [
   { columns: 128, keys: 32, warps: 4, tiles: 2, blocks: 2 },
 ];
 /**
- * Fewer queries in each of more blocks give the same bits, as keys are added in the same order, but
- * for infinite values and NaN of keys that no query sees.
+ * Fewer queries in each of more blocks give the same bits, as keys are added in the same order.
  */
 const FEW_SHAPES = SHAPES.map((shape): Shape => ({ ...shape, tiles: 1, blocks: 3 }));
 /** The elements of a mask need registers. */
@@ -91,6 +92,34 @@ export function attentionFamily(dtype: DType, usual: boolean): Family {
     shapes.filter(({ columns }) => !usual || USUAL_COLUMNS.includes(columns))
       .map((shape) => instanceOf(dtype, shape)),
   );
+}
+
+/** Warps of a block of the kernels for rows with NaN, each of which has a row. */
+const SEEN_WARPS = 4;
+
+/** The kernel for rows with NaN of a dtype. */
+function seenKernel(dtype: DType): KernelVariant {
+  const name = `attention_seen_${dtype}`;
+  return { name, header: "attention.h", line: `RM_ATTENTION_SEEN(${name}, rm_${suffixOf(dtype)})` };
+}
+
+/** The kernels for rows with NaN. */
+export function attentionSeenFamily(): Family {
+  const floats = DTYPES.filter((dtype) => DTYPE[dtype].kind === "f");
+  return familyOf(floats.map(seenKernel));
+}
+
+/** Queues the kernel that computes rows with NaN again; false if none is available. */
+export function attentionRows(device: CudaDevice, call: Call): boolean {
+  return attendSeen(device, attentionRowsOf(call));
+}
+
+function attendSeen(device: CudaDevice, problem: AttentionProblem): boolean {
+  const kernel = findKernel(device, seenKernel(problem.out.matrices.storage.info.name));
+  if (kernel === 0) return false;
+  const blocks = (heads: number): number => Math.ceil(problem.m * heads / SEEN_WARPS);
+  launchHeads(device, kernel, problem, blocks, SEEN_WARPS);
+  return true;
 }
 
 /** The number of heads of queries. */
@@ -159,11 +188,24 @@ export function attention(device: CudaDevice, call: Call): boolean {
   const out = call.outputs[0]!;
   const operands = [call.operand(0), call.operand(1), call.operand(2)];
   const odd = [...new Set([out, ...operands])].filter((one) => !isAligned(one));
-  if (odd.length === 0) {
-    launch(device, kernel, shape, call);
-    return true;
-  }
-  // Copies, so that no result depends on addresses.
+  if (odd.length > 0) launchDense(device, kernel, shape, call, odd);
+  else launch(device, kernel, shape, call);
+  const problem = attentionOf(call);
+  if (problem.plain || (!problem.causal && problem.mask === null)) return true;
+  return attendSeen(device, problem);
+}
+
+/** Queues the kernel on dense copies of operands, so that no result depends on addresses. */
+function launchDense(
+  device: CudaDevice,
+  kernel: number,
+  shape: Shape,
+  call: Call,
+  odd: readonly Operand[],
+): void {
+  const { dtype } = call.specs[0]!;
+  const out = call.outputs[0]!;
+  const operands = [call.operand(0), call.operand(1), call.operand(2)];
   const wanted = odd.map(({ layout }) => [dtype.name, layout.size] as const);
   withWorkspace(out.storage, wanted, (made) => {
     const copies = odd.map(({ layout }, i): Operand => (
@@ -178,7 +220,6 @@ export function attention(device: CudaDevice, call: Call): boolean {
     launch(device, kernel, shape, copied);
     if (dense(out) !== out) copyInto(out, dense(out));
   });
-  return true;
 }
 
 /** An axis of the batch: its size, and the strides of the operands. */
@@ -214,7 +255,19 @@ function launch(
   shape: Shape,
   call: Call,
 ): void {
-  const { out, q, k, v, mask, groupSize, m, n, d, dv, scale, causal } = attentionOf(call);
+  const problem = attentionOf(call);
+  const blocks = (heads: number): number => heads * blocksOf(shape, problem.m);
+  launchHeads(device, kernel, problem, blocks, shape.warps);
+}
+
+/** Launches a kernel of all problems; `blocks` gives its blocks for a number of heads of queries. */
+function launchHeads(
+  device: CudaDevice,
+  kernel: number,
+  { out, q, k, v, mask, groupSize, m, n, d, dv, scale, causal }: AttentionProblem,
+  blocks: (heads: number) => number,
+  warps: number,
+): void {
   const operands = [out, q, k, v, mask];
   operands.forEach((one, i) => {
     if (one !== null) checkLayout("rm_cuda_launch", i, one.whole, one.matrices.storage);
@@ -222,18 +275,21 @@ function launch(
   const axes = axesOf(operands, groupSize);
   const inner = axes.slice(0, AXES), outer = axes.slice(AXES);
   const sizes = Array.from({ length: AXES }, (_, i) => inner[AXES - 1 - i]?.size ?? 1);
-  const blocks = sizes.reduce((x, y) => x * y, blocksOf(shape, m));
+  const count = blocks(sizes.reduce((x, y) => x * y, 1));
   const dtype = mask === null ? 0 : mask.matrices.storage.info.id;
   const launchAt = (shifts: readonly number[]): void => {
     args.clear();
     operands.forEach((one, i) => {
-      if (one === null) return void args.skip(3 + AXES);
+      if (one === null) {
+        for (let k = 0; k < 3 + AXES; k++) args.integer(0);
+        return;
+      }
       const { storage, layout, rowStride, columnStride } = one.matrices;
       args.address(storage, layout.offset + shifts[i]!).integer(rowStride).integer(columnStride);
       for (let axis = AXES - 1; axis >= 0; axis--) args.integer(inner[axis]?.strides[i] ?? 0);
     });
     for (const x of [m, n, d, dv, Number(causal), dtype, ...sizes]) args.integer(x);
-    device.launch(kernel, [blocks], [32 * shape.warps], args.real(scale));
+    device.launch(kernel, [count], [32 * warps], args.real(scale));
   };
   const launchAlong = (axis: number, shifts: readonly number[]): void => {
     if (axis < 0) return launchAt(shifts);

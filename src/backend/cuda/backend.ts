@@ -16,7 +16,7 @@ import { isRowCall, type RowKernel, rowsOf } from "../../core/problems/row_kerne
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../ops/kernels.ts";
 import { type AxisOp, type Call, isTableOp, type MapOp } from "../../ops/op.ts";
-import { attention, isTensorCoreAttention } from "./attention.ts";
+import { attention, attentionRows, isTensorCoreAttention } from "./attention.ts";
 import { chain, isSmallChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
 import type { CudaDevice } from "./device.ts";
@@ -137,6 +137,7 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     allToAll: collective,
     complexMap: { supports: always, run: complexMap },
     attention: { supports: isTensorCoreAttention, run: attention },
+    attentionRows: { supports: always, run: attentionRows },
     chain: { supports: isSmallChain, run: chain },
     dequantizeBlocks: { supports: always, run: dequantizeBlocks },
     linearQuantized: { supports: isQuantizedLinear, run: linearQuantized },

@@ -13,7 +13,7 @@ import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
 import { COMPLEX_NUMBER, type ComplexName } from "../../ops/complex.ts";
 import { MAP, TABLE } from "../../ops/table.ts";
 import { QUANT } from "../../quant/formats.ts";
-import { attentionFamily } from "./attention.ts";
+import { attentionFamily, attentionSeenFamily } from "./attention.ts";
 import { complexFamily } from "./complex.ts";
 import { matmulFamily } from "./matmul.ts";
 import { moveFamily, nonzeroFamily, scatterAddFamily } from "./move.ts";
@@ -148,9 +148,12 @@ function rowsFamilies(): NamedFamily[] {
 }
 
 function attentionFamilies(): NamedFamily[] {
-  return (["bfloat16", "float16"] as const).map((dtype) => (
-    { name: `attention ${dtype}`, ...attentionFamily(dtype, false) }
-  ));
+  return [
+    ...(["bfloat16", "float16"] as const).map((dtype) => (
+      { name: `attention ${dtype}`, ...attentionFamily(dtype, false) }
+    )),
+    { name: "attention rows", ...attentionSeenFamily() },
+  ];
 }
 
 function quantizedFamilies(): NamedFamily[] {

@@ -25,6 +25,7 @@ import {
 } from "./gather.ts";
 import { convolve } from "./convolve.ts";
 import { fft, runsFft } from "./fft.ts";
+import { attentionRows } from "./linalg/attention.ts";
 import { LINALG_KERNELS } from "./linalg/kernels.ts";
 import { dequantizeInt8, linearInt8, quantizeInt8 } from "./int8.ts";
 import { matmul } from "./matmul.ts";
@@ -87,6 +88,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     quantizeInt8: { supports: isFloat32, run: quantizeInt8 },
     dequantizeInt8: { supports: always, run: dequantizeInt8 },
     linearInt8: { supports: hasFloatRows, run: linearInt8 },
+    attentionRows: { supports: always, run: attentionRows },
     convolve: { supports: runsConvolve, run: convolve },
     fft: { supports: runsFft, run: fft },
     allReduce: COLLECTIVE_KERNEL,

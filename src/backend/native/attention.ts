@@ -55,8 +55,9 @@ export function planAttention(
 }
 
 function writeProblem(problem: AttentionProblem, numbers: Float64Array<ArrayBuffer>): void {
-  const { batch, groupSize, m, n, d, dv, scale, causal, out, q, k, v, mask } = problem;
-  numbers.set([batch, groupSize, m, n, d, dv, scale, Number(causal)]);
+  const { batch, groupSize, m, n, d, dv, scale, causal, plain, out, q, k, v, mask } = problem;
+  const flags = Number(causal) + 2 * Number(!plain);
+  numbers.set([batch, groupSize, m, n, d, dv, scale, flags]);
   [out, q, k, v, mask].forEach((heads, i) => {
     if (heads === null) return;
     checkLayout("attention", i, heads.whole, heads.matrices.storage);
