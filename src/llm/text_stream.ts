@@ -24,8 +24,9 @@ export interface TextPiece {
 /** The tokens of a text, checked and copied: integers, with `vocabulary` from 0 to that. */
 export function tokensIn(ids: unknown, vocabulary?: number): number[] {
   const list = listIn(ids, (id) => {
-    const isKnown = vocabulary === undefined || id as number >= 0 && id as number < vocabulary;
-    if (Number.isInteger(id) && isKnown) return id as number;
+    const isKnown = Number.isInteger(id) &&
+      (vocabulary === undefined || id as number >= 0 && id as number < vocabulary);
+    if (isKnown) return id as number;
     const range = vocabulary === undefined ? "" : ` from 0 to ${vocabulary - 1}`;
     throw new ArgumentError(
       `Cannot generate after token ${describe(id)}: tokens are integers${range}`,

@@ -16,12 +16,14 @@ import { addDType, DTYPE } from "../../src/base/dtype.ts";
 import { DeviceError, DisposedError } from "../../src/base/errors.ts";
 import { writeElement } from "../../src/memory/element.ts";
 import { allocateIn, copyElements, download, sendTo, upload } from "../../src/memory/device.ts";
+import { findBuffers, findMemoryLimit } from "../../src/backend/ffi/buffers.ts";
 import {
   allocate,
   allocateShared,
   emptyCache,
   memory,
   recycle,
+  registerMemory,
   wrapExternal,
 } from "../../src/memory/pool.ts";
 import { checkAlive, type DeviceMemory, DISPOSED, Storage } from "../../src/memory/storage.ts";
@@ -128,6 +130,8 @@ test("the pool: what it holds is counted to the byte, up to its limit", () => {
 
 test("the pool: what is larger than its limit by one byte goes back, each time", () => {
   emptyCache();
+  // A quarter of the memory of the process.
+  registerMemory({ findBuffers, findLimit: () => 4 * LIMIT });
   const kept = allocate("uint8", 1e6, false);
   recycle(kept);
   for (let n = 0; n < 3; n++) {
@@ -136,6 +140,7 @@ test("the pool: what is larger than its limit by one byte goes back, each time",
     assertEquals([large.array.length, memory().pooledBytes], [0, 1e6]);
   }
   assertStrictEquals(allocate("uint8", 1e6, false).array, kept.array);
+  registerMemory({ findBuffers, findLimit: findMemoryLimit });
 });
 
 test("the pool: thousands of lengths are kept, each with its own elements", () => {
