@@ -180,8 +180,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "all of the array is asked for, and a view of it has the same elements",
   },
   "src/memory/pool.ts": {
-    "emptyCache drop: source?.release();": "only Bun has buffers from the library",
-    "registerBuffers drop: findSource = find;": "only Bun has buffers from the library",
+    "emptyCache drop: source?.release(0);": "only Bun has buffers from the library",
+    "registerMemory drop: found = sources;": "only Bun has buffers from the library",
     "bytesInUse logic: source?.bytes ?? 0 → (0)": "only Bun has buffers from the library",
     "BYTES_BEFORE_SOURCE arithmetic: 1 << 26 → (1 >> 26)":
       "the source of buffers is only found earlier",

@@ -197,7 +197,6 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
     "topk.supports literal: 16 → (16 + 1) in 16 * k": "only the speed changes",
   },
   "src/backend/ffi/buffers.ts": {
-    "ShimBuffers.#numbers literal: 1 → (1 + 1) in new Float64Array(1)": "only its length changes",
     "ShimBuffers.release drop: this.#shim.rm_buffers(BUFFERS.release, this.#numbers);":
       "only Bun has buffers from the library",
   },

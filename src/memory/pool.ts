@@ -307,29 +307,34 @@ export function recycle(storage: Storage): void {
   const sizeClass = known ?? new SizeClass(bytes);
   if (known === undefined) pool.set(key, lastSizeClass = sizeClass);
   // Only a length that occurs a second time evicts others: varying lengths would evict everything.
-  if (known === undefined && kept > most) free(storage, bytes);
+  if (known !== undefined && kept > most) makeRoom(most - bytes, sizeClass);
+  if (pooledBytes + bytes > most) free(storage, bytes);
   else {
     sizeClass.storages.push(storage);
-    pooledBytes = kept;
-    if (kept > leastKept) watch();
+    pooledBytes += bytes;
+    if (pooledBytes > leastKept) watch();
   }
-  if (pooledBytes > most || pool.size > MOST_BINS) makeRoom(most);
+  if (pool.size > MOST_BINS) makeRoom(most);
 }
 
 /**
  * Frees storages until at most so many bytes are kept, in few enough size classes. Iterates over
  * the size classes in a circle. A class used since the last round is skipped once; all others are
- * emptied, so that unused lengths leave the pool.
+ * emptied, so that unused lengths leave the pool. For a storage of the class `latest`, one round is
+ * enough: it does not replace classes that are in use.
  */
-function makeRoom(most: number): void {
+function makeRoom(most: number, latest?: SizeClass): void {
   lastKey = -1;
-  while (pooledBytes > most || pool.size > MOST_BINS) {
+  let left = latest === undefined ? Infinity : pool.size;
+  while ((pooledBytes > most || pool.size > MOST_BINS) && left > 0) {
     const { done, value } = clock.next();
     if (done) {
       clock = pool.entries();
       continue;
     }
+    left--;
     const [key, sizeClass] = value;
+    if (sizeClass === latest) continue;
     const { taken } = sizeClass;
     sizeClass.taken = false;
     if (!taken) freeClass(key, sizeClass, pool.size > MOST_BINS ? -1 : most);

@@ -75,6 +75,23 @@ describe("memory", () => {
     emptyCache();
   });
 
+  it("a length that fills the cache alone replaces another one", () => {
+    emptyCache();
+    for (const length of [6.6e7, 6.8e7, 6.6e7]) {
+      const x = allocate("float32", length, false);
+      const arrays = Array.from({ length: 6 }, () => {
+        const y = allocate("float32", length, false);
+        const { array } = y;
+        recycle(y);
+        return array;
+      });
+      assert(new Set(arrays).size <= 3, `${new Set(arrays).size} of 6 are new`);
+      assertEquals(memory().pooledBytes, 4 * length);
+      recycle(x);
+    }
+    emptyCache();
+  });
+
   it("an idle program keeps 256 MiB", () => {
     emptyCache();
     const sizes = [200e6, 100e6, 90e6];
