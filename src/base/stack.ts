@@ -25,12 +25,15 @@ const FRAMES = 50;
 /** A frame of Bun that has only a place. */
 const BARE_FRAME = /^( +at (?:async )?)((?:file:|[a-z]:|[\\/]).*:\d+)$/i;
 
+/** A frame of a package with source maps: of a function with or without a name. */
+const OF_SOURCES = new RegExp(`[ (]${SOURCES}`);
+
 /** A frame in a file; those of built-in functions have none. */
 const isInFile = (frame: string): boolean =>
   /:\d+:\d+\)?$/.test(frame) && !/(?:\(| )(?:node|ext|bun|native):/.test(frame);
 
 const isOfLibrary = (frame: string, folder: string): boolean =>
-  frame.includes(folder) || frame.includes(`(${SOURCES}`);
+  frame.includes(folder) || OF_SOURCES.test(frame);
 
 /**
  * The program's frames, and of each run of the library's the outermost one, with the function that
@@ -53,20 +56,21 @@ function collapse(frames: readonly string[], folder: string): string[] {
 function framesOf(captured: { stack?: string }, folder: string, limit: number): string[] {
   let frames = captured.stack!.split("\n").filter((line) => /^ +at /.test(line));
   const isProgram = (frame: string): boolean => isInFile(frame) && !isOfLibrary(frame, folder);
-  if (limit < Infinity && frames.some(isProgram)) {
-    frames = collapse(frames, folder).slice(0, limit + 1);
-    // Bun prints the source at the first frame, and has no frame for a method that ends in a call.
-    if (bun !== undefined) frames = frames.slice(frames.findIndex(isProgram));
-  }
+  if (limit < Infinity) frames = collapse(frames, folder).slice(0, limit + 1);
   if (bun === undefined) return frames;
+  const first = frames.findIndex(isProgram);
+  // Bun prints the source at the first frame, and has no frame for a method that ends in a call.
+  if (limit < Infinity) frames = frames.slice(first);
   // Bun finds no place in a frame without a name, as those at the top level of a module are.
-  return frames.map((frame) => frame.replace(BARE_FRAME, "$1module code ($2)"));
+  frames = frames.map((frame) => frame.replace(BARE_FRAME, "$1module code ($2)"));
+  // Nor has it one for a module that awaits the call. Bun prints no source for these names.
+  return first < 0 ? frames.map((frame) => frame.replace(folder, SOURCES)) : frames;
 }
 
 /**
  * Makes the stack of an error of this library, in which the library is one line; `made` is the
  * function that makes the error. All frames stay if `Error.stackTraceLimit` is above
- * {@link FRAMES}, and if none is the program's.
+ * {@link FRAMES}.
  */
 export function locate(
   error: Error,
@@ -93,6 +97,12 @@ export function locate(
   // Writing takes V8 longer than an op, and programs may catch the error. Bun calls no getter.
   if (bun !== undefined) write();
   else Object.defineProperty(error, "stack", { get: write, set: define, configurable: true });
+}
+
+/** An error of the system, with the stack of an error of this library. */
+export function systemError(error: unknown): unknown {
+  if (error instanceof Error) locate(error, systemError);
+  return error;
 }
 
 /** A TypeError, for arguments and options of another kind, with the stack of an error of this library. */

@@ -2,7 +2,7 @@
  * Reads and writes whole files and parts of them, for the formats in this folder.
  *
  * The same code for Deno and Bun: node:fs/promises, loaded on first use. Errors of the system (file
- * not found, permission denied) are passed on unchanged. Knows nothing of the class Tensor.
+ * not found, permission denied) are passed on, with a stack of the program. Knows nothing of the class Tensor.
  *
  * @module
  */
@@ -10,6 +10,7 @@ import type { FileHandle } from "node:fs/promises";
 import type { Identity } from "../backend/ffi/host.ts";
 import { host } from "../backend/ffi/runtime.ts";
 import { DisposedError, FormatError } from "../base/errors.ts";
+import { systemError } from "../base/stack.ts";
 import { allocate, type RawTensor } from "./bytes.ts";
 import { KIND_BYTES } from "./kinds.ts";
 import {
@@ -22,6 +23,15 @@ import {
 
 /** A path, or a `file:` URL. */
 export type Path = string | URL;
+
+/** Waits for a call of the system, whose own errors have no frame of the program. */
+export async function passOn<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw systemError(error);
+  }
+}
 
 /** The most bytes per system call. */
 const CHUNK = 2 ** 30;
@@ -92,8 +102,8 @@ async function openFile(path: Path): Promise<Source> {
   if (embedded === undefined) {
     const { open, stat } = await import("node:fs/promises");
     const file = String(path);
-    if (!(await stat(path)).isFile()) throw new FormatError("not a file", file, 0);
-    const handle = await open(path);
+    if (!(await passOn(stat(path))).isFile()) throw new FormatError("not a file", file, 0);
+    const handle = await passOn(open(path));
     return {
       stat: () => handle.stat(),
       read: (begin, end) => readRange(handle, begin, end, file),
@@ -152,7 +162,7 @@ export async function writeFile(path: Path, bytes: Uint8Array): Promise<void> {
   const fs = await import("node:fs/promises");
   const old = await fs.stat(path).catch(() => undefined);
   if (old?.isFile() === false || !await replaceFile(path, bytes, old?.mode)) {
-    await fs.writeFile(path, bytes);
+    await passOn(fs.writeFile(path, bytes));
   }
 }
 
@@ -177,8 +187,11 @@ export async function replace(from: string, to: string): Promise<void> {
   }
 }
 
-/** The system's codes where a file can be written, but no other beside it, or not replaced. */
-const IN_PLACE = ["EACCES", "EPERM", "EROFS", "EBUSY", "EXDEV"];
+/**
+ * The system's codes where a file can be written, but no other beside it, or not replaced; ENOENT is
+ * a missing folder, which the error of the file itself names.
+ */
+const IN_PLACE = ["EACCES", "EPERM", "EROFS", "EBUSY", "EXDEV", "ENOENT"];
 
 /** Writes a file beside `path` and renames it; false if that is not possible. */
 async function replaceFile(
@@ -215,7 +228,7 @@ async function replaceFile(
     if (beside !== undefined) await fs.rm(beside, { force: true }).catch(() => {});
     const { code = "", name } = error as { code?: string; name: string };
     if (name === "NotCapable" || IN_PLACE.includes(code)) return false;
-    throw error;
+    throw systemError(error);
   }
 }
 

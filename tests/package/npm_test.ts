@@ -147,6 +147,32 @@ console.log(y);`,
       const mapped = runtime === "deno" || args.includes("--enable-source-maps");
       if (mapped) assertMatch(frames[0]!, /\(rowmajor:src\/tensor\/tensor\.ts:\d+:\d+\)$/);
     }
+    writeFileSync(
+      join(project, "traced.mjs"),
+      `import { ones } from "@rowmajor/tensor";
+import { compile } from "@rowmajor/tensor/compile";
+const f = compile((x) => x.matmul(x));
+f(ones([2, 3]));`,
+    );
+    writeFileSync(join(project, "wrong.npy"), "not one");
+    writeFileSync(
+      join(project, "awaited.mjs"),
+      `import { readNpy } from "@rowmajor/tensor/io";
+await readNpy("wrong.npy");`,
+    );
+    for (const [runtime, path, args] of commands) {
+      const traced = (await run(path, [...args, "traced.mjs"], { cwd: project, env })).stderr;
+      const own = traced.split("\n").filter((line) => /rowmajor:|@rowmajor.*:\d+:\d+/.test(line));
+      // The method, and the compiled function. Bun has no frames of calls at the end of functions.
+      assertEquals(own.length, runtime === "bun" ? 0 : 2, traced);
+      const permission = runtime === "deno" ? ["-A"] : [];
+      const options = { cwd: project, env };
+      const { stderr } = await run(path, [...args, ...permission, "awaited.mjs"], options);
+      assertStringIncludes(stderr, "FormatError: wrong.npy at byte 0: not an npy file");
+      const inner = stderr.split("\n").filter((line) => /rowmajor:|@rowmajor.*:\d+:\d+/.test(line));
+      assertEquals(inner.length, 1, stderr);
+      assert(stderr.length < 2000, stderr);
+    }
   },
 );
 

@@ -130,6 +130,35 @@ fault({
 
 fault({
   entry: 21,
+  kind: "errors of awaited calls showed the library's source in Bun",
+  others: ["errors of the system, which had no frame of the program", "at the top level"],
+}, () => {
+  const io = JSON.stringify(pathToFileURL(join(root, "src", "io", "mod.ts")).href);
+  for (
+    const [line, message] of [
+      ['await io.readNpy("/absent/x.npy");', "ENOENT: no such file or directory"],
+      ['await io.writeNpy("/absent/x.npy", rm.zeros([2]));', "open '/absent/x.npy'"],
+      ["await io.readNpy(new URL(import.meta.url));", "not an npy file"],
+    ] as const
+  ) {
+    const setup = `const io = await import(${io});`;
+    const inside = run(`${setup} async function mine() {\n${line}\n}\nawait mine();`).stderr;
+    assertStringIncludes(inside, message);
+    assertMatch(inside, /at (?:async )?mine \(.*program\.ts:3:\d+\)/);
+    const outside = run(`${setup}\n${line}`).stderr;
+    assertStringIncludes(outside, message);
+    // Bun has no frame for a module that awaits a call.
+    if (!inBun) assertMatch(outside, /program\.ts:3:\d+/);
+    for (const stderr of [inside, outside]) {
+      const own = stderr.split("\n").filter((frame) => /^ +at .*(?:\/src\/|rowmajor:)/.test(frame));
+      assertEquals(own.length, inBun && stderr === inside ? 0 : 1, stderr);
+      assert(!/^ *\d+ \|.*(?:throw|handle|stat)/m.test(stderr), stderr);
+    }
+  }
+});
+
+fault({
+  entry: 21,
   kind: "errors of the library that are made elsewhere keep all its frames",
   others: [],
 }, () => {
