@@ -115,9 +115,9 @@ for (const name of ["quantile", "percentile", "nanquantile", "nanpercentile"]) {
 }
 for (const name of ["partition", "argpartition"]) {
   add(`Tensor.${name} kth`, () => [1, 3], (kth) => line()[name](kth));
-  refuse(`Tensor.${name} options.axis`, (axis) => x()[name](1, { axis }));
+  refuse(`Tensor.${name} axis`, (axis) => x()[name](1, axis));
 }
-refuse("Tensor.topk options.axis", (axis) => x().topk(1, { axis }));
+refuse("Tensor.topk axis", (axis) => x().topk(1, axis));
 refuse("Tensor.diff axis", (axis) => x().diff(1, axis));
 for (const name of ["matmul", "dot", "outer"]) {
   refuse(`Tensor.${name} other`, (other) => line(2)[name](other));
