@@ -237,7 +237,7 @@ static int64_t bytes_of(const rm_request *request) {
              : 0;
 }
 
-/* Tells why a request has failed, and whether MPI still uses its memory. */
+/* Reports why a request has failed, and whether MPI still uses its memory. */
 static void write_failure(const rm_request *request, double *numbers) {
   rm_fail(request->status, "%s", request->error);
   numbers[RM_COLLECTIVE_AT_PEER] = request->culprit;

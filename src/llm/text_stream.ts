@@ -99,7 +99,7 @@ export class TextStream {
   /** The text of the tokens after the text `before`. */
   #after(before: string): string {
     const now = this.#decode(this.#ids);
-    // A character that the prompt begins, and these tokens complete, is told as a whole.
+    // A character that the prompt begins and these tokens complete is emitted whole.
     return now.slice(before.endsWith(REPLACEMENT) ? commonLength(before, now) : before.length);
   }
 

@@ -192,7 +192,7 @@ export function maskedReduce(
   x: Operand,
   axis: Attributes["axis"],
   options: MaskOptions & {
-    readonly keepDims?: boolean;
+    readonly keepDims?: boolean | undefined;
     readonly dtype?: DType | undefined;
     readonly out?: Operand | undefined;
     readonly correction?: number;
