@@ -104,7 +104,7 @@ async function* piecesOf(
 /** Sends a request, and follows where its answer leads. */
 export async function request(
   input: string | URL,
-  headers: HeadersInit | undefined,
+  headers: ConstructorParameters<typeof Headers>[0],
   rules: Rules,
 ): Promise<Answer> {
   let url = new URL(input);
@@ -128,7 +128,7 @@ export async function request(
       return { response, pieces: (most = Infinity) => piecesOf(response, most, wait, at) };
     }
     response.body?.cancel().catch(() => {});
-    if (hops === MOST_REDIRECTS || !URL.canParse(to, url)) {
+    if (hops === MOST_REDIRECTS || !URL.canParse(to, url.href)) {
       const what = hops === MOST_REDIRECTS ? "on and on" : `to ${describe(to)}`;
       throw new FormatError(`the hub leads ${what}`, nameOf(new URL(input)), 0);
     }

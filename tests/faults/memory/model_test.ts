@@ -87,7 +87,7 @@ function view(x: Modelled): Modelled {
     case 5: {
       if (rows > 100) return one(x.real.view(), x.at);
       const wide = x.real.expandDims(0).broadcastTo([2, ...x.shape]).slice(below(2));
-      return one(wide, x.at);
+      return one(wide, x.at, false);
     }
     default:
       return one(x.real.view(), x.at);

@@ -75,8 +75,11 @@ fault({
   }
   const page = readText("docs/coverage.md");
   const status = (name: string) => new RegExp(`^\\| \`${name}\` \\| (\\w+) `, "m").exec(page)?.[1];
-  const told = [...new Set(REQUIRED.map(([name]) => name))]
-    .filter((name) => status(name) !== "yes");
+  // A row that differs in complex numbers alone has these values.
+  const differs = (name: string): boolean =>
+    status(name) !== "yes" &&
+    !new RegExp(`^\\| \`${name}\` \\|.*takes no complex numbers \\|$`, "m").test(page);
+  const told = [...new Set(REQUIRED.map(([name]) => name))].filter(differs);
   assertEquals(told, [...other], "names that differ");
 });
 
