@@ -71,7 +71,8 @@ export type Readable<A> = A extends Tensor<infer D, infer S, infer V, t.Access>
   : A extends object ? { readonly [K in keyof A]: Readable<A[K]> }
   : A;
 
-type ReadableArguments<A extends readonly unknown[]> = { [K in keyof A]: Readable<A[K]> };
+/** The arguments of a compiled function, which may be read-only tensors. */
+export type ReadableArguments<A extends readonly unknown[]> = { [K in keyof A]: Readable<A[K]> };
 
 /** Options of asynchronous calls. */
 export interface AsyncOptions<R = unknown> {

@@ -16,7 +16,7 @@ import { ignoresSign, isComputeBound, needsDouble } from "../../src/ops/c_rules.
 import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../src/ops/expr.ts";
 import { computeOf, inferCopy, inferMap, resultOf, takes } from "../../src/ops/infer.ts";
 import { Call, type MapOp } from "../../src/ops/op.ts";
-import { checkUserExpr } from "../../src/ops/user_expr.ts";
+import { checkUserExpr, ownParameters } from "../../src/ops/user_expr.ts";
 import { exprFor, MAP, REDUCE } from "../../src/ops/table.ts";
 
 const plain: Spelling = {
@@ -82,8 +82,8 @@ test("expressions of programs: up to 1000 characters and 32 levels", () => {
   assertEquals(checkUserExpr("x".padEnd(1000), []).text, "x");
   assertThrows(() => checkUserExpr("x".padEnd(1001), []), SyntaxError, "1000 characters");
   assertEquals(checkUserExpr("a * x + b + c + d", ["a", "b", "c", "d"]).arity, 1);
-  assertThrows(() => checkUserExpr("x", [..."abcde"]), SyntaxError, "at most 4 names");
-  assertThrows(() => checkUserExpr("x", ["1abc"]), SyntaxError, 'not "1abc"');
+  assertThrows(() => ownParameters([..."abcde"]), SyntaxError, "at most 4 names");
+  assertThrows(() => ownParameters(["1abc"]), SyntaxError, 'not "1abc"');
   const nested = (levels: number): string => `${"-(".repeat(levels)}x${")".repeat(levels)}`;
   const deepest = [...Array(40).keys()].filter((levels) => {
     try {
