@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { assertEquals, assertStringIncludes } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import {
   chmodSync,
   mkdirSync,
@@ -19,6 +19,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { io, ones } from "../../mod.ts";
 import { builtLibraries, HOST } from "../../scripts/release/package.ts";
+import { KIND_BYTES } from "../../src/io/kinds.ts";
 import { root } from "../../scripts/tools.ts";
 import { ggufMetadata, type GgufValue, writeGguf } from "../support/gguf.ts";
 import { check, inDeno, makeExecutable, run, temporary } from "./support.ts";
@@ -161,7 +162,9 @@ if (inDeno) {
     const counts = JSON.parse(stdout) as Record<string, number>;
     assertEquals(Object.keys(counts).length, 9);
     for (const [opener, bytes] of Object.entries(counts)) {
-      assertEquals(bytes, files[opener.split(" ")[0]!]!.length, opener);
+      // An opener may read the first bytes twice: by them it knows the kind of a file.
+      const { length } = files[opener.split(" ")[0]!]!;
+      assert(bytes >= length && bytes <= length + KIND_BYTES, `${opener}: ${bytes} of ${length}`);
     }
   });
   check("an executable has the files that options name", () => {
