@@ -82,5 +82,6 @@ for (const step of steps) {
   if (step.name === "tests" && process.argv.includes("--no-tests")) continue;
   results.push(await runStep(step));
 }
+await runStep({ name: "longest", args: ["run", "-A", "scripts/longest.ts"], streams: true });
 console.log(["", ...results.map(({ row }) => row)].join("\n"));
 process.exitCode = results.every(({ passed }) => passed) ? 0 : 1;
