@@ -13,7 +13,7 @@ import type { Operand } from "../memory/operand.ts";
 import { checkKind, checkOperand } from "../ops/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
 import { empty } from "../tensor/composite.ts";
-import { full } from "../tensor/create.ts";
+import { fullOperand } from "../tensor/full.ts";
 
 /** The dtypes of a transform of elements of `info`: of the input it computes with, and of the result. */
 function dtypesOf(
@@ -35,7 +35,7 @@ function dtypesOf(
 
 /** A tensor of zeros like `x`. */
 function zerosLike(x: Operand, shape: readonly number[], dtype: DType): Operand {
-  return full(shape, 0, { dtype, device: x.storage.device as "cpu" });
+  return fullOperand("zeros", shape, 0, dtype, x.storage.device);
 }
 
 /** One axis: attributes are {@link FftAttributes}. */

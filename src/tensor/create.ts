@@ -5,7 +5,6 @@
  */
 import {
   checkDType,
-  checkScalar,
   type Complex,
   DTYPE,
   type DType,
@@ -23,17 +22,16 @@ import {
 import { Layout } from "../base/layout.ts";
 import { checkShape, formatShape, lengthOf, ownAxes, type Shape } from "../base/shape.ts";
 import { applyCreate } from "../core/apply.ts";
-import { fillWith, memoryOf } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { checkWholeBlocks } from "../core/lanes.ts";
 import type { Operand } from "../memory/operand.ts";
-import { allocateIn } from "../memory/device.ts";
-import { takePooled, wrapExternal } from "../memory/pool.ts";
+import { wrapExternal } from "../memory/pool.ts";
 import { checkOptions } from "../ops/infer.ts";
 import { type Call, type CreateOp, makeOp, type OutputSpec } from "../ops/op.ts";
 import type * as t from "../types/mod.ts";
 import { arrayDType, fromData } from "./from_data.ts";
+import { EYE, fullOperand } from "./full.ts";
 import { rangeOf } from "./ranges.ts";
 import type { AnyTensor, Tensor } from "./tensor.ts";
 
@@ -47,55 +45,6 @@ export interface CreateOptions<E extends DType, V extends t.Device> {
 
 const CREATE_OPTIONS = ["dtype", "device"];
 
-/** Attributes of a tensor of one value. */
-interface FullAttributes {
-  /** Checked, and owned by the call. */
-  readonly shape: number[];
-  readonly value: Scalar | Complex;
-  readonly dtype: DType;
-  readonly device?: string | undefined;
-}
-
-/** From this size on, a backend sets reused memory to zeros. */
-const LARGE_ZEROS = 1 << 15;
-
-/** A tensor of one value. */
-const FULL: CreateOp = makeOp({
-  kind: "create",
-  name: "full",
-  infer({ attributes }: Call): readonly OutputSpec[] {
-    const { shape, dtype } = attributes as FullAttributes;
-    return [{ shape, dtype: DTYPE[dtype] }];
-  },
-  create(attributes: unknown, name: string): Operand {
-    const { shape, value, dtype, device } = attributes as FullAttributes;
-    const memory = memoryOf(device, `${name} on`);
-    const layout = Layout.contiguous(shape);
-    checkScalar(dtype, value, name);
-    const info = DTYPE[dtype];
-    checkWholeBlocks(info, layout.shape, name);
-    const zero = value === 0 && !Object.is(value, -0) || value === false;
-    const { size } = layout;
-    // New memory is zeroed already; a backend zeroes large reused memory faster.
-    const pooled = zero && size >= LARGE_ZEROS && memory === null
-      ? takePooled(info, size)
-      : undefined;
-    const storage = pooled ?? allocateIn(memory, info, size, zero);
-    if (!zero || pooled !== undefined) fillWith({ storage, layout, flags: 0 }, value);
-    return wrap(storage, layout);
-  },
-});
-
-function makeFull(
-  name: string,
-  shape: unknown,
-  value: Scalar | Complex,
-  dtype: DType,
-  device: t.Device | undefined,
-): never {
-  return applyCreate(FULL, { shape: checkShape(shape, name), value, dtype, device }, name) as never;
-}
-
 function filled(
   name: string,
   shape: unknown,
@@ -106,7 +55,7 @@ function filled(
   checkOptions(name, options, CREATE_OPTIONS);
   const { dtype: asked, device } = options;
   if (asked !== undefined) checkDType(asked, name);
-  return makeFull(name, shape, value, asked ?? dtype, device);
+  return fullOperand(name, shape, value, asked ?? dtype, device) as never;
 }
 
 /**
@@ -207,7 +156,7 @@ function extreme(
   if (DTYPE[dtype].kind === "c") {
     throw new DTypeError(`Cannot ${name} ${dtype}: complex numbers have no order`);
   }
-  return makeFull(name, shape, DTYPE[dtype][end], dtype, device);
+  return fullOperand(name, shape, DTYPE[dtype][end], dtype, device) as never;
 }
 
 /**
@@ -264,7 +213,7 @@ function filledLike(
   checkOptions(name, options, CREATE_OPTIONS);
   const { dtype = storage.info.name, device = storage.device as t.Device } = options;
   checkDType(dtype, name);
-  return makeFull(name, layout.shape, value, dtype, device);
+  return fullOperand(name, layout.shape, value, dtype, device) as never;
 }
 
 /** A tensor of rank 0. */
@@ -560,17 +509,3 @@ export function eye(rows: number, ...args: unknown[]): AnyTensor {
   const shape = checkShape([rows, columns ?? rows], "eye");
   return applyCreate(EYE, { shape, k, dtype, device }) as never;
 }
-
-/** Ones on a diagonal. */
-const EYE: CreateOp = makeOp({
-  kind: "create",
-  name: "eye",
-  infer: FULL.infer,
-  create(attributes: unknown, name: string): Operand {
-    const { k, ...rest } = attributes as { k: number } & Omit<FullAttributes, "value">;
-    checkScalar(rest.dtype, 1, name);
-    const made = FULL.create({ ...rest, value: 0 }, name);
-    fillWith({ storage: made.storage, layout: made.layout.diagonal(k), flags: 0 }, 1);
-    return made;
-  },
-});

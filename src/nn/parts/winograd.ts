@@ -21,7 +21,7 @@ import type { Operand } from "../../memory/operand.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../ops/op.ts";
 import { VIEWS } from "../../ops/views.ts";
 import { copyAs, part } from "../../tensor/composite.ts";
-import { tensor } from "../../tensor/create.ts";
+import { fromData } from "../../tensor/from_data.ts";
 import { pad } from "../../tensor/manipulate.ts";
 import { matmul } from "../../tensor/products/linalg.ts";
 import { checkOperands, convOp, doesNotFit, reshaped, specOf } from "./conv_op.ts";
@@ -57,7 +57,7 @@ const RESULT: Matrix = [
 /** The matrix that applies `matrix` to both axes of a square. */
 function squared(matrix: Matrix, { storage: { device, info } }: Operand): Operand {
   const rows = matrix.flatMap((a) => matrix.map((b) => a.flatMap((x) => b.map((y) => x * y))));
-  return tensor(rows, { device: device as "cpu", dtype: info.name }) as never;
+  return fromData(rows, { device, dtype: info.name });
 }
 
 /** The transformed weight [36, O, C] of a weight [O, C, 3, 3]; of at least 32 bits. */
