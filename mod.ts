@@ -45,10 +45,10 @@ export type {
 export type { Operand } from "./src/memory/operand.ts";
 export * from "./src/tensor/tensor.ts";
 export * from "./src/tensor/create.ts";
-export { type AnyPackedWeight, PackedWeight } from "./src/tensor/products/packed_weight.ts";
+export { type AnyPackedWeight, PackedWeight } from "./src/ops/linear/packed_weight.ts";
 export * from "./src/tensor/complex.ts";
-export * from "./src/tensor/functions.ts";
-export * from "./src/sets/contractions.ts";
+export * from "./src/api/functions/tensors.ts";
+export * from "./src/api/sets/contractions.ts";
 export * from "./src/tensor/define_op.ts";
 export {
   uniqueAll,
@@ -57,13 +57,13 @@ export {
   type UniqueOptions,
   uniqueValues,
   type VectorOf,
-} from "./src/sets/unique.ts";
-export * from "./src/sets/search.ts";
-export { bincount, type BincountOptions } from "./src/sets/bincount.ts";
-export * from "./src/sets/histogram.ts";
-export * from "./src/sets/scatter_reduce.ts";
-export * from "./src/functions/dtypes.ts";
-export * from "./src/functions/elementwise.ts";
+} from "./src/api/sets/unique.ts";
+export * from "./src/api/sets/search.ts";
+export { bincount, type BincountOptions } from "./src/api/sets/bincount.ts";
+export * from "./src/api/sets/histogram.ts";
+export * from "./src/api/sets/scatter_reduce.ts";
+export * from "./src/api/functions/dtypes.ts";
+export * from "./src/api/functions/elementwise.ts";
 export {
   gradient,
   type GradientOptions,
@@ -72,9 +72,9 @@ export {
   type InterpOptions,
   trapezoid,
   type TrapezoidOptions,
-} from "./src/functions/numeric.ts";
-export * from "./src/functions/shapes.ts";
-export * from "./src/functions/spaces.ts";
+} from "./src/api/functions/numeric.ts";
+export * from "./src/api/functions/shapes.ts";
+export * from "./src/api/functions/spaces.ts";
 export {
   average,
   type AverageOptions,
@@ -83,15 +83,15 @@ export {
   cov,
   type CovarianceOptions,
   ptp,
-} from "./src/functions/statistics.ts";
+} from "./src/api/functions/statistics.ts";
 export * from "./src/device/devices.ts";
 export * from "./src/io/image.ts";
-export * from "./src/signal/convolve.ts";
-export * from "./src/signal/polynomial.ts";
+export * from "./src/api/signal/convolve.ts";
+export * from "./src/api/signal/polynomial.ts";
 export * from "./src/device/info.ts";
-export * as linalg from "./src/linalg/mod.ts";
-export * as random from "./src/random/mod.ts";
-export * as fft from "./src/fft/mod.ts";
-export * as special from "./src/special/mod.ts";
+export * as linalg from "./src/api/linalg.ts";
+export * as random from "./src/api/random.ts";
+export * as fft from "./src/api/fft.ts";
+export * as special from "./src/api/special.ts";
 export * as io from "./src/io/mod.ts";
 export type * as types from "./src/types/mod.ts";

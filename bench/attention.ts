@@ -22,7 +22,7 @@ import {
   setThreads,
   where,
 } from "../mod.ts";
-import { attention } from "../src/tensor/attention.ts";
+import { attention } from "../src/ops/attention/op.ts";
 
 interface Case {
   readonly name: string;

@@ -10,13 +10,13 @@
  */
 import { parseArgs } from "node:util";
 import { type AnyTensor, arange, ones, random, setThreads, type Tensor, where } from "../mod.ts";
-import { CHAIN } from "../src/core/chain.ts";
+import { CHAIN } from "../src/ops/chain/op.ts";
 import { dispatch, performCall } from "../src/core/dispatch.ts";
 import { tidy } from "../src/core/handles.ts";
 import { interpret } from "../src/core/interpreter.ts";
 import { isOperand, type Operand } from "../src/memory/operand.ts";
-import type { ChainAttributes, ChainStep } from "../src/ops/chain.ts";
-import type { Call, Input, MapOp } from "../src/ops/op.ts";
+import type { ChainAttributes, ChainStep } from "../src/ops/chain/steps.ts";
+import type { Call, Input, MapOp } from "../src/table/op.ts";
 
 const { values: options } = parseArgs({
   options: {

@@ -9,7 +9,7 @@
 import * as rm from "../mod.ts";
 import { compile } from "../src/compile/mod.ts";
 import * as nn from "../src/nn/mod.ts";
-import { QUANT, type QuantName } from "../src/quant/formats.ts";
+import { QUANT, type QuantName } from "../src/ops/quantized/formats.ts";
 import type { Input, Tensors } from "./work.ts";
 
 /** One thing to time. */

@@ -14,8 +14,8 @@
 
 import { fromBuffer, ones, pack, random, scope, setThreads, type Tensor, zeros } from "../mod.ts";
 import { DTYPE } from "../src/base/dtype.ts";
-import { QUANT, type QuantName } from "../src/quant/formats.ts";
-import { quantizeInt8 } from "../src/tensor/products/int8.ts";
+import { QUANT, type QuantName } from "../src/ops/quantized/formats.ts";
+import { quantizeInt8 } from "../src/ops/linear/int8.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;

@@ -36,24 +36,21 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },
-      { folders: ["nn/parts"], what: "pooling, expressions, and checks of arguments" },
       { folders: ["nn/decoder"], what: "rotary positions, and attention to a cache" },
       { folders: ["nn/weights"], what: "which tensors of a file were asked for, and are loaded" },
       { folders: ["compile/report"], what: "reports on programs: text and diagrams" },
-      { folders: ["signal"], what: "convolutions and polynomials" },
+      { folders: ["io", "profile", "lint"], what: "files; profiles; a lint plugin" },
       {
-        folders: ["io", "random", "fft", "linalg", "device", "profile", "lint"],
-        what:
-          "files; random numbers; transforms; linear algebra; devices in use; profiles; a lint plugin",
+        folders: ["api", "device"],
+        what: "transforms; linear algebra; random numbers; special functions; devices",
       },
-      { folders: ["functions", "special"], what: "functions of tensors; special functions" },
-      { folders: ["sets"], what: "sets, searching, histograms" },
-      { folders: ["tensor"], what: "class Tensor, creation, and the ops on operands" },
+      { folders: ["api/signal"], what: "convolutions and polynomials" },
       {
-        folders: ["tensor/products", "tensor/statistics"],
-        what: "products, linear layers, packed weights; reductions without NaN or under masks",
+        folders: ["api/functions", "api/linalg", "api/random"],
+        what: "functions of tensors; parts of linear algebra and of random numbers",
       },
-      { folders: ["tensor/sorting"], what: "partitions, quantiles, modes" },
+      { folders: ["api/sets"], what: "sets, searching, histograms" },
+      { folders: ["tensor"], what: "class Tensor, creation, formats, ops of programs" },
     ],
   },
   {
@@ -71,22 +68,46 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     ],
   },
   {
+    title: "Ops by family",
+    layers: [
+      { folders: ["ops/conv"], what: "convolutions and pooling" },
+      {
+        folders: ["ops/attention", "ops/manipulate", "ops/sort"],
+        what: "attention; repeats, rolls, pads; orders and quantiles",
+      },
+      {
+        folders: ["ops/index", "ops/collective", "ops/softmax_norm"],
+        what: "elements at indices; collectives; softmax and norms",
+      },
+      {
+        folders: ["ops/fft", "ops/linalg", "ops/reduce"],
+        what: "transforms; factors of matrices; results along axes",
+      },
+      {
+        folders: ["ops/einsum", "ops/linear"],
+        what: "sums over labels; linear layers and packed weights",
+      },
+      {
+        folders: ["ops/chain", "ops/complex", "ops/matmul", "ops/quantized"],
+        what: "fused ops; complex numbers; products; blocks of weights",
+      },
+      {
+        folders: ["ops/create", "ops/join", "ops/sets"],
+        what: "new tensors; joins; sets and histograms",
+      },
+    ],
+  },
+  {
     title: "Calls and ops",
     layers: [
-      { folders: ["complex"], what: "ops of the table on complex numbers" },
       { folders: ["core"], what: "checks, promotes, plans, allocates, calls a backend" },
-      {
-        folders: ["core/problems"],
-        what: "transforms, convolutions and rows in the form that backends run",
-      },
-      { folders: ["ops"], what: "op types, the op table, expressions, result rules" },
+      { folders: ["table"], what: "op types, the op table, expressions, result rules" },
     ],
   },
   {
     title: "Descriptions and memory",
     layers: [
       { folders: ["memory"], what: "storages, the pool, devices' memory, copies on write" },
-      { folders: ["quant"], what: "block formats of quantized weights" },
       { folders: ["types"], what: "shapes and dtypes at compile time" },
       { folders: ["base"], what: "errors, dtypes, shapes, layouts, slices" },
     ],

@@ -16,10 +16,17 @@ const TOP: LayerGroup = {
 const GROUPS: readonly LayerGroup[] = [TOP, ...LAYER_GROUPS];
 
 /** Fill and edge of each group's band, from the top. */
-const COLOURS = [["#ffffff", "#475569"], ["#eef2ff", "#6366f1"], ["#ecfdf5", "#059669"], [
-  "#fff7ed",
-  "#ea580c",
-], ["#f1f5f9", "#64748b"]];
+const COLOURS = [
+  ["#ffffff", "#475569"],
+  ["#eef2ff", "#6366f1"],
+  ["#ecfdf5", "#059669"],
+  [
+    "#fefce8",
+    "#ca8a04",
+  ],
+  ["#fff7ed", "#ea580c"],
+  ["#f1f5f9", "#64748b"],
+];
 
 // In pixels; CHARACTER is the width of a character in the font of the boxes.
 const WIDTH = 840;

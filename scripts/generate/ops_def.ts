@@ -10,11 +10,11 @@ import { writeFileSync } from "node:fs";
 import * as abi from "../../src/backend/ffi/abi.ts";
 import { DTYPES, type Kind, NO_DTYPE } from "../../src/base/dtype.ts";
 import * as plan from "../../src/base/plan.ts";
-import { COMPLEX_NUMBER } from "../../src/ops/complex.ts";
-import { type Expr, parseExpr, printExpr, someExpr } from "../../src/ops/expr.ts";
-import type { MapOp, ResultRule, TableOp } from "../../src/ops/op.ts";
-import { exprFor, TABLE } from "../../src/ops/table.ts";
-import { ignoresSign, isComputeBound, needsDouble } from "../../src/ops/c_rules.ts";
+import { COMPLEX_NUMBER } from "../../src/ops/complex/op.ts";
+import { type Expr, parseExpr, printExpr, someExpr } from "../../src/table/expr.ts";
+import type { MapOp, ResultRule, TableOp } from "../../src/table/op.ts";
+import { exprFor, TABLE } from "../../src/table/table.ts";
+import { ignoresSign, isComputeBound, needsDouble } from "../../src/table/c_rules.ts";
 
 /** `text` in C: calls and fractions become macros, which know the type. */
 function inC(text: string): string {
@@ -115,7 +115,7 @@ export function makeOpsDef(): string {
   ];
   const lines = [
     "/*",
-    " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
+    " * Made by scripts/generate/ops_def.ts from src/table/table.ts: edit that, then run the script.",
     " *",
     " * A line for each op of the table:",
     " * RM_OP(name, hash of its definition, map or reduce).",
@@ -230,7 +230,7 @@ export function makeTableOps(): string {
     "/**",
     " * The op table, for types.",
     " *",
-    " * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.",
+    " * Made by scripts/generate/ops_def.ts from src/table/table.ts: edit that, then run the script.",
     " *",
     " * @module",
     " */",

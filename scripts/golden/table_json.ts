@@ -6,7 +6,7 @@
  * @module
  */
 import { DTYPE, DTYPES } from "../../src/base/dtype.ts";
-import { TABLE } from "../../src/ops/table.ts";
+import { TABLE } from "../../src/table/table.ts";
 
 const dtypes = DTYPES.map((name) => ({ name, kind: DTYPE[name].kind, bytes: DTYPE[name].bytes }));
 console.log(JSON.stringify({ dtypes, rows: TABLE }, null, 2));

@@ -24,7 +24,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import ts from "typescript";
-import { TABLE } from "../../src/ops/table.ts";
+import { TABLE } from "../../src/table/table.ts";
 import { findTool, start, testFiles, writeWhole } from "../tools.ts";
 import type { Mutant } from "./operators.ts";
 import { notesModule, type Part, partAt, withNotes } from "./reach.ts";

@@ -21,7 +21,7 @@ import process from "node:process";
 import { parseArgs } from "node:util";
 import ts from "typescript";
 import { LIBRARY_FILE } from "../../src/backend/ffi/load.ts";
-import { TABLE } from "../../src/ops/table.ts";
+import { TABLE } from "../../src/table/table.ts";
 import { ensureInstalled, root as here } from "../tools.ts";
 import {
   Copy,

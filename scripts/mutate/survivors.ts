@@ -92,7 +92,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "applyCreate condition: if (frame !== null) → true": "dispatch makes the same tensor",
     "applyView condition: if (frame !== null) → true": "dispatch gives the same view",
   },
-  "src/core/blocks.ts": {
+  "src/ops/index/blocks.ts": {
     "stepOf literal: 0 → (0 + 1) in return 0;": "a single block has no next one",
     "alongAxis literal: 0 → (0 - 1) in strides.with(axis, 0)": "an axis of size 1 has any stride",
   },
@@ -131,7 +131,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "checkWholeBlocks literal: 0 → (0 - 1) in shape.length === 0":
       "of a shape without axes the remainder is NaN, which is not 0 either",
   },
-  "src/core/problems/row_kernels.ts": {
+  "src/ops/softmax_norm/problem.ts": {
     'isRowCall logic: info !== call.specs[0]!.dtype || info.kind !== "f" → (info !== call.specs[0]!.dtype && info.kind !== "f")':
       "the result of floats has their dtype, that of others another",
   },
@@ -232,13 +232,13 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "checkAlive condition: if (storage.exposed) → true":
       "the function that it calls looks at all of it",
   },
-  "src/ops/expr.ts": {
+  "src/table/expr.ts": {
     "parse.take comparison: ++next > 0 → ++next > (0) + 1":
       "no expression begins with what it takes",
     "parse.take comparison: ++next > 0 → ++next >= 0": "a count that was increased is above 0",
     "parseExpr condition: if (tree === undefined) → true": "the same text is parsed anew",
   },
-  "src/ops/infer.ts": {
+  "src/table/infer.ts": {
     "RANKS literal: 9 → (9 + 1) in length: 9": "shapes of more axes are made anew",
     "RANKS literal: 9 → (9 - 1) in length: 9": "shapes of more axes are made anew",
     "checkCount comparison: count > 2147483647 → count >= 2147483647": "so many elements take long",
@@ -248,17 +248,17 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "settle logic: op.rules[info.id] ?? ruleFor(op, info, call.name) → (ruleFor(op, info, call.name))":
       "ruleFor looks for a known rule too",
   },
-  "src/ops/kernels.ts": {
+  "src/table/kernels.ts": {
     "sortsLastAxis logic: size > 0 && (axis === -1 || axis === shape.length - 1) → ((axis === -1 || axis === shape.length - 1))":
       "kernels sort nothing of an empty tensor",
   },
-  "src/ops/op.ts": {
+  "src/table/op.ts": {
     "Call.badIndex literal: 1 → (1 + 1) in -1": "any negative number means that there is none",
     "Call.result condition: if (spec.shape !== shape) → true":
       "to write the same shape changes nothing",
     "makeOp literal: 16 → (16 - 1) in new Array(16)": "the array grows",
   },
-  "src/ops/table.ts": {
+  "src/table/table.ts": {
     "argReduce literal: 8 → (8 + 1) in [-8, 8]": "only tests read the interval, and draw from it",
     "argReduce literal: 8 → (8 - 1) in -8": "only tests read the interval, and draw from it",
     "compare swap: map(`x ${op} y`, numpy)": "comparisons are the same text in NumPy",
@@ -269,15 +269,15 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "scan literal: 2 → (2 - 1) in [-2, 2]": "only tests read the interval, and draw from it",
     "unary literal: 1 → (1 + 1) in ulp: 1": "only tests read how much an error may be above 0",
   },
-  "src/ops/user_expr.ts": {
+  "src/table/user_expr.ts": {
     "renamed drop: return expr;": "the name that a number gets is not printed",
   },
-  "src/random/mod.ts": {
+  "src/api/random.ts": {
     "split comparison: count > MAX_KEYS → count >= MAX_KEYS": "so many keys take long",
     "spread condition: if (scale !== 1) → true": "a product with 1 changes nothing",
     "uniform swap: checkFinite(low, high)": "all of the values are checked, in any order",
   },
-  "src/tensor/composite.ts": {
+  "src/core/composite.ts": {
     "empty literal: false → true": "what is written to the memory overwrites the zeros",
   },
   "src/tensor/create.ts": {
@@ -293,28 +293,28 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
   "src/tensor/format.ts": {
     "GAP literal: 1 → (1 + 1) in -1": "any number that is no index marks the gap",
   },
-  "src/tensor/functions.ts": {
+  "src/api/functions/tensors.ts": {
     "sharesBuffer logic: p.exposed && q.exposed → (p.exposed || q.exposed)":
       "bytes that were handed out are on no slab",
   },
-  "src/tensor/index.ts": {
+  "src/ops/index/op.ts": {
     "onlyTensor literal: 2 → (2 + 1) in call.inputs.length === 2":
       "the general way gives the same, slowly",
     "GET.decompose condition: only === undefined ? argumentsOf(call, 1) : [only] → (argumentsOf(call, 1))":
       "the general way gives the same, slowly",
   },
-  "src/tensor/index_put.ts": {
+  "src/ops/index/put.ts": {
     "SET.infer drop: prepareWrite(x as Operand, name);":
       "the ops that it is made of prepare the write too",
     "setAt logic: options?.accumulate ?? false → (options?.accumulate)":
       "undefined means the same as false",
     "writeTo drop: recycle(copy.storage);": "the memory is collected instead of used again",
   },
-  "src/tensor/join.ts": {
+  "src/ops/join/op.ts": {
     "STACK.infer literal: 0 → (0 - 1) in shape.toSpliced(at, 0, xs.length)":
       "a negative count deletes nothing, as 0 does",
   },
-  "src/tensor/products/linalg.ts": {
+  "src/ops/matmul/op.ts": {
     "MATMUL literal: true → false": "the result is copied to outputs that are not contiguous",
     "MAX_BATCH literal: 25 → (25 - 1) in 2 ** 25": "a batch of so many matrices takes long",
     "OUTER.decompose literal: 0 → (0 - 1) in call.outputs[0]":
@@ -322,18 +322,18 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "matmul condition: dtype === undefined ? undefined : { dtype } → ({ dtype })":
       "an attribute that is undefined means the same as none",
   },
-  "src/tensor/products/linear.ts": {
+  "src/ops/linear/op.ts": {
     "GEMM_BIAS literal: true → false": "the result is copied to outputs that are not contiguous",
     "promoteWith logic: !isOperand(input) || input.storage.info === dtype → (!isOperand(input))":
       "a dtype promotes with itself to itself",
   },
-  "src/tensor/manipulate.ts": {
+  "src/ops/manipulate/op.ts": {
     "PAD.copy condition: i === axis ? length : size → (size)":
       "an axis that is broadcast is read as far as the target goes",
     "PAD.copy literal: 0 → (0 - 1) in length === 0": "a copy of nothing changes nothing",
     'pad drop: checkOperand(x, "pad");': "the op checks its input too",
   },
-  "src/tensor/ranges.ts": {
+  "src/ops/create/ranges.ts": {
     "LINE_ROW literal: 10 → (10 + 1) in 1 << 10": "only the speed changes",
     "LONG_LINE literal: 1 → (1 - 1) in 1 << 13": "only the speed changes",
     "LONG_LINE literal: 13 → (13 + 1) in 1 << 13": "only the speed changes",
@@ -342,7 +342,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     'holdsLine logic: kind === "i" || kind === "u" → (kind === "i" && kind === "u")':
       "the general path gives the same",
   },
-  "src/tensor/reduce.ts": {
+  "src/ops/reduce/op.ts": {
     'IS_CLOSE.infer literal: 0 → (0 - 1) in typeof y === "number" ? 0 : y':
       "comparisons take every number",
     "LOG_SUM_EXP.decompose logic: out ?? log → (out)":
@@ -353,7 +353,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "infinity plus any number is infinity",
     "logSumExp drop: checkOperand(x, LOG_SUM_EXP.name);": "the op checks its input too",
   },
-  "src/tensor/selection.ts": {
+  "src/ops/index/selection.ts": {
     "selectAlong logic: own || found.own → (own && found.own)":
       "the memory comes back with the next garbage collection",
     "indicesBy comparison: i < n → i <= n": "a typed array ignores a write beyond its end",
@@ -367,7 +367,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "integers condition: if (value as number < min || value as number > max) → true":
       "indices of int64 pick the same elements",
   },
-  "src/tensor/softmax_norm.ts": {
+  "src/ops/softmax_norm/op.ts": {
     "normalizeRows literal: 0 → (0 - 1) in x.layout.size === 0":
       "the ops that it is made of give nothing of nothing",
     "overRoot swap: apply(x, scale)": "a product is the same either way",
@@ -375,7 +375,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "the ops that it is made of give nothing of nothing",
     "zeroLike literal: 1 → (1 - 1) in () => 1": "its only element is read along all axes",
   },
-  "src/tensor/sort.ts": {
+  "src/ops/sort/op.ts": {
     "sortOp.infer drop: checkOperand(x, call.name);":
       "the function that calls the op checks the input",
   },

@@ -7,11 +7,11 @@
  */
 
 import ts from "typescript";
-import type { TableOp } from "../../src/ops/op.ts";
+import type { TableOp } from "../../src/table/op.ts";
 import type { Mutant } from "./operators.ts";
 
 /** The file of the table. */
-export const TABLE_FILE = "src/ops/table.ts";
+export const TABLE_FILE = "src/table/table.ts";
 
 /** An expression that gives something else; one without its operation where that is a change. */
 function wrong(expr: string, op: TableOp): string {

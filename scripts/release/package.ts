@@ -68,9 +68,9 @@ const ENTRIES: Readonly<Record<string, string>> = {
   "./io": "src/io/mod.ts",
   "./images": "src/images/mod.ts",
   "./distributed": "src/distributed/mod.ts",
-  "./fft": "src/fft/mod.ts",
-  "./linalg": "src/linalg/mod.ts",
-  "./random": "src/random/mod.ts",
+  "./fft": "src/api/fft.ts",
+  "./linalg": "src/api/linalg.ts",
+  "./random": "src/api/random.ts",
   "./lint": "src/lint/mod.ts",
   "./types": "src/types/mod.ts",
 };

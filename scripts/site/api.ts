@@ -39,7 +39,7 @@ interface EntryPoint {
 export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "mod.ts": { from: PACKAGE, values: library },
   "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
-  "src/fft/mod.ts": { from: PACKAGE, namespace: "fft" },
+  "src/api/fft.ts": { from: PACKAGE, namespace: "fft" },
   "src/hub/mod.ts": { from: `${PACKAGE}/hub`, values: hub },
   "src/images/mod.ts": { from: `${PACKAGE}/images`, values: images },
   "src/distributed/mod.ts": { from: `${PACKAGE}/distributed`, values: distributed },
@@ -47,9 +47,9 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/llm/mod.ts": { from: `${PACKAGE}/llm`, namespace: "llm" },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
-  "src/linalg/mod.ts": { from: PACKAGE, namespace: "linalg" },
-  "src/random/mod.ts": { from: PACKAGE, namespace: "random" },
-  "src/special/mod.ts": { from: PACKAGE, namespace: "special" },
+  "src/api/linalg.ts": { from: PACKAGE, namespace: "linalg" },
+  "src/api/random.ts": { from: PACKAGE, namespace: "random" },
+  "src/api/special.ts": { from: PACKAGE, namespace: "special" },
   "src/types/mod.ts": { from: PACKAGE, namespace: "types" },
 };
 

@@ -116,7 +116,7 @@ export const API_PAGES: readonly ApiPage[] = [
     guides: { "Tour": "tour.md", "Einsum": "einsum.md" },
     names: ["pack", "PackedWeight", "AnyPackedWeight", "Activation"],
     sections: ["products"],
-    files: ["sets/contractions.ts"],
+    files: ["api/sets/contractions.ts"],
   },
   {
     id: "rearranging",
@@ -124,7 +124,7 @@ export const API_PAGES: readonly ApiPage[] = [
     about: "New tensors of the same elements in another order, number or dtype.",
     guides: { "Tour": "tour.md", "Indexing": "indexing.md" },
     sections: ["copies"],
-    files: ["tensor/functions.ts"],
+    files: ["api/functions/tensors.ts"],
   },
   {
     id: "sets",
@@ -132,11 +132,11 @@ export const API_PAGES: readonly ApiPage[] = [
     about: "Different elements, places of values, counts, and reductions at indices.",
     guides: { "Sets": "sets.md" },
     files: [
-      "sets/unique.ts",
-      "sets/search.ts",
-      "sets/bincount.ts",
-      "sets/histogram.ts",
-      "sets/scatter_reduce.ts",
+      "api/sets/unique.ts",
+      "api/sets/search.ts",
+      "api/sets/bincount.ts",
+      "api/sets/histogram.ts",
+      "api/sets/scatter_reduce.ts",
     ],
   },
   {

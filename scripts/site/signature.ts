@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { TABLE } from "../../src/ops/table.ts";
+import { TABLE } from "../../src/table/table.ts";
 
 /** A type in the output of `deno doc --json`. */
 export interface DocType {

@@ -9,7 +9,7 @@
  */
 import type { Backend } from "../core/backend.ts";
 import { isOperand } from "../memory/operand.ts";
-import type { Call, Input } from "../ops/op.ts";
+import type { Call, Input } from "../table/op.ts";
 import { host } from "./ffi/runtime.ts";
 
 /** From this number of elements on, an op in JavaScript takes noticeably longer. */

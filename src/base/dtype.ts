@@ -213,7 +213,7 @@ function info(
 const F32_MAX = 3.4028234663852886e38;
 const BF16_MAX = 3.3895313892515355e38;
 
-/** Every dtype by name; the complex ones are below, and quant/dtypes.ts adds the quantized ones. */
+/** Every dtype by name; the complex ones are below, and ops/quantized/dtypes.ts adds the quantized ones. */
 export const DTYPE: { readonly [D in DType]: DTypeInfo } = {
   bool: info(0, "bool", "b", Uint8Array, 0, 1),
   int8: info(1, "int8", "i", Int8Array, -128, 127),

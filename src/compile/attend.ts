@@ -7,8 +7,8 @@
 import { DTYPE } from "../base/dtype.ts";
 import type { Layout } from "../base/layout.ts";
 import { sameShape } from "../base/shape.ts";
-import type { AttentionAttributes } from "../core/attention.ts";
-import { ATTENTION } from "../tensor/attention.ts";
+import type { AttentionAttributes } from "../ops/attention/problem.ts";
+import { ATTENTION } from "../ops/attention/op.ts";
 import {
   type Graph,
   isValue,

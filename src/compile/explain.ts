@@ -9,10 +9,10 @@ import { Placeholder } from "../base/placeholder.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { whyNotNative } from "../backend/cpu.ts";
-import { CHAIN } from "../core/chain.ts";
-import type { PackedAttributes } from "../core/packed_weight.ts";
-import type { ChainAttributes } from "../ops/chain.ts";
-import { ATTENTION } from "../tensor/attention.ts";
+import { CHAIN } from "../ops/chain/op.ts";
+import type { PackedAttributes } from "../ops/linear/panels.ts";
+import type { ChainAttributes } from "../ops/chain/steps.ts";
+import { ATTENTION } from "../ops/attention/op.ts";
 import {
   type Graph,
   isValue,

@@ -6,7 +6,7 @@
 import { DTYPE } from "../base/dtype.ts";
 import { Placeholder } from "../base/placeholder.ts";
 import { sameShape } from "../base/shape.ts";
-import { CHAIN } from "../core/chain.ts";
+import { CHAIN } from "../ops/chain/op.ts";
 import {
   type ChainAttributes,
   type ChainStep,
@@ -15,10 +15,10 @@ import {
   MAX_CHAIN_OUTPUTS,
   MAX_CHAIN_SCALARS,
   MAX_CHAIN_STEPS,
-} from "../ops/chain.ts";
-import { parseExpr, someExpr } from "../ops/expr.ts";
-import type { MapOp } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
+} from "../ops/chain/steps.ts";
+import { parseExpr, someExpr } from "../table/expr.ts";
+import type { MapOp } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
 import {
   type Graph,
   isValue,

@@ -13,7 +13,7 @@ import { sameShape } from "../base/shape.ts";
 import { NO_ARRAY } from "../memory/device.ts";
 import type { Operand } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
-import type { CreateOp, Input, Op } from "../ops/op.ts";
+import type { CreateOp, Input, Op } from "../table/op.ts";
 
 /** Where the elements of a traced storage are when a program runs. */
 export type Origin =

@@ -11,14 +11,14 @@ import { DeviceError } from "../base/errors.ts";
 import { Placeholder } from "../base/placeholder.ts";
 import { Layout } from "../base/layout.ts";
 import type { Shim } from "../backend/ffi/abi.ts";
-import { CHAIN } from "../core/chain.ts";
+import { CHAIN } from "../ops/chain/op.ts";
 import { SCALAR_LAYOUT } from "../core/calls.ts";
 import { copyInto, copyOf, fillWith, finishMap, run, withDevice } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { elementsOf, isOperand, type Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
-import { Call, type Input, type MapOp } from "../ops/op.ts";
-import { PlaceholderKey } from "../random/placeholder_key.ts";
+import { Call, type Input, type MapOp } from "../table/op.ts";
+import { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import {
   type Created,
   type Graph,

@@ -15,7 +15,7 @@ import { cpuBackendName } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { interpreting } from "../core/interpreter.ts";
 import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 import { costOf } from "../profile/costs.ts";
 import "../tensor/tensor.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";

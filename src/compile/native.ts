@@ -9,7 +9,7 @@ import { ATTRIBUTES } from "../base/plan.ts";
 import { type Shim, STATUS } from "../backend/ffi/abi.ts";
 import type { Frame } from "../backend/native/program.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
-import { CHAIN } from "../core/chain.ts";
+import { CHAIN } from "../ops/chain/op.ts";
 import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { uninterpreted } from "../core/interpreter.ts";
@@ -18,7 +18,7 @@ import { type Leased, leaseOf } from "../memory/lease.ts";
 import { elementsOf, type Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
-import { Call, type Input } from "../ops/op.ts";
+import { Call, type Input } from "../table/op.ts";
 import {
   type Graph,
   isOutside,

@@ -12,7 +12,7 @@ import { copyOf, performCall } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { isOperand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
-import { Call, type Input } from "../ops/op.ts";
+import { Call, type Input } from "../table/op.ts";
 import {
   type Graph,
   isOutside,

@@ -14,7 +14,7 @@ import {
 } from "../backend/native/program.ts";
 import { writeElement } from "../memory/element.ts";
 import { Storage } from "../memory/storage.ts";
-import type { PlaceholderKey } from "../random/placeholder_key.ts";
+import type { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import { isOutside, isValue } from "./graph.ts";
 import type { Loop, Lowered } from "./lower.ts";
 import type { Buffer, EagerStep, NativeStep } from "./recorder.ts";

@@ -14,9 +14,9 @@ import {
   type PackedAttributes,
   packedShape,
   type QuantizedAttributes,
-} from "../core/packed_weight.ts";
-import { OPS } from "../ops/op.ts";
-import { isQuantized } from "../quant/dtypes.ts";
+} from "../ops/linear/panels.ts";
+import { OPS } from "../table/op.ts";
+import { isQuantized } from "../ops/quantized/dtypes.ts";
 import {
   type Graph,
   isValue,

@@ -13,7 +13,7 @@ import { overlaps } from "../core/write.ts";
 import { elementsOf, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
-import { PlaceholderKey, type Words } from "../random/placeholder_key.ts";
+import { PlaceholderKey, type Words } from "../api/random/placeholder_key.ts";
 import { type Graph, isTotal, type TracedStorage, type Value } from "./graph.ts";
 import { optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";

@@ -13,13 +13,13 @@ import { KERNELS } from "../backend/native/kernels.ts";
 import { NativeBackend } from "../backend/native/backend.ts";
 import type { Shim } from "../backend/ffi/abi.ts";
 import type { Backend } from "../core/backend.ts";
-import { CHAIN } from "../core/chain.ts";
+import { CHAIN } from "../ops/chain/op.ts";
 import { copyInto, fillWith } from "../core/dispatch.ts";
 import { elementsOf } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
-import type { ChainAttributes } from "../ops/chain.ts";
-import { type Call, isTableOp } from "../ops/op.ts";
-import type { PlaceholderKey } from "../random/placeholder_key.ts";
+import type { ChainAttributes } from "../ops/chain/steps.ts";
+import { type Call, isTableOp } from "../table/op.ts";
+import type { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import type { Node, TracedStorage } from "./graph.ts";
 
 /** The device of storages without memory. */

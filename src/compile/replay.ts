@@ -11,7 +11,7 @@ import { dispose } from "../core/handles.ts";
 import { elementsOf, isOperand, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
-import { Call, type Input } from "../ops/op.ts";
+import { Call, type Input } from "../table/op.ts";
 import {
   type Created,
   type Graph,

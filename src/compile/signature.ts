@@ -12,7 +12,7 @@ import { describe } from "../base/text.ts";
 import { adopt } from "../core/foreign.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
-import type { Words } from "../random/placeholder_key.ts";
+import type { Words } from "../api/random/placeholder_key.ts";
 
 /** A number of a call, as ops take it. */
 export type Numeric = number | bigint;

@@ -13,8 +13,8 @@ import { copyInto, copyOf } from "../core/dispatch.ts";
 import { disturbs, overlaps, prepareOut } from "../core/write.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
-import { MAP } from "../ops/table.ts";
-import { PlaceholderKey } from "../random/placeholder_key.ts";
+import { MAP } from "../table/table.ts";
+import { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import type { Value } from "./graph.ts";
 import { isRecord, MAX_NESTING } from "./signature.ts";
 

@@ -7,8 +7,8 @@
  * @module
  */
 import { normalizeAxes } from "../base/shape.ts";
-import { CHAIN } from "../core/chain.ts";
-import { MAP } from "../ops/table.ts";
+import { CHAIN } from "../ops/chain/op.ts";
+import { MAP } from "../table/table.ts";
 import {
   type Graph,
   isValue,

@@ -16,9 +16,9 @@ import { prepareOut } from "../core/write.ts";
 import { isOperand, isOperandArgument, type Operand, VIEW } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, type DeviceMemory, type Storage } from "../memory/storage.ts";
-import type { Call, CreateOp, Input, OutputSpec } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
-import { viewLayout } from "../ops/views.ts";
+import type { Call, CreateOp, Input, OutputSpec } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
+import { viewLayout } from "../table/views.ts";
 import { type Graph, type Node, type Origin, TracedStorage, type Value } from "./graph.ts";
 import { isRecord } from "./signature.ts";
 

@@ -7,9 +7,9 @@
 import { broadcastShapes, ownAxes, sameShape } from "../base/shape.ts";
 import { isOperand, type Operand, VIEW } from "../memory/operand.ts";
 import { checkAlive } from "../memory/storage.ts";
-import { checkOptions } from "../ops/infer.ts";
-import type { CreateOp, Input, MapOp, ViewOp } from "../ops/op.ts";
-import { viewAttributes } from "../ops/views.ts";
+import { checkOptions } from "../table/infer.ts";
+import type { CreateOp, Input, MapOp, ViewOp } from "../table/op.ts";
+import { viewAttributes } from "../table/views.ts";
 import { giveCall, scalarOperand, takeCall } from "./calls.ts";
 import { wrap } from "./handles.ts";
 import { frame } from "./interpreter.ts";

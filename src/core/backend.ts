@@ -8,7 +8,7 @@
  */
 import type { DType } from "../base/dtype.ts";
 import type { DeviceMemory, Storage } from "../memory/storage.ts";
-import type { Call } from "../ops/op.ts";
+import type { Call } from "../table/op.ts";
 
 /** One device's implementation of ops. All storages of a call are on that device. */
 export interface Backend {

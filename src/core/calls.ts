@@ -12,7 +12,7 @@ import { formatShape, sameShape } from "../base/shape.ts";
 import { writeElement } from "../memory/element.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { Storage } from "../memory/storage.ts";
-import { Call, type ElementOp, type Input, type Op } from "../ops/op.ts";
+import { Call, type ElementOp, type Input, type Op } from "../table/op.ts";
 
 /**
  * The pooled call of `op`, or a new one if that is in use or was lost to an error. Values equal to

@@ -4,8 +4,8 @@
  * @module
  */
 import type { DTypeInfo, Scalar } from "../base/dtype.ts";
-import type { Call, MapOp } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
+import type { Call, MapOp } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
 
 /**
  * Equivalents of comparing integers with a scalar above all of them, below all of them, or between

@@ -25,7 +25,7 @@ import { allocateIn } from "../memory/device.ts";
 import { writeElement } from "../memory/element.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, type Storage } from "../memory/storage.ts";
-import { type ReduceAttributes, type Reduction, scanAxis, scanStart } from "../ops/infer.ts";
+import { type ReduceAttributes, type Reduction, scanAxis, scanStart } from "../table/infer.ts";
 import {
   type ArgReduceOp,
   Call,
@@ -37,10 +37,10 @@ import {
   type OutputSpec,
   type ReduceOp,
   type ScanOp,
-} from "../ops/op.ts";
-import { INDEX } from "../ops/kernels.ts";
-import { MAP } from "../ops/table.ts";
-import { viewLayout } from "../ops/views.ts";
+} from "../table/op.ts";
+import { INDEX } from "../table/kernels.ts";
+import { MAP } from "../table/table.ts";
+import { viewLayout } from "../table/views.ts";
 import type { Backend, Recording } from "./backend.ts";
 import {
   composed,
@@ -210,7 +210,7 @@ let runComplexCall: (call: Call) => void;
 /** Runs an op on dense complex operands in few steps; null if they are not. */
 export let applyDense: (op: MapOp, name: string, a: Operand, b: Operand | null) => Operand | null;
 
-/** Registers what runs ops of the table on complex numbers. Called once, by complex/run.ts. */
+/** Registers what runs ops of the table on complex numbers. Called once, by ops/complex/run.ts. */
 export function registerComplex(dense: typeof applyDense, run: typeof runComplexCall): void {
   applyDense = dense;
   runComplexCall = run;

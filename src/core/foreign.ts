@@ -17,7 +17,7 @@ import {
 } from "../base/version.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
 import { wrapExternal } from "../memory/pool.ts";
-import { checkOperand } from "../ops/infer.ts";
+import { checkOperand } from "../table/infer.ts";
 
 /** What a copy reads of another one's tensors: public properties only. */
 interface ForeignTensor {

@@ -5,7 +5,7 @@
  */
 import { typeError } from "../base/stack.ts";
 import type { Operand } from "../memory/operand.ts";
-import type { Call } from "../ops/op.ts";
+import type { Call } from "../table/op.ts";
 
 /** A recorder, a tracer, a tape. */
 export interface Interpreter {

@@ -10,7 +10,7 @@ import { Layout } from "../base/layout.ts";
 import { OFFSETS, OPERANDS, Plan, planMap, RANK } from "../base/plan.ts";
 import { formatShape } from "../base/shape.ts";
 import type { Operand } from "../memory/operand.ts";
-import type { Call } from "../ops/op.ts";
+import type { Call } from "../table/op.ts";
 
 /** Throws unless the last axis of `shape` has whole blocks of `info`. */
 export function checkWholeBlocks(

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { Call } from "../ops/op.ts";
+import type { Call } from "../table/op.ts";
 import type { Backend } from "./backend.ts";
 
 /** What is known of work that is no call. */

@@ -12,8 +12,8 @@ import { isOperand, type Operand, READ_ONLY } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, type Storage } from "../memory/storage.ts";
-import { checkDevice, checkOperand } from "../ops/infer.ts";
-import type { Call, Input, OutputSpec } from "../ops/op.ts";
+import { checkDevice, checkOperand } from "../table/infer.ts";
+import type { Call, Input, OutputSpec } from "../table/op.ts";
 import { SCALAR_LAYOUT } from "./calls.ts";
 import { dispose, wrap } from "./handles.ts";
 

@@ -6,14 +6,14 @@
 import type { Recording } from "../core/backend.ts";
 import { deviceName, memoryOf, recordOn, warmUpDevice } from "../core/dispatch.ts";
 import { profileEvent, profiler } from "../core/profiler.ts";
-import { ROW_KERNELS } from "../core/problems/row_kernels.ts";
+import { ROW_KERNELS } from "../ops/softmax_norm/problem.ts";
 import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
 import { checkDType, type DType } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DeviceError, DisposedError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { listOf } from "../base/shape.ts";
-import { TABLE } from "../ops/table.ts";
+import { TABLE } from "../table/table.ts";
 import { emptyCache as emptyCpuPool, memory as cpuMemory } from "../memory/pool.ts";
 import type { CpuMemoryInfo, DeviceMemoryInfo } from "../memory/storage.ts";
 import type { MemoryInfo } from "../memory/storage.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ncclText, worldText } from "../core/problems/collective.ts";
+import { ncclText, worldText } from "../ops/collective/problem.ts";
 import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
 import { findNative, js, whyNotAsync } from "../backend/cpu.ts";
 import { whyNotMapped } from "../backend/ffi/files.ts";

@@ -16,8 +16,8 @@ import {
   registerEngine,
   setWorld,
   worldRank,
-} from "../core/problems/collective.ts";
-import { partsOf } from "../core/problems/fft.ts";
+} from "../ops/collective/problem.ts";
+import { partsOf } from "../ops/fft/problem.ts";
 import type { Operand } from "../memory/operand.ts";
 import { Nccl } from "./nccl.ts";
 

@@ -19,19 +19,25 @@ import type {
   CollectiveAttributes,
   CollectiveMethod,
   CollectiveReduction,
-} from "../core/problems/collective.ts";
-import { partsOf } from "../core/problems/fft.ts";
+} from "../ops/collective/problem.ts";
+import { partsOf } from "../ops/fft/problem.ts";
 import { allocateIn } from "../memory/device.ts";
 import { leaseOf } from "../memory/lease.ts";
 import type { Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
-import { checkOptions } from "../ops/infer.ts";
-import { VIEWS } from "../ops/views.ts";
-import type { Op } from "../ops/op.ts";
+import { checkOptions } from "../table/infer.ts";
+import { VIEWS } from "../table/views.ts";
+import type { Op } from "../table/op.ts";
 import type { AnyTensor, TensorOf } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { countLimit, ended, endedSync, type Engine, messageNumbers, type Uses } from "./engine.ts";
-import { ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE_SCATTER } from "./op.ts";
+import {
+  ALL_GATHER,
+  ALL_REDUCE,
+  ALL_TO_ALL,
+  BROADCAST,
+  REDUCE_SCATTER,
+} from "../ops/collective/op.ts";
 import { alongAxis, checkEager, type Collective, divideBy, run, runSync } from "./run.ts";
 
 /** Options of collectives of a tensor. */

@@ -12,7 +12,7 @@ import { ArgumentError, DistributedError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { findShim } from "../backend/ffi/load.ts";
 import { host } from "../backend/ffi/runtime.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 import { abortWorld, closeEngine, countLimit, type Engine, openEngine } from "./engine.ts";
 import { checkTimeout, Group, type GroupSettings } from "./group.ts";
 

@@ -18,12 +18,12 @@ import {
   registerDeviceEngine,
   setNccl,
   worldRank,
-} from "../core/problems/collective.ts";
-import { partsOf } from "../core/problems/fft.ts";
+} from "../ops/collective/problem.ts";
+import { partsOf } from "../ops/fft/problem.ts";
 import { dispose } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
 import type { DeviceMemory } from "../memory/storage.ts";
-import type { Call } from "../ops/op.ts";
+import type { Call } from "../table/op.ts";
 
 /** A communicator. */
 interface Link {

@@ -15,7 +15,7 @@ import { describe } from "../base/text.ts";
 import { cacheFolder, checkModel, modelFolder } from "../io/find_model.ts";
 import { writeFile } from "../io/file.ts";
 import { matcher } from "../nn/weights/names.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 import { cleanBlobs, linkBlob, makeBlob, type Wanted } from "./blobs.ts";
 import { jsonFetch, request, type Rules } from "./requests.ts";
 

@@ -15,7 +15,7 @@ import { asBytes, NO_FILE } from "../io/bytes.ts";
 import { type Path, readFile, writeFile } from "../io/file.ts";
 import { checkKind } from "../io/kinds.ts";
 import { encodePng as encodePngFile } from "../io/png.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 import { tensor } from "../tensor/create.ts";
 import "../tensor/tensor.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";

@@ -17,10 +17,10 @@ import { contiguousCopy, isOn } from "../core/copy.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
-import { VIEWS } from "../ops/views.ts";
+import { checkOptions } from "../table/infer.ts";
+import { VIEWS } from "../table/views.ts";
 import { fromBuffer } from "../tensor/create.ts";
-import { concat } from "../tensor/functions.ts";
+import { concat } from "../api/functions/tensors.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 
 /** What `fromArrow` reads of the type of a column. */

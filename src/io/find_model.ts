@@ -9,7 +9,7 @@
 import { host } from "../backend/ffi/runtime.ts";
 import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 
 /** Options of {@link findModel}. */
 export interface FindModelOptions {

@@ -11,7 +11,7 @@
 import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
-import { QUANT_DTYPES } from "../quant/dtypes.ts";
+import { QUANT_DTYPES } from "../ops/quantized/dtypes.ts";
 import { Metadata, type MetadataValue } from "./metadata.ts";
 import { ANY_32, checkedBytes, Cursor, decodeUtf8, NO_FILE, quote } from "./bytes.ts";
 import { checkKind, KIND_BYTES } from "./kinds.ts";

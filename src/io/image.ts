@@ -8,7 +8,7 @@
  */
 import { ownOperand } from "../core/foreign.ts";
 import { tidy, wrap } from "../core/handles.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 import type { DType } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";

@@ -5,7 +5,7 @@
  */
 import { FormatError } from "../base/errors.ts";
 import * as nn from "../nn/mod.ts";
-import { quantize, stack } from "../tensor/functions.ts";
+import { quantize, stack } from "../api/functions/tensors.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type { LlamaConfig } from "./config.ts";
 

@@ -9,7 +9,7 @@ import { describe } from "../base/text.ts";
 import { compile, type Compiled } from "../compile/mod.ts";
 import type { Path } from "../io/file.ts";
 import * as nn from "../nn/mod.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 import { tensor } from "../tensor/create.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";

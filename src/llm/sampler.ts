@@ -6,8 +6,8 @@
 import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { tokensIn } from "./text_stream.ts";
-import { checkOptions } from "../ops/infer.ts";
-import * as random from "../random/mod.ts";
+import { checkOptions } from "../table/infer.ts";
+import * as random from "../api/random.ts";
 
 /** How tokens are chosen, in the order in which it is applied. */
 export interface SamplerOptions {

@@ -10,14 +10,14 @@ import { cast } from "../core/copy.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkDevice, checkOptions, ruleFor } from "../ops/infer.ts";
-import type { MapOp } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
+import { checkDevice, checkOptions, ruleFor } from "../table/infer.ts";
+import type { MapOp } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
+import { VIEWS } from "../table/views.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { badArgument, channelsOf, checkChoice, checkNumber } from "./parts/arguments.ts";
-import { expression } from "./parts/expression.ts";
+import { badArgument, channelsOf, checkChoice, checkNumber } from "./arguments.ts";
+import { expression } from "../ops/chain/expression.ts";
 
 /** Options of activations. */
 export interface ActivationOptions {

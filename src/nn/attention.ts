@@ -9,10 +9,10 @@ import { apply, applyView } from "../core/apply.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
-import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
-import { attention as attend } from "../tensor/attention.ts";
+import { checkOptions } from "../table/infer.ts";
+import { MAP } from "../table/table.ts";
+import { VIEWS } from "../table/views.ts";
+import { attention as attend } from "../ops/attention/op.ts";
 import { arange } from "../tensor/create.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 

@@ -5,22 +5,22 @@
  */
 import { Layout } from "../base/layout.ts";
 import { applyView } from "../core/apply.ts";
-import { type ConvAttributes, convAxes } from "../core/conv.ts";
+import { type ConvAttributes, convAxes } from "../ops/conv/problem.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
-import type { Activation } from "../core/packed_weight.ts";
+import type { Activation } from "../ops/linear/panels.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
-import { Call, type Op, type OutputSpec } from "../ops/op.ts";
-import { VIEWS } from "../ops/views.ts";
-import { copyAs, part } from "../tensor/composite.ts";
-import { pad } from "../tensor/manipulate.ts";
-import { matmul } from "../tensor/products/linalg.ts";
+import { checkOptions } from "../table/infer.ts";
+import { Call, type Op, type OutputSpec } from "../table/op.ts";
+import { VIEWS } from "../table/views.ts";
+import { copyAs, part } from "../core/composite.ts";
+import { pad } from "../ops/manipulate/op.ts";
+import { matmul } from "../ops/matmul/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
-import { checkOperands, convOp, doesNotFit, reshaped, specOf } from "./parts/conv_op.ts";
-import { checkWinograd, WINOGRAD, winogradWeight } from "./parts/winograd.ts";
+import { checkOperands, convOp, doesNotFit, reshaped, specOf } from "../ops/conv/op.ts";
+import { checkWinograd, WINOGRAD, winogradWeight } from "../ops/conv/winograd.ts";
 import {
   attributesOf,
   CONV_OPTIONS,

@@ -7,21 +7,21 @@ import { DTYPE, promoteTypes } from "../base/dtype.ts";
 import { ArgumentError } from "../base/errors.ts";
 import type { Layout } from "../base/layout.ts";
 import { apply, applyView } from "../core/apply.ts";
-import type { ConvAttributes } from "../core/conv.ts";
+import type { ConvAttributes } from "../ops/conv/problem.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch, fillWith } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
-import { rowDType } from "../core/problems/row_kernels.ts";
+import { rowDType } from "../ops/softmax_norm/problem.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
-import { copyAs, empty, part } from "../tensor/composite.ts";
-import { matmul } from "../tensor/products/linalg.ts";
+import { checkOptions } from "../table/infer.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
+import { VIEWS } from "../table/views.ts";
+import { copyAs, empty, part } from "../core/composite.ts";
+import { matmul } from "../ops/matmul/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
-import { checkLike, checkOperands, doesNotFit, reshaped } from "./parts/conv_op.ts";
+import { checkLike, checkOperands, doesNotFit, reshaped } from "../ops/conv/op.ts";
 import {
   attributesOf,
   type Convolved,

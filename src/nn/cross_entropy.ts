@@ -10,12 +10,12 @@ import { cast } from "../core/copy.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkDevice, checkOptions } from "../ops/infer.ts";
-import { MAP, REDUCE } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
-import { take, takeAlongAxis } from "../tensor/index.ts";
-import { reduce } from "../tensor/reduce.ts";
-import { softmax } from "../tensor/softmax_norm.ts";
+import { checkDevice, checkOptions } from "../table/infer.ts";
+import { MAP, REDUCE } from "../table/table.ts";
+import { VIEWS } from "../table/views.ts";
+import { take, takeAlongAxis } from "../ops/index/op.ts";
+import { reduce } from "../ops/reduce/op.ts";
+import { softmax } from "../ops/softmax_norm/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import {
   badArgument,
@@ -25,7 +25,7 @@ import {
   floatsBeside,
   type Like,
   widened,
-} from "./parts/arguments.ts";
+} from "./arguments.ts";
 import { type LossOptions, reduced, type Reduction, reductionOf } from "./loss.ts";
 
 /** Options of {@link nllLoss}. */

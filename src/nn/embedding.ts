@@ -11,15 +11,15 @@ import { dispatch, performCall } from "../core/dispatch.ts";
 import { dispose } from "../core/handles.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkDevice, checkOperand } from "../ops/infer.ts";
-import { INDEX } from "../ops/kernels.ts";
-import { Call, makeOp, type Op } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
-import { isQuantized } from "../quant/dtypes.ts";
-import { dequantize } from "../tensor/products/quantized.ts";
-import { outOfRange, selectAlong, spend } from "../tensor/selection.ts";
+import { checkDevice, checkOperand } from "../table/infer.ts";
+import { INDEX } from "../table/kernels.ts";
+import { Call, makeOp, type Op } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
+import { isQuantized } from "../ops/quantized/dtypes.ts";
+import { dequantize } from "../ops/quantized/op.ts";
+import { outOfRange, selectAlong, spend } from "../ops/index/selection.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
-import type { Like } from "./parts/arguments.ts";
+import type { Like } from "./arguments.ts";
 
 /** `indices` without negative ones that count from the end: those become too negative for `size`. */
 function withoutWrap(indices: Operand, size: number): Operand {

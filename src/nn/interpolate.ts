@@ -14,11 +14,11 @@ import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { dispose, tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkKind, checkOptions } from "../ops/infer.ts";
-import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
+import { checkKind, checkOptions } from "../table/infer.ts";
+import { MAP } from "../table/table.ts";
+import { VIEWS } from "../table/views.ts";
 import { tensor, zeros } from "../tensor/create.ts";
-import { take } from "../tensor/index.ts";
+import { take } from "../ops/index/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import {
   badArgument,
@@ -27,16 +27,10 @@ import {
   checkNumber,
   type Like,
   widened,
-} from "./parts/arguments.ts";
-import { AFFINE } from "./parts/expression.ts";
-import { AVG_POOL } from "./parts/pool_op.ts";
-import {
-  coveringTaps,
-  nearestIndices,
-  neighborTaps,
-  type Resize,
-  type Taps,
-} from "./parts/resample.ts";
+} from "./arguments.ts";
+import { AFFINE } from "../ops/chain/expression.ts";
+import { AVG_POOL } from "../ops/conv/pool.ts";
+import { coveringTaps, nearestIndices, neighborTaps, type Resize, type Taps } from "./resample.ts";
 import { perAxis } from "./windows.ts";
 
 /** How {@link interpolate} finds elements; see there. */

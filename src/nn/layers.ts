@@ -12,10 +12,10 @@ import { cast } from "../core/copy.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
-import { MAP } from "../ops/table.ts";
-import { normalizeAlong } from "../tensor/softmax_norm.ts";
-import { widen } from "../tensor/statistics/differences.ts";
+import { checkOptions } from "../table/infer.ts";
+import { MAP } from "../table/table.ts";
+import { normalizeAlong } from "../ops/softmax_norm/op.ts";
+import { widen } from "../ops/reduce/differences.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { embedding } from "./embedding.ts";
@@ -24,7 +24,7 @@ import {
   type ChannelNormOptions,
   foldStatistics,
   normalizeGroups,
-} from "./parts/channel_norm.ts";
+} from "./channel_norm.ts";
 import { defineLayer, type Layer, type Own } from "./weights/layer.ts";
 import { joinName, type Ledger } from "./weights/ledger.ts";
 

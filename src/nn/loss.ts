@@ -9,10 +9,10 @@ import { apply, applyInto } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
-import type { MapOp } from "../ops/op.ts";
-import { MAP, REDUCE } from "../ops/table.ts";
-import { reduce } from "../tensor/reduce.ts";
+import { checkOptions } from "../table/infer.ts";
+import type { MapOp } from "../table/op.ts";
+import { MAP, REDUCE } from "../table/table.ts";
+import { reduce } from "../ops/reduce/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import {
   badArgument,
@@ -24,8 +24,8 @@ import {
   floatsBeside,
   type Like,
   widened,
-} from "./parts/arguments.ts";
-import { expression } from "./parts/expression.ts";
+} from "./arguments.ts";
+import { expression } from "../ops/chain/expression.ts";
 
 /** What becomes of the losses of all elements: their mean, their sum, or nothing. */
 export type Reduction = "mean" | "sum" | "none";

@@ -84,7 +84,7 @@ export {
   swiglu,
   tanhshrink,
 } from "./activation.ts";
-export type { Like } from "./parts/arguments.ts";
+export type { Like } from "./arguments.ts";
 export {
   adaptiveAvgPool1d,
   adaptiveAvgPool2d,

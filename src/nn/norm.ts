@@ -9,11 +9,11 @@ import { apply, applyInto, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
-import { rowDType } from "../core/problems/row_kernels.ts";
+import { rowDType } from "../ops/softmax_norm/problem.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
-import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
+import { checkOptions } from "../table/infer.ts";
+import { MAP } from "../table/table.ts";
+import { VIEWS } from "../table/views.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import {
@@ -24,15 +24,15 @@ import {
   floats,
   floatsBeside,
   widened,
-} from "./parts/arguments.ts";
+} from "./arguments.ts";
 import {
   affine,
   type ChannelNormOptions,
   foldStatistics,
   normalizeGroups,
-} from "./parts/channel_norm.ts";
-import { expression } from "./parts/expression.ts";
-import { AVG_POOL } from "./parts/pool_op.ts";
+} from "./channel_norm.ts";
+import { expression } from "../ops/chain/expression.ts";
+import { AVG_POOL } from "../ops/conv/pool.ts";
 import { checkCount } from "./windows.ts";
 
 /** The type of a norm of `X`. */

@@ -7,12 +7,12 @@ import { ArgumentError } from "../base/errors.ts";
 import { lengthOf, listIn } from "../base/shape.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
-import { checkOptions } from "../ops/infer.ts";
-import type { Op } from "../ops/op.ts";
+import { checkOptions } from "../table/infer.ts";
+import type { Op } from "../table/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
-import { badArgument, checkFlag, checkNumber, checkSpatial, type Like } from "./parts/arguments.ts";
-import { AVG_POOL, MAX_POOL, type PoolAttributes } from "./parts/pool_op.ts";
-import type { Sliding } from "./parts/sliding.ts";
+import { badArgument, checkFlag, checkNumber, checkSpatial, type Like } from "./arguments.ts";
+import { AVG_POOL, MAX_POOL, type PoolAttributes } from "../ops/conv/pool.ts";
+import type { Sliding } from "../ops/conv/sliding.ts";
 import { type Padding, paddingOf, type PerAxis, perAxis } from "./windows.ts";
 
 /** Options of {@link maxPool2d} and of those of other ranks. */

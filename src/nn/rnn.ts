@@ -10,15 +10,15 @@ import { formatShape, lengthOf, listIn, sameShape } from "../base/shape.ts";
 import { apply, applyInto, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { tidy } from "../core/handles.ts";
-import { rowDType } from "../core/problems/row_kernels.ts";
+import { rowDType } from "../ops/softmax_norm/problem.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
-import type { MapOp } from "../ops/op.ts";
-import { MAP } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
+import { checkOptions } from "../table/infer.ts";
+import type { MapOp } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
+import { VIEWS } from "../table/views.ts";
 import { zeros } from "../tensor/create.ts";
-import { concat, stack } from "../tensor/join.ts";
-import { linear } from "../tensor/products/linear.ts";
+import { concat, stack } from "../ops/join/op.ts";
+import { linear } from "../ops/linear/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import {
   badArgument,
@@ -27,8 +27,8 @@ import {
   floats,
   floatsBeside,
   type Like,
-} from "./parts/arguments.ts";
-import { expression } from "./parts/expression.ts";
+} from "./arguments.ts";
+import { expression } from "../ops/chain/expression.ts";
 
 /**
  * The weights of one layer in one direction, with G gates: 4 of an LSTM (input, forget, cell,

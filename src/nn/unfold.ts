@@ -5,7 +5,7 @@
  */
 import { applyView } from "../core/apply.ts";
 import { ownOperand } from "../core/foreign.ts";
-import { VIEWS } from "../ops/views.ts";
+import { VIEWS } from "../table/views.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 
 /**

@@ -15,8 +15,8 @@ import type { Path } from "../io/file.ts";
 import type { Metadata } from "../io/metadata.ts";
 import { openSource } from "../io/model_folder.ts";
 import { sourceOfBytes, type TensorEntry, type TensorSource } from "../io/source.ts";
-import { checkOptions } from "../ops/infer.ts";
-import type { AnyPackedWeight } from "../tensor/products/packed_weight.ts";
+import { checkOptions } from "../table/infer.ts";
+import type { AnyPackedWeight } from "../ops/linear/packed_weight.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import {

@@ -7,10 +7,10 @@ import { ArgumentError } from "../base/errors.ts";
 import { lengthOf, listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
-import type { ConvAttributes } from "../core/conv.ts";
+import type { ConvAttributes } from "../ops/conv/problem.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
-import { VIEWS } from "../ops/views.ts";
+import { VIEWS } from "../table/views.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 
 /** A number for each axis of space, or one for all. */

@@ -4,10 +4,10 @@
  * @module
  */
 import { sizeOf } from "../base/shape.ts";
-import { CHAIN } from "../core/chain.ts";
+import { CHAIN } from "../ops/chain/op.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
-import type { ChainAttributes } from "../ops/chain.ts";
-import { isTableOp, type Op } from "../ops/op.ts";
+import type { ChainAttributes } from "../ops/chain/steps.ts";
+import { isTableOp, type Op } from "../table/op.ts";
 
 /** The cost of a call; undefined where it is unknown. */
 export interface Cost {

@@ -10,7 +10,7 @@ import { findNative } from "../backend/cpu.ts";
 import { cpuBackendName } from "../core/dispatch.ts";
 import { interpret } from "../core/interpreter.ts";
 import { setProfiler } from "../core/profiler.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 import { type ProfiledCall, type ProfiledRead, Recorder } from "./recorder.ts";
 import "../tensor/tensor.ts";
 

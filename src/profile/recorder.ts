@@ -12,7 +12,7 @@ import { adopt } from "../core/foreign.ts";
 import type { Interpreter } from "../core/interpreter.ts";
 import { type Profiler, profiler, type WorkInfo } from "../core/profiler.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
-import type { Call } from "../ops/op.ts";
+import type { Call } from "../table/op.ts";
 import { costOf } from "./costs.ts";
 
 /** The shape and the dtype of an input or output of a {@link ProfiledCall}. */

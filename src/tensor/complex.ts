@@ -10,10 +10,10 @@ import { copyInto, dispatch, fillWith } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { partOf } from "../core/lanes.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
-import { checkDevice, checkKind, checkOperand, checkOptions } from "../ops/infer.ts";
-import { type Call, type Input, makeOp, type Op } from "../ops/op.ts";
+import { checkDevice, checkKind, checkOperand, checkOptions } from "../table/infer.ts";
+import { type Call, type Input, makeOp, type Op } from "../table/op.ts";
 import type * as t from "../types/mod.ts";
-import { empty } from "./composite.ts";
+import { empty } from "../core/composite.ts";
 import type { AnyTensor, Tensor, UnaryOptions } from "./tensor.ts";
 
 const COMPLEX: Op = makeOp({

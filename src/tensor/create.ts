@@ -27,12 +27,12 @@ import { wrap } from "../core/handles.ts";
 import { checkWholeBlocks } from "../core/lanes.ts";
 import type { Operand } from "../memory/operand.ts";
 import { wrapExternal } from "../memory/pool.ts";
-import { checkOptions } from "../ops/infer.ts";
-import { type Call, type CreateOp, makeOp, type OutputSpec } from "../ops/op.ts";
+import { checkOptions } from "../table/infer.ts";
+import { type Call, type CreateOp, makeOp, type OutputSpec } from "../table/op.ts";
 import type * as t from "../types/mod.ts";
-import { arrayDType, fromData } from "./from_data.ts";
-import { EYE, fullOperand } from "./full.ts";
-import { rangeOf } from "./ranges.ts";
+import { arrayDType, fromData } from "../ops/create/from_data.ts";
+import { EYE, fullOperand } from "../ops/create/full.ts";
+import { rangeOf } from "../ops/create/ranges.ts";
 import type { AnyTensor, Tensor } from "./tensor.ts";
 
 /** Options of functions that make tensors. */

@@ -17,15 +17,15 @@ import { wrap } from "../core/handles.ts";
 import { asUserArray } from "../memory/element.ts";
 import type { Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
-import { checkDevice, checkOperand, checkOptions } from "../ops/infer.ts";
-import { Call, type Input, makeOp, type Op, OPS, type OutputSpec } from "../ops/op.ts";
+import { checkDevice, checkOperand, checkOptions } from "../table/infer.ts";
+import { Call, type Input, makeOp, type Op, OPS, type OutputSpec } from "../table/op.ts";
 import {
   checkUserExpr,
   EXPR_FUNCTIONS,
   expressionOp,
   ownParameters,
   type UserExpr,
-} from "../ops/user_expr.ts";
+} from "../table/user_expr.ts";
 import type * as t from "../types/mod.ts";
 import type { AnyTensor, Tensor, TensorOrScalar } from "./tensor.ts";
 

@@ -11,14 +11,14 @@ import { onCpu } from "../core/copy.ts";
 import { tidy } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import type { Operand } from "../memory/operand.ts";
-import { checkOptions } from "../ops/infer.ts";
+import { checkOptions } from "../table/infer.ts";
 import { type Complex, type DType, type DTypeInfo, isComplexScalar } from "../base/dtype.ts";
 import { describe as describeValue } from "../base/text.ts";
 import { readElement } from "../memory/element.ts";
 import { ArgumentError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { roundBrain, roundHalf } from "../base/half.ts";
-import { concat } from "./join.ts";
+import { concat } from "../ops/join/op.ts";
 import { formatShape } from "../base/shape.ts";
 import { DISPOSED, isDetached } from "../memory/storage.ts";
 

@@ -37,7 +37,7 @@ import type { Range, Slice } from "../base/slice.ts";
 import { contiguousCopy, onCpu, toArrayCopy, toDevice, withContiguous } from "../core/copy.ts";
 import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
 import { copyInto, copyOf } from "../core/dispatch.ts";
-import "../complex/run.ts";
+import "../ops/complex/run.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { registerHandles } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
@@ -48,20 +48,20 @@ import { cowOf } from "../memory/snapshot.ts";
 import { allocateIn, copyElements, download, downloadLater } from "../memory/device.ts";
 import { allocateShared, recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
-import { checkOperand, checkOptions } from "../ops/infer.ts";
-import type { ArgReduceOp, MapOp, ReduceOp, ViewOp } from "../ops/op.ts";
-import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../ops/table.ts";
-import { VIEWS } from "../ops/views.ts";
+import { checkOperand, checkOptions } from "../table/infer.ts";
+import type { ArgReduceOp, MapOp, ReduceOp, ViewOp } from "../table/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../table/table.ts";
+import { VIEWS } from "../table/views.ts";
 import type { ACCESS, SHAPE } from "../types/core.ts";
 import type * as t from "../types/mod.ts";
 import { isFormatting } from "./console.ts";
 import { formatHtml, type FormatOptions, formatTensor, inspectTensor } from "./format.ts";
-import { index as pick, nonzero, take, takeAlongAxis } from "./index.ts";
-import { oneHot, putAlongAxis, setAt, type SetOptions } from "./index_put.ts";
-import { split, unstack } from "./join.ts";
-import { dot, matmul, outer } from "./products/linalg.ts";
-import { type Activation, linear } from "./products/linear.ts";
-import { dequantize } from "./products/quantized.ts";
+import { index as pick, nonzero, take, takeAlongAxis } from "../ops/index/op.ts";
+import { oneHot, putAlongAxis, setAt, type SetOptions } from "../ops/index/put.ts";
+import { split, unstack } from "../ops/join/op.ts";
+import { dot, matmul, outer } from "../ops/matmul/op.ts";
+import { type Activation, linear } from "../ops/linear/op.ts";
+import { dequantize } from "../ops/quantized/op.ts";
 import {
   diff,
   type DiffOptions,
@@ -73,7 +73,7 @@ import {
   roll,
   tile,
   triangle,
-} from "./manipulate.ts";
+} from "../ops/manipulate/op.ts";
 import {
   allclose,
   argReduce,
@@ -87,17 +87,17 @@ import {
   reduce,
   scan,
   variance,
-} from "./reduce.ts";
-import { normalizeAlong, softmax } from "./softmax_norm.ts";
-import { type AnyPackedWeight, PackedWeight } from "./products/packed_weight.ts";
+} from "../ops/reduce/op.ts";
+import { normalizeAlong, softmax } from "../ops/softmax_norm/op.ts";
+import { type AnyPackedWeight, PackedWeight } from "../ops/linear/packed_weight.ts";
 import { refuseAbsent } from "../base/absent.ts";
 import { reachable } from "../base/reachable.ts";
-import type { IndexArgument } from "./selection.ts";
-import { sort, type SortOptions, topk, type TopKOptions } from "./sort.ts";
-import { roundTo } from "./statistics/round.ts";
-import { nanArgReduce, nanMean, nanReduce, nanScan, nanVariance } from "./statistics/nan.ts";
-import { partition } from "./sorting/partition.ts";
-import { median, mode, quantile, type QuantileMethod } from "./sorting/quantile.ts";
+import type { IndexArgument } from "../ops/index/selection.ts";
+import { sort, type SortOptions, topk, type TopKOptions } from "../ops/sort/op.ts";
+import { roundTo } from "../ops/reduce/round.ts";
+import { nanArgReduce, nanMean, nanReduce, nanScan, nanVariance } from "../ops/reduce/nan.ts";
+import { partition } from "../ops/sort/partition.ts";
+import { median, mode, quantile, type QuantileMethod } from "../ops/sort/quantile.ts";
 
 export type {
   Activation,

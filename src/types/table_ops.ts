@@ -1,7 +1,7 @@
 /**
  * The op table, for types.
  *
- * Made by scripts/generate/ops_def.ts from src/ops/table.ts: edit that, then run the script.
+ * Made by scripts/generate/ops_def.ts from src/table/table.ts: edit that, then run the script.
  *
  * @module
  */

@@ -17,7 +17,7 @@ import {
   zeros,
 } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
-import { MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
+import { MAP, REDUCE, SCAN } from "../../src/table/table.ts";
 import { generator } from "../ops/table/operands.ts";
 import { type Any, loose } from "../support.ts";
 

@@ -18,8 +18,8 @@ import {
   tensor,
   zeros,
 } from "../../mod.ts";
-import { OPS } from "../../src/ops/op.ts";
-import { expressionOp } from "../../src/ops/user_expr.ts";
+import { OPS } from "../../src/table/op.ts";
+import { expressionOp } from "../../src/table/user_expr.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
 import { loose } from "../support.ts";
 import { CUSTOM_OP_TESTS } from "./custom_ops.ts";

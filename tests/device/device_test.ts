@@ -40,12 +40,12 @@ import {
 } from "../../mod.ts";
 import { demo } from "../../examples/digits/main.ts";
 import { deviceOf } from "../../src/core/registry.ts";
-import { ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
+import { ROW_KERNELS } from "../../src/ops/softmax_norm/problem.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { readElement, writeElement } from "../../src/memory/element.ts";
 import { formatTensor } from "../../src/tensor/format.ts";
-import type { Call } from "../../src/ops/op.ts";
-import { TABLE } from "../../src/ops/table.ts";
+import type { Call } from "../../src/table/op.ts";
+import { TABLE } from "../../src/table/table.ts";
 import { memories, MIRROR, MIRROR1 } from "./mirror.ts";
 import { type Program, PROGRAMS, siteOn, told, WAITING } from "./programs.ts";
 import { assertRefused, iota, loose } from "../support.ts";

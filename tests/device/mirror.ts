@@ -10,14 +10,14 @@
  */
 import type { Backend, Device } from "../../src/core/backend.ts";
 import { registerDevices } from "../../src/core/dispatch.ts";
-import { isRowCall, ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
+import { isRowCall, ROW_KERNELS } from "../../src/ops/softmax_norm/problem.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { IndexError, OutOfMemoryError } from "../../src/base/errors.ts";
-import { LINALG } from "../../src/linalg/ops.ts";
+import { LINALG } from "../../src/ops/linalg/op.ts";
 import { isOperand, type Operand } from "../../src/memory/operand.ts";
 import { type DeviceMemory, type DeviceMemoryInfo, Storage } from "../../src/memory/storage.ts";
-import { INDEX } from "../../src/ops/kernels.ts";
-import { Call, type Input } from "../../src/ops/op.ts";
+import { INDEX } from "../../src/table/kernels.ts";
+import { Call, type Input } from "../../src/table/op.ts";
 import type { Device as DeviceName } from "../../src/types/mod.ts";
 
 /** The minimum distance between blocks. */

@@ -32,7 +32,7 @@ import {
   zeros,
   zerosLike,
 } from "../../mod.ts";
-import { attention } from "../../src/tensor/attention.ts";
+import { attention } from "../../src/ops/attention/op.ts";
 import type { Device } from "../../src/types/mod.ts";
 import { iota, loose } from "../support.ts";
 

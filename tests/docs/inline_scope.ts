@@ -16,7 +16,7 @@ import type { World } from "../../src/distributed/mod.ts";
 import type * as llms from "../../src/llm/mod.ts";
 import type * as nns from "../../src/nn/mod.ts";
 import type { ProfileReport } from "../../src/profile/mod.ts";
-import type { Key } from "../../src/random/mod.ts";
+import type { Key } from "../../src/api/random.ts";
 import type { Any } from "../support.ts";
 
 /** Some names are a tensor on one page, and a number on another. */

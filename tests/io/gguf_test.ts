@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { FormatError } from "../../mod.ts";
 import { type GgufHeader, parseGguf } from "../../src/io/gguf.ts";
 import type { MetadataValue } from "../../src/io/metadata.ts";
-import { QUANT, type QuantName } from "../../src/quant/formats.ts";
+import { QUANT, type QuantName } from "../../src/ops/quantized/formats.ts";
 
 interface Golden {
   readonly formats: Readonly<Record<QuantName, Readonly<Record<string, string>>>>;

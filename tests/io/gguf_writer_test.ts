@@ -10,7 +10,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fromBuffer, random } from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
-import { QUANT, type QuantName } from "../../src/quant/formats.ts";
+import { QUANT, type QuantName } from "../../src/ops/quantized/formats.ts";
 import { type Any, loose } from "../support.ts";
 import { encodeBlocks } from "../support/blocks.ts";
 import { ggufMetadata, writeGguf } from "../support/gguf.ts";

@@ -8,7 +8,7 @@ import { assert, assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import type { QuantName } from "../../src/quant/formats.ts";
+import type { QuantName } from "../../src/ops/quantized/formats.ts";
 import * as llm from "../../src/llm/mod.ts";
 import { randomLlama } from "../support/llama.ts";
 

@@ -7,16 +7,16 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { type MatrixBatch, matrixBatch } from "../../src/core/gemm.ts";
-import { ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
+import { type MatrixBatch, matrixBatch } from "../../src/ops/matmul/problem.ts";
+import { ROW_KERNELS } from "../../src/ops/softmax_norm/problem.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
 import { writeElement } from "../../src/memory/element.ts";
 import { NativeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
-import { accumulates, resultOf, takes } from "../../src/ops/infer.ts";
-import type { ArgReduceOp, MapOp, ReduceOp, ScanOp } from "../../src/ops/op.ts";
-import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
+import { accumulates, resultOf, takes } from "../../src/table/infer.ts";
+import type { ArgReduceOp, MapOp, ReduceOp, ScanOp } from "../../src/table/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/table/table.ts";
 import { ATTRIBUTES, KEPT, OFFSETS, OPERANDS, Plan, RANK } from "../../src/base/plan.ts";
 import type { Storage } from "../../src/memory/storage.ts";
 import {

@@ -12,7 +12,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { test } from "node:test";
 import { runZig } from "../../scripts/tools.ts";
-import { type MatrixBatch, matrixBatch } from "../../src/core/gemm.ts";
+import { type MatrixBatch, matrixBatch } from "../../src/ops/matmul/problem.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
@@ -265,7 +265,7 @@ function noteCalls(mock: string, cases: unknown[]): Noted[] {
     `import { findNative } from ${moduleAt("src/backend/cpu.ts")};
     import { JsBackend } from ${moduleAt("src/backend/js/backend.ts")};
     import { BackendCalls } from ${moduleAt("tests/calls.ts")};
-    import { matrixBatch } from ${moduleAt("src/core/gemm.ts")};
+    import { matrixBatch } from ${moduleAt("src/ops/matmul/problem.ts")};
     import { Layout } from ${moduleAt("src/base/layout.ts")};
     import { allocate } from ${moduleAt("src/memory/pool.ts")};
     import { openLibrary } from ${moduleAt("tests/native/ffi.ts")};

@@ -9,20 +9,20 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import type { IndexVector } from "../../src/core/blocks.ts";
-import { matrixBatch } from "../../src/core/gemm.ts";
-import { ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
+import type { IndexVector } from "../../src/ops/index/blocks.ts";
+import { matrixBatch } from "../../src/ops/matmul/problem.ts";
+import { ROW_KERNELS } from "../../src/ops/softmax_norm/problem.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { checkStore } from "../../src/core/write.ts";
 import { DTYPE, type DType, DTYPES, promoteTypes } from "../../src/base/dtype.ts";
 import { attempt, NativeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
-import { accumulates, computeOf, resultOf, takes } from "../../src/ops/infer.ts";
-import type { AxisOp, MapOp, ReduceOp, TableOp } from "../../src/ops/op.ts";
-import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
+import { accumulates, computeOf, resultOf, takes } from "../../src/table/infer.ts";
+import type { AxisOp, MapOp, ReduceOp, TableOp } from "../../src/table/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/table/table.ts";
 import { ATTRIBUTES, type Plan, planMap, planReduce } from "../../src/base/plan.ts";
-import * as random from "../../src/random/mod.ts";
+import * as random from "../../src/api/random.ts";
 import { allocate, allocateShared, wrapExternal } from "../../src/memory/pool.ts";
 import type { Storage } from "../../src/memory/storage.ts";
 import {

@@ -14,8 +14,8 @@ import {
 import { DTYPE } from "../../src/base/dtype.ts";
 import { Layout } from "../../src/base/layout.ts";
 import { ATTRIBUTES, type Plan, planBlocks, planMap } from "../../src/base/plan.ts";
-import type { MapOp } from "../../src/ops/op.ts";
-import { MAP } from "../../src/ops/table.ts";
+import type { MapOp } from "../../src/table/op.ts";
+import { MAP } from "../../src/table/table.ts";
 
 /** The id of float32. */
 export const F32: number = DTYPE.float32.id;

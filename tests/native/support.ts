@@ -30,7 +30,7 @@ import { LIBRARY_FILE, openShim } from "../../src/backend/ffi/load.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { readElement, writeElement } from "../../src/memory/element.ts";
 import { Layout } from "../../src/base/layout.ts";
-import type { MapOp } from "../../src/ops/op.ts";
+import type { MapOp } from "../../src/table/op.ts";
 import { allocate, wrapExternal } from "../../src/memory/pool.ts";
 import type { Storage } from "../../src/memory/storage.ts";
 import { type Affine, BackendCalls } from "../calls.ts";

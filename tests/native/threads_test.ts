@@ -8,13 +8,13 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { setThreads } from "../../mod.ts";
-import { matrixBatch } from "../../src/core/gemm.ts";
-import { ROW_KERNELS } from "../../src/core/problems/row_kernels.ts";
+import { matrixBatch } from "../../src/ops/matmul/problem.ts";
+import { ROW_KERNELS } from "../../src/ops/softmax_norm/problem.ts";
 import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { Layout } from "../../src/base/layout.ts";
-import { computeOf, resultOf } from "../../src/ops/infer.ts";
-import type { MapOp, ReduceOp } from "../../src/ops/op.ts";
-import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/ops/table.ts";
+import { computeOf, resultOf } from "../../src/table/infer.ts";
+import type { MapOp, ReduceOp } from "../../src/table/op.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../src/table/table.ts";
 import { ATTRIBUTES, planMap, planReduce } from "../../src/base/plan.ts";
 import { wrapExternal } from "../../src/memory/pool.ts";
 import type { Storage } from "../../src/memory/storage.ts";
@@ -264,7 +264,7 @@ check("the number of threads does not show in own products of matrices", () => {
   const floats = cases.filter(([dtype]) => DTYPE[dtype].kind === "f");
   const output = runApart(
     `import { BackendCalls } from ${moduleAt("tests/calls.ts")};
-    import { matrixBatch } from ${moduleAt("src/core/gemm.ts")};
+    import { matrixBatch } from ${moduleAt("src/ops/matmul/problem.ts")};
     import { findNative } from ${moduleAt("src/backend/cpu.ts")};
     import { DTYPE } from ${moduleAt("src/base/dtype.ts")};
     import { Layout } from ${moduleAt("src/base/layout.ts")};

@@ -4,7 +4,7 @@
  * @module
  */
 import { type DType, random } from "../../mod.ts";
-import type { AttentionOptions } from "../../src/tensor/attention.ts";
+import type { AttentionOptions } from "../../src/ops/attention/op.ts";
 import { type Any, loose } from "../support.ts";
 
 /** Normally distributed elements. */

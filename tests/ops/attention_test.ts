@@ -24,7 +24,7 @@ import {
 } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
-import { attention, type AttentionOptions } from "../../src/tensor/attention.ts";
+import { attention, type AttentionOptions } from "../../src/ops/attention/op.ts";
 import { native, shim, when } from "../native/support.ts";
 import { type Any, assertRefused, asView, loose } from "../support.ts";
 import { expectedOf, normal, numbersOf, operands } from "./attention_reference.ts";

@@ -17,13 +17,13 @@ import { exprChain } from "../../src/backend/native/expr_chain.ts";
 import { NativeProgram } from "../../src/backend/native/program.ts";
 import { CHAIN_AT, STATUS } from "../../src/backend/ffi/abi.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
-import { CHAIN } from "../../src/core/chain.ts";
+import { CHAIN } from "../../src/ops/chain/op.ts";
 import { dispatch } from "../../src/core/dispatch.ts";
 import type { Operand } from "../../src/memory/operand.ts";
 import { allocate } from "../../src/memory/pool.ts";
-import type { ChainStep } from "../../src/ops/chain.ts";
-import { type Call, type MapOp, type Op, OPS } from "../../src/ops/op.ts";
-import { MAP } from "../../src/ops/table.ts";
+import type { ChainStep } from "../../src/ops/chain/steps.ts";
+import { type Call, type MapOp, type Op, OPS } from "../../src/table/op.ts";
+import { MAP } from "../../src/table/table.ts";
 import {
   chainCall,
   chains,

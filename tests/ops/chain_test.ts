@@ -13,9 +13,9 @@ import { DisposedError } from "../../src/base/errors.ts";
 import { dispatch, performCall } from "../../src/core/dispatch.ts";
 import { dispose } from "../../src/core/handles.ts";
 import type { Operand } from "../../src/memory/operand.ts";
-import type { ChainStep } from "../../src/ops/chain.ts";
-import type { MapOp } from "../../src/ops/op.ts";
-import { MAP } from "../../src/ops/table.ts";
+import type { ChainStep } from "../../src/ops/chain/steps.ts";
+import type { MapOp } from "../../src/table/op.ts";
+import { MAP } from "../../src/table/table.ts";
 import {
   chainCall,
   chains,

@@ -6,15 +6,15 @@
 import { assertEquals } from "@std/assert";
 import fc from "fast-check";
 import "../../mod.ts";
-import { CHAIN } from "../../src/core/chain.ts";
+import { CHAIN } from "../../src/ops/chain/op.ts";
 import { DTYPE, type DType, DTYPES, type Scalar } from "../../src/base/dtype.ts";
 import { dispatch, performCall } from "../../src/core/dispatch.ts";
 import { environment } from "../../src/backend/js/environment.ts";
 import { isOperand, type Operand } from "../../src/memory/operand.ts";
-import type { ChainAttributes, ChainStep } from "../../src/ops/chain.ts";
-import { Call, type MapOp } from "../../src/ops/op.ts";
-import { MAP } from "../../src/ops/table.ts";
-import { expressionOp } from "../../src/ops/user_expr.ts";
+import type { ChainAttributes, ChainStep } from "../../src/ops/chain/steps.ts";
+import { Call, type MapOp } from "../../src/table/op.ts";
+import { MAP } from "../../src/table/table.ts";
+import { expressionOp } from "../../src/table/user_expr.ts";
 import { arrange, type Num, place, read, sample, type View } from "./table/operands.ts";
 
 /** A chain with its inputs. */

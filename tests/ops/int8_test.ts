@@ -18,7 +18,7 @@ import {
   tensor,
 } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
-import { dequantizeInt8 } from "../../src/tensor/products/int8.ts";
+import { dequantizeInt8 } from "../../src/ops/linear/int8.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { DisposedError, tensor } from "../../mod.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
-import { Call, type Input, OPS, type OutputSpec } from "../../src/ops/op.ts";
+import { Call, type Input, OPS, type OutputSpec } from "../../src/table/op.ts";
 import { loose } from "../support.ts";
 
 const matrix = () => loose(tensor([[1, 2, 3], [4, 5, 6]]));

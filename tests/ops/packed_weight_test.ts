@@ -26,9 +26,9 @@ import {
 import type { DType } from "../../src/base/dtype.ts";
 import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
-import { MAP } from "../../src/ops/table.ts";
+import { MAP } from "../../src/table/table.ts";
 import { FLOAT } from "../../src/backend/js/primitives.ts";
-import type { Call } from "../../src/ops/op.ts";
+import type { Call } from "../../src/table/op.ts";
 import { MIRROR } from "../device/mirror.ts";
 import { assertRefused, loose } from "../support.ts";
 import { BACKENDS, using } from "./table/backends.ts";

@@ -12,7 +12,7 @@ import * as rm from "../../mod.ts";
 import { compile, offload } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { profile } from "../../src/profile/mod.ts";
-import { MAP } from "../../src/ops/table.ts";
+import { MAP } from "../../src/table/table.ts";
 import { loose } from "../support.ts";
 import { LINALG_PROGRAMS } from "./programs/linalg.ts";
 import { NN_PROGRAMS } from "./nn_programs.ts";

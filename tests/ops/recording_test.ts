@@ -17,7 +17,7 @@ import * as profiles from "../../src/profile/mod.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
 import { Storage } from "../../src/memory/storage.ts";
-import { type Call, OPS } from "../../src/ops/op.ts";
+import { type Call, OPS } from "../../src/table/op.ts";
 import "../device/mirror.ts";
 import { type Operands, operands, plain, PROGRAMS } from "./programs.ts";
 

@@ -12,12 +12,12 @@ import { Layout } from "../../src/base/layout.ts";
 import { writeElement } from "../../src/memory/element.ts";
 import type { Operand } from "../../src/memory/operand.ts";
 import { allocate } from "../../src/memory/pool.ts";
-import { ignoresSign, isComputeBound, needsDouble } from "../../src/ops/c_rules.ts";
-import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../src/ops/expr.ts";
-import { computeOf, inferCopy, inferMap, resultOf, takes } from "../../src/ops/infer.ts";
-import { Call, type MapOp } from "../../src/ops/op.ts";
-import { checkUserExpr, ownParameters } from "../../src/ops/user_expr.ts";
-import { exprFor, MAP, REDUCE } from "../../src/ops/table.ts";
+import { ignoresSign, isComputeBound, needsDouble } from "../../src/table/c_rules.ts";
+import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../src/table/expr.ts";
+import { computeOf, inferCopy, inferMap, resultOf, takes } from "../../src/table/infer.ts";
+import { Call, type MapOp } from "../../src/table/op.ts";
+import { checkUserExpr, ownParameters } from "../../src/table/user_expr.ts";
+import { exprFor, MAP, REDUCE } from "../../src/table/table.ts";
 
 const plain: Spelling = {
   num: (text) => text,

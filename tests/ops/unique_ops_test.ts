@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Tensor } from "../../mod.ts";
-import { TABLE } from "../../src/ops/table.ts";
+import { TABLE } from "../../src/table/table.ts";
 
 /** Ops without a method of their own name, and the function that runs them. */
 const ELSEWHERE: Record<string, string> = {

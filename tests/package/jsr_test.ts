@@ -160,7 +160,7 @@ check("the package for JSR runs as files, with parts of their own", async () => 
   writeFileSync(
     path,
     `import { encodeNpy, decodeNpy } from ${at("src/io/mod.js")};
-    import { key, uniform } from ${at("src/random/mod.js")};
+    import { key, uniform } from ${at("src/api/random.js")};
     if (decodeNpy(encodeNpy(uniform(key(1), [3]))).shape[0] !== 3) throw new Error("no tensor");
     ${program(pathToFileURL(join(staged, "mod.js")).href)}`,
   );

@@ -8,7 +8,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as rm from "../../mod.ts";
-import { contractionOrder } from "../../src/tensor/products/path.ts";
+import { contractionOrder } from "../../src/ops/einsum/path.ts";
 import { type Any, asView, loose } from "../support.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
 import { site } from "../ops/table/operands.ts";

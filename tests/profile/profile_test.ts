@@ -30,7 +30,7 @@ import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { performCall } from "../../src/core/dispatch.ts";
 import { interpret } from "../../src/core/interpreter.ts";
 import { profileEvent } from "../../src/core/profiler.ts";
-import type { Call } from "../../src/ops/op.ts";
+import type { Call } from "../../src/table/op.ts";
 import { memories, MIRROR } from "../device/mirror.ts";
 import { shim, when } from "../native/support.ts";
 import { using } from "../ops/table/backends.ts";

@@ -15,8 +15,8 @@ import {
 } from "../../src/backend/native/program.ts";
 import { DisposedError, NativeError, OutOfMemoryError } from "../../src/base/errors.ts";
 import { ATTRIBUTES, OFFSETS } from "../../src/base/plan.ts";
-import type { MapOp } from "../../src/ops/op.ts";
-import { MAP } from "../../src/ops/table.ts";
+import type { MapOp } from "../../src/table/op.ts";
+import { MAP } from "../../src/table/table.ts";
 import { dense, F32, gatherCall, kernelOf, mapCall } from "../native/programs.ts";
 import { check, shim } from "../native/support.ts";
 

@@ -19,7 +19,7 @@ import {
   NativeError,
   type QueueFullError,
 } from "../../src/base/errors.ts";
-import { MAP } from "../../src/ops/table.ts";
+import { MAP } from "../../src/table/table.ts";
 import { dense, gatherCall, makeAdds, makeProducts, mapCall } from "../native/programs.ts";
 import { check, inDeno, library, moduleAt, runApart, shim } from "../native/support.ts";
 

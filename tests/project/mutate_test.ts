@@ -13,8 +13,8 @@ import ts from "typescript";
 import { mutate } from "../../scripts/mutate/mutate.ts";
 import { type LeftOut, type Mutant, mutantsOf, sample } from "../../scripts/mutate/operators.ts";
 import { isInEntry, opMutants } from "../../scripts/mutate/table.ts";
-import type { MapOp } from "../../src/ops/op.ts";
-import { MAP } from "../../src/ops/table.ts";
+import type { MapOp } from "../../src/table/op.ts";
+import { MAP } from "../../src/table/table.ts";
 
 const options: ts.CompilerOptions = { target: ts.ScriptTarget.ESNext, strict: true, noLib: true };
 
@@ -236,7 +236,7 @@ describe("keys and samples", () => {
 });
 
 it("mutants of an op take the place of those of the tree", () => {
-  const file = "src/ops/table.ts";
+  const file = "src/table/table.ts";
   const text = 'export const MAP = { abs: map("abs", 1, -1) } as const satisfies object;\n';
   const program = programOf(file, text);
   const op: MapOp = MAP.abs;

@@ -7,9 +7,9 @@ import { assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { type AnyTensor, tensor } from "../../mod.ts";
 import type { Operand } from "../../src/memory/operand.ts";
-import { ARG_REDUCE } from "../../src/ops/table.ts";
-import { argReduceParts } from "../../src/tensor/large_index.ts";
-import { flatNonzero } from "../../src/tensor/selection.ts";
+import { ARG_REDUCE } from "../../src/table/table.ts";
+import { argReduceParts } from "../../src/ops/reduce/large_index.ts";
+import { flatNonzero } from "../../src/ops/index/selection.ts";
 import { type Any, asView } from "../support.ts";
 
 const X = tensor([[[3, 1, 4], [1, 5, 9]], [[2, 9, 5], [3, 0, NaN]], [[8, NaN, 7], [9, 3, 0]]]);

@@ -8,7 +8,7 @@ import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
-import { OPS } from "../../src/ops/op.ts";
+import { OPS } from "../../src/table/op.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
 import { type Any, loose } from "../support.ts";
 

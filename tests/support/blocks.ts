@@ -4,7 +4,7 @@
  * @module
  */
 import { f16Table, toF16 } from "../../src/base/half.ts";
-import { QUANT, type QuantName } from "../../src/quant/formats.ts";
+import { QUANT, type QuantName } from "../../src/ops/quantized/formats.ts";
 
 /** Writes the block of `x` to `to`. */
 type Encode = (x: Float32Array, to: Uint8Array) => void;

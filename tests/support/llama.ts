@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { QUANT, type QuantName } from "../../src/quant/formats.ts";
+import { QUANT, type QuantName } from "../../src/ops/quantized/formats.ts";
 import { encodeBlocks } from "./blocks.ts";
 import { ggufMetadata, type GgufTensor, type GgufValue, writeGguf } from "./gguf.ts";
 

@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { type AnyTensor, quantize } from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { parseGguf } from "../../src/io/gguf.ts";
-import { QUANT, type QuantName } from "../../src/quant/formats.ts";
+import { QUANT, type QuantName } from "../../src/ops/quantized/formats.ts";
 import { type GgufTensor, writeGguf } from "./gguf.ts";
 
 const FLOAT32 = 0;

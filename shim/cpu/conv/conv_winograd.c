@@ -1,6 +1,6 @@
 /*
  * Convolutions of 3 x 3 of float32 by Winograd's F(4 x 4, 3 x 3) with the points 0, +-3/4, +-3/2 and
- * infinity; src/nn/parts/winograd.ts has its matrices.
+ * infinity; src/ops/conv/winograd.ts has its matrices.
  *
  * Tiles of 4 x 4 outputs meet 6 x 6 elements of each channel, which overlap. Their transforms are
  * 36 matrices [channels, tiles]; the product of each with its matrix of the weight gives 36 sums for

@@ -3,7 +3,7 @@
  *
  * A weight of [columns, depth] is packed into panels of PANEL_COLUMNS of its columns of the product.
  * A panel has `depth` rows of PANEL_COLUMNS elements; columns beyond the last one are 0. All
- * instruction sets and src/core/packed_weight.ts read these bytes. Rows of bfloat16 are interleaved: the
+ * instruction sets and src/ops/linear/panels.ts read these bytes. Rows of bfloat16 are interleaved: the
  * elements 2 j and 2 j + 1 are columns j and j + 16, so that a vector of 32-bit words becomes two
  * vectors of float32 by a shift and a mask.
  */

@@ -17,7 +17,7 @@ enum { RM_LINALG_F32, RM_LINALG_F64, RM_LINALG_C64, RM_LINALG_C128, RM_LINALG_TY
 enum { RM_LINALG_FEW = 8 };
 
 /* Eigenvalues of Hermitian matrices and singular values of floats are computed in double up to this
- * size, and beyond it where LAPACK does not compute them; src/core/gemm.ts. */
+ * size, and beyond it where LAPACK does not compute them; src/ops/matmul/problem.ts. */
 enum { RM_LINALG_WIDE = 128 };
 
 /* The tables of the vector kernels of an ISA: rm_blas_f32 and so on. */

@@ -1,6 +1,6 @@
 /*
  * The numbers of quantized blocks as float32, in the arithmetic and the order of
- * src/quant/formats.ts, so that results are the same to the bit.
+ * src/ops/quantized/formats.ts, so that results are the same to the bit.
  */
 #include "quant_formats.h"
 

@@ -1,5 +1,5 @@
 /*
- * The block formats of quantized weights; src/quant/formats.ts has the same.
+ * The block formats of quantized weights; src/ops/quantized/formats.ts has the same.
  */
 #ifndef ROWMAJOR_QUANT_FORMATS_H
 #define ROWMAJOR_QUANT_FORMATS_H

@@ -1,5 +1,5 @@
 /*
- * Quantized blocks of float32, in the arithmetic of src/quant/encode.ts, so that results are the same
+ * Quantized blocks of float32, in the arithmetic of src/ops/quantized/encode.ts, so that results are the same
  * to the bit.
  */
 #include <math.h>

@@ -1,5 +1,5 @@
 /*
- * Quantized weights: their numbers, and products of a few rows by them; src/quant/formats.ts defines
+ * Quantized weights: their numbers, and products of a few rows by them; src/ops/quantized/formats.ts defines
  * the formats.
  *
  * A thread takes cells of a block: 8 elements in two runs of 4, whose quants are in two words at

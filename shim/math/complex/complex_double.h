@@ -1,6 +1,6 @@
 /*
  * Numbers as sums of two doubles, for powers of complex numbers: an exponent multiplies the rounding
- * error of a logarithm. src/complex/double.ts has the same functions.
+ * error of a logarithm. src/ops/complex/double.ts has the same functions.
  *
  * Also part of device code, which includes device.h first.
  */

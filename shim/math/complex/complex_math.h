@@ -1,6 +1,6 @@
 /*
  * Functions of complex numbers in double precision, with the special values of C99's annex G, as
- * NumPy has them. src/complex/math.ts has the same functions.
+ * NumPy has them. src/ops/complex/math.ts has the same functions.
  *
  * Also part of device code, which includes device.h first.
  */

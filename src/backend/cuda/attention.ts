@@ -11,12 +11,12 @@ import {
   attentionRowsOf,
   type AttentionSizes,
   type HeadBatch,
-} from "../../core/attention.ts";
+} from "../../ops/attention/problem.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { Call } from "../../ops/op.ts";
+import { Call } from "../../table/op.ts";
 import { checkLayout } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice, familyOf, findKernel, type KernelVariant } from "./device.ts";

@@ -5,13 +5,13 @@
  */
 import { DTYPE, type DType, type DTypeInfo } from "../../base/dtype.ts";
 import { OFFSETS, type Plan, planMaps, strideOf } from "../../base/plan.ts";
-import { chainForm } from "../../core/chain.ts";
+import { chainForm } from "../../ops/chain/op.ts";
 import { writeElement } from "../../memory/element.ts";
 import { Storage } from "../../memory/storage.ts";
-import { type ChainAttributes, type ChainForm, isCondition } from "../../ops/chain.ts";
-import type { Call } from "../../ops/op.ts";
-import { isComputeBound } from "../../ops/c_rules.ts";
-import { MAP } from "../../ops/table.ts";
+import { type ChainAttributes, type ChainForm, isCondition } from "../../ops/chain/steps.ts";
+import type { Call } from "../../table/op.ts";
+import { isComputeBound } from "../../table/c_rules.ts";
+import { MAP } from "../../table/table.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice } from "./device.ts";

@@ -13,8 +13,8 @@ import {
   COMPLEX_RESULT,
   type ComplexAttributes,
   type ComplexName,
-} from "../../ops/complex.ts";
-import type { Call } from "../../ops/op.ts";
+} from "../../ops/complex/op.ts";
+import type { Call } from "../../table/op.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice, familyOf, kernelOf, type KernelVariant } from "./device.ts";

@@ -6,13 +6,13 @@
  *
  * @module
  */
-import { ROW_KERNELS } from "../../core/problems/row_kernels.ts";
+import { ROW_KERNELS } from "../../ops/softmax_norm/problem.ts";
 import { DTYPE, type DType, DTYPES } from "../../base/dtype.ts";
-import { accumulates, resultOf, takes } from "../../ops/infer.ts";
-import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
-import { COMPLEX_NUMBER, type ComplexName } from "../../ops/complex.ts";
-import { MAP, TABLE } from "../../ops/table.ts";
-import { QUANT } from "../../quant/formats.ts";
+import { accumulates, resultOf, takes } from "../../table/infer.ts";
+import type { MapOp, ReduceOp, ScanOp, TableOp } from "../../table/op.ts";
+import { COMPLEX_NUMBER, type ComplexName } from "../../ops/complex/op.ts";
+import { MAP, TABLE } from "../../table/table.ts";
+import { QUANT } from "../../ops/quantized/formats.ts";
 import { attentionFamily, attentionSeenFamily } from "./attention.ts";
 import { complexFamily } from "./complex.ts";
 import { matmulFamily } from "./matmul.ts";

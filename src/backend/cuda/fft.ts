@@ -14,9 +14,9 @@ import {
   fftOf,
   type FftSizes,
   partsOf,
-} from "../../core/problems/fft.ts";
-import type { Call } from "../../ops/op.ts";
-import { MAP } from "../../ops/table.ts";
+} from "../../ops/fft/problem.ts";
+import type { Call } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
 import { STATUS } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import type { CudaDevice } from "./device.ts";

@@ -18,15 +18,15 @@ import {
   inputMatrices,
   isComplexInfo,
   type MatrixBatch,
-} from "../../core/gemm.ts";
-import { partsOf } from "../../core/problems/fft.ts";
-import { ScaledProduct } from "../../core/problems/product.ts";
+} from "../../ops/matmul/problem.ts";
+import { partsOf } from "../../ops/fft/problem.ts";
+import { ScaledProduct } from "../../ops/linalg/product.ts";
 import { download } from "../../memory/device.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { withWorkspace } from "../../memory/workspace.ts";
-import type { Call } from "../../ops/op.ts";
-import { MAP, REDUCE } from "../../ops/table.ts";
+import type { Call } from "../../table/op.ts";
+import { MAP, REDUCE } from "../../table/table.ts";
 import { CUDA_LINALG as STEP, CUDA_LINALG_FLAGS as FLAG, STATUS } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import type { CudaDevice } from "./device.ts";

@@ -4,10 +4,15 @@
  *
  * @module
  */
-import { type GemmProblem, type MatrixBatch, matrixBatch, offsetsOf } from "../../core/gemm.ts";
+import {
+  type GemmProblem,
+  type MatrixBatch,
+  matrixBatch,
+  offsetsOf,
+} from "../../ops/matmul/problem.ts";
 import { DTYPE, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
-import { MAP } from "../../ops/table.ts";
+import { MAP } from "../../table/table.ts";
 import { planMap } from "../../base/plan.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";

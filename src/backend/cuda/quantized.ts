@@ -4,19 +4,19 @@
  *
  * @module
  */
-import type { Activation } from "../../core/packed_weight.ts";
+import type { Activation } from "../../ops/linear/panels.ts";
 import { copyInto, copyOf } from "../../core/dispatch.ts";
-import { gemmProblem } from "../../core/gemm.ts";
+import { gemmProblem } from "../../ops/matmul/problem.ts";
 import type { DType, DTypeInfo } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import { planMap } from "../../base/plan.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { recycle } from "../../memory/pool.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { Call, Input, MapOp } from "../../ops/op.ts";
-import { MAP } from "../../ops/table.ts";
-import { quantFormatOf } from "../../quant/dtypes.ts";
-import { QUANT, type QuantFormat, type QuantName } from "../../quant/formats.ts";
+import type { Call, Input, MapOp } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
+import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
+import { QUANT, type QuantFormat, type QuantName } from "../../ops/quantized/formats.ts";
 import { checkRun } from "../ffi/checks.ts";
 import { CONSTANTS } from "./source/constants.ts";
 import { Arguments, type CudaDevice, familyOf, findKernel, type KernelVariant } from "./device.ts";

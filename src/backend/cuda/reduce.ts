@@ -8,9 +8,9 @@
  * @module
  */
 import type { DType } from "../../base/dtype.ts";
-import { resultOf } from "../../ops/infer.ts";
-import type { ArgReduceOp, AxisOp, ReduceOp, ScanOp } from "../../ops/op.ts";
-import { MAP } from "../../ops/table.ts";
+import { resultOf } from "../../table/infer.ts";
+import type { ArgReduceOp, AxisOp, ReduceOp, ScanOp } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
 import { layoutOf, OFFSETS, type Plan, planMap, strideOf } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkOperand } from "../ffi/checks.ts";

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { RowKernel, Rows } from "../../core/problems/row_kernels.ts";
+import type { RowKernel, Rows } from "../../ops/softmax_norm/problem.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";

@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { ROW_KERNELS } from "../../core/problems/row_kernels.ts";
+import { ROW_KERNELS } from "../../ops/softmax_norm/problem.ts";
 import { DTYPE, type DType, realOf } from "../../base/dtype.ts";
-import { COMPLEX_NUMBER, type ComplexName } from "../../ops/complex.ts";
-import { MAP, TABLE } from "../../ops/table.ts";
+import { COMPLEX_NUMBER, type ComplexName } from "../../ops/complex/op.ts";
+import { MAP, TABLE } from "../../table/table.ts";
 import { attentionFamily } from "./attention.ts";
 import { complexFamily } from "./complex.ts";
 import { matmulFamily } from "./matmul.ts";

@@ -9,12 +9,12 @@
  *
  * @module
  */
-import type { DeviateDistribution, Distribution } from "../../ops/kernels.ts";
-import type { Activation } from "../../core/packed_weight.ts";
+import type { DeviateDistribution, Distribution } from "../../table/kernels.ts";
+import type { Activation } from "../../ops/linear/panels.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
-import { MAX_CHAIN_OPERANDS, MAX_CHAIN_OUTPUTS, MAX_CHAIN_STEPS } from "../../ops/chain.ts";
-import type { TableOp } from "../../ops/op.ts";
-import { TABLE } from "../../ops/table.ts";
+import { MAX_CHAIN_OPERANDS, MAX_CHAIN_OUTPUTS, MAX_CHAIN_STEPS } from "../../ops/chain/steps.ts";
+import type { TableOp } from "../../table/op.ts";
+import { TABLE } from "../../table/table.ts";
 
 /** A foreign type: a number, or memory, which is always passed as a typed array. */
 export type ForeignType = "i32" | "f64" | "buffer";

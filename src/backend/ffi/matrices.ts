@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type GemmProblem, type MatrixBatch, writeOffsets } from "../../core/gemm.ts";
+import { type GemmProblem, type MatrixBatch, writeOffsets } from "../../ops/matmul/problem.ts";
 import { checkLayout } from "./checks.ts";
 
 /** Throws a NativeError that names `symbol` unless all matrices stay inside their storages. */

@@ -5,14 +5,14 @@
  */
 import { DTYPE, type DTypeInfo, type TypedArray } from "../../base/dtype.ts";
 import { type Plan, planMaps } from "../../base/plan.ts";
-import { chainForm } from "../../core/chain.ts";
+import { chainForm } from "../../ops/chain/op.ts";
 import { readElement, writeElement } from "../../memory/element.ts";
 import { isOperand } from "../../memory/operand.ts";
 import { Storage } from "../../memory/storage.ts";
-import type { ChainAttributes, ChainForm } from "../../ops/chain.ts";
-import { isCondition } from "../../ops/chain.ts";
-import type { Call } from "../../ops/op.ts";
-import { exprFor, MAP } from "../../ops/table.ts";
+import type { ChainAttributes, ChainForm } from "../../ops/chain/steps.ts";
+import { isCondition } from "../../ops/chain/steps.ts";
+import type { Call } from "../../table/op.ts";
+import { exprFor, MAP } from "../../table/table.ts";
 import { Emitter, functionOf, number, parameterName, type Value } from "./emit.ts";
 import { environment } from "./environment.ts";
 import { header, mapLoops } from "./loops.ts";

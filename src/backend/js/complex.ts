@@ -5,8 +5,8 @@
  */
 import { OFFSETS, type Plan } from "../../base/plan.ts";
 import { planComplex } from "../../core/lanes.ts";
-import { COMPLEX_RESULT, type ComplexAttributes, type ComplexName } from "../../ops/complex.ts";
-import type { Call } from "../../ops/op.ts";
+import { COMPLEX_RESULT, type ComplexAttributes, type ComplexName } from "../../ops/complex/op.ts";
+import type { Call } from "../../table/op.ts";
 import {
   cacos,
   cacosh,
@@ -33,7 +33,7 @@ import {
   modulus,
   mul,
   Z,
-} from "../../complex/math.ts";
+} from "../../ops/complex/math.ts";
 
 function set(re: number, im: number): void {
   Z[0] = re;

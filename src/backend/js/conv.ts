@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { type ConvAttributes, type ConvAxis, convOf, isPlainConv } from "../../core/conv.ts";
+import { type ConvAttributes, type ConvAxis, convOf, isPlainConv } from "../../ops/conv/problem.ts";
 import type { Operand } from "../../memory/operand.ts";
-import type { Call } from "../../ops/op.ts";
+import type { Call } from "../../table/op.ts";
 import { functionOf } from "./packed_weight.ts";
 
 type Floats = Float32Array | Float64Array;

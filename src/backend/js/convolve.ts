@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { convolveOf, type ConvolveSizes } from "../../core/problems/convolve.ts";
-import type { Call } from "../../ops/op.ts";
+import { convolveOf, type ConvolveSizes } from "../../ops/fft/convolve.ts";
+import type { Call } from "../../table/op.ts";
 
 type Numbers = Float32Array | Float64Array | Int32Array;
 

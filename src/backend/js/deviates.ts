@@ -12,8 +12,8 @@
  *
  * @module
  */
-import type { Call } from "../../ops/op.ts";
-import type { CategoricalAttributes, DeviateAttributes } from "../../ops/kernels.ts";
+import type { Call } from "../../table/op.ts";
+import type { CategoricalAttributes, DeviateAttributes } from "../../table/kernels.ts";
 import { generate, normalOf } from "./philox.ts";
 
 /** Elements whose first blocks are made at once. */

@@ -12,7 +12,7 @@
  * @module
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../ops/expr.ts";
+import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../table/expr.ts";
 
 /** A value in generated code: a number's text, or the texts of the two words of a 64-bit integer. */
 export type Value =

@@ -16,8 +16,8 @@ import {
   toBf16,
   toF16,
 } from "../../base/half.ts";
-import type { MapOp } from "../../ops/op.ts";
-import { exprFor } from "../../ops/table.ts";
+import type { MapOp } from "../../table/op.ts";
+import { exprFor } from "../../table/table.ts";
 import type { TypedArray } from "../../base/dtype.ts";
 import { evaluator, nextafterFor } from "./interpret.ts";
 import { FLOAT, floordivToHalf, INT, pick, shortFloordiv, shortMod, WIDE } from "./primitives.ts";

@@ -6,10 +6,10 @@
  *
  * @module
  */
-import { fftOf, type FftSizes } from "../../core/problems/fft.ts";
+import { fftOf, type FftSizes } from "../../ops/fft/problem.ts";
 
-export { runsFft } from "../../core/problems/fft.ts";
-import type { Call } from "../../ops/op.ts";
+export { runsFft } from "../../ops/fft/problem.ts";
+import type { Call } from "../../table/op.ts";
 
 /** Real parts and imaginary parts. */
 interface Parts {

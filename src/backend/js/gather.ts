@@ -5,12 +5,12 @@
  *
  * @module
  */
-import { alongAxis, type Blocks, gatherBlocks, scatterBlocks } from "../../core/blocks.ts";
+import { alongAxis, type Blocks, gatherBlocks, scatterBlocks } from "../../ops/index/blocks.ts";
 import type { DTypeInfo, TypedArray } from "../../base/dtype.ts";
 import { readElement } from "../../memory/element.ts";
 import { f16Table, fromBrain, toBf16, toF16 } from "../../base/half.ts";
 import { OFFSETS, type Plan, planMap } from "../../base/plan.ts";
-import type { Call } from "../../ops/op.ts";
+import type { Call } from "../../table/op.ts";
 
 /** The positions of all elements of operand `k` in the order of `plan`, its offset included. */
 function walkOperand(plan: Plan, k: number): Float64Array {

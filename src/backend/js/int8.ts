@@ -8,10 +8,10 @@ import {
   int8Words,
   type PackedAttributes,
   rowsOf,
-} from "../../core/packed_weight.ts";
+} from "../../ops/linear/panels.ts";
 import type { Operand } from "../../memory/operand.ts";
-import type { Call } from "../../ops/op.ts";
-import { GROUP_ROWS } from "../../quant/groups.ts";
+import type { Call } from "../../table/op.ts";
+import { GROUP_ROWS } from "../../ops/quantized/groups.ts";
 import { functionOf } from "./packed_weight.ts";
 
 const round = Math.fround;

@@ -8,8 +8,8 @@
  */
 import { DTYPE, type DType, isInt } from "../../base/dtype.ts";
 import { castScalar, readElement, writeElement } from "../../memory/element.ts";
-import { type Expr, parseExpr } from "../../ops/expr.ts";
-import { resultOf } from "../../ops/infer.ts";
+import { type Expr, parseExpr } from "../../table/expr.ts";
+import { resultOf } from "../../table/infer.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type {
   ArgReduceOp,
@@ -19,8 +19,8 @@ import type {
   MapOp,
   ReduceOp,
   ScanOp,
-} from "../../ops/op.ts";
-import { exprFor } from "../../ops/table.ts";
+} from "../../table/op.ts";
+import { exprFor } from "../../table/table.ts";
 import { ATTRIBUTES, OFFSETS, type Plan } from "../../base/plan.ts";
 import { roundBrain, roundHalf } from "../../base/half.ts";
 import type { Storage } from "../../memory/storage.ts";

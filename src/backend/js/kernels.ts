@@ -3,14 +3,14 @@
  *
  * @module
  */
-import { hasIndexTensor } from "../../core/blocks.ts";
-import { runCollective } from "../../core/problems/collective.ts";
-import { runsConvolve } from "../../core/problems/convolve.ts";
-import { isPlainGemm } from "../../core/gemm.ts";
+import { hasIndexTensor } from "../../ops/index/blocks.ts";
+import { runCollective } from "../../ops/collective/problem.ts";
+import { runsConvolve } from "../../ops/fft/convolve.ts";
+import { isPlainGemm } from "../../ops/matmul/problem.ts";
 import { DTYPE } from "../../base/dtype.ts";
-import { hasFloatRows, isPackedCall } from "../../core/packed_weight.ts";
-import { sortsLastAxis } from "../../ops/kernels.ts";
-import type { Call } from "../../ops/op.ts";
+import { hasFloatRows, isPackedCall } from "../../ops/linear/panels.ts";
+import { sortsLastAxis } from "../../table/kernels.ts";
+import type { Call } from "../../table/op.ts";
 import { chain, runsChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
 import { conv, runsConv } from "./conv.ts";

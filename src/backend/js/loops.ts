@@ -8,11 +8,19 @@
  * @module
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import { resultOf } from "../../ops/infer.ts";
+import { resultOf } from "../../table/infer.ts";
 import type { Operand } from "../../memory/operand.ts";
-import type { ArgReduceOp, AxisOp, Call, MapOp, ReduceOp, ScanOp, TableOp } from "../../ops/op.ts";
-import { needsDouble } from "../../ops/c_rules.ts";
-import { exprFor } from "../../ops/table.ts";
+import type {
+  ArgReduceOp,
+  AxisOp,
+  Call,
+  MapOp,
+  ReduceOp,
+  ScanOp,
+  TableOp,
+} from "../../table/op.ts";
+import { needsDouble } from "../../table/c_rules.ts";
+import { exprFor } from "../../table/table.ts";
 import { ATTRIBUTES, OFFSETS, type Plan } from "../../base/plan.ts";
 import { Emitter, functionOf, hasCall, number, parameterName, type Value } from "./emit.ts";
 import { COLUMNS, environment, type Loop, slowFunction } from "./environment.ts";

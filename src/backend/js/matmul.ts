@@ -7,11 +7,11 @@
  *
  * @module
  */
-import { gemmOf, type GemmProblem, type MatrixBatch, offsetsOf } from "../../core/gemm.ts";
+import { gemmOf, type GemmProblem, type MatrixBatch, offsetsOf } from "../../ops/matmul/problem.ts";
 import { bf16Table, f16Table, toBf16, toF16 } from "../../base/half.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { mulHigh } from "./environment.ts";
-import type { Call } from "../../ops/op.ts";
+import type { Call } from "../../table/op.ts";
 
 type Panels = Float64Array | Int32Array;
 

@@ -9,10 +9,10 @@ import {
   type PackedAttributes,
   PANEL_COLUMNS,
   rowsOf,
-} from "../../core/packed_weight.ts";
+} from "../../ops/linear/panels.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { Call } from "../../ops/op.ts";
+import type { Call } from "../../table/op.ts";
 import { FLOAT } from "./primitives.ts";
 
 /** The values of elements: a table of the bits of 16-bit floats, or null. */

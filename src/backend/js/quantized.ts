@@ -4,11 +4,11 @@
  * @module
  */
 import { DTYPE } from "../../base/dtype.ts";
-import type { PackBlocksAttributes } from "../../core/packed_weight.ts";
-import type { Call } from "../../ops/op.ts";
-import { encode, type EncodedName } from "../../quant/encode.ts";
-import { QUANT, type QuantName } from "../../quant/formats.ts";
-import { eachPiece } from "../../quant/groups.ts";
+import type { PackBlocksAttributes } from "../../ops/linear/panels.ts";
+import type { Call } from "../../table/op.ts";
+import { encode, type EncodedName } from "../../ops/quantized/encode.ts";
+import { QUANT, type QuantName } from "../../ops/quantized/formats.ts";
+import { eachPiece } from "../../ops/quantized/groups.ts";
 
 /** The bytes of rows of blocks as those of groups, or the other way round. */
 export function packBlocks(call: Call): void {

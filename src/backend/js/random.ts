@@ -6,8 +6,8 @@
  * @module
  */
 import { toBf16, toF16 } from "../../base/half.ts";
-import type { Call } from "../../ops/op.ts";
-import type { RandomAttributes } from "../../ops/kernels.ts";
+import type { Call } from "../../table/op.ts";
+import type { RandomAttributes } from "../../table/kernels.ts";
 import {
   fillBits,
   fillIntegers,

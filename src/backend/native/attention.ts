@@ -8,15 +8,15 @@ import {
   type AttentionProblem,
   type AttentionSizes,
   cachedAttentionOf,
-} from "../../core/attention.ts";
-import { writeOffsets } from "../../core/gemm.ts";
-import { type Rows, rowsOf } from "../../core/packed_weight.ts";
+} from "../../ops/attention/problem.ts";
+import { writeOffsets } from "../../ops/matmul/problem.ts";
+import { type Rows, rowsOf } from "../../ops/linear/panels.ts";
 import { DTYPE } from "../../base/dtype.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { Call } from "../../ops/op.ts";
-import { quantFormatOf } from "../../quant/dtypes.ts";
-import { QUANT } from "../../quant/formats.ts";
+import type { Call } from "../../table/op.ts";
+import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
+import { QUANT } from "../../ops/quantized/formats.ts";
 import { checkLayout, checkRun } from "../ffi/checks.ts";
 
 /** The indices of the strides and of the offsets. */

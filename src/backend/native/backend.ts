@@ -6,7 +6,7 @@
  * @module
  */
 import type { Backend } from "../../core/backend.ts";
-import { CHAIN } from "../../core/chain.ts";
+import { CHAIN } from "../../ops/chain/op.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { NO_DTYPE, type TypedArray } from "../../base/dtype.ts";
 import { NativeError } from "../../base/errors.ts";
@@ -18,8 +18,8 @@ import {
   isTableOp,
   type MapOp,
   type Op,
-} from "../../ops/op.ts";
-import { MAP } from "../../ops/table.ts";
+} from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
 import { CONFIGURE, opHash, type Shim, STATUS, type Unavailable } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { lastError, readText } from "../ffi/text.ts";

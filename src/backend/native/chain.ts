@@ -6,7 +6,7 @@
  */
 import type { DTypeInfo } from "../../base/dtype.ts";
 import { ATTRIBUTES, type Plan, planMaps } from "../../base/plan.ts";
-import { chainForm } from "../../core/chain.ts";
+import { chainForm } from "../../ops/chain/op.ts";
 import { writeElement } from "../../memory/element.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { Storage } from "../../memory/storage.ts";
@@ -15,9 +15,9 @@ import {
   type ChainForm,
   type ChainStep,
   MAX_CHAIN_STEPS,
-} from "../../ops/chain.ts";
-import type { Call, MapOp, Op } from "../../ops/op.ts";
-import { MAP } from "../../ops/table.ts";
+} from "../../ops/chain/steps.ts";
+import type { Call, MapOp, Op } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
 import { CHAIN_AT, CHAIN_CONSTANT, CHAIN_STEP } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { type ExprChain, exprChain } from "./expr_chain.ts";

@@ -8,10 +8,10 @@ import {
   type CollectiveAttributes,
   collectiveError,
   countOf,
-} from "../../core/problems/collective.ts";
-import { partsOf } from "../../core/problems/fft.ts";
+} from "../../ops/collective/problem.ts";
+import { partsOf } from "../../ops/fft/problem.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { Call } from "../../ops/op.ts";
+import type { Call } from "../../table/op.ts";
 import { COLLECTIVE, COLLECTIVE_AT, METHOD, REDUCTION } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 

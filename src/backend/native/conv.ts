@@ -4,10 +4,10 @@
  * @module
  */
 import { DTYPE } from "../../base/dtype.ts";
-import { type ConvAttributes, convOf, isPlainConv, winogradOf } from "../../core/conv.ts";
+import { type ConvAttributes, convOf, isPlainConv, winogradOf } from "../../ops/conv/problem.ts";
 import { isOperand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { Call } from "../../ops/op.ts";
+import type { Call } from "../../table/op.ts";
 import { ACTIVATION } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 

@@ -4,11 +4,11 @@
  * @module
  */
 import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
-import { type ChainConstant, type ChainStep, MAX_CHAIN_STEPS } from "../../ops/chain.ts";
-import { type Expr, parseExpr } from "../../ops/expr.ts";
-import { resultOf } from "../../ops/infer.ts";
-import type { MapOp } from "../../ops/op.ts";
-import { MAP } from "../../ops/table.ts";
+import { type ChainConstant, type ChainStep, MAX_CHAIN_STEPS } from "../../ops/chain/steps.ts";
+import { type Expr, parseExpr } from "../../table/expr.ts";
+import { resultOf } from "../../table/infer.ts";
+import type { MapOp } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
 
 /** The steps and constants of an expression; its operands are the first values. */
 export interface ExprChain {

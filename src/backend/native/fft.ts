@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { convolveOf } from "../../core/problems/convolve.ts";
-import { type FftKind, fftOf, partsOf } from "../../core/problems/fft.ts";
-import type { Call } from "../../ops/op.ts";
+import { convolveOf } from "../../ops/fft/convolve.ts";
+import { type FftKind, fftOf, partsOf } from "../../ops/fft/problem.ts";
+import type { Call } from "../../table/op.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
 

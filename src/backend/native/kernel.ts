@@ -4,7 +4,7 @@
  * @module
  */
 import type { Storage } from "../../memory/storage.ts";
-import type { Call, Op } from "../../ops/op.ts";
+import type { Call, Op } from "../../table/op.ts";
 
 /** The arguments of `rm_run`, or with `more` those of `rm_run_many`. */
 export interface Handed {

@@ -6,11 +6,11 @@
  */
 import { DTYPE } from "../../base/dtype.ts";
 import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
-import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../core/blocks.ts";
+import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../ops/index/blocks.ts";
 import { copyInto } from "../../core/dispatch.ts";
-import { runsConvolve } from "../../core/problems/convolve.ts";
-import { runsFft } from "../../core/problems/fft.ts";
-import { gemmOf, isPlainGemm } from "../../core/gemm.ts";
+import { runsConvolve } from "../../ops/fft/convolve.ts";
+import { runsFft } from "../../ops/fft/problem.ts";
+import { gemmOf, isPlainGemm } from "../../ops/matmul/problem.ts";
 import {
   type Activation,
   hasFloatRows,
@@ -19,23 +19,23 @@ import {
   type PackedAttributes,
   type QuantizedAttributes,
   rowsOf,
-} from "../../core/packed_weight.ts";
-import { isRowCall, rowsOf as rowsOfCall } from "../../core/problems/row_kernels.ts";
+} from "../../ops/linear/panels.ts";
+import { isRowCall, rowsOf as rowsOfCall } from "../../ops/softmax_norm/problem.ts";
 import { planComplex } from "../../core/lanes.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { COMPLEX_NUMBER, type ComplexAttributes } from "../../ops/complex.ts";
+import { COMPLEX_NUMBER, type ComplexAttributes } from "../../ops/complex/op.ts";
 import {
   type CategoricalAttributes,
   type DeviateAttributes,
   type RandomAttributes,
   type SortAttributes,
   sortsLastAxis,
-} from "../../ops/kernels.ts";
-import type { ChainAttributes } from "../../ops/chain.ts";
-import type { Call } from "../../ops/op.ts";
-import { quantFormatOf } from "../../quant/dtypes.ts";
-import { QUANT, type QuantName } from "../../quant/formats.ts";
+} from "../../table/kernels.ts";
+import type { ChainAttributes } from "../../ops/chain/steps.ts";
+import type { Call } from "../../table/op.ts";
+import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
+import { QUANT, type QuantName } from "../../ops/quantized/formats.ts";
 import { ACTIVATION, DEVIATE, RANDOM } from "../ffi/abi.ts";
 import { checkBlocks, checkLayout, checkOperand, checkRun, movesNothing } from "../ffi/checks.ts";
 import { planProduct } from "../ffi/matrices.ts";

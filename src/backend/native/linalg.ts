@@ -4,10 +4,15 @@
  * @module
  */
 import { ATTRIBUTES } from "../../base/plan.ts";
-import { hasLinalgDType, inputMatrices, isComplexInfo, writeOffsets } from "../../core/gemm.ts";
+import {
+  hasLinalgDType,
+  inputMatrices,
+  isComplexInfo,
+  writeOffsets,
+} from "../../ops/matmul/problem.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { Call } from "../../ops/op.ts";
+import type { Call } from "../../table/op.ts";
 import { checkLayout, checkRun } from "../ffi/checks.ts";
 
 /** The kinds of calls, in the order of linalg.h. */

@@ -15,7 +15,7 @@ import {
   OutOfMemoryError,
 } from "../../base/errors.ts";
 import { ATTRIBUTES } from "../../base/plan.ts";
-import { abandon, worldRank } from "../../core/problems/collective.ts";
+import { abandon, worldRank } from "../../ops/collective/problem.ts";
 import { PROGRAM, type Shim, STATUS } from "../ffi/abi.ts";
 import { lastError, readText } from "../ffi/text.ts";
 

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import type { Call } from "../../ops/op.ts";
+import type { Call } from "../../table/op.ts";
 import {
   type PartitionAttributes,
   QUANTILE_METHODS,
   type QuantileRowsAttributes,
   sortsLastAxis,
-} from "../../ops/kernels.ts";
+} from "../../table/kernels.ts";
 import { checkRun } from "../ffi/checks.ts";
 
 /** Checks all operands; returns the offset of the first input, and the number and length of runs. */

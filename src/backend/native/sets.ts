@@ -5,8 +5,8 @@
  */
 import { ATTRIBUTES } from "../../base/plan.ts";
 import type { Operand } from "../../memory/operand.ts";
-import type { InterpolateAttributes } from "../../ops/kernels.ts";
-import type { Call } from "../../ops/op.ts";
+import type { InterpolateAttributes } from "../../table/kernels.ts";
+import type { Call } from "../../table/op.ts";
 import { checkRun } from "../ffi/checks.ts";
 import type { Kernel } from "./kernel.ts";
 

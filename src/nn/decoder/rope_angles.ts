@@ -6,7 +6,7 @@
 import { ArgumentError } from "../../base/errors.ts";
 import { listIn } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
-import { checkOptions } from "../../ops/infer.ts";
+import { checkOptions } from "../../table/infer.ts";
 import { tensor } from "../../tensor/create.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import type * as t from "../../types/mod.ts";

@@ -8,7 +8,7 @@ import { ArgumentError, DisposedError } from "../../base/errors.ts";
 import { checkShape, sizeOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import type { Operand } from "../../memory/operand.ts";
-import type { AnyPackedWeight } from "../../tensor/products/packed_weight.ts";
+import type { AnyPackedWeight } from "../../ops/linear/packed_weight.ts";
 import { type AnyTensor, keep } from "../../tensor/tensor.ts";
 import { apart, type Holder, joinName, type Ledger, type Part } from "./ledger.ts";
 

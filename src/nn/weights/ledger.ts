@@ -10,12 +10,12 @@
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { DisposedError, FormatError } from "../../base/errors.ts";
 import { formatShape, sameShape, type Shape } from "../../base/shape.ts";
-import { PACKED_DTYPES } from "../../core/packed_weight.ts";
+import { PACKED_DTYPES } from "../../ops/linear/panels.ts";
 import { uninterpreted } from "../../core/interpreter.ts";
 import { type Metadata, NO_METADATA } from "../../io/metadata.ts";
 import type { TensorEntry, TensorSource } from "../../io/source.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { isQuantized } from "../../quant/dtypes.ts";
+import { isQuantized } from "../../ops/quantized/dtypes.ts";
 import { type AnyTensor, keep, scope } from "../../tensor/tensor.ts";
 import { absent, load } from "./load.ts";
 import { linesOf, matcher, suggester } from "./names.ts";

@@ -17,8 +17,8 @@ import type { Operand } from "../../memory/operand.ts";
 import { allocate, recycle } from "../../memory/pool.ts";
 import { cowOf } from "../../memory/snapshot.ts";
 import { type DeviceMemory, Storage } from "../../memory/storage.ts";
-import { isQuantized } from "../../quant/dtypes.ts";
-import { dequantize } from "../../tensor/products/quantized.ts";
+import { isQuantized } from "../../ops/quantized/dtypes.ts";
+import { dequantize } from "../../ops/quantized/op.ts";
 
 /** The elements of a tensor in memory of their own. */
 function filled(entry: FilledEntry, memory: DeviceMemory | null, layout: Layout): Operand {

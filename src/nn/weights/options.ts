@@ -9,7 +9,7 @@ import { typeError } from "../../base/stack.ts";
 import { describe } from "../../base/text.ts";
 import { memoryOf } from "../../core/dispatch.ts";
 import { mmapOf } from "../../io/mapped.ts";
-import { checkOptions } from "../../ops/infer.ts";
+import { checkOptions } from "../../table/infer.ts";
 import type * as t from "../../types/mod.ts";
 
 /** Options of `open` and `weights`. */

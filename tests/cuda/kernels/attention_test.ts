@@ -14,7 +14,7 @@ import { type DType, finfo, full, ones, where, zeros } from "../../../mod.ts";
 import { setBusyBlocks } from "../../../src/backend/cuda/attention.ts";
 import { CudaDevice } from "../../../src/backend/cuda/device.ts";
 import { compile } from "../../../src/compile/mod.ts";
-import { attention, type AttentionOptions } from "../../../src/tensor/attention.ts";
+import { attention, type AttentionOptions } from "../../../src/ops/attention/op.ts";
 import { type Any, asView, loose } from "../../support.ts";
 import { expectedOf, normal, numbersOf, operands } from "../../ops/attention_reference.ts";
 import { openCudaForTests, whyNoCuda } from "../support/device.ts";

@@ -19,7 +19,7 @@ import {
 } from "../../../mod.ts";
 import { compile } from "../../../src/compile/mod.ts";
 import * as nn from "../../../src/nn/mod.ts";
-import { QUANT, type QuantName } from "../../../src/quant/formats.ts";
+import { QUANT, type QuantName } from "../../../src/ops/quantized/formats.ts";
 import { type Any, loose } from "../../support.ts";
 import { openCudaForTests, whyNoCuda } from "../support/device.ts";
 import { assertListed, recordKernels } from "../support/kernels.ts";

@@ -8,8 +8,8 @@
 import { assert } from "@std/assert";
 import { test } from "node:test";
 import { mapSource } from "../../../src/backend/cuda/source/mod.ts";
-import { computeOf, takes } from "../../../src/ops/infer.ts";
-import { MAP } from "../../../src/ops/table.ts";
+import { computeOf, takes } from "../../../src/table/infer.ts";
+import { MAP } from "../../../src/table/table.ts";
 
 /** An operator on operands that C may promote to int or keep as a signed type. */
 const OVERFLOWS = /[\w)] [-+*] [\w(]|\(-/;

@@ -4,8 +4,8 @@
  * @module
  */
 import { DTYPE, type DType, finfo } from "../../../src/base/dtype.ts";
-import { needsDouble } from "../../../src/ops/c_rules.ts";
-import type { TableOp } from "../../../src/ops/op.ts";
+import { needsDouble } from "../../../src/table/c_rules.ts";
+import type { TableOp } from "../../../src/table/op.ts";
 import type { Num } from "./operands.ts";
 
 /** The largest difference between results. */

@@ -6,7 +6,7 @@
 import { readFileSync } from "node:fs";
 import { DTYPE, type DType } from "../../../src/base/dtype.ts";
 import { readElement } from "../../../src/memory/element.ts";
-import type { TableOp } from "../../../src/ops/op.ts";
+import type { TableOp } from "../../../src/table/op.ts";
 import { wrapExternal } from "../../../src/memory/pool.ts";
 import type { Num } from "./operands.ts";
 

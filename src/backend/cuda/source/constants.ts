@@ -5,7 +5,7 @@
  * @module
  */
 import { DTYPES } from "../../../base/dtype.ts";
-import { COMPLEX_NUMBER } from "../../../ops/complex.ts";
+import { COMPLEX_NUMBER } from "../../../ops/complex/op.ts";
 
 /** `notEqual` as `NOT_EQUAL`. */
 function upper(name: string): string {

@@ -6,9 +6,9 @@
  * @module
  */
 import { DTYPE, type DType, NO_DTYPE } from "../../../base/dtype.ts";
-import { parseExpr, someExpr } from "../../../ops/expr.ts";
-import type { ArgReduceOp, ReduceOp, ScanOp, TableOp } from "../../../ops/op.ts";
-import { exprFor, REDUCE } from "../../../ops/table.ts";
+import { parseExpr, someExpr } from "../../../table/expr.ts";
+import type { ArgReduceOp, ReduceOp, ScanOp, TableOp } from "../../../table/op.ts";
+import { exprFor, REDUCE } from "../../../table/table.ts";
 import { attributesOf, printC, type Source, sourceOf, suffixOf, valueType } from "./text.ts";
 
 /** A reduction, or the initial step of a scan, for certain dtypes, as C. */

@@ -6,11 +6,11 @@
  * @module
  */
 import { DTYPE, type DType, DTYPES } from "../../../base/dtype.ts";
-import { ignoresSign, isComputeBound, needsDouble } from "../../../ops/c_rules.ts";
-import { parseExpr, someExpr } from "../../../ops/expr.ts";
-import { resultOf, takes } from "../../../ops/infer.ts";
-import type { MapOp } from "../../../ops/op.ts";
-import { exprFor, MAP } from "../../../ops/table.ts";
+import { ignoresSign, isComputeBound, needsDouble } from "../../../table/c_rules.ts";
+import { parseExpr, someExpr } from "../../../table/expr.ts";
+import { resultOf, takes } from "../../../table/infer.ts";
+import type { MapOp } from "../../../table/op.ts";
+import { exprFor, MAP } from "../../../table/table.ts";
 import { CONSTANTS } from "./constants.ts";
 import {
   attributesOf,

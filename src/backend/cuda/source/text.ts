@@ -6,7 +6,7 @@
  * @module
  */
 import { DTYPE, type DType } from "../../../base/dtype.ts";
-import { parseExpr, printExpr } from "../../../ops/expr.ts";
+import { parseExpr, printExpr } from "../../../table/expr.ts";
 import { constantsOf, type Header } from "./constants.ts";
 
 /** The suffix of a dtype in the names of primitives and headers, by its id. */

@@ -6,9 +6,9 @@
  * @module
  */
 import { DTYPE, type DType, DTYPES } from "../../../base/dtype.ts";
-import { resultOf, takes } from "../../../ops/infer.ts";
-import type { ArgReduceOp, ReduceOp, ScanOp, TableOp } from "../../../ops/op.ts";
-import { MAP } from "../../../ops/table.ts";
+import { resultOf, takes } from "../../../table/infer.ts";
+import type { ArgReduceOp, ReduceOp, ScanOp, TableOp } from "../../../table/op.ts";
+import { MAP } from "../../../table/table.ts";
 import {
   ANY_FOLDS,
   argReduceSource,

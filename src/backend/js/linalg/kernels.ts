@@ -10,10 +10,10 @@ import {
   isComplexInfo,
   type MatrixBatch,
   offsetsOf,
-} from "../../../core/gemm.ts";
-import { ScaledProduct } from "../../../core/problems/product.ts";
+} from "../../../ops/matmul/problem.ts";
+import { ScaledProduct } from "../../../ops/linalg/product.ts";
 import type { Operand } from "../../../memory/operand.ts";
-import type { Call } from "../../../ops/op.ts";
+import type { Call } from "../../../table/op.ts";
 import { eig, expm } from "./eig.ts";
 import {
   choleskyInPlace,

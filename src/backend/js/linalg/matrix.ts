@@ -5,7 +5,7 @@
  * @module
  */
 
-import { exponentOf, timesPower } from "../../../core/problems/product.ts";
+import { exponentOf, timesPower } from "../../../ops/linalg/product.ts";
 
 /** Sums and products of numbers below 2 to this power, and above its inverse, keep their digits. */
 const MOST_EXPONENT = 900;

@@ -5,8 +5,8 @@
  */
 import { readElement, writeElement } from "../../../memory/element.ts";
 import type { Storage } from "../../../memory/storage.ts";
-import type { PartitionAttributes, QuantileRowsAttributes } from "../../../ops/kernels.ts";
-import type { Call } from "../../../ops/op.ts";
+import type { PartitionAttributes, QuantileRowsAttributes } from "../../../table/kernels.ts";
+import type { Call } from "../../../table/op.ts";
 import { forEachRun, orderOf } from "./sort.ts";
 
 /** Whether two numbers are equal, NaN to itself. */

@@ -5,8 +5,8 @@
  */
 import type { Storage } from "../../../memory/storage.ts";
 import type { Operand } from "../../../memory/operand.ts";
-import type { InterpolateAttributes } from "../../../ops/kernels.ts";
-import type { Call } from "../../../ops/op.ts";
+import type { InterpolateAttributes } from "../../../table/kernels.ts";
+import type { Call } from "../../../table/op.ts";
 import { readElement, writeElement } from "../../../memory/element.ts";
 
 type Ordered = number | bigint;

@@ -1,0 +1,122 @@
+/**
+ * What the ops of convolutions share: their checks, and their definition by sums and an epilogue.
+ *
+ * @module
+ */
+import { DTYPE, promoteTypes } from "../../base/dtype.ts";
+import { ShapeError } from "../../base/errors.ts";
+import { formatShape, sameShape } from "../../base/shape.ts";
+import { apply, applyView } from "../../core/apply.ts";
+import type { ConvAttributes } from "./problem.ts";
+import { cast } from "../../core/copy.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { rowDType } from "../softmax_norm/problem.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import { checkDevice, checkKind, checkOperand } from "../../table/infer.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
+import { VIEWS } from "../../table/views.ts";
+
+/** The error of shapes that do not fit. */
+export function doesNotFit(call: Call, why: string): ShapeError {
+  const [x, weight] = [0, 1].map((i) => formatShape(call.operand(i).layout.shape));
+  return new ShapeError(`Cannot ${call.name} shape ${x} with a weight of shape ${weight}: ${why}`);
+}
+
+/** The names of the axes of space. */
+const SPACE: Readonly<Record<number, string>> = { 1: "W", 2: "H, W", 3: "D, H, W" };
+
+/**
+ * Checks x and the weight, whose axes `axes` names; returns their shapes. `{space}` stands for the axes
+ * of space.
+ */
+export function checkOperands(call: Call, axes: string): [x: number[], weight: number[]] {
+  const { inputs: [x, w], name } = call;
+  for (const one of [x, w]) {
+    checkOperand(one, name);
+    checkDevice((x as Operand).storage, one.storage, name);
+    checkKind(one.storage.info, "f", name);
+  }
+  const shapes = [0, 1].map((i) => call.operand(i).layout.shape) as [number[], number[]];
+  const space = SPACE[(call.attributes as ConvAttributes).stride.length]!;
+  const wanted = [`N, C, ${space}`, axes.replace("{space}", space)];
+  if (shapes.some(({ length }, i) => length !== wanted[i]!.split(",").length)) {
+    throw doesNotFit(call, `it takes [${wanted[0]}] and [${wanted[1]}]`);
+  }
+  return shapes;
+}
+
+/** Checks the bias, or the residual, if there is one. */
+export function checkLike(call: Call, k: 2 | 3, what: string, shape: readonly number[]): void {
+  const given = call.inputs[k];
+  if (given === undefined) return;
+  checkOperand(given, call.name);
+  checkDevice(call.operand(0).storage, given.storage, call.name);
+  checkKind(given.storage.info, "f", call.name);
+  if (!sameShape(given.layout.shape, shape)) {
+    const has = formatShape(given.layout.shape);
+    throw doesNotFit(call, `the ${what} must have shape ${formatShape(shape)}, got ${has}`);
+  }
+}
+
+/** Checks bias and residual of a convolution whose result has `shape`. */
+export function specOf(call: Call, shape: readonly number[]): readonly OutputSpec[] {
+  checkLike(call, 2, "bias", [shape[1]!]);
+  checkLike(call, 3, "residual", shape);
+  const dtype = call.inputs.filter(isOperand).map(({ storage }) => storage.info.name)
+    .reduce((a, b) => promoteTypes(a, b, call.name));
+  return call.result(shape, DTYPE[dtype]);
+}
+
+/** A view in another shape. */
+export const reshaped = (x: Operand, shape: readonly number[]): Operand =>
+  applyView(VIEWS.reshape, x, "reshape", shape);
+
+/** Adds bias and residual to sums, in place, and applies the activation. */
+function finish(call: Call, y: Operand, bias?: Operand, add?: Operand): Operand {
+  const { activation } = call.attributes as ConvAttributes;
+  const { layout: { shape } } = y;
+  const into = { out: y };
+  if (bias !== undefined) {
+    const shift = reshaped(bias, [shape[1]!, ...shape.slice(2).map(() => 1)]);
+    y = apply(MAP.add, y, shift, undefined, into);
+  }
+  if (add !== undefined) y = apply(MAP.add, y, add, undefined, into);
+  if (activation !== undefined) y = apply(MAP[activation], y, undefined, undefined, into);
+  return y;
+}
+
+/**
+ * An op of x, a weight, a bias and a residual. `compose` makes the sums of x and the weight, a new
+ * tensor, of operands of one dtype of at least 32 bits.
+ */
+export function convOp(
+  name: string,
+  infer: (call: Call) => readonly OutputSpec[],
+  compose: (call: Call, x: Operand, weight: Operand) => Operand,
+): Op {
+  const op: Op = makeOp({
+    kind: "kernel",
+    name,
+    contiguous: [0, 1, 2, 3],
+    infer,
+    decompose(call: Call): Operand {
+      const { name, attributes, inputs, outputs: [out] } = call;
+      const { dtype } = call.specs[0]!;
+      const all = inputs as (Operand | undefined)[];
+      const converted = all.map((x) => x && cast(x, dtype.name));
+      // A backend may have a kernel for the cast operands.
+      if (converted.some((x, i) => x !== all[i])) {
+        return dispatch(op, converted, attributes, out, name);
+      }
+      const wide = rowDType(dtype);
+      if (wide === dtype) {
+        const [x, weight, bias, add] = converted;
+        return finish(call, compose(call, x!, weight!), bias, add);
+      }
+      const floats = converted.map((x) => x && cast(x, wide.name));
+      return cast(dispatch(op, floats, attributes, undefined, name), dtype.name);
+    },
+  });
+  return op;
+}

@@ -1,0 +1,371 @@
+/**
+ * Linear layers: a product with a weight, plus bias, through an activation, plus a residual.
+ *
+ * Knows nothing of the class Tensor.
+ *
+ * @module
+ */
+import { DTYPE, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
+import { ArgumentError, DisposedError, DTypeError } from "../../base/errors.ts";
+import { Layout } from "../../base/layout.ts";
+import { formatShape, sameShape } from "../../base/shape.ts";
+import { describe } from "../../base/text.ts";
+import { apply, applyView, type OpOptions } from "../../core/apply.ts";
+import { cast, contiguousCopy } from "../../core/copy.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { wrap } from "../../core/handles.ts";
+import { lanesOf } from "../../core/lanes.ts";
+import {
+  type Activation,
+  ACTIVATIONS,
+  type PackedAttributes,
+  type QuantizedAttributes,
+  rowsOf,
+} from "./panels.ts";
+import { allocateIn } from "../../memory/device.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import { DISPOSED, isHost } from "../../memory/storage.ts";
+import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../table/infer.ts";
+import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import { MAP, REDUCE } from "../../table/table.ts";
+import { VIEWS } from "../../table/views.ts";
+import { isQuantized } from "../quantized/dtypes.ts";
+import { dequantizeInt8 } from "./int8.ts";
+import { doNotFit, MATMUL, productDType, productShape } from "../matmul/op.ts";
+import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
+import { DEQUANTIZE } from "../quantized/op.ts";
+
+export type { Activation };
+
+/** Options of {@link linear}. */
+export interface LinearOptions extends OpOptions {
+  /** Applied to the product with its bias. */
+  readonly activation?: Activation | undefined;
+  /** Added last; of the shape of the result. */
+  readonly add?: Operand | undefined;
+}
+
+/** The attributes of {@link LINEAR}. */
+interface LinearAttributes {
+  readonly activation?: Activation | undefined;
+}
+
+const LINEAR_OPTIONS = ["out", "activation", "add"];
+
+// ---- checks ------------------------------------------------------------------------------------
+
+/** The dtype of `dtype` plus `input`, if there is one. */
+function promoteWith(name: string, dtype: DTypeInfo, input: Input): DTypeInfo {
+  if (!isOperand(input) || input.storage.info === dtype) return dtype;
+  return DTYPE[promoteTypes(dtype.name, input.storage.info.name, name)];
+}
+
+/** Checks everything but dtypes; the shape of the result. */
+function linearShape(call: Call, p: Layout, q: Layout): number[] {
+  const { inputs: [x, , bias, add], name } = call;
+  if (q.shape.length !== 2 || p.shape.length === 0) {
+    throw doNotFit(name, p, q, "it takes x: [..., I] and weight: [O, I]");
+  }
+  const [n, kw] = q.shape as [number, number];
+  const k = p.shape.at(-1)!;
+  if (k !== kw) throw doNotFit(name, p, q, `inner sizes ${k} and ${kw} differ`);
+  const { storage } = x as Operand;
+  if (bias !== undefined) {
+    checkOperand(bias, name);
+    checkDevice(storage, bias.storage, name);
+    if (bias.layout.shape.length !== 1 || bias.layout.shape[0] !== n) {
+      throw doNotFit(name, bias.layout, q, `the bias must have shape [${n}]`);
+    }
+  }
+  const shape = [...p.shape.slice(0, -1), n];
+  if (add !== undefined) {
+    checkOperand(add, name);
+    checkDevice(storage, add.storage, name);
+    if (!sameShape(add.layout.shape, shape)) {
+      throw doNotFit(name, add.layout, q, `the residual must have shape ${formatShape(shape)}`);
+    }
+  }
+  return shape;
+}
+
+/** Throws an ArgumentError for what is no activation. */
+export function checkActivation(activation: unknown, name: string): void {
+  if (activation === undefined || ACTIVATIONS.includes(activation as Activation)) return;
+  throw new ArgumentError(
+    `Cannot ${name} with activation ${describe(activation)}: it is one of ${
+      ACTIVATIONS.join(", ")
+    }`,
+  );
+}
+
+// ---- plain weights -----------------------------------------------------------------------------
+
+/**
+ * x: [..., I] by the transposed weight: [I, O], plus bias: [O]; inputs of kernels. The public op takes
+ * the weight as [O, I].
+ */
+const GEMM_BIAS: Op = makeOp({
+  kind: "kernel",
+  name: "linear",
+  strided: true,
+  contiguous: [2],
+  infer: (call) => {
+    const { inputs: [x, columns, bias], name } = call;
+    const dtype = promoteWith(name, productDType(name, x, columns), bias);
+    const shape = productShape(name, (x as Operand).layout, (columns as Operand).layout);
+    return call.result(shape, dtype);
+  },
+  decompose(call: Call): Operand {
+    const { name, outputs: [out] } = call;
+    const { dtype: { name: dtype } } = call.specs[0]!;
+    const [x, columns, bias] = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
+    const inputs = [x, columns, bias];
+    const same = inputs.map((input) => cast(input, dtype));
+    // A backend may have a kernel for the cast operands.
+    if (same.some((input, k) => input !== inputs[k])) {
+      return dispatch(GEMM_BIAS, same, undefined, out, name);
+    }
+    const product = dispatch(MATMUL, [x, columns], undefined, undefined, name);
+    return apply(MAP.add, product, bias, undefined, { out: out ?? product }, name);
+  },
+});
+
+const LINEAR: Op = makeOp({
+  kind: "kernel",
+  name: "linearLayer",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias, add], name, attributes } = call;
+    let dtype = productDType(name, x, weight);
+    const shape = linearShape(call, (x as Operand).layout, (weight as Operand).layout);
+    dtype = promoteWith(name, dtype, bias);
+    const activation = (attributes as LinearAttributes | undefined)?.activation;
+    if (activation !== undefined) dtype = ruleFor(MAP[activation], dtype, name).result;
+    return [{ shape, dtype: promoteWith(name, dtype, add) }];
+  },
+  decompose(call: Call): Operand {
+    const { name, inputs: [x, weight, bias, add], outputs: [out], attributes } = call;
+    const activation = (attributes as LinearAttributes | undefined)?.activation;
+    const columns = applyView(VIEWS.transpose, weight as Operand, "transpose");
+    const only = activation === undefined && add === undefined ? out : undefined;
+    let y = bias === undefined
+      ? dispatch(MATMUL, [x, columns], undefined, only, name)
+      : dispatch(GEMM_BIAS, [x, columns, bias], undefined, only, name);
+    if (activation !== undefined) {
+      const { info } = y.storage;
+      const keeps = ruleFor(MAP[activation], info, name).result === info;
+      const into = add === undefined && out !== undefined ? out : keeps ? y : undefined;
+      y = apply(MAP[activation], y, undefined, undefined, { out: into }, name);
+    }
+    if (add === undefined) return y;
+    return apply(MAP.add, y, add, undefined, { out }, name);
+  },
+});
+
+/** `x`, or a copy of `dtype` that consists of rows. */
+function asRows(x: Operand, dtype: DTypeInfo): Operand {
+  const { storage: { info }, layout } = x;
+  if (info === dtype && rowsOf(layout) !== null) return x;
+  return contiguousCopy(x, dtype.name, "astype");
+}
+
+// ---- packed weights ----------------------------------------------------------------------------
+
+/** Throws a DisposedError for a packed weight that was disposed. */
+function checkPacked({ storage }: Operand, name: string): void {
+  if (storage !== DISPOSED) return;
+  throw new DisposedError(`Cannot ${name}: the packed weight was disposed`);
+}
+
+/** x: [..., I] by the panels of a weight, plus bias: [O] and residual; see {@link PackedAttributes}. */
+const LINEAR_PACKED: Op = makeOp({
+  kind: "kernel",
+  name: "linearPacked",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias, add], name, attributes } = call;
+    const { columns, depth } = attributes as PackedAttributes;
+    checkOperand(x, name);
+    checkPacked(weight as Operand, name);
+    const { storage } = weight as Operand;
+    let dtype = productDType(name, x, weight);
+    const shape = linearShape(call, x.layout, Layout.contiguous([columns, depth]));
+    dtype = promoteWith(name, promoteWith(name, dtype, bias), add);
+    if (dtype === DTYPE.float64) {
+      const given = [x, bias, add].filter(isOperand).map((one) => one.storage.info.name);
+      throw new DTypeError(
+        `Cannot ${name} ${given.join(", ")} with a packed weight of ${storage.info.name}: the ` +
+          "result would be float64; cast to float32 with astype(), or do not pack the weight",
+      );
+    }
+    return [{ shape, dtype }];
+  },
+  decompose(call: Call): Operand {
+    const { name, outputs: [out], specs: [spec] } = call;
+    const { columns, depth, activation } = call.attributes as PackedAttributes;
+    const [x, weight] = [call.operand(0), call.operand(1)];
+    const { shape, dtype } = spec!;
+    const { memory } = x.storage;
+    const size = shape.reduce((product, n) => product * n, 1);
+    if (isHost(memory) && size === 0) {
+      return wrap(allocateIn(memory, dtype, 0, false), Layout.contiguous(shape));
+    }
+    const regular = (input: Input): Input => isOperand(input) ? asRows(input, dtype) : input;
+    const { inputs } = call;
+    const [left, bias, add] = [regular(inputs[0]), regular(inputs[2]), regular(inputs[3])];
+    if (isHost(memory) && (left !== inputs[0] || bias !== inputs[2] || add !== inputs[3])) {
+      return dispatch(LINEAR_PACKED, [left, weight, bias, add], call.attributes, out, name);
+    }
+    // Devices have the plain weight.
+    const plain = weight.layout.shape.length === 2 ? weight : unpack(weight, columns, depth);
+    return dispatch(LINEAR, [x, plain, inputs[2], inputs[3]], { activation }, out, name);
+  },
+});
+
+// ---- quantized weights -------------------------------------------------------------------------
+
+/** The layout of a quantized weight: [O, I]. */
+function quantizedLayout(weight: Operand, call: Call): Layout {
+  const { layout } = weight;
+  const { columns } = call.attributes as QuantizedAttributes;
+  if (columns === undefined) return layout;
+  checkPacked(weight, call.name);
+  return Layout.contiguous([columns, layout.shape.at(-1)!]);
+}
+
+/**
+ * x: [..., I] by a quantized weight: [O, I], packed or not, plus bias: [O] and residual. The definition
+ * multiplies by the numbers of its blocks; kernels may round rows of x to 8 bits.
+ */
+const LINEAR_QUANTIZED: Op = makeOp({
+  kind: "kernel",
+  name: "linearQuantized",
+  contiguous: [1],
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias, add], name } = call;
+    checkOperand(x, name);
+    const plain = quantizedLayout(weight as Operand, call);
+    checkOperand(weight, name);
+    checkDevice(x.storage, weight.storage, name);
+    // Throws for a view that cuts through blocks.
+    if (!weight.layout.contiguous) lanesOf(weight, name);
+    const { info } = x.storage;
+    if (info.kind !== "f") {
+      throw new DTypeError(
+        `Cannot ${name} ${info.name} by a weight of ${weight.storage.info.name}: it takes floats`,
+      );
+    }
+    const shape = linearShape(call, x.layout, plain);
+    return call.result(shape, promoteWith(name, promoteWith(name, info, bias), add));
+  },
+  decompose(call: Call): Operand {
+    const { name, inputs: [x, weight, bias, add], attributes } = call;
+    const { activation, columns } = attributes as QuantizedAttributes;
+    const { dtype } = call.specs[0]!;
+    // Kernels of the CPU take rows of float32.
+    const regular = (input: Input): Input =>
+      isOperand(input) && dtype !== DTYPE.float64 && isHost(input.storage.memory)
+        ? asRows(input, DTYPE.float32)
+        : input;
+    const operands = [regular(x), weight, regular(bias), regular(add)];
+    if (operands.some((operand, k) => operand !== call.inputs[k])) {
+      return cast(dispatch(LINEAR_QUANTIZED, operands, attributes, undefined, name), dtype.name);
+    }
+    const rows = columns === undefined || call.operand(1).layout.rank === 2
+      ? weight!
+      : unpack(call.operand(1), columns, call.operand(1).layout.shape.at(-1)!);
+    const numbers = dispatch(DEQUANTIZE, [rows], undefined, undefined, name);
+    const plain = cast(numbers, (dtype === DTYPE.float64 ? dtype : DTYPE.float32).name);
+    const y = dispatch(LINEAR, [x!, plain, bias, add], { activation }, undefined, name);
+    return cast(y, dtype.name);
+  },
+});
+
+// ---- weights of int8 ---------------------------------------------------------------------------
+
+/** x: [..., I], whose rows are rounded to int8, by a weight of int8, plus bias: [O] and residual. */
+const LINEAR_INT8: Op = makeOp({
+  kind: "kernel",
+  name: "linearInt8",
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [x, weight, bias, add], name, attributes } = call;
+    const { columns, depth } = attributes as PackedAttributes;
+    checkOperand(x, name);
+    checkPacked(weight as Operand, name);
+    const { storage } = weight as Operand;
+    checkDevice(x.storage, storage, name);
+    const { info } = x.storage;
+    if (info.kind !== "f") {
+      throw new DTypeError(`Cannot ${name} ${info.name} by a weight of int8: it takes floats`);
+    }
+    const shape = linearShape(call, x.layout, Layout.contiguous([columns, depth]));
+    return call.result(shape, promoteWith(name, promoteWith(name, info, bias), add));
+  },
+  decompose(call: Call): Operand {
+    const { name, inputs, specs: [spec], attributes } = call;
+    const { columns, depth, activation } = attributes as PackedAttributes;
+    const { dtype, shape } = spec!;
+    const x = call.operand(0);
+    const regular = (input: Input): Input =>
+      isOperand(input) ? asRows(input, DTYPE.float32) : input;
+    const operands = [regular(x), inputs[1], regular(inputs[2]), regular(inputs[3])];
+    if (operands.some((operand, k) => operand !== inputs[k])) {
+      return cast(dispatch(LINEAR_INT8, operands, attributes, undefined, name), dtype.name);
+    }
+    const { memory } = x.storage;
+    const empty = (dtype: DTypeInfo, shape: readonly number[]): Operand =>
+      wrap(allocateIn(memory, dtype, 0, false), Layout.contiguous(shape));
+    if (shape.includes(0)) return empty(dtype, shape);
+    const rest = [inputs[2], inputs[3]];
+    if (depth === 0) {
+      const weight = empty(DTYPE.float32, [columns, 0]);
+      return dispatch(LINEAR, [x, weight, ...rest], { activation }, undefined, name);
+    }
+    // Devices without a kernel.
+    const weight = dequantizeInt8(call.operand(1), columns, depth);
+    return dispatch(LINEAR, [roundRows(x), weight, ...rest], { activation }, undefined, name);
+  },
+});
+
+/** Rows of x as multiples of 1/127 of their largest elements. */
+function roundRows(x: Operand): Operand {
+  const axis = [x.layout.shape.length - 1];
+  const sizes = apply(MAP.abs, x);
+  const most = dispatch(REDUCE.max, [sizes], { axis, keepDims: true }, undefined, "linear");
+  const scale = apply(MAP.div, most, 127);
+  // As kernels do, which multiply.
+  const inverse = apply(MAP.where, apply(MAP.equal, scale, 0), 0, apply(MAP.div, 1, scale));
+  return apply(MAP.mul, apply(MAP.round, apply(MAP.mul, x, inverse)), scale);
+}
+
+/**
+ * x: [..., I] by weight: [O, I], plus bias: [O], gives [..., O], then an activation and a residual;
+ * all dtypes promote.
+ */
+export function linear(
+  x: Operand,
+  weight: Operand | AnyPackedWeight,
+  bias: Operand | undefined,
+  options: LinearOptions = {},
+): Operand {
+  checkOptions("linear", options, LINEAR_OPTIONS);
+  const { activation, add, out } = options;
+  checkActivation(activation, "linear");
+  if (isOperand(weight) && isQuantized(weight.storage.info)) {
+    return dispatch(LINEAR_QUANTIZED, [x, weight, bias, add], { activation }, out, "linear");
+  }
+  if (!(weight instanceof PackedWeight)) {
+    const inputs = add === undefined ? [x, weight, bias] : [x, weight, bias, add];
+    const attributes = activation === undefined ? undefined : { activation };
+    return dispatch(LINEAR, inputs, attributes, out, "linear");
+  }
+  const [columns, depth] = weight.shape as unknown as [number, number];
+  if (isQuantized(DTYPE[weight.dtype])) {
+    const inputs = [x, weight.panels, bias, add];
+    return dispatch(LINEAR_QUANTIZED, inputs, { columns, activation }, out, "linear");
+  }
+  if (weight.dtype === "int8") {
+    const inputs = [x, weight.panels, bias, add];
+    return dispatch(LINEAR_INT8, inputs, { columns, depth, activation }, out, "linear");
+  }
+  const inputs = add === undefined ? [x, weight.panels, bias] : [x, weight.panels, bias, add];
+  return dispatch(LINEAR_PACKED, inputs, { columns, depth, activation }, out, "linear");
+}
