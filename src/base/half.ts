@@ -12,7 +12,7 @@ const F32: Float32Array = new Float32Array(1);
 const I32: Int32Array = new Int32Array(F32.buffer);
 
 let halves: Float32Array | undefined;
-let brains: Float32Array | undefined;
+let bf16Values: Float32Array | undefined;
 
 /** The value of every float16, by its bits. Made on first use. */
 export function f16Table(): Float32Array {
@@ -33,9 +33,9 @@ export function f16Table(): Float32Array {
 
 /** The value of every bfloat16, by its bits. Made on first use. */
 export function bf16Table(): Float32Array {
-  if (brains !== undefined) return brains;
-  brains = new Float32Array(Int32Array.from({ length: 65536 }, (_, bits) => bits << 16).buffer);
-  return brains;
+  if (bf16Values !== undefined) return bf16Values;
+  bf16Values = new Float32Array(Int32Array.from({ length: 65536 }, (_, bits) => bits << 16).buffer);
+  return bf16Values;
 }
 
 // The conversion of float32 to float16, by sign and exponent: the shift of the mantissa in the
@@ -74,7 +74,7 @@ function halfOf(bits: number): number {
   return (step >>> 8) + ((mantissa + (1 << (shift - 1)) - 1 + odd) >>> shift);
 }
 
-function brainOf(bits: number): number {
+function bf16Of(bits: number): number {
   if ((bits & 0x7fffffff) > 0x7f800000) return (bits >>> 16) | 0x40;
   return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
 }
@@ -86,7 +86,7 @@ export function toF16(value: number): number {
 
 /** The bfloat16 nearest to `value`, as bits. */
 export function toBf16(value: number): number {
-  return brainOf(toOddBits(value));
+  return bf16Of(toOddBits(value));
 }
 
 /**
@@ -100,13 +100,13 @@ export function resultToHalf(value: number): number {
 }
 
 /** {@link resultToHalf} for bfloat16. */
-export function resultToBrain(value: number): number {
+export function resultToBf16(value: number): number {
   F32[0] = value;
-  return brainOf(I32[0]!);
+  return bf16Of(I32[0]!);
 }
 
 /** The value of a bfloat16, from its bits. */
-export function fromBrain(bits: number): number {
+export function fromBf16(bits: number): number {
   return bf16Table()[bits]!;
 }
 
@@ -116,6 +116,6 @@ export function roundHalf(value: number): number {
 }
 
 /** Rounds to bfloat16. */
-export function roundBrain(value: number): number {
-  return fromBrain(toBf16(value));
+export function roundBf16(value: number): number {
+  return fromBf16(toBf16(value));
 }

@@ -15,7 +15,7 @@ import {
   type Scalar,
   type TypedArray,
 } from "../base/dtype.ts";
-import { f16Table, fromBrain, toBf16, toF16 } from "../base/half.ts";
+import { f16Table, fromBf16, toBf16, toF16 } from "../base/half.ts";
 import { download, upload } from "./device.ts";
 import type { Storage } from "./storage.ts";
 
@@ -27,7 +27,7 @@ export function readElement(storage: Storage, position: number): number | bigint
     ? storage.array[position]!
     : download(storage, position, 1)[0]!;
   if (storage.info.name === "float16") return f16Table()[raw as number]!;
-  if (storage.info.name === "bfloat16") return fromBrain(raw as number);
+  if (storage.info.name === "bfloat16") return fromBf16(raw as number);
   return raw;
 }
 

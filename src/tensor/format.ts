@@ -17,7 +17,7 @@ import { describe as describeValue } from "../base/text.ts";
 import { readElement } from "../memory/element.ts";
 import { ArgumentError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
-import { roundBrain, roundHalf } from "../base/half.ts";
+import { roundBf16, roundHalf } from "../base/half.ts";
 import { concat } from "../ops/join/op.ts";
 import { formatShape } from "../base/shape.ts";
 import { DISPOSED, isDetached } from "../memory/storage.ts";
@@ -301,7 +301,7 @@ function writeRows(excerpt: Excerpt, lineWidth: number): string {
 /** Rounding of the floats narrower than float64. */
 const ROUND: Partial<Record<DType, (value: number) => number>> = {
   float16: roundHalf,
-  bfloat16: roundBrain,
+  bfloat16: roundBf16,
   float32: Math.fround,
 };
 

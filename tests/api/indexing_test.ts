@@ -181,8 +181,8 @@ test("Adding at indexes: in numbers of the dtype, one after the other", () => {
   // From 2048 and 256 on, these dtypes have no odd numbers: each sum is rounded to even.
   const halves = tensor([2048, 0], { dtype: "float16" }).set([[0, 0, 1, 1]], 1, add);
   assertEquals(halves.toArray(), [2048, 2]);
-  const brains = tensor([256, 0], { dtype: "bfloat16" }).set([[0, 0, 1, 1]], 1, add);
-  assertEquals(brains.toArray(), [256, 2]);
+  const bf16 = tensor([256, 0], { dtype: "bfloat16" }).set([[0, 0, 1, 1]], 1, add);
+  assertEquals(bf16.toArray(), [256, 2]);
   const ordered = zeros([1]).set([[0, 0, 0]], tensor([1, 1e30, -1e30]), add);
   assertEquals(ordered.toArray(), [0]);
   // Values of another dtype are cast to that of the target before the addition.

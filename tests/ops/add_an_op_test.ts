@@ -61,7 +61,7 @@ test("what docs/add-an-op.md says makes an op that computes", async () => {
     }
     // For the types of Node, which the check below needs.
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"), "junction");
-    insertBelow(join(folder, "src", "ops", "table.ts"), /^ {2}gelu:/, blockOf(/^softplus: /));
+    insertBelow(join(folder, "src", "table", "table.ts"), /^ {2}gelu:/, blockOf(/^softplus: /));
     insertBelow(
       join(folder, "src", "tensor", "tensor.ts"),
       /^ {2}\/\/ -+ elementwise -+$/,

@@ -131,7 +131,7 @@ export class Emitter {
     } else if (dtype === "float16") {
       this.add(`${array}[${index}] = ${result ? "$resultToHalf" : "$toF16"}(${value.text});`);
     } else if (dtype === "bfloat16") {
-      this.add(`${array}[${index}] = ${result ? "$resultToBrain" : "$toBf16"}(${value.text});`);
+      this.add(`${array}[${index}] = ${result ? "$resultToBf16" : "$toBf16"}(${value.text});`);
     } else this.add(`${array}[${index}] = ${value.text};`);
   }
 
@@ -198,7 +198,7 @@ export class Emitter {
 
   #round(text: string, to: DType): string {
     if (to === "float32") return this.hold(`$fround(${text})`);
-    return this.hold(to === "float16" ? `$roundHalf(${text})` : `$roundBrain(${text})`);
+    return this.hold(to === "float16" ? `$roundHalf(${text})` : `$roundBf16(${text})`);
   }
 
   #toNumber(value: Value): string {

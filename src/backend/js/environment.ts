@@ -9,9 +9,9 @@ import { DTYPE, type DType } from "../../base/dtype.ts";
 import {
   bf16Table,
   f16Table,
-  resultToBrain,
+  resultToBf16,
   resultToHalf,
-  roundBrain,
+  roundBf16,
   roundHalf,
   toBf16,
   toF16,
@@ -109,12 +109,12 @@ const NAMES = {
   high: new Int32Array(COLUMNS),
   // After an infinity the error terms are NaN, and the plain sum is correct.
   corrected: (sum: number, error: number): number => error - error === 0 ? sum + error : sum,
-  resultToBrain,
+  resultToBf16,
   resultToHalf,
   toBf16,
   toF16,
   roundHalf,
-  roundBrain,
+  roundBf16,
 };
 
 let names: Record<string, unknown> | undefined;

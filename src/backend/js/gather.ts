@@ -8,7 +8,7 @@
 import { alongAxis, type Blocks, gatherBlocks, scatterBlocks } from "../../ops/index/blocks.ts";
 import type { DTypeInfo, TypedArray } from "../../base/dtype.ts";
 import { readElement } from "../../memory/element.ts";
-import { f16Table, fromBrain, toBf16, toF16 } from "../../base/half.ts";
+import { f16Table, fromBf16, toBf16, toF16 } from "../../base/half.ts";
 import { OFFSETS, type Plan, planMap } from "../../base/plan.ts";
 import type { Call } from "../../table/op.ts";
 
@@ -89,7 +89,7 @@ function addHalves(dtype: DTypeInfo): Mover {
   const table = f16Table();
   const [read, write] = dtype.name === "float16"
     ? [(bits: number) => table[bits]!, toF16]
-    : [fromBrain, toBf16];
+    : [fromBf16, toBf16];
   return (out, source, positions, to, from, count, step) => {
     for (let i = 0; i < count; i++) {
       for (let e = 0; e < to.length; e++) {

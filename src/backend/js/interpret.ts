@@ -22,7 +22,7 @@ import type {
 } from "../../table/op.ts";
 import { exprFor } from "../../table/table.ts";
 import { ATTRIBUTES, OFFSETS, type Plan } from "../../base/plan.ts";
-import { roundBrain, roundHalf } from "../../base/half.ts";
+import { roundBf16, roundHalf } from "../../base/half.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { BIG, FLOAT, INT, type NumberPrimitive } from "./primitives.ts";
 
@@ -143,7 +143,7 @@ function binary(op: string, left: Closure, right: Closure, int: boolean): Closur
 function settle(value: Num, dtype: DType): Num {
   if (dtype === "float32") return Math.fround(value as number);
   if (dtype === "float16") return roundHalf(value as number);
-  if (dtype === "bfloat16") return roundBrain(value as number);
+  if (dtype === "bfloat16") return roundBf16(value as number);
   if (dtype === "float64" || dtype === "bool") return value;
   return castScalar(BigInt(value), dtype);
 }

@@ -123,7 +123,7 @@ fault({
     const frames = stderr.split("\n").filter((frame) => /^ +at /.test(frame));
     assertMatch(frames.at(inBun ? 0 : 1)!, /program\.ts:3:\d+\)?$/, stderr);
     if (inBun) assertStringIncludes(stderr, `3 | ${line}`);
-    else assertMatch(frames[0]!, /\/src\/tensor\/\w+\.ts:\d+/, stderr);
+    else assertMatch(frames[0]!, /\/src\/(api|tensor)\/[\w/]+\.ts:\d+/, stderr);
     assert(!stderr.includes("src/base"), stderr);
   }
 });
