@@ -8,12 +8,12 @@ import { DTYPE, type DType } from "../src/base/dtype.ts";
 import { Layout } from "../src/base/layout.ts";
 import { layoutOf, type Plan } from "../src/base/plan.ts";
 import type { Backend } from "../src/core/backend.ts";
-import type { IndexVector } from "../src/ops/index/blocks.ts";
+import type { IndexVector } from "../src/ops/index/kernels.ts";
 import type { MatrixBatch } from "../src/ops/matmul/problem.ts";
 import type { RowKernel } from "../src/ops/softmax_norm/problem.ts";
 import type { Operand } from "../src/memory/operand.ts";
 import type { Storage } from "../src/memory/storage.ts";
-import type { Distribution } from "../src/table/kernels.ts";
+import type { Distribution } from "../src/ops/random/op.ts";
 import { type AxisOp, Call, type Input, type MapOp, OPS } from "../src/table/op.ts";
 import "../mod.ts";
 

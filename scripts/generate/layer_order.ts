@@ -92,8 +92,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         what: "fused ops; complex numbers; products; blocks of weights",
       },
       {
-        folders: ["ops/create", "ops/join", "ops/sets"],
-        what: "new tensors; joins; sets and histograms",
+        folders: ["ops/create", "ops/join", "ops/random", "ops/sets"],
+        what: "new tensors; joins; random numbers; sets",
       },
     ],
   },

@@ -92,7 +92,7 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "applyCreate condition: if (frame !== null) → true": "dispatch makes the same tensor",
     "applyView condition: if (frame !== null) → true": "dispatch gives the same view",
   },
-  "src/ops/index/blocks.ts": {
+  "src/ops/index/kernels.ts": {
     "stepOf literal: 0 → (0 + 1) in return 0;": "a single block has no next one",
     "alongAxis literal: 0 → (0 - 1) in strides.with(axis, 0)": "an axis of size 1 has any stride",
   },
@@ -248,10 +248,6 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "settle logic: op.rules[info.id] ?? ruleFor(op, info, call.name) → (ruleFor(op, info, call.name))":
       "ruleFor looks for a known rule too",
   },
-  "src/table/kernels.ts": {
-    "sortsLastAxis logic: size > 0 && (axis === -1 || axis === shape.length - 1) → ((axis === -1 || axis === shape.length - 1))":
-      "kernels sort nothing of an empty tensor",
-  },
   "src/table/op.ts": {
     "Call.badIndex literal: 1 → (1 + 1) in -1": "any negative number means that there is none",
     "Call.result condition: if (spec.shape !== shape) → true":
@@ -376,6 +372,8 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
     "zeroLike literal: 1 → (1 - 1) in () => 1": "its only element is read along all axes",
   },
   "src/ops/sort/op.ts": {
+    "sortsLastAxis logic: size > 0 && (axis === -1 || axis === shape.length - 1) → ((axis === -1 || axis === shape.length - 1))":
+      "kernels sort nothing of an empty tensor",
     "sortOp.infer drop: checkOperand(x, call.name);":
       "the function that calls the op checks the input",
   },

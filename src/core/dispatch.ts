@@ -38,7 +38,6 @@ import {
   type ReduceOp,
   type ScanOp,
 } from "../table/op.ts";
-import { INDEX } from "../table/kernels.ts";
 import { MAP } from "../table/table.ts";
 import { viewLayout } from "../table/views.ts";
 import type { Backend, Recording } from "./backend.ts";
@@ -407,7 +406,7 @@ function decompose(call: Call): void {
 /** Runs an op on elements that consist of lanes, which backends do not know. */
 function runOnLanes(call: Call, specs: Inferred): void {
   const { op, name } = call;
-  if (op.moves || (op === INDEX.scatterAdd && call.like!.info.kind === "c")) {
+  if (op.moves || (op.adds && call.like!.info.kind === "c")) {
     moveLanes(call, specs as readonly OutputSpec[]);
   } else if (op.decompose !== undefined) decompose(call);
   else throw new DTypeError(`Cannot ${name} ${call.like!.info.name}: it takes numbers`);

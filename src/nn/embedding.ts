@@ -12,7 +12,7 @@ import { dispose } from "../core/handles.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkOperand } from "../table/infer.ts";
-import { INDEX } from "../table/kernels.ts";
+import { INDEX } from "../ops/index/kernels.ts";
 import { Call, makeOp, type Op } from "../table/op.ts";
 import { MAP } from "../table/table.ts";
 import { isQuantized } from "../ops/quantized/dtypes.ts";

@@ -61,6 +61,8 @@ export interface Op {
   readonly contiguous?: readonly number[] | undefined;
   /** True for a kernel that moves whole elements of any dtype. */
   readonly moves?: boolean | undefined;
+  /** True for a kernel that adds elements: those of complex numbers part by part. */
+  readonly adds?: boolean | undefined;
   /** True if kernels take complex numbers themselves; else dispatch makes lanes of them. */
   readonly complex?: boolean | undefined;
   /** True if kernels write outputs in any layout; else they get contiguous ones. */
@@ -233,6 +235,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     aliases: given.aliases,
     contiguous: given.contiguous,
     moves: given.moves,
+    adds: given.adds,
     complex: given.complex,
     strided: given.strided,
     inPlace: given.inPlace,

@@ -16,7 +16,7 @@ import { IndexError, OutOfMemoryError } from "../../src/base/errors.ts";
 import { LINALG } from "../../src/ops/linalg/op.ts";
 import { isOperand, type Operand } from "../../src/memory/operand.ts";
 import { type DeviceMemory, type DeviceMemoryInfo, Storage } from "../../src/memory/storage.ts";
-import { INDEX } from "../../src/table/kernels.ts";
+import { INDEX } from "../../src/ops/index/kernels.ts";
 import { Call, type Input } from "../../src/table/op.ts";
 import type { Device as DeviceName } from "../../src/types/mod.ts";
 

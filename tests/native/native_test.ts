@@ -9,7 +9,7 @@
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import type { IndexVector } from "../../src/ops/index/blocks.ts";
+import type { IndexVector } from "../../src/ops/index/kernels.ts";
 import { matrixBatch } from "../../src/ops/matmul/problem.ts";
 import { ROW_KERNELS } from "../../src/ops/softmax_norm/problem.ts";
 import { STATUS } from "../../src/backend/ffi/abi.ts";

@@ -7,7 +7,7 @@
 #include "cast.h"
 #include "selection.h"
 
-/* How a quantile follows from the elements around its place; src/table/kernels.ts has the same order. */
+/* How a quantile follows from the elements around its place; src/ops/sort/quantile.ts has the same order. */
 enum {
   MEDIAN,
   LINEAR,

@@ -14,7 +14,7 @@ import { ownOperand } from "../../core/foreign.ts";
 import { tidy } from "../../core/handles.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkKind, checkOptions } from "../../table/infer.ts";
-import type { CategoricalAttributes } from "../../table/kernels.ts";
+import type { CategoricalAttributes } from "../../ops/random/op.ts";
 import { type Call, makeOp, type Op } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";

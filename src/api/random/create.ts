@@ -14,7 +14,7 @@ import { ArgumentError, DTypeError } from "../../base/errors.ts";
 import { readElement } from "../../memory/element.ts";
 import { Layout } from "../../base/layout.ts";
 import { sort } from "../../ops/sort/op.ts";
-import { type Distribution, RANDOM, type RandomAttributes } from "../../table/kernels.ts";
+import { type Distribution, RANDOM, type RandomAttributes } from "../../ops/random/op.ts";
 import { Call, type CreateOp, makeOp, type MapOp } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import { checkShape } from "../../base/shape.ts";

@@ -16,7 +16,7 @@ import { tidy } from "../../core/handles.ts";
 import { FLOAT } from "../../backend/js/primitives.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkKind, checkOptions } from "../../table/infer.ts";
-import type { DeviateAttributes, DeviateDistribution } from "../../table/kernels.ts";
+import type { DeviateAttributes, DeviateDistribution } from "../../ops/random/op.ts";
 import { type Call, makeOp, type Op } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";

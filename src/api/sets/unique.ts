@@ -11,7 +11,7 @@ import { ownOperand } from "../../core/foreign.ts";
 import { apply } from "../../core/apply.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkCount, checkKind, checkOperand, checkOptions } from "../../table/infer.ts";
-import { INDEX } from "../../table/kernels.ts";
+import { INDEX } from "../../ops/index/kernels.ts";
 import { type Call, makeOp, type Op } from "../../table/op.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";

@@ -8,13 +8,14 @@
 import type { DType } from "../../base/dtype.ts";
 import { planMap } from "../../base/plan.ts";
 import type { Backend, Recording } from "../../core/backend.ts";
-import { gatherBlocks, scatterBlocks } from "../../ops/index/blocks.ts";
+import { gatherBlocks, scatterBlocks } from "../../ops/index/kernels.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { gemmOf, isPlainGemm } from "../../ops/matmul/problem.ts";
 import { deviceEngine } from "../../ops/collective/problem.ts";
 import { isRowCall, type RowKernel, rowsOf } from "../../ops/softmax_norm/problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
-import { type RandomAttributes, type SortAttributes, sortsLastAxis } from "../../table/kernels.ts";
+import type { RandomAttributes } from "../../ops/random/op.ts";
+import { type SortAttributes, sortsLastAxis } from "../../ops/sort/op.ts";
 import { type AxisOp, type Call, isTableOp, type MapOp } from "../../table/op.ts";
 import { attention, attentionRows, isTensorCoreAttention } from "./attention.ts";
 import { chain, isSmallChain } from "./chain.ts";

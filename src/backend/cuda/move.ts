@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Blocks, IndexVector } from "../../ops/index/blocks.ts";
+import type { Blocks, IndexVector } from "../../ops/index/kernels.ts";
 import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { OFFSETS, type Plan } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";

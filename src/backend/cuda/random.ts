@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Distribution } from "../../table/kernels.ts";
+import type { Distribution } from "../../ops/random/op.ts";
 import { DTYPE, type DType, type DTypeInfo, DTYPES } from "../../base/dtype.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { CONSTANTS } from "./source/constants.ts";

@@ -9,7 +9,7 @@
  *
  * @module
  */
-import type { DeviateDistribution, Distribution } from "../../table/kernels.ts";
+import type { DeviateDistribution, Distribution } from "../../ops/random/op.ts";
 import type { Activation } from "../../ops/linear/panels.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
 import { MAX_CHAIN_OPERANDS, MAX_CHAIN_OUTPUTS, MAX_CHAIN_STEPS } from "../../ops/chain/steps.ts";

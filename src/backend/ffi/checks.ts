@@ -6,7 +6,7 @@
  * @module
  */
 import type { Layout } from "../../base/layout.ts";
-import type { Blocks } from "../../ops/index/blocks.ts";
+import type { Blocks } from "../../ops/index/kernels.ts";
 import { NativeError } from "../../base/errors.ts";
 import { OFFSETS, type Plan } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";

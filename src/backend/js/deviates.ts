@@ -13,7 +13,7 @@
  * @module
  */
 import type { Call } from "../../table/op.ts";
-import type { CategoricalAttributes, DeviateAttributes } from "../../table/kernels.ts";
+import type { CategoricalAttributes, DeviateAttributes } from "../../ops/random/op.ts";
 import { generate, normalOf } from "./philox.ts";
 
 /** Elements whose first blocks are made at once. */

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { alongAxis, type Blocks, gatherBlocks, scatterBlocks } from "../../ops/index/blocks.ts";
+import { alongAxis, type Blocks, gatherBlocks, scatterBlocks } from "../../ops/index/kernels.ts";
 import type { DTypeInfo, TypedArray } from "../../base/dtype.ts";
 import { readElement } from "../../memory/element.ts";
 import { f16Table, fromBf16, toBf16, toF16 } from "../../base/half.ts";

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { hasIndexTensor } from "../../ops/index/blocks.ts";
+import { hasIndexTensor } from "../../ops/index/kernels.ts";
 import { runCollective } from "../../ops/collective/problem.ts";
 import { runsConvolve } from "../../ops/fft/convolve.ts";
 import { isPlainGemm } from "../../ops/matmul/problem.ts";
 import { DTYPE } from "../../base/dtype.ts";
 import { hasFloatRows, isPackedCall } from "../../ops/linear/panels.ts";
-import { sortsLastAxis } from "../../table/kernels.ts";
+import { sortsLastAxis } from "../../ops/sort/op.ts";
 import type { Call } from "../../table/op.ts";
 import { chain, runsChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";

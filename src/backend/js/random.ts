@@ -7,7 +7,7 @@
  */
 import { toBf16, toF16 } from "../../base/half.ts";
 import type { Call } from "../../table/op.ts";
-import type { RandomAttributes } from "../../table/kernels.ts";
+import type { RandomAttributes } from "../../ops/random/op.ts";
 import {
   fillBits,
   fillIntegers,

@@ -6,7 +6,7 @@
  */
 import { DTYPE } from "../../base/dtype.ts";
 import { ATTRIBUTES, type Plan, planMap } from "../../base/plan.ts";
-import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../ops/index/blocks.ts";
+import { alongAxis, gatherBlocks, hasIndexTensor, scatterBlocks } from "../../ops/index/kernels.ts";
 import { copyInto } from "../../core/dispatch.ts";
 import { runsConvolve } from "../../ops/fft/convolve.ts";
 import { runsFft } from "../../ops/fft/problem.ts";
@@ -25,13 +25,12 @@ import { planComplex } from "../../core/lanes.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { COMPLEX_NUMBER, type ComplexAttributes } from "../../ops/complex/op.ts";
-import {
-  type CategoricalAttributes,
-  type DeviateAttributes,
-  type RandomAttributes,
-  type SortAttributes,
-  sortsLastAxis,
-} from "../../table/kernels.ts";
+import type {
+  CategoricalAttributes,
+  DeviateAttributes,
+  RandomAttributes,
+} from "../../ops/random/op.ts";
+import { type SortAttributes, sortsLastAxis } from "../../ops/sort/op.ts";
 import type { ChainAttributes } from "../../ops/chain/steps.ts";
 import type { Call } from "../../table/op.ts";
 import { quantFormatOf } from "../../ops/quantized/dtypes.ts";

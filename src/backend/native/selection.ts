@@ -4,12 +4,9 @@
  * @module
  */
 import type { Call } from "../../table/op.ts";
-import {
-  type PartitionAttributes,
-  QUANTILE_METHODS,
-  type QuantileRowsAttributes,
-  sortsLastAxis,
-} from "../../table/kernels.ts";
+import type { PartitionAttributes } from "../../ops/sort/partition.ts";
+import { QUANTILE_METHODS, type QuantileRowsAttributes } from "../../ops/sort/quantile.ts";
+import { sortsLastAxis } from "../../ops/sort/op.ts";
 import { checkRun } from "../ffi/checks.ts";
 
 /** Checks all operands; returns the offset of the first input, and the number and length of runs. */

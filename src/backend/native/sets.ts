@@ -5,7 +5,7 @@
  */
 import { ATTRIBUTES } from "../../base/plan.ts";
 import type { Operand } from "../../memory/operand.ts";
-import type { InterpolateAttributes } from "../../table/kernels.ts";
+import type { InterpolateAttributes } from "../../ops/sets/op.ts";
 import type { Call } from "../../table/op.ts";
 import { checkRun } from "../ffi/checks.ts";
 import type { Kernel } from "./kernel.ts";

@@ -9,7 +9,7 @@ import { dispatch, dispatchAll, performCall } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
 import { isOperandArgument, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOperand } from "../../table/infer.ts";
-import { INDEX } from "../../table/kernels.ts";
+import { INDEX } from "./kernels.ts";
 import { Call, type Inferred, makeOp, type Op } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import {

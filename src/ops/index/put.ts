@@ -27,7 +27,7 @@ import { allocateIn } from "../../memory/device.ts";
 import { recycle } from "../../memory/pool.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkDevice, checkOperand, checkOptions, isScalar, ruleFor } from "../../table/infer.ts";
-import { INDEX } from "../../table/kernels.ts";
+import { INDEX } from "./kernels.ts";
 import { Call, type Input, makeOp, type Op } from "../../table/op.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
 import { reduce } from "../reduce/op.ts";

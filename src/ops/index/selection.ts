@@ -30,7 +30,7 @@ import { allocateIn, sendTo } from "../../memory/device.ts";
 import { allocate, recycle } from "../../memory/pool.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkDevice, checkOperand } from "../../table/infer.ts";
-import { INDEX } from "../../table/kernels.ts";
+import { INDEX } from "./kernels.ts";
 import { Call, type Input } from "../../table/op.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
 import { flatParts, MOST_INT32 } from "../reduce/large_index.ts";

@@ -5,16 +5,25 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
+import { DTYPE, type DType, type DTypeInfo } from "../../base/dtype.ts";
 import { cast, contiguousCopy, toDevice } from "../../core/copy.ts";
 import { applyView } from "../../core/apply.ts";
 import { dispatch, dispatchAll } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
 import { readElement } from "../../memory/element.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
-import type { InterpolateAttributes } from "../../table/kernels.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { VIEWS } from "../../table/views.ts";
+
+/** Attributes of `interpolate`. */
+export interface InterpolateAttributes {
+  /** The value below the first point; that of the first point if missing. */
+  readonly left: number | undefined;
+  /** The value above the last point; that of the last point if missing. */
+  readonly right: number | undefined;
+  /** The dtype of the result: float32 or float64. */
+  readonly dtype: DType;
+}
 
 /** A kernel of the CPU; other devices send it their elements. */
 function kernel(name: string, count: number, infer: (call: Call) => readonly OutputSpec[]): Op {

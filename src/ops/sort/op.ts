@@ -12,12 +12,26 @@ import { apply, applyView } from "../../core/apply.ts";
 import { dispatch, dispatchAll } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkCount, checkKind, checkOperand, checkOptions } from "../../table/infer.ts";
-import type { SortAttributes } from "../../table/kernels.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { empty } from "../../core/composite.ts";
 import { takeAlongAxis } from "../index/op.ts";
+
+/** Attributes of `sort` and `argsort`. */
+export interface SortAttributes {
+  /** The axis; kernels sort along the last one. */
+  readonly axis: number;
+  /** Largest first; NaN still goes last. */
+  readonly descending: boolean;
+}
+
+/** True if the call sorts a nonempty tensor along the last axis. */
+export function sortsLastAxis(call: Call): boolean {
+  const { axis } = call.attributes as SortAttributes;
+  const { shape, size } = call.operand(0).layout;
+  return size > 0 && (axis === -1 || axis === shape.length - 1);
+}
 
 // ---- sorting -----------------------------------------------------------------------------------
 

@@ -12,10 +12,18 @@ import { applyView } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkCount, checkKind, checkOperand } from "../../table/infer.ts";
-import { type PartitionAttributes, sortsLastAxis } from "../../table/kernels.ts";
+import { sortsLastAxis } from "./op.ts";
 import { type Call, makeOp, type Op } from "../../table/op.ts";
 import { VIEWS } from "../../table/views.ts";
 import { throughCpu } from "./cpu.ts";
+
+/** Attributes of `partition` and `argpartition`. */
+export interface PartitionAttributes {
+  /** The ranks from 0 on, in ascending order. */
+  readonly kth: readonly number[];
+  /** The axis; kernels work along the last one. */
+  readonly axis: number;
+}
 
 function partitionOp(name: "partition" | "argpartition"): Op {
   const op: Op = makeOp({

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
+import { DTYPE, type DType, type DTypeInfo } from "../../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../../base/errors.ts";
 import { formatShape, listIn, normalizeAxes, ownAxes } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
@@ -19,10 +19,39 @@ import {
   type ReduceAttributes,
   reductionOf,
 } from "../../table/infer.ts";
-import { QUANTILE_METHODS, type QuantileRowsAttributes } from "../../table/kernels.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { VIEWS } from "../../table/views.ts";
 import { throughCpu } from "./cpu.ts";
+
+/** How a quantile follows from the elements around its place, as in NumPy; kernels know the order. */
+export const QUANTILE_METHODS = [
+  "median",
+  "linear",
+  "lower",
+  "higher",
+  "midpoint",
+  "nearest",
+  "invertedCdf",
+  "averagedInvertedCdf",
+  "closestObservation",
+  "interpolatedInvertedCdf",
+  "hazen",
+  "weibull",
+  "medianUnbiased",
+  "normalUnbiased",
+] as const;
+
+/** Attributes of `quantilesOfRows`. */
+export interface QuantileRowsAttributes {
+  /** The quantiles, from 0 to 1. */
+  readonly q: readonly number[];
+  /** How to interpolate; `"median"` is the mean of the elements in the middle. */
+  readonly method: (typeof QUANTILE_METHODS)[number];
+  /** Whether NaN does not count; else it gives NaN. */
+  readonly ignoreNaN: boolean;
+  /** The float dtype of the result. */
+  readonly dtype: DType;
+}
 
 type Axes = ReduceAttributes["axis"];
 

@@ -27,7 +27,7 @@ import { readElement, writeElement } from "../../../src/memory/element.ts";
 import { IndexError } from "../../../src/base/errors.ts";
 import { Layout } from "../../../src/base/layout.ts";
 import { type Plan, planMap } from "../../../src/base/plan.ts";
-import type { Distribution } from "../../../src/table/kernels.ts";
+import type { Distribution } from "../../../src/ops/random/op.ts";
 import { DeviceStorage, download, upload } from "../../../src/memory/device.ts";
 import { allocate } from "../../../src/memory/pool.ts";
 import type { Storage } from "../../../src/memory/storage.ts";

@@ -5,7 +5,8 @@
  */
 import { readElement, writeElement } from "../../../memory/element.ts";
 import type { Storage } from "../../../memory/storage.ts";
-import type { PartitionAttributes, QuantileRowsAttributes } from "../../../table/kernels.ts";
+import type { PartitionAttributes } from "../../../ops/sort/partition.ts";
+import type { QuantileRowsAttributes } from "../../../ops/sort/quantile.ts";
 import type { Call } from "../../../table/op.ts";
 import { forEachRun, orderOf } from "./sort.ts";
 

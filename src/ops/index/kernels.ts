@@ -1,14 +1,73 @@
 /**
- * Index kernels as blocks: the elements at an index along an axis, and the loop over one block.
+ * The index kernels: their meaning as index formulas, and the blocks that backends move.
+ *
+ * `i` is at the axis of the call, `…` stands for the others.
  *
  * @module
  */
+// First: the ids of ops of the table are their places in it.
+import "../../table/table.ts";
+import { DTYPE } from "../../base/dtype.ts";
 import { Layout } from "../../base/layout.ts";
 import { type Plan, planBlocks, planMap } from "../../base/plan.ts";
+import { pickedShape } from "../../base/shape.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { GatherAttributes } from "../../table/kernels.ts";
-import type { Call } from "../../table/op.ts";
+import { type Call, type Inferred, makeOp, type Op } from "../../table/op.ts";
+
+function kernel(
+  name: string,
+  infer: (call: Call) => Inferred,
+  more: Pick<Op, "writes" | "contiguous" | "moves" | "adds"> = {},
+): Op {
+  return makeOp<Op>({ kind: "kernel", name, infer, ...more });
+}
+
+/** Attributes of {@link INDEX}'s `gather`, `scatter` and `scatterAdd`. */
+export interface GatherAttributes {
+  /** The indexed axis, counted from the first. */
+  readonly axis: number;
+}
+
+/**
+ * The index kernels. Indices are contiguous, of any integer dtype and rank; `i` stands for as many
+ * axes. Negative indices count from the end. `call.badIndex` is the first one out of range: then
+ * nothing has been written.
+ */
+export const INDEX = {
+  /** out[…, i, …] = source[…, indices[i], …]; inputs: source, indices. */
+  gather: kernel("gather", (call) => {
+    const { storage, layout } = call.operand(0);
+    const { axis } = call.attributes as GatherAttributes;
+    const shape = pickedShape(layout.shape, axis, call.operand(1).layout.shape, call.name);
+    return [{ shape, dtype: storage.info }];
+  }, { moves: true }),
+  /**
+   * target[…, indices[i], …] = values[…, i, …], later ones last; inputs: target, values, indices.
+   */
+  scatter: kernel("scatter", () => [], { moves: true, writes: [0] }),
+  /**
+   * target[…, indices[i], …] += values[…, i, …], in the arithmetic of the dtype; inputs as for
+   * scatter.
+   */
+  scatterAdd: kernel("scatterAdd", () => [], { adds: true, writes: [0] }),
+  /**
+   * positions[…] += index[…] · stride, with the index checked against `size`; inputs: positions
+   * (int32 or int64), index. Combines several indices into one.
+   */
+  ravelIndex: kernel("ravelIndex", () => [], { writes: [0] }),
+  /**
+   * The flat indices, as int32, of the first `count` nonzero elements, and zeros if there are fewer;
+   * input: x.
+   */
+  nonzeroIndices: kernel(
+    "nonzeroIndices",
+    (call) => [{ shape: [call.attributes.count], dtype: DTYPE.int32 }],
+    { contiguous: [0] },
+  ),
+} as const satisfies Record<string, Op>;
+
+// ---- blocks ----------------------------------------------------------------------------------------
 
 /** A vector of indices into an axis. */
 export interface IndexVector {
