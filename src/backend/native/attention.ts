@@ -18,6 +18,7 @@ import type { Call } from "../../table/op.ts";
 import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
 import { QUANT } from "../../ops/quantized/formats.ts";
 import { checkLayout, checkRun } from "../ffi/checks.ts";
+import type { Kernel } from "./kernel.ts";
 
 /** The indices of the strides and of the offsets. */
 const [STRIDES, OFFSETS] = [8, 23];
@@ -28,7 +29,7 @@ function isNarrow({ storage: { info } }: Operand): boolean {
 }
 
 /** True if the kernel can run the call: nothing to cast, and nothing empty. */
-export function isPlainAttention(call: Call): boolean {
+function isPlainAttention(call: Call): boolean {
   const { shape, dtype } = call.specs[0]!;
   const mask = call.inputs[3] as Operand | undefined;
   for (let k = 0; k < 3; k++) if (call.operand(k).storage.info !== dtype) return false;
@@ -43,7 +44,7 @@ export function attentionLength(numbers: ArrayLike<number>): number {
 }
 
 /** Writes the numbers of a call to `numbers`, or to a longer array if that is too short. */
-export function planAttention(
+function planAttention(
   call: Call,
   numbers: Float64Array<ArrayBuffer>,
 ): Float64Array<ArrayBuffer> {
@@ -71,7 +72,7 @@ function writeProblem(problem: AttentionProblem, numbers: Float64Array<ArrayBuff
 }
 
 /** True if the kernel of `cachedAttention` can run the call. */
-export function isPlainCachedAttention(call: Call): boolean {
+function isPlainCachedAttention(call: Call): boolean {
   const { shape, dtype } = call.specs[0]!;
   const [cached, rest] = [[3, 4], [0, 1, 2]].map((places) =>
     places.map((k) => call.operand(k))
@@ -84,7 +85,7 @@ export function isPlainCachedAttention(call: Call): boolean {
 }
 
 /** The numbers of a call of `cachedAttention`, and the bytes or elements of its cache. */
-export function planCachedAttention(
+function planCachedAttention(
   call: Call,
 ): { numbers: Float64Array<ArrayBuffer>; cached: readonly [Storage, Storage] } {
   const problem = cachedAttentionOf(call);
@@ -118,7 +119,7 @@ function matricesOf({ layout }: Operand): Rows | null {
 }
 
 /** True if the kernel of `rope` can run the call. */
-export function isPlainRope(call: Call): boolean {
+function isPlainRope(call: Call): boolean {
   const all = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
   const [x, ...angles] = all;
   const { shape, strides, size } = x.layout;
@@ -130,7 +131,7 @@ export function isPlainRope(call: Call): boolean {
 }
 
 /** The numbers of a call of `rope`. */
-export function planRope(call: Call): Float64Array<ArrayBuffer> {
+function planRope(call: Call): Float64Array<ArrayBuffer> {
   const out = call.outputs[0]!;
   const [x, cos, sin] = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
   const { interleaved } = call.attributes as { readonly interleaved: boolean };
@@ -146,3 +147,54 @@ export function planRope(call: Call): Float64Array<ArrayBuffer> {
     ...[out, x, cos, sin].map(({ layout }) => layout.offset),
   );
 }
+
+let heads = new Float64Array(64);
+
+const attention: Kernel = {
+  supports: isPlainAttention,
+  prepare(call) {
+    heads = planAttention(call, heads);
+    const [out] = call.outputs as [Operand];
+    const [q, k, v, mask] = call.inputs as [Operand, Operand, Operand, Operand?];
+    const [a, b, c] = [q.storage, k.storage, v.storage];
+    const more = mask === undefined ? {} : { more: [mask.storage] };
+    return { numbers: heads, out: out.storage, a, b, c, ...more };
+  },
+};
+
+const cachedAttention: Kernel = {
+  supports: isPlainCachedAttention,
+  prepare(call) {
+    const { numbers, cached } = planCachedAttention(call);
+    const [q, k, v, , , lengths] = call.inputs as Operand[];
+    return {
+      numbers,
+      out: call.outputs[0]!.storage,
+      a: q!.storage,
+      b: k!.storage,
+      c: v!.storage,
+      more: [...cached, lengths!.storage],
+    };
+  },
+};
+
+const rope: Kernel = {
+  supports: (call) => isPlainRope(call),
+  prepare(call) {
+    const [a, b, c] = call.inputs as Operand[];
+    return {
+      numbers: planRope(call),
+      out: call.outputs[0]!.storage,
+      a: a!.storage,
+      b: b!.storage,
+      c: c!.storage,
+    };
+  },
+};
+
+/** The kernels by the names of their ops. */
+export const ATTENTION_KERNELS: Readonly<Record<string, Kernel>> = {
+  attention,
+  cachedAttention,
+  rope,
+};

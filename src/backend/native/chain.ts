@@ -8,9 +8,10 @@ import type { DTypeInfo } from "../../base/dtype.ts";
 import { ATTRIBUTES, type Plan, planMaps } from "../../base/plan.ts";
 import { chainForm } from "../../ops/chain/op.ts";
 import { writeElement } from "../../memory/element.ts";
-import type { Operand } from "../../memory/operand.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
 import { Storage } from "../../memory/storage.ts";
 import {
+  type ChainAttributes,
   type ChainConstant,
   type ChainForm,
   type ChainStep,
@@ -21,9 +22,10 @@ import { MAP } from "../../table/table.ts";
 import { CHAIN_AT, CHAIN_CONSTANT, CHAIN_STEP } from "../ffi/abi.ts";
 import { checkOperand } from "../ffi/checks.ts";
 import { type ExprChain, exprChain } from "./expr_chain.ts";
+import type { Kernel } from "./kernel.ts";
 
 /** The arguments of the kernel of a chain. */
-export interface ChainArguments {
+interface ChainArguments {
   /** The plan, the constants and the steps: memory of its own. */
   readonly numbers: Float64Array;
   /** The buffers: the outputs, then the inputs that are tensors. */
@@ -153,7 +155,7 @@ export function exprNumbers(call: Call, numberOf: (op: Op) => number): ChainArgu
 }
 
 /** The numbers of a chain over `plan`, whose first operands are the outputs. */
-export function writeChain(
+function writeChain(
   plan: Plan,
   form: ChainForm,
   outputs: number,
@@ -204,3 +206,23 @@ function writeConstant(numbers: Float64Array, at: number, { value, dtype }: Chai
   numbers[at + CHAIN_CONSTANT.low] = bits.getUint32(0, true);
   numbers[at + CHAIN_CONSTANT.high] = bits.getUint32(4, true);
 }
+
+/** The buffers that `rm_run_many` takes. */
+const BUFFERS = 8;
+
+/** The kernel. */
+export const chain: Kernel = {
+  supports({ inputs, attributes }, numberOf) {
+    const { steps, outputs } = attributes as ChainAttributes;
+    return inputs.filter(isOperand).length + outputs.length <= BUFFERS &&
+      hasChainKernels(steps, numberOf);
+  },
+  prepare(call, numberOf) {
+    const ready = chainNumbers(call, numberOf);
+    if (ready === null) return null;
+    const [out, a = null, b = null, c = null, ...rest] = ready.operands
+      .map(({ storage }) => storage);
+    const more = rest.length === 0 ? {} : { more: rest };
+    return { numbers: ready.numbers, out: out!, a, b, c, ...more };
+  },
+};

@@ -14,12 +14,13 @@ import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../table/op.ts";
 import { COLLECTIVE, COLLECTIVE_AT, METHOD, REDUCTION } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
+import type { Kernel } from "./kernel.ts";
 
 /**
  * Whether there are other ranks: one alone copies its elements. A call without elements runs, too: other
  * ranks may have some.
  */
-export function runsCollective({ attributes, like }: Call): boolean {
+function runsCollective({ attributes, like }: Call): boolean {
   // Programs record on storages without elements, of which lanes are not known.
   const isKnown = like!.memory === null || like!.info.lanes === 1;
   return (attributes as CollectiveAttributes).size > 1 && isKnown;
@@ -82,3 +83,14 @@ export function collectiveFailure(call: Call, text: string): DistributedError {
   const inUse = numbers[COLLECTIVE_AT.count]! > 0;
   return collectiveError(call, numbers[COLLECTIVE_AT.peer]!, text, inUse);
 }
+
+const collective: Kernel = { supports: runsCollective, prepare: planCollective };
+
+/** The kernels by the names of their ops. */
+export const COLLECTIVE_KERNELS: Readonly<Record<string, Kernel>> = {
+  allReduce: collective,
+  allGather: collective,
+  reduceScatter: collective,
+  broadcast: collective,
+  allToAll: collective,
+};

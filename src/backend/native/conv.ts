@@ -10,19 +10,20 @@ import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../table/op.ts";
 import { ACTIVATION } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
+import type { Kernel } from "./kernel.ts";
 
 /** The buffer of an operand that is not given, and of the first one that may be. */
 const [NO_BUFFER, FIRST_OPTIONAL] = [-1, 3];
 
 /** True for float32, which is all that the kernel knows, and for sums of at least one product. */
-export function runsConv(call: Call): boolean {
+function runsConv(call: Call): boolean {
   const { shape, dtype } = call.specs[0]!;
   return dtype === DTYPE.float32 && isPlainConv(call) && !shape.includes(0) &&
     call.operand(1).layout.size > 0;
 }
 
 /** The numbers of a call, and the storages of the operands that are optional. */
-export interface ConvPlan {
+interface ConvPlan {
   readonly numbers: Float64Array<ArrayBuffer>;
   readonly optional: readonly Storage[];
 }
@@ -46,7 +47,7 @@ function plan(call: Call, sizes: readonly number[], space: readonly number[]): C
 }
 
 /** The plan of a convolution. */
-export function planConv(call: Call): ConvPlan {
+function planConv(call: Call): ConvPlan {
   const { images, groups, channels, rows, axes } = convOf(call);
   return plan(
     call,
@@ -59,7 +60,7 @@ export function planConv(call: Call): ConvPlan {
 }
 
 /** The plan of a convolution by a transformed weight. */
-export function planWinograd(call: Call): ConvPlan {
+function planWinograd(call: Call): ConvPlan {
   const { images, channels, rows, axes } = winogradOf(call);
   return plan(
     call,
@@ -67,3 +68,20 @@ export function planWinograd(call: Call): ConvPlan {
     axes.flatMap(({ size, out, padding, tiles }) => [size, out, padding, tiles]),
   );
 }
+
+/** The kernel of a convolution. */
+const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
+  supports: runsConv,
+  prepare(call) {
+    const { numbers, optional: [c = null, ...more] } = plan(call);
+    const [a, b] = [call.operand(0).storage, call.operand(1).storage];
+    const handed = { numbers, out: call.outputs[0]!.storage, a, b, c };
+    return more.length > 0 ? { ...handed, more } : handed;
+  },
+});
+
+/** The kernels by the names of their ops. */
+export const CONV_KERNELS: Readonly<Record<string, Kernel>> = {
+  conv: convolution(planConv),
+  winograd: convolution(planWinograd),
+};

@@ -3,11 +3,12 @@
  *
  * @module
  */
-import { convolveOf } from "../../ops/fft/convolve.ts";
-import { type FftKind, fftOf, partsOf } from "../../ops/fft/problem.ts";
+import { convolveOf, runsConvolve } from "../../ops/fft/convolve.ts";
+import { type FftKind, fftOf, partsOf, runsFft } from "../../ops/fft/problem.ts";
 import type { Call } from "../../table/op.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { checkRun } from "../ffi/checks.ts";
+import type { Kernel } from "./kernel.ts";
 
 /** The numbers of the kinds in C. */
 const KINDS: Readonly<Record<FftKind, number>> = { complex: 0, fromReal: 1, toReal: 2 };
@@ -15,7 +16,7 @@ const KINDS: Readonly<Record<FftKind, number>> = { complex: 0, fromReal: 1, toRe
 const numbers = new Float64Array(10);
 
 /** The arguments of a call. */
-export function planFft(call: Call): { numbers: Float64Array; out: Storage; a: Storage } {
+function planFft(call: Call): { numbers: Float64Array; out: Storage; a: Storage } {
   const { kind, n, inverse, scale, outer, inner, inLength, outLength } = fftOf(call);
   const [x, out] = [call.operand(0), call.outputs[0]!];
   checkRun("fft", 0, 0, outer * outLength * inner, out.storage);
@@ -37,7 +38,7 @@ export function planFft(call: Call): { numbers: Float64Array; out: Storage; a: S
 const lengths = new Float64Array(7);
 
 /** The arguments of a convolution. */
-export function planConvolve(
+function planConvolve(
   call: Call,
 ): { numbers: Float64Array; out: Storage; a: Storage; b: Storage } {
   const { rows, n, m, start, length } = convolveOf(call);
@@ -48,3 +49,9 @@ export function planConvolve(
   lengths.set([rows, n, m, start, length, a.layout.offset, v.layout.offset]);
   return { numbers: lengths, out: out.storage, a: a.storage, b: v.storage };
 }
+
+/** The kernels by the names of their ops. */
+export const FFT_KERNELS: Readonly<Record<string, Kernel>> = {
+  fft: { supports: runsFft, prepare: planFft },
+  convolve: { supports: runsConvolve, prepare: planConvolve },
+};

@@ -1,8 +1,9 @@
 /**
- * The type of the kernels of the shim.
+ * The type of the kernels of the shim, and their common parts.
  *
  * @module
  */
+import { ATTRIBUTES } from "../../base/plan.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Call, Op } from "../../table/op.ts";
 
@@ -28,4 +29,20 @@ export interface Kernel {
   prepare(call: Call, numberOf: (op: Op) => number): Handed | null;
   /** Reads the results that the kernel has written to the numbers. */
   finish?(call: Call, numbers: Float64Array): void;
+}
+
+/** The numbers of calls without a plan. */
+export const own = new Float64Array(ATTRIBUTES + 8);
+
+/** For kernels that support all calls. */
+export const always = (): boolean => true;
+
+/** Writes attributes of a kernel. */
+export function setAttributes(numbers: Float64Array, ...attributes: readonly number[]): void {
+  for (let i = 0; i < attributes.length; i++) numbers[ATTRIBUTES + i] = attributes[i]!;
+}
+
+/** Reads the place of the first index out of range. */
+export function takeBadIndex(call: Call, numbers: Float64Array): void {
+  call.badIndex = numbers[ATTRIBUTES]!;
 }

@@ -14,6 +14,7 @@ import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../table/op.ts";
 import { checkLayout, checkRun } from "../ffi/checks.ts";
+import { type Kernel, takeBadIndex } from "./kernel.ts";
 
 /** The kinds of calls, in the order of linalg.h. */
 const KINDS: readonly string[] = [
@@ -21,7 +22,7 @@ const KINDS: readonly string[] = [
   ...["eigvalsh", "svd", "svdvals", "eig", "eigvals", "expm"],
 ];
 /** The ops with a kernel. */
-export const NATIVE_LINALG: readonly string[] = KINDS;
+const NATIVE_LINALG: readonly string[] = KINDS;
 
 /** The indices of the attributes, as in linalg.h. */
 const [STRIDES, OUT, OFFSETS] = [9, 13, 16];
@@ -29,7 +30,7 @@ const [STRIDES, OUT, OFFSETS] = [9, 13, 16];
 let numbers = new Float64Array(64);
 
 /** Whether the kernel can run a call: it has the dtype, and elements. */
-export function runsLinalg(call: Call): boolean {
+function runsLinalg(call: Call): boolean {
   return hasLinalgDType(call) && call.specs.every(({ shape }) => !shape.includes(0)) &&
     (call.inputs as Operand[]).every(({ layout }) => layout.size > 0);
 }
@@ -45,7 +46,7 @@ function flagOf({ attributes }: Call): boolean {
 }
 
 /** The arguments of a call. */
-export function prepareLinalg(call: Call): {
+function prepareLinalg(call: Call): {
   numbers: Float64Array<ArrayBuffer>;
   out: Storage;
   a: Storage;
@@ -86,3 +87,18 @@ export function prepareLinalg(call: Call): {
     more: third === undefined ? [] : [third],
   };
 }
+
+const linalg: Kernel = {
+  usesBlas: true,
+  supports: runsLinalg,
+  prepare(call) {
+    const { more, ...handed } = prepareLinalg(call);
+    return more.length > 0 ? { ...handed, more } : handed;
+  },
+  finish: takeBadIndex,
+};
+
+/** The kernels by the names of their ops. */
+export const LINALG_KERNELS: Readonly<Record<string, Kernel>> = Object.fromEntries(
+  NATIVE_LINALG.map((name) => [name, linalg]),
+);
