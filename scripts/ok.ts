@@ -8,7 +8,7 @@
  */
 
 import process from "node:process";
-import { ensureInstalled, findTool, root, start } from "./tools.ts";
+import { ensureInstalled, ENTRIES, findTool, root, start } from "./tools.ts";
 
 interface Step {
   name: string;
@@ -36,24 +36,7 @@ const steps: Step[] = [
   },
   {
     name: "documentation",
-    args: [
-      "doc",
-      "--lint",
-      "mod.ts",
-      "src/types/mod.ts",
-      "src/compile/mod.ts",
-      "src/nn/mod.ts",
-      "src/llm/mod.ts",
-      "src/hub/mod.ts",
-      "src/profile/mod.ts",
-      "src/io/mod.ts",
-      "src/images/mod.ts",
-      "src/distributed/mod.ts",
-      "src/api/fft.ts",
-      "src/api/linalg.ts",
-      "src/api/random.ts",
-      "src/lint/mod.ts",
-    ],
+    args: ["doc", "--lint", ...Object.values(ENTRIES)],
   },
   { name: "packages", args: ["run", "-A", "scripts/release/package.ts", "--host", "--check"] },
   { name: "tests", args: ["run", "-A", "scripts/test.ts"], streams: true },

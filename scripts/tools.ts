@@ -86,6 +86,12 @@ export function readText(file: string): string {
   return readFileSync(join(root, file), "utf8").replaceAll("\r\n", "\n");
 }
 
+/** The entry points by their import names (`.`, `./nn`), as paths from the root; see deno.json. */
+export const ENTRIES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries<string>(JSON.parse(readText("deno.json")).exports)
+    .map(([name, path]) => [name, path.replace(/^\.\//, "")]),
+);
+
 /**
  * Writes a file that other processes may read or write: they see the old one or the new one, whole.
  */

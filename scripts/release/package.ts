@@ -28,7 +28,7 @@ import type { Buffer } from "node:buffer";
 import process from "node:process";
 import { brotliCompressSync, constants } from "node:zlib";
 import { type CarriedFile, COMPRESSED_SUFFIX } from "../../src/backend/ffi/cache.ts";
-import { ensureInstalled, findTool, root, start } from "../tools.ts";
+import { ensureInstalled, ENTRIES, findTool, root, start } from "../tools.ts";
 import { bundle } from "./bundle.ts";
 
 /** The targets, and the name of the library on each. */
@@ -56,24 +56,6 @@ export interface Packed extends CarriedFile {
 
 /** The files for each target, the library first. */
 export type Libraries = Readonly<Record<string, readonly Packed[]>>;
-
-/** The entry points: their import names and paths. */
-const ENTRIES: Readonly<Record<string, string>> = {
-  ".": "mod.ts",
-  "./compile": "src/compile/mod.ts",
-  "./nn": "src/nn/mod.ts",
-  "./llm": "src/llm/mod.ts",
-  "./hub": "src/hub/mod.ts",
-  "./profile": "src/profile/mod.ts",
-  "./io": "src/io/mod.ts",
-  "./images": "src/images/mod.ts",
-  "./distributed": "src/distributed/mod.ts",
-  "./fft": "src/api/fft.ts",
-  "./linalg": "src/api/linalg.ts",
-  "./random": "src/api/random.ts",
-  "./lint": "src/lint/mod.ts",
-  "./types": "src/types/mod.ts",
-};
 
 /** Packages that a program installs if it uses an entry point, and their versions. */
 const PEERS: Readonly<Record<string, string>> = {

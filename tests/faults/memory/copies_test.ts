@@ -23,6 +23,7 @@ import vm from "node:vm";
 import * as rm from "../../../mod.ts";
 import { compile } from "../../../src/compile/mod.ts";
 import { profile } from "../../../src/profile/mod.ts";
+import { ENTRIES } from "../../../scripts/tools.ts";
 import { loose } from "../../support.ts";
 import { fault } from "../support.ts";
 
@@ -297,7 +298,7 @@ fault({
   const here = pathToFileURL(join(root, "mod.ts")).href;
   const program = (entry: string, use: string): string =>
     `import { ones } from ${JSON.stringify(here)};
-    import * as entry from ${JSON.stringify(`${url}/src/${entry}/mod.ts`)};
+    import * as entry from ${JSON.stringify(`${url}/${ENTRIES[`./${entry}`]}`)};
     const x = ones([2, 2]);
     console.log(String((${use}).toArray()));`;
   const uses: [string, string, string][] = [

@@ -10,7 +10,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { findTool, root } from "../../../scripts/tools.ts";
+import { ENTRIES, findTool, root } from "../../../scripts/tools.ts";
 import { fault } from "../support.ts";
 
 fault({
@@ -30,13 +30,7 @@ fault({
         ...{ lib: ["esnext"], types: ["node"], allowImportingTsExtensions: true },
         typeRoots: [join(root, "node_modules/@types")],
       },
-      files: [
-        "mod.ts",
-        ...["compile", "hub", "io", "lint", "nn", "profile", "random", "types"].map((name) =>
-          `src/${name}/mod.ts`
-        ),
-      ]
-        .map((file) => join(root, file)),
+      files: Object.values(ENTRIES).map((file) => join(root, file)),
     };
     const path = join(folder, "tsconfig.json");
     writeFileSync(path, JSON.stringify(config));
