@@ -59,7 +59,6 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["backend"], what: "registers the backends of the CPU and of CUDA devices" },
       { folders: ["backend/js", "backend/native", "backend/cuda"], what: "loops; C; GPU kernels" },
       { folders: ["backend/js/linalg"], what: "linear algebra in JavaScript" },
-      { folders: ["backend/js/sorting"], what: "sorting and selection in JavaScript" },
       {
         folders: ["backend/js/special", "backend/cuda/source"],
         what: "special functions of a number; the ops of the table as CUDA C",

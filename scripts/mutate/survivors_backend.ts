@@ -323,7 +323,7 @@ export const BACKEND_SURVIVORS: Readonly<Record<string, Readonly<Record<string, 
     "nextafter16 comparison: x > 0 → x >= 0": "zeros are dealt with before, and infinity is not 0",
     "pow condition: if (size > 1e-280 && size < 1e290) → true": "only Bun takes this way",
   },
-  "src/backend/js/sorting/sort.ts": {
+  "src/backend/js/sort.ts": {
     "BITS literal: 11 → (11 - 1) in BITS = 11": "digits of any width sort the same",
     "BUCKETS literal: 1 → (1 + 1) in 1 << BITS": "more buckets than digits stay empty",
     "RADIX_LEAST literal: 256 → (256 + 1) in RADIX_LEAST = 256": "only the speed changes",

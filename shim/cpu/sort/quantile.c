@@ -46,7 +46,7 @@ static place place_of(double n, double rank) {
   return (place){at, at, 0};
 }
 
-/* The arithmetic is that of NumPy, which src/backend/js/sorting/selection.ts repeats. */
+/* The arithmetic is that of NumPy, which src/backend/js/selection.ts repeats. */
 static place find_place(int method, double n, double q) {
   double at = (n - 1) * q;
   switch (method) {

@@ -25,15 +25,15 @@ import {
 } from "./gather.ts";
 import { convolve } from "./convolve.ts";
 import { fft, runsFft } from "./fft.ts";
-import { attentionRows } from "./linalg/attention.ts";
+import { attentionRows } from "./attention.ts";
 import { LINALG_KERNELS } from "./linalg/kernels.ts";
 import { dequantizeInt8, linearInt8, quantizeInt8 } from "./int8.ts";
 import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
 import { dequantizeBlocks, isQuantizeCall, packBlocks, quantize } from "./quantized.ts";
 import { random } from "./random.ts";
-import { argpartition, modesOfRows, partition, quantilesOfRows } from "./sorting/selection.ts";
-import { argsort, sort } from "./sorting/sort.ts";
+import { argpartition, modesOfRows, partition, quantilesOfRows } from "./selection.ts";
+import { argsort, sort } from "./sort.ts";
 import {
   binIndices,
   countBins,
@@ -44,7 +44,7 @@ import {
   searchIndices,
   uniqueRuns,
   uniqueTable,
-} from "./sorting/sets.ts";
+} from "./sets.ts";
 
 /** The definition of an op. */
 export interface Kernel {

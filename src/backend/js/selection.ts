@@ -3,11 +3,11 @@
  *
  * @module
  */
-import { readElement, writeElement } from "../../../memory/element.ts";
-import type { Storage } from "../../../memory/storage.ts";
-import type { PartitionAttributes } from "../../../ops/sort/partition.ts";
-import type { QuantileRowsAttributes } from "../../../ops/sort/quantile.ts";
-import type { Call } from "../../../table/op.ts";
+import { readElement, writeElement } from "../../memory/element.ts";
+import type { Storage } from "../../memory/storage.ts";
+import type { PartitionAttributes } from "../../ops/sort/partition.ts";
+import type { QuantileRowsAttributes } from "../../ops/sort/quantile.ts";
+import type { Call } from "../../table/op.ts";
 import { forEachRun, orderOf } from "./sort.ts";
 
 /** Whether two numbers are equal, NaN to itself. */

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { Storage } from "../../../memory/storage.ts";
-import type { Operand } from "../../../memory/operand.ts";
-import type { InterpolateAttributes } from "../../../ops/sets/op.ts";
-import type { Call } from "../../../table/op.ts";
-import { readElement, writeElement } from "../../../memory/element.ts";
+import type { Storage } from "../../memory/storage.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { InterpolateAttributes } from "../../ops/sets/op.ts";
+import type { Call } from "../../table/op.ts";
+import { readElement, writeElement } from "../../memory/element.ts";
 
 type Ordered = number | bigint;
 

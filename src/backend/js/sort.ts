@@ -7,12 +7,12 @@
  *
  * @module
  */
-import { bf16Table, f16Table } from "../../../base/half.ts";
-import type { Layout } from "../../../base/layout.ts";
-import { copyInto } from "../../../core/dispatch.ts";
-import type { Storage } from "../../../memory/storage.ts";
-import type { SortAttributes } from "../../../ops/sort/op.ts";
-import type { Call } from "../../../table/op.ts";
+import { bf16Table, f16Table } from "../../base/half.ts";
+import type { Layout } from "../../base/layout.ts";
+import { copyInto } from "../../core/dispatch.ts";
+import type { Storage } from "../../memory/storage.ts";
+import type { SortAttributes } from "../../ops/sort/op.ts";
+import type { Call } from "../../table/op.ts";
 
 /** From this length on, three passes over the data are faster than comparisons. */
 const RADIX_LEAST = 256;

@@ -7,9 +7,9 @@ import {
   type AttentionProblem,
   attentionRowsOf,
   type HeadBatch,
-} from "../../../ops/attention/problem.ts";
-import { offsetsOf } from "../../../ops/matmul/problem.ts";
-import type { Call } from "../../../table/op.ts";
+} from "../../ops/attention/problem.ts";
+import { offsetsOf } from "../../ops/matmul/problem.ts";
+import type { Call } from "../../table/op.ts";
 
 /** The elements of an operand of float32, float64 or bool, by problem, head of the group and row. */
 class Heads {
