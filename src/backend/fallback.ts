@@ -9,7 +9,7 @@
  */
 import type { Backend } from "../core/backend.ts";
 import { isOperand } from "../memory/operand.ts";
-import type { Call, Input } from "../table/op.ts";
+import type { Call, Input, Op } from "../table/op.ts";
 import { host } from "./ffi/runtime.ts";
 
 /** From this number of elements on, an op in JavaScript takes noticeably longer. */
@@ -37,6 +37,10 @@ export class WarningBackend implements Backend {
     this.#backend = backend;
     this.#reason = reason;
     this.#warned = warned;
+  }
+
+  hasKernel(op: Op): boolean {
+    return this.#backend.hasKernel?.(op) ?? true;
   }
 
   supports(call: Call): boolean {

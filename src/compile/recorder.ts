@@ -18,7 +18,7 @@ import { copyInto, fillWith } from "../core/dispatch.ts";
 import { elementsOf } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
 import type { ChainAttributes } from "../ops/chain/steps.ts";
-import { type Call, isTableOp } from "../table/op.ts";
+import { type Call, isTableOp, type Op } from "../table/op.ts";
 import type { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import type { Node, TracedStorage } from "./graph.ts";
 
@@ -181,6 +181,10 @@ export class Recorder implements Backend {
   /** The number of buffers. */
   get count(): number {
     return this.#buffers.length;
+  }
+
+  hasKernel(op: Op): boolean {
+    return op.decompose === undefined || this.#native.hasKernel(op);
   }
 
   supports(call: Call): boolean {

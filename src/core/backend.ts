@@ -8,12 +8,17 @@
  */
 import type { DType } from "../base/dtype.ts";
 import type { DeviceMemory, Storage } from "../memory/storage.ts";
-import type { Call } from "../table/op.ts";
+import type { Call, Op } from "../table/op.ts";
 
 /** One device's implementation of ops. All storages of a call are on that device. */
 export interface Backend {
   /** Its name in `info()`: `"js"`, `"native"`, `"cuda"`. */
   readonly name: string;
+  /**
+   * Whether it has a kernel for some calls of an op; absent if it may have one for all. Dispatch
+   * prepares calls for kernels only.
+   */
+  hasKernel?(op: Op): boolean;
   /**
    * Whether it has a kernel for the call, with the inputs as given: if the op's kernels require
    * contiguous ones, dispatch makes them afterwards. Without a kernel the op is decomposed.

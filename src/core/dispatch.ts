@@ -21,10 +21,10 @@ import { DeviceError, DTypeError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { planMap, planReduce } from "../base/plan.ts";
 import { isOperand, type Operand, VIEW } from "../memory/operand.ts";
-import { allocateIn } from "../memory/device.ts";
+import { allocateIn, copyElements } from "../memory/device.ts";
 import { writeElement } from "../memory/element.ts";
 import { recycle } from "../memory/pool.ts";
-import { checkAlive, type Storage } from "../memory/storage.ts";
+import { checkAlive, type DeviceMemory, isHost, type Storage } from "../memory/storage.ts";
 import { type ReduceAttributes, type Reduction, scanAxis, scanStart } from "../table/infer.ts";
 import {
   type ArgReduceOp,
@@ -35,6 +35,7 @@ import {
   type MapOp,
   type Op,
   type OutputSpec,
+  type Prepared,
   type ReduceOp,
   type ScanOp,
 } from "../table/op.ts";
@@ -52,7 +53,14 @@ import {
 import { compareWithin } from "./compare.ts";
 import { adopt } from "./foreign.ts";
 import { dispose, tidy, wrap } from "./handles.ts";
-import { frame, interpretCall, partsFrame, withParts } from "./interpreter.ts";
+import {
+  frame,
+  interpret,
+  interpretCall,
+  type Interpreter,
+  partsFrame,
+  withParts,
+} from "./interpreter.ts";
 import { checkMoves, checkWholeBlocks, lanesOf, partOf } from "./lanes.ts";
 import { profiler } from "./profiler.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
@@ -104,10 +112,34 @@ export function dispatchAll(
   return call.outputs;
 }
 
-/** Performs a call that the caller has made and reads afterwards. */
+/**
+ * Performs a call that the caller has made and reads afterwards. Its inputs stay as they are: while
+ * it runs, it has a list of its own for the scalars, casts and copies that kernels get.
+ */
 export function performCall(call: Call): void {
-  if (frame === null) run(call);
-  else interpretCall(call);
+  if (frame !== null) {
+    adoptInputs(call);
+    return interpretCall(call);
+  }
+  const { op, inputs } = call;
+  call.inputs = inputs.slice();
+  try {
+    run(call);
+  } finally {
+    // A comparison with a number may have become another one.
+    call.op = op;
+    call.inputs = inputs;
+  }
+}
+
+/** Makes operands of tensors of other copies of the library. */
+function adoptInputs({ inputs, name }: Call): void {
+  for (let k = 0; k < inputs.length; k++) {
+    const input = inputs[k];
+    if (typeof input === "object" && !isOperand(input) && !isComplexScalar(input)) {
+      inputs[k] = adopt(input, name);
+    }
+  }
 }
 
 /** Runs a call of a view. */
@@ -150,8 +182,9 @@ export function infer(call: Call): Inferred {
   const { inputs } = call;
   for (let k = 0; k < inputs.length; k++) {
     const input = inputs[k];
-    if (typeof input === "object" && !isOperand(input) && !isComplexScalar(input)) {
-      inputs[k] = adopt(input, call.name);
+    if (typeof input === "object" && !((input as Operand | null)?.layout instanceof Layout)) {
+      adoptInputs(call);
+      break;
     }
   }
   const specs = call.op.infer(call);
@@ -282,7 +315,7 @@ function writeMap(
   prepareOut(out, { shape, dtype }, like, call.name);
   const { inputs } = call;
   const op = call.op as MapOp;
-  const x = inputs[0] = copyIfDisturbed(a, out);
+  const x = inputs[0] = a === out ? a : copyIfDisturbed(a, out);
   const y = b === null ? null : inputs[1] = copyIfDisturbed(b, out);
   const z = c === null ? null : inputs[2] = copyIfDisturbed(c, out);
   call.outputs[0] = out;
@@ -374,33 +407,138 @@ function runScan(call: Call): void {
 function runOp(call: Call): void {
   const specs = infer(call);
   const { op, like } = call;
+  if (op.complexParts !== undefined && (specs as readonly OutputSpec[])[0]!.dtype.kind === "c") {
+    return runPartsHere(call, op.complexParts);
+  }
   if (like !== undefined && like.info.lane !== null) {
     if (op.complex !== true || like.info.kind !== "c") return runOnLanes(call, specs);
   }
-  const backend = like === undefined ? cpuBackend() : backendFor(like);
-  if (specs !== "data-dependent" && backend.supports(call) && runKernel(call, specs, backend)) {
-    return;
+  if (specs !== "data-dependent") {
+    const backend = like === undefined ? cpuBackend() : backendFor(like);
+    const hasForm = op.prepare !== undefined &&
+      (op.decompose === undefined || backend.hasKernel?.(op) !== false);
+    const prepared = hasForm ? op.prepare!(call) : null;
+    if (
+      prepared === null
+        ? runByKernel(call, specs, like, backend, undefined)
+        : runPrepared(call, specs, like, backend, prepared)
+    ) return;
   }
-  const isDefined = op.defined === true && like!.memory === null &&
-    definitionBackend().supports(call);
-  if (op.decompose !== undefined && !isDefined) return decompose(call);
-  runKernel(call, specs as readonly OutputSpec[], definitionBackend());
+  runPartsHere(call, op.decompose!);
 }
 
-/** Runs the ops that a composite consists of. */
-function decompose(call: Call): void {
+/** Runs a call in the form that kernels take; false if none is available. */
+function runPrepared(
+  call: Call,
+  specs: readonly OutputSpec[],
+  like: Storage | undefined,
+  backend: Backend,
+  prepared: Prepared,
+): boolean {
+  const { inputs, attributes } = call;
+  call.inputs = prepared.inputs;
+  if (prepared.attributes !== undefined) call.attributes = prepared.attributes;
+  if (prepared.specs !== undefined) call.specs = prepared.specs;
+  try {
+    return runByKernel(call, specs, like, backend, prepared.layoutOf);
+  } finally {
+    for (let k = 0; k < inputs.length; k++) {
+      const x = prepared.inputs[k];
+      if (x === inputs[k] || !isOperand(x)) continue;
+      if (x.storage !== (inputs[k] as Operand).storage) recycle(x.storage);
+    }
+    call.inputs = inputs;
+    call.attributes = attributes;
+    call.specs = specs;
+  }
+}
+
+/**
+ * Runs a kernel of `backend` or, if the op is not composed of others, its definition; false if
+ * neither is available.
+ */
+function runByKernel(
+  call: Call,
+  specs: readonly OutputSpec[],
+  like: Storage | undefined,
+  backend: Backend,
+  layoutOf: Prepared["layoutOf"],
+): boolean {
+  if (backend.supports(call) && runKernel(call, specs, like!, backend, layoutOf)) return true;
+  if (call.op.decompose !== undefined) return false;
+  const isNear = like === undefined || isHost(like.memory);
+  return runKernel(call, specs, like!, isNear ? definitionBackend() : THROUGH_CPU, layoutOf);
+}
+
+/** Runs ops without a kernel on their device on copies in the memory of the CPU. */
+const THROUGH_CPU: Backend = {
+  get name() {
+    return cpuBackend().name;
+  },
+  supports: () => true,
+  run(call) {
+    const here = call.inputs.map((x) => isOperand(x) ? copyTo(null, x) : x);
+    try {
+      const near = new Call(call.op, call.name, here.slice(), call.attributes);
+      runOp(near);
+      for (const k of call.op.writes ?? []) copyBack(call.operand(k), here[k] as Operand);
+      near.outputs.forEach((made, k) => {
+        copyBack(call.outputs[k]!, made);
+        dispose(made);
+      });
+    } finally {
+      for (const x of here) if (isOperand(x)) recycle(x.storage);
+    }
+    return true;
+  },
+};
+
+/** A contiguous copy of `x` in another memory, null for that of the CPU: not a handle. */
+function copyTo(memory: DeviceMemory | null, x: Operand): Operand {
+  const { info } = x.storage, { contiguous, shape, size } = x.layout;
+  const whole = contiguous ? x : copyOf(x);
+  const storage = allocateIn(memory, info, size, false);
+  copyElements(storage, 0, whole.storage, whole.layout.offset, size);
+  if (whole !== x) recycle(whole.storage);
+  return { storage, layout: Layout.contiguous(shape), flags: 0 };
+}
+
+/** Copies the elements of `made`, which are in the memory of the CPU, into `target` on a device. */
+function copyBack(target: Operand, made: Operand): void {
+  const copy = copyTo(target.storage.memory, made);
+  copyInto(target, copy);
+  recycle(copy.storage);
+}
+
+/** Performs the ops that the composite of a call consists of, by `interpreter`. */
+export function decomposeBy(interpreter: Interpreter, call: Call): void {
+  infer(call);
+  runParts(call, call.op.decompose!, (body) => interpret(interpreter, body));
+}
+
+/** Runs the ops that `compose` calls; an observer receives them. */
+function runPartsHere(call: Call, compose: NonNullable<Op["decompose"]>): void {
+  runParts(call, compose, partsFrame === null ? null : withParts);
+}
+
+/** Runs the ops that `compose` calls, by `perform`. */
+function runParts(
+  call: Call,
+  compose: NonNullable<Op["decompose"]>,
+  perform: (<R>(body: () => R) => R) | null,
+): void {
   const given = call.outputs;
-  prepareGiven(call, call.specs);
-  const body = (): Operand | readonly Operand[] => call.op.decompose!(call);
-  const made = composed(call, () => tidy(partsFrame === null ? body : () => withParts(body)));
+  prepareGiven(call, call.specs, call.like);
+  const body = perform === null ? () => compose(call) : () => perform(() => compose(call));
+  const made = composed(call, () => tidy(body));
   call.outputs = Array.isArray(made) ? made : [made as Operand];
-  given.forEach((out, k) => {
-    const own = call.outputs[k]!;
-    if (out === undefined || own === out) return;
+  for (let k = 0; k < given.length; k++) {
+    const out = given[k], own = call.outputs[k]!;
+    if (out === undefined || own === out) continue;
     copyInto(out, own);
     dispose(own);
     call.outputs[k] = out;
-  });
+  }
 }
 
 /** Runs an op on elements that consist of lanes, which backends do not know. */
@@ -408,7 +546,7 @@ function runOnLanes(call: Call, specs: Inferred): void {
   const { op, name } = call;
   if (op.moves || (op.adds && call.like!.info.kind === "c")) {
     moveLanes(call, specs as readonly OutputSpec[]);
-  } else if (op.decompose !== undefined) decompose(call);
+  } else if (op.decompose !== undefined) runPartsHere(call, op.decompose);
   else throw new DTypeError(`Cannot ${name} ${call.like!.info.name}: it takes numbers`);
 }
 
@@ -439,27 +577,41 @@ function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
 }
 
 const NONE_GIVEN: readonly (Operand | undefined)[] = [];
+/** Stands for a given output: the results of a kernel are converted into another one. */
+const NOT_A_HANDLE: Operand = scalarOperand(0, DTYPE.bool, 0);
 
 /** Runs a kernel of `backend`; false if none is available after all. */
-function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): boolean {
-  const { op, inputs, outputs } = call, like = call.like!;
+function runKernel(
+  call: Call,
+  specs: readonly OutputSpec[],
+  like: Storage,
+  backend: Backend,
+  layoutOf: Prepared["layoutOf"],
+): boolean {
+  const { op, inputs, outputs } = call;
   call.badIndex = -1;
-  prepareGiven(call, specs);
+  prepareGiven(call, specs, like);
   const given = outputs.length === 0 ? NONE_GIVEN : outputs.slice();
   const copied = op.contiguous === undefined ? null : copyStrided(inputs, op.contiguous);
-  for (let k = 0; k < specs.length; k++) outputs[k] = kernelOutput(call, k, specs[k]!, like);
+  const kernelSpecs = call.specs;
+  for (let k = 0; k < specs.length; k++) {
+    outputs[k] = kernelSpecs[k] === specs[k]
+      ? kernelOutput(call, k, specs[k]!, like)
+      : newOutput(kernelSpecs[k]!, like, NOT_A_HANDLE);
+  }
   const done = backend.run(call);
   if (profiler !== null && done) profiler.ran(backend, call);
   if (copied !== null) recycleCopies(inputs, copied);
   if (!done) {
     for (let k = 0; k < specs.length; k++) {
       const made = outputs[k]!;
-      if (given[k] === undefined) dispose(made);
+      if (given[k] === undefined && kernelSpecs[k] === specs[k]) dispose(made);
       else if (made !== given[k]) recycle(made.storage);
       outputs[k] = given[k] as never;
     }
     return false;
   }
+  if (kernelSpecs !== specs) convertResults(call, specs, given, layoutOf);
   for (let k = 0; k < given.length; k++) {
     if (given[k] !== undefined) outputs[k] = handOver(outputs[k]!, given[k]!);
   }
@@ -468,6 +620,26 @@ function runKernel(call: Call, specs: readonly OutputSpec[], backend: Backend): 
     for (const k of op.writes) call.operand(k).storage.version++;
   }
   return true;
+}
+
+/** Casts what a kernel has written to the results of a call, or puts their axes in order. */
+function convertResults(
+  call: Call,
+  specs: readonly OutputSpec[],
+  given: readonly (Operand | undefined)[],
+  layoutOf: Prepared["layoutOf"],
+): void {
+  const { outputs } = call;
+  for (let k = 0; k < specs.length; k++) {
+    const made = outputs[k]!;
+    const { storage, layout } = made;
+    outputs[k] = given[k] ?? newOutput(specs[k]!, storage);
+    copyInto(
+      outputs[k]!,
+      layoutOf === undefined ? made : { storage, layout: layoutOf(layout), flags: 0 },
+    );
+    recycle(storage);
+  }
 }
 
 /** Replaces noncontiguous inputs at `places` by contiguous copies. */
@@ -525,10 +697,12 @@ function copyLanes(target: Operand, source: Operand): void {
 export function copyOf(source: Operand, info: DTypeInfo = source.storage.info): Operand {
   // Before anything is allocated.
   if (source.storage.info.lane !== null) lanesOf(source, "copy");
-  const layout = Layout.contiguous(source.layout.shape);
-  const storage = allocateIn(source.storage.memory, info, layout.size, false);
+  const { contiguous, offset, shape } = source.layout;
+  const layout = contiguous && offset === 0 ? source.layout : Layout.contiguous(shape);
+  const isReal = info.kind === "c" && source.storage.info.lane === null;
+  const storage = allocateIn(source.storage.memory, info, layout.size, isReal);
   const target = { storage, layout, flags: 0 };
-  copyInto(target, source);
+  copyInto(isReal ? partOf(target, 0) : target, source);
   return target;
 }
 

@@ -37,6 +37,10 @@ export function checkStore(from: DTypeInfo, to: DTypeInfo, name: string): void {
  */
 export function prepareWrite(target: Operand, name: string): void {
   checkAlive(target.storage, name);
+  prepareAlive(target, name);
+}
+
+function prepareAlive(target: Operand, name: string): void {
   if (target.layout.overlapsItself) {
     throw new ReadOnlyError(
       `Cannot ${name}: the target of shape ${formatShape(target.layout.shape)} with strides ${
@@ -66,7 +70,7 @@ export function prepareOut(
   name: string,
 ): void {
   checkOperand(out, name);
-  if (like !== undefined) checkDevice(out.storage, like, name);
+  if (like !== undefined && like !== out.storage) checkDevice(out.storage, like, name);
   if (!sameShape(out.layout.shape, shape)) {
     throw new ShapeError(
       `Cannot ${name} into shape ${formatShape(out.layout.shape)}: the result has shape ${
@@ -74,8 +78,8 @@ export function prepareOut(
       }`,
     );
   }
-  checkStore(dtype, out.storage.info, name);
-  prepareWrite(out, name);
+  if (dtype !== out.storage.info) checkStore(dtype, out.storage.info, name);
+  prepareAlive(out, name);
 }
 
 /** True if `target` and `source` may share bytes. */
@@ -146,7 +150,11 @@ export function newOutput({ shape, dtype }: OutputSpec, like: Storage, given?: O
 }
 
 /** Prepares the given outputs of a call, or throws before any of them is written. */
-export function prepareGiven({ like, name, outputs }: Call, specs: readonly OutputSpec[]): void {
+export function prepareGiven(
+  { name, outputs }: Call,
+  specs: readonly OutputSpec[],
+  like: Storage | undefined,
+): void {
   for (let k = 0; k < outputs.length; k++) {
     const out = outputs[k];
     if (out !== undefined) prepareOut(out, specs[k]!, like, name);

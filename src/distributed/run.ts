@@ -60,7 +60,7 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
     return await deviceEngine.later(() => keep(runSync(one) as AnyTensor), out);
   }
   if (out !== undefined) call.outputs[0] = out;
-  prepareGiven(call, specs);
+  prepareGiven(call, specs, call.like);
   const { shape, dtype } = specs[0]!;
   const { device } = x.storage;
   const isInPlace = isDirect(out, x, dtype.name);

@@ -8,7 +8,6 @@ import type { DType } from "../base/dtype.ts";
 import type { Shape } from "../base/shape.ts";
 import type { Backend } from "../core/backend.ts";
 import { performCall } from "../core/dispatch.ts";
-import { adopt } from "../core/foreign.ts";
 import type { Interpreter } from "../core/interpreter.ts";
 import { type Profiler, profiler, type WorkInfo } from "../core/profiler.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
@@ -144,8 +143,6 @@ export class Recorder implements Interpreter, Profiler {
   }
 
   run(call: Call): void {
-    // As inference does: tensors of another copy of the library.
-    call.inputs = call.inputs.map((x) => adopt(x, call.name));
     const inputs = call.inputs.filter(isOperand);
     wait(inputs);
     const given = call.outputs[0];

@@ -8,9 +8,9 @@
  */
 import { typeError } from "../base/stack.ts";
 import { type Complex, DTYPE, type DTypeInfo, type Scalar } from "../base/dtype.ts";
-import type { Layout } from "../base/layout.ts";
+import { Layout } from "../base/layout.ts";
 import type { Plan } from "../base/plan.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
+import type { Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 
 /**
@@ -36,6 +36,18 @@ export type Inferred = readonly OutputSpec[] | "data-dependent";
 
 /** An output that is a view of an input. */
 export type Alias = readonly [output: number, input: number];
+
+/** A call in the form that kernels take. */
+export interface Prepared {
+  /** The inputs. Dispatch frees copies: those whose storage is not that of the input. */
+  readonly inputs: Input[];
+  /** The attributes, if they differ from those of the call. */
+  readonly attributes?: unknown;
+  /** The outputs of kernels, if they differ from the results: dispatch casts them. */
+  readonly specs?: readonly OutputSpec[] | undefined;
+  /** The layout of a result within the memory that a kernel has written. */
+  readonly layoutOf?: ((made: Layout) => Layout) | undefined;
+}
 
 /** An op. */
 export interface Op {
@@ -70,16 +82,25 @@ export interface Op {
   /** True if kernels read each element before they write one in its place, as elementwise ops do. */
   readonly inPlace?: boolean | undefined;
   /**
-   * True if the definition in JavaScript comes before {@link Op.decompose} on the CPU: for an op that is
-   * made of itself, of cast operands or on another device.
+   * Converts the inputs to the dtypes and layouts that kernels take. Dispatch calls it once, before
+   * it asks a backend; null if the inputs are as kernels take them.
    */
-  readonly defined?: boolean | undefined;
+  prepare?: ((call: Call) => Prepared | null) | undefined;
   /** Throws the error that a kernel has found: an index out of range. */
   check?: ((call: Call) => void) | undefined;
   /** A finished call that dispatch reuses. */
   idle: Call | null;
-  /** Computes the same result by other ops, for backends without a kernel. Returns the outputs. */
+  /**
+   * Computes the results by other ops, for backends without a kernel and for interpreters. Returns
+   * the outputs. An op without it has a definition in JavaScript, which runs on the CPU if the
+   * backend of the device has no kernel.
+   */
   decompose?: ((call: Call) => Operand | readonly Operand[]) | undefined;
+  /**
+   * Computes complex results by ops on real and imaginary parts. No decomposition: the parts are
+   * lanes of the memory, which interpreters do not see.
+   */
+  complexParts?: ((call: Call) => Operand) | undefined;
 }
 
 /** An op whose result is the input's storage in another layout. */
@@ -239,9 +260,10 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     complex: given.complex,
     strided: given.strided,
     inPlace: given.inPlace,
-    defined: given.defined,
+    prepare: given.prepare,
     check: given.check,
     decompose: given.decompose,
+    complexParts: given.complexParts,
     layout: given.layout,
     create: given.create,
     arity: given.arity,
@@ -335,7 +357,9 @@ export class Call {
     const { inputs } = this;
     for (let k = 0; k < inputs.length; k++) {
       const input = inputs[k];
-      if (isOperand(input)) return input.storage;
+      if (typeof input === "object" && (input as Operand | null)?.layout instanceof Layout) {
+        return (input as Operand).storage;
+      }
     }
     return this.outputs[0]?.storage;
   }

@@ -9,15 +9,16 @@ import { formatShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import { type ConvolveAttributes, isLong } from "../../ops/fft/convolve.ts";
-import { cast, contiguousCopy, onCpu, toDevice } from "../../core/copy.ts";
+import { cast, contiguousCopy } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
+import { inDType } from "../../core/prepare.ts";
 import type { FftAttributes } from "../../ops/fft/problem.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { tidy } from "../../core/handles.ts";
 import { FFT } from "../../ops/fft/op.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../../table/infer.ts";
-import { type Call, makeOp, type Op } from "../../table/op.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { complex } from "../../tensor/complex.ts";
@@ -59,73 +60,88 @@ function transformLength(least: number): number {
   return best;
 }
 
-/** By the product of spectra. */
-function bySpectra(a: Operand, v: Operand, { start, length }: ConvolveAttributes): Operand {
-  const axis = a.layout.rank - 1;
-  const isComplex = a.storage.info.kind === "c";
-  const n = transformLength(a.layout.shape[axis]! + v.layout.size - 1);
-  const transform = (x: Operand, kind: FftAttributes["kind"], inverse = false): Operand =>
-    dispatch(FFT, [x], {
-      kind,
-      axis: x.layout.rank - 1,
-      n,
-      inverse,
-      scale: inverse ? 1 / n : 1,
-    });
-  const spectra = [a, v].map((x) => transform(x, isComplex ? "complex" : "fromReal"));
-  const product = apply(MAP.mul, spectra[0]!, spectra[1]!);
-  const all = transform(product, isComplex ? "complex" : "toReal", true);
-  return contiguousCopy(applyView(VIEWS.narrow, all, "narrow", axis, start, length));
-}
-
 /** Complex sums, of four real convolutions. */
-function byParts(call: Call, a: Operand, v: Operand): Operand {
+function byParts(call: Call): Operand {
+  const { name, attributes } = call;
+  const { dtype } = call.specs[0]!;
+  const [a, v] = [call.operand(0), call.operand(1)].map((x) => cast(x, dtype.name)) as [
+    Operand,
+    Operand,
+  ];
   const real = (x: Operand): Operand => apply(MAP.real, x),
     imag = (x: Operand): Operand => apply(MAP.imag, x);
   const part = (x: Operand, y: Operand): Operand =>
-    dispatch(CONVOLVE, [x, y], call.attributes, undefined, call.name);
+    dispatch(CONVOLVE, [x, y], attributes, undefined, name);
   const [ar, ai, vr, vi] = [real(a), imag(a), real(v), imag(v)];
   const re = apply(MAP.sub, part(ar, vr), part(ai, vi));
   const im = apply(MAP.add, part(ar, vi), part(ai, vr));
   return complex(re as never, im as never) as Operand;
 }
 
+function infer(call: Call): readonly OutputSpec[] {
+  const { inputs: [a, v], name } = call;
+  for (const x of [a, v]) {
+    checkOperand(x, name);
+    checkKind(x.storage.info, "biufc", name);
+  }
+  const [rows, kernel] = [a as Operand, v as Operand];
+  checkDevice(rows.storage, kernel.storage, name);
+  const { length } = call.attributes as ConvolveAttributes;
+  const dtype = promoteTypes(rows.storage.info.name, kernel.storage.info.name, name);
+  return call.result([...rows.layout.shape.slice(0, -1), length], DTYPE[dtype]);
+}
+
 const CONVOLVE: Op = makeOp<Op>({
   kind: "kernel",
   name: "convolve",
   contiguous: [0, 1],
-  defined: true,
-  infer(call) {
-    const { inputs: [a, v], name } = call;
-    for (const x of [a, v]) {
-      checkOperand(x, name);
-      checkKind(x.storage.info, "biufc", name);
-    }
-    const [rows, kernel] = [a as Operand, v as Operand];
-    checkDevice(rows.storage, kernel.storage, name);
-    const { length } = call.attributes as ConvolveAttributes;
-    const dtype = promoteTypes(rows.storage.info.name, kernel.storage.info.name, name);
-    return call.result([...rows.layout.shape.slice(0, -1), length], DTYPE[dtype]);
-  },
+  infer,
+  prepare: (call) => inDType(call, computeOf(call.specs[0]!.dtype)),
+  complexParts: byParts,
+});
+
+/** The convolution of floats or complex numbers as the product of spectra. */
+const CONVOLVE_SPECTRA: Op = makeOp<Op>({
+  kind: "kernel",
+  name: "convolveSpectra",
+  infer,
   decompose(call) {
-    const { name, attributes } = call;
     const [a, v] = [call.operand(0), call.operand(1)];
     const { shape, dtype } = call.specs[0]!;
     if (shape.includes(0)) return empty(shape, a, dtype);
-    const compute = computeOf(dtype);
-    if (a.storage.info !== compute || v.storage.info !== compute) {
-      const [x, y] = [cast(a, compute.name), cast(v, compute.name)];
-      return cast(dispatch(CONVOLVE, [x, y], attributes, undefined, name), dtype.name);
-    }
-    const long = isLong(a.layout.shape.at(-1)!, v.layout.size);
-    if (long && (dtype.kind === "f" || dtype.kind === "c")) return bySpectra(a, v, attributes);
-    if (dtype.kind === "c") return byParts(call, a, v);
-    const { device } = a.storage;
-    const run = (x: Operand, y: Operand): Operand =>
-      toDevice(dispatch(CONVOLVE, [x, y], attributes, undefined, name), device);
-    return onCpu(a, (x) => onCpu(v, (y) => run(x, y)));
+    const { start, length } = call.attributes as ConvolveAttributes;
+    const axis = a.layout.rank - 1;
+    const isComplex = dtype.kind === "c";
+    const n = transformLength(a.layout.shape[axis]! + v.layout.size - 1);
+    const transform = (x: Operand, kind: FftAttributes["kind"], inverse = false): Operand =>
+      dispatch(FFT, [x], {
+        kind,
+        axis: x.layout.rank - 1,
+        n,
+        inverse,
+        scale: inverse ? 1 / n : 1,
+      });
+    const { name } = computeOf(dtype);
+    const spectra = [a, v].map((x) => transform(cast(x, name), isComplex ? "complex" : "fromReal"));
+    const product = apply(MAP.mul, spectra[0]!, spectra[1]!);
+    const all = transform(product, isComplex ? "complex" : "toReal", true);
+    const part = applyView(VIEWS.narrow, all, "narrow", axis, start, length);
+    return contiguousCopy(part, dtype.name);
   },
 });
+
+/** Convolves rows of `a` with `v`. */
+function convolveRows(
+  name: string,
+  inputs: readonly [a: Operand, v: Operand],
+  attributes: ConvolveAttributes,
+  out: Operand | undefined,
+): Operand {
+  const [a, v] = inputs;
+  const isFloat = inputs.some(({ storage: { info } }) => info.kind === "f" || info.kind === "c");
+  const op = isFloat && isLong(a.layout.shape.at(-1)!, v.layout.size) ? CONVOLVE_SPECTRA : CONVOLVE;
+  return dispatch(op, [a, v], attributes, out, name);
+}
 
 /** The results of a mode: where they begin among all, and how many there are. */
 function resultsOf(mode: unknown, n: number, m: number, name: string): ConvolveAttributes {
@@ -195,8 +211,8 @@ export function convolve<
   const [x, y] = [ownOperand(a, "convolve"), ownOperand(v, "convolve")];
   const [n, m] = lengthsOf("convolve", x, y);
   const attributes = resultsOf(mode, n, m, "convolve");
-  const inputs = x.layout.rank === 1 && m > n ? [y, x] : [x, y];
-  return dispatch(CONVOLVE, inputs, attributes, out) as never;
+  const isSwapped = x.layout.rank === 1 && m > n;
+  return convolveRows("convolve", isSwapped ? [y, x] : [x, y], attributes, out) as never;
 }
 
 /**
@@ -236,6 +252,6 @@ export function correlate<
   return tidy(() => {
     const conjugate = y.storage.info.kind === "c" ? apply(MAP.conj, y) : y;
     const reversed = applyView(VIEWS.flip, conjugate, "flip", [0]);
-    return dispatch(CONVOLVE, [x, reversed], attributes, out, "correlate");
+    return convolveRows("correlate", [x, reversed], attributes, out);
   }) as never;
 }

@@ -10,13 +10,13 @@ import { planMap } from "../../base/plan.ts";
 import type { Backend, Recording } from "../../core/backend.ts";
 import { gatherBlocks, scatterBlocks } from "../../ops/index/kernels.ts";
 import { copyInto } from "../../core/dispatch.ts";
-import { gemmOf, isPlainGemm } from "../../ops/matmul/problem.ts";
+import { gemmOf, gemmProblem, isPlainGemm } from "../../ops/matmul/problem.ts";
 import { deviceEngine } from "../../ops/collective/problem.ts";
 import { isRowCall, type RowKernel, rowsOf } from "../../ops/softmax_norm/problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { RandomAttributes } from "../../ops/random/op.ts";
 import { type SortAttributes, sortsLastAxis } from "../../ops/sort/op.ts";
-import { type AxisOp, type Call, isTableOp, type MapOp } from "../../table/op.ts";
+import { type AxisOp, type Call, isTableOp, type MapOp, type Op } from "../../table/op.ts";
 import { attention, attentionRows, isTensorCoreAttention } from "./attention.ts";
 import { chain, isSmallChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
@@ -51,16 +51,23 @@ function queueSort(device: CudaDevice, call: Call, values: Operand, order: Opera
 }
 
 /** Products of bytes may be 32-bit integers, which tensor cores compute from the bytes. */
-function isGemm(call: Call): boolean {
-  if (isPlainGemm(call)) return true;
-  const [a, b] = [call.operand(0), call.operand(1)];
-  const isByte = (x: Operand): boolean => x.storage.info.name === "int8" && x.layout.size > 0;
-  return isByte(a) && isByte(b) && call.specs[0]!.dtype.name === "int32";
+function isNotEmpty(call: Call): boolean {
+  return call.operand(0).layout.size > 0 && call.operand(1).layout.size > 0;
 }
 
+/** Whether a call is a product with a weight plus a bias, of one dtype, and nothing else. */
 function isPlainLinear(call: Call): boolean {
-  const bias = call.inputs[2];
-  return isOperand(bias) && isPlainGemm(call) && bias.storage.info === call.specs[0]!.dtype;
+  const { inputs: [, , bias, add], attributes } = call;
+  const { activation } = (attributes ?? {}) as { readonly activation?: unknown };
+  return isOperand(bias) && bias.layout.contiguous && add === undefined &&
+    activation === undefined && isPlainGemm(call) && bias.storage.info === call.specs[0]!.dtype;
+}
+
+function runLinear(device: CudaDevice, call: Call): boolean {
+  const { storage, layout, flags } = call.operand(1);
+  const columns = { storage, layout: layout.transpose(), flags };
+  const product = gemmProblem(call.outputs[0]!, call.operand(0), columns);
+  return linear(device, product, call.operand(2));
 }
 
 const rows: Kernel = {
@@ -122,11 +129,9 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
         random(device, call.operand(0).storage, distribution, key[0], key[1], low, high);
       },
     },
-    matmul: { supports: isGemm, run: (device, call) => matmul(device, gemmOf(call)) },
-    linear: {
-      supports: isPlainLinear,
-      run: (device, call) => linear(device, gemmOf(call), call.operand(2)),
-    },
+    matmul: { supports: isPlainGemm, run: (device, call) => matmul(device, gemmOf(call)) },
+    matmulInt8: { supports: isNotEmpty, run: (device, call) => matmul(device, gemmOf(call)) },
+    linearLayer: { supports: isPlainLinear, run: runLinear },
     fft: { supports: isDeviceFft, run: fft },
     ...Object.fromEntries(
       DEVICE_LINALG.map((name) => [name, { supports: isDeviceLinalg, run: linalg }]),
@@ -166,6 +171,10 @@ export class CudaBackend implements Backend {
 
   record(body: () => void): Recording {
     return record(this.#device, body);
+  }
+
+  hasKernel(op: Op): boolean {
+    return isTableOp(op) || KERNELS.has(op.name);
   }
 
   supports(call: Call): boolean {

@@ -68,7 +68,8 @@ interface Problem {
 export function isDeviceLinalg(call: Call): boolean {
   if (!hasLinalgDType(call) || call.specs.some(({ shape }) => shape.includes(0))) return false;
   const operands = call.inputs as Operand[];
-  if (deviceDType(call) !== operands[0]!.storage.info) return false;
+  const { info } = operands[0]!.storage;
+  if (deviceDType(call, info) !== info) return false;
   if (operands.some(({ layout }) => layout.size === 0)) return false;
   const [m, n] = operands[0]!.layout.shape.slice(-2) as [number, number];
   return (m === n && HAVE_BATCHES.includes(call.op.name)) || Math.min(m, n) >= LEAST;

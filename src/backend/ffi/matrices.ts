@@ -8,7 +8,9 @@ import { checkLayout } from "./checks.ts";
 
 /** Throws a NativeError that names `symbol` unless all matrices stay inside their storages. */
 export function checkProduct(symbol: string, { c, a, b }: GemmProblem): void {
-  [c, a, b].forEach(({ layout, storage }, k) => checkLayout(symbol, k, layout, storage));
+  checkLayout(symbol, 0, c.layout, c.storage);
+  checkLayout(symbol, 1, a.layout, a.storage);
+  checkLayout(symbol, 2, b.layout, b.storage);
 }
 
 /**
@@ -46,5 +48,6 @@ function fillMatrices(
 ): void {
   plan[strides] = matrices.rowStride;
   plan[strides + 1] = matrices.columnStride;
-  writeOffsets(matrices, plan, starts);
+  if (matrices.batch === 1) plan[starts] = matrices.layout.offset;
+  else writeOffsets(matrices, plan, starts);
 }

@@ -9,7 +9,7 @@ import type { TypedArray } from "../../base/dtype.ts";
 import type { Backend } from "../../core/backend.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
-import { type AxisOp, type Call, isTableOp, type MapOp } from "../../table/op.ts";
+import { type AxisOp, type Call, isTableOp, type MapOp, type Op } from "../../table/op.ts";
 import type { Loop } from "./environment.ts";
 import { interpretAxes, interpretMap } from "./interpret.ts";
 import { KERNELS } from "./kernels.ts";
@@ -50,6 +50,10 @@ export class JsBackend implements Backend {
   /** With `generate` false, makes no function from text. */
   constructor(generate: boolean = mayGenerate()) {
     this.#generate = generate;
+  }
+
+  hasKernel(op: Op): boolean {
+    return isTableOp(op) || KERNELS.has(op.name);
   }
 
   supports(call: Call): boolean {

@@ -9,6 +9,8 @@
  */
 import { gemmOf, type GemmProblem, type MatrixBatch, offsetsOf } from "../../ops/matmul/problem.ts";
 import { bf16Table, f16Table, toBf16, toF16 } from "../../base/half.ts";
+import { fillWith } from "../../core/dispatch.ts";
+import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { mulHigh } from "./environment.ts";
 import type { Call } from "../../table/op.ts";
@@ -33,7 +35,9 @@ function working(float: boolean, slot: number, length: number): Panels {
 
 /** The matrix product. */
 export function matmul(call: Call): void {
-  multiply(gemmOf(call));
+  const empty = call.inputs.some((x) => (x as Operand).layout.size === 0);
+  if (empty) fillWith(call.outputs[0]!, 0);
+  else multiply(gemmOf(call));
 }
 
 function multiply(product: GemmProblem): void {

@@ -108,19 +108,24 @@ export class NativeBackend implements Backend {
     return LEVELS[this.#shim.rm_configure(CONFIGURE.level, -1)] ?? "unknown";
   }
 
+  hasKernel(op: Op): boolean {
+    return this.#numberOf(op) >= 0;
+  }
+
   supports(call: Call): boolean {
-    if (this.#numberOf(call.op) < 0) return false;
-    switch (call.op.kind) {
+    const { op } = call;
+    if ((this.#numbers[op.id] ??= this.#find(op)) < 0) return false;
+    switch (op.kind) {
       case "map": {
         const { size } = call.plan!;
-        return size >= this.#crossover || (size > 0 && (call.op as ElementOp).ulp !== 0);
+        return size >= this.#crossover || (size > 0 && (op as ElementOp).ulp !== 0);
       }
       case "reduce":
       case "argReduce":
       case "scan":
         return call.plan!.size > 0;
       default:
-        return this.#kernelOf(call.op)?.supports(call, this.#own) ?? false;
+        return this.#kernelOf(op)?.supports(call, this.#own) ?? false;
     }
   }
 
@@ -176,7 +181,7 @@ export class NativeBackend implements Backend {
 
   #runMap(call: Call): number {
     const op = call.op as MapOp;
-    const number = this.#numberOf(op);
+    const number = this.#numbers[op.id] ??= this.#find(op);
     if (number < 0) return this.#runExpr(call);
     const { inputs } = call;
     const plan = call.plan!;
@@ -270,9 +275,9 @@ export class NativeBackend implements Backend {
       out.info.id,
       numbers,
       out.array,
-      arrayOf(a),
-      arrayOf(b),
-      arrayOf(c),
+      a === null ? null : a.array,
+      b === null ? null : b.array,
+      c === null ? null : c.array,
     );
   }
 
@@ -298,11 +303,10 @@ function packDTypes(
   b: Storage | null,
   c: Storage | null,
 ): number {
-  return idOf(out) | idOf(a) << 8 | idOf(b) << 16 | idOf(c) << 24;
-}
-
-function idOf(storage: Storage | null): number {
-  return storage === null ? NO_DTYPE : storage.info.id;
+  return (out === null ? NO_DTYPE : out.info.id) |
+    (a === null ? NO_DTYPE : a.info.id) << 8 |
+    (b === null ? NO_DTYPE : b.info.id) << 16 |
+    (c === null ? NO_DTYPE : c.info.id) << 24;
 }
 
 function arrayOf(storage: Storage | null): TypedArray | null {

@@ -115,7 +115,10 @@ const linearInt8: Kernel = {
 };
 
 const matmulInt8: Kernel = {
-  supports: (call) => call.operand(0).layout.size > 0 && call.operand(1).layout.size > 0,
+  supports: (call) =>
+    [call.operand(0), call.operand(1)].every(({ layout: { rank, size } }) =>
+      rank === 2 && size > 0
+    ),
   prepare(call) {
     const [a, b, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
     for (const [i, { storage, layout: { offset, size } }] of [out, a, b].entries()) {

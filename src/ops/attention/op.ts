@@ -11,8 +11,9 @@ import { broadcastShapes, formatShape, sizeOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import { type AttentionAttributes, type AttentionSizes, splitHeads } from "./problem.ts";
-import { cast, contiguousCopy, toDevice } from "../../core/copy.ts";
+import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
+import { converted } from "../../core/prepare.ts";
 import { rowDType } from "../softmax_norm/problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand } from "../../table/infer.ts";
@@ -141,19 +142,8 @@ function withMask(scores: Operand, mask: Operand): Operand {
 const ATTENTION_ROWS: Op = makeOp({
   kind: "kernel",
   name: "attentionRows",
-  defined: true,
   writes: [3],
   infer: (): readonly OutputSpec[] => [],
-  decompose(call: Call): readonly Operand[] {
-    // Devices without a kernel.
-    const { name, attributes, inputs } = call;
-    const made = call.operand(3);
-    const here = inputs.map((x) => isOperand(x) ? toDevice(x, "cpu") : x);
-    const result = contiguousCopy(here[3] as Operand);
-    dispatch(ATTENTION_ROWS, here.with(3, result), attributes, undefined, name);
-    apply(MAP.copy, toDevice(result, made.storage.device), undefined, undefined, { out: made });
-    return [];
-  },
 });
 
 /** The definition, of operands of one dtype of at least 32 bits. */
@@ -192,19 +182,19 @@ export const ATTENTION: Op = makeOp({
   name: "attention",
   strided: true,
   infer,
-  decompose(call: Call): Operand {
-    const { name, attributes, inputs, outputs: [out] } = call;
+  prepare(call: Call) {
     const { dtype } = call.specs[0]!;
-    const all = inputs.filter(isOperand);
-    const converted = all.map((x, i) => cast(x, (i < 3 ? dtype : maskDType(x, dtype)).name));
-    // A backend may have a kernel for the cast operands.
-    if (converted.some((x, i) => x !== all[i])) {
-      return dispatch(ATTENTION, converted, attributes, out, name);
-    }
+    const inputs = call.inputs.map((x, i) =>
+      isOperand(x) ? converted(x, i < 3 ? dtype : maskDType(x, dtype)) : x
+    );
+    return inputs.every((x, i) => x === call.inputs[i]) ? null : { inputs };
+  },
+  decompose(call: Call): Operand {
+    const { dtype } = call.specs[0]!;
     const wide = rowDType(dtype);
-    if (wide === dtype) return compose(call, ...converted as [Operand, Operand, Operand, Operand?]);
-    const floats = converted.map((x, i) => i < 3 ? cast(x, wide.name) : x);
-    return cast(dispatch(ATTENTION, floats, attributes, undefined, name), dtype.name);
+    const all = call.inputs.filter(isOperand);
+    const floats = all.map((x, i) => cast(x, (i < 3 ? wide : maskDType(x, dtype)).name));
+    return cast(compose(call, ...floats as [Operand, Operand, Operand, Operand?]), dtype.name);
   },
 });
 

@@ -6,8 +6,6 @@
 import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape } from "../../base/shape.ts";
-import { onCpu, toDevice } from "../../core/copy.ts";
-import { dispatch } from "../../core/dispatch.ts";
 import type { CollectiveAttributes } from "./problem.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkOperand } from "../../table/infer.ts";
@@ -50,17 +48,8 @@ function collective(name: string, inPlace: boolean, infer: Op["infer"]): Op {
     name,
     contiguous: [0],
     complex: true,
-    defined: true,
     inPlace,
     infer,
-    decompose(call) {
-      // On a device.
-      const x = call.operand(0);
-      const { name, op, attributes } = call;
-      const run = (here: Operand) =>
-        toDevice(dispatch(op, [here], attributes, undefined, name), x.storage.device);
-      return onCpu(x, run);
-    },
   });
 }
 

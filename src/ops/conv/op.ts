@@ -9,7 +9,7 @@ import { formatShape, sameShape } from "../../base/shape.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import type { ConvAttributes } from "./problem.ts";
 import { cast } from "../../core/copy.ts";
-import { dispatch } from "../../core/dispatch.ts";
+import { inDType } from "../../core/prepare.ts";
 import { rowDType } from "../softmax_norm/problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand } from "../../table/infer.ts";
@@ -95,28 +95,19 @@ export function convOp(
   infer: (call: Call) => readonly OutputSpec[],
   compose: (call: Call, x: Operand, weight: Operand) => Operand,
 ): Op {
-  const op: Op = makeOp({
+  return makeOp({
     kind: "kernel",
     name,
     contiguous: [0, 1, 2, 3],
     infer,
+    prepare: (call: Call) => inDType(call, rowDType(call.specs[0]!.dtype)),
     decompose(call: Call): Operand {
-      const { name, attributes, inputs, outputs: [out] } = call;
       const { dtype } = call.specs[0]!;
-      const all = inputs as (Operand | undefined)[];
-      const converted = all.map((x) => x && cast(x, dtype.name));
-      // A backend may have a kernel for the cast operands.
-      if (converted.some((x, i) => x !== all[i])) {
-        return dispatch(op, converted, attributes, out, name);
-      }
       const wide = rowDType(dtype);
-      if (wide === dtype) {
-        const [x, weight, bias, add] = converted;
-        return finish(call, compose(call, x!, weight!), bias, add);
-      }
-      const floats = converted.map((x) => x && cast(x, wide.name));
-      return cast(dispatch(op, floats, attributes, undefined, name), dtype.name);
+      const [x, weight, bias, add] = call.inputs.map((one) =>
+        isOperand(one) ? cast(one, wide.name) : undefined
+      );
+      return cast(finish(call, compose(call, x!, weight!), bias, add), dtype.name);
     },
   });
-  return op;
 }

@@ -6,12 +6,12 @@
 import { complexOf, DTYPE, type DTypeInfo, realOf } from "../../base/dtype.ts";
 import { LinAlgError, ShapeError } from "../../base/errors.ts";
 import { broadcastShapes, formatShape } from "../../base/shape.ts";
-import { cast, toDevice } from "../../core/copy.ts";
-import { dispatchAll } from "../../core/dispatch.ts";
+import { converted } from "../../core/prepare.ts";
 import { deviceDType, linalgDType } from "../matmul/problem.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOperand } from "../../table/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import { isHost } from "../../memory/storage.ts";
+import { Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 
 /** What is known of a call when the shapes of its results are inferred. */
 interface Known {
@@ -63,7 +63,6 @@ function linalgOp(
   const op: Op = makeOp<Op>({
     kind: "kernel",
     name,
-    defined: true,
     complex: true,
     check: checkFailure,
     infer(call) {
@@ -77,28 +76,16 @@ function linalgOp(
       if (isSquare && m !== n) throw refuse(call.name, [shape], "it takes square matrices");
       return outputs({ call, info, real: realOf(info), batch: shape.slice(0, -2), m, n });
     },
-    // Operands of other dtypes, and on devices that leave the call to the CPU.
-    decompose(call) {
+    prepare(call) {
       const operands = call.inputs as Operand[];
-      const { name: dtype } = linalgDType(call.name, operands.map(({ storage }) => storage.info));
-      if (operands.some(({ storage }) => storage.info.name !== dtype)) {
-        const alike = operands.map((x) => cast(x, dtype));
-        return dispatchAll(op, alike, call.attributes, call.name);
-      }
-      const { memory, device } = operands[0]!.storage;
-      const wide = deviceDType(call);
-      if (memory !== null && wide.name !== dtype) {
-        const made = dispatchAll(
-          op,
-          operands.map((x) => cast(x, wide.name)),
-          call.attributes,
-          call.name,
-        );
-        return made.map((y, i) => cast(y, call.specs[i]!.dtype.name));
-      }
-      const here = operands.map((x) => memory === null ? x : toDevice(x, "cpu"));
-      const made = dispatchAll(op, here, call.attributes, call.name);
-      return memory === null ? made : made.map((y) => toDevice(y, device));
+      const { memory } = operands[0]!.storage;
+      const own = linalgDType(call.name, operands.map(({ storage }) => storage.info));
+      const info = isHost(memory) ? own : deviceDType(call, own);
+      if (operands.every(({ storage }) => storage.info === info)) return null;
+      const inputs = operands.map((x) => converted(x, info));
+      if (info === own) return { inputs };
+      const specs = op.infer(new Call(op, call.name, inputs, call.attributes));
+      return { inputs, specs: specs as readonly OutputSpec[] };
     },
   });
   return op;

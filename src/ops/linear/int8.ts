@@ -7,9 +7,8 @@
 import { DTYPE } from "../../base/dtype.ts";
 import { DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape } from "../../base/shape.ts";
-import { cast, onCpu, toDevice } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
-import { tidy } from "../../core/handles.ts";
+import { converted } from "../../core/prepare.ts";
 import { int8Shape } from "./panels.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkOperand } from "../../table/infer.ts";
@@ -21,7 +20,6 @@ const QUANTIZE_INT8: Op = makeOp({
   kind: "kernel",
   name: "quantizeInt8",
   contiguous: [0],
-  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [w], name } = call;
     checkOperand(w, name);
@@ -36,14 +34,9 @@ const QUANTIZE_INT8: Op = makeOp({
     }
     return call.result(int8Shape(shape[0]!, shape[1]!), DTYPE.int8);
   },
-  decompose(call: Call): Operand {
-    const { name } = call;
+  prepare(call: Call) {
     const w = call.operand(0);
-    const run = (from: Operand): Operand =>
-      dispatch(QUANTIZE_INT8, [from], undefined, undefined, name);
-    if (w.storage.info !== DTYPE.float32) return run(cast(w, "float32"));
-    // Devices without a kernel.
-    return onCpu(w, (here) => toDevice(run(here), w.storage.device));
+    return w.storage.info === DTYPE.float32 ? null : { inputs: [converted(w, DTYPE.float32)] };
   },
 });
 
@@ -52,7 +45,7 @@ interface Int8Sizes {
   readonly depth: number;
 }
 
-/** The numbers of a weight of int8: float32 [O, I]; on the CPU only. */
+/** The numbers of a weight of int8: float32 [O, I]. */
 const DEQUANTIZE_INT8: Op = makeOp({
   kind: "kernel",
   name: "dequantizeInt8",
@@ -66,10 +59,7 @@ const DEQUANTIZE_INT8: Op = makeOp({
 /** The numbers of a weight of int8, as float32. */
 export function dequantizeInt8(groups: Operand, columns: number, depth: number): Operand {
   const sizes: Int8Sizes = { columns, depth };
-  const run = (here: Operand): Operand =>
-    dispatch(DEQUANTIZE_INT8, [here], sizes, undefined, "linear");
-  const { device, memory } = groups.storage;
-  return memory === null ? run(groups) : onCpu(groups, (here) => toDevice(run(here), device));
+  return dispatch(DEQUANTIZE_INT8, [groups], sizes, undefined, "linear");
 }
 
 /**
@@ -78,7 +68,6 @@ export function dequantizeInt8(groups: Operand, columns: number, depth: number):
  */
 export function quantizeInt8(w: Operand): AnyPackedWeight {
   const { layout } = w;
-  // Casts of the weight are freed.
-  const groups = tidy(() => dispatch(QUANTIZE_INT8, [w], undefined, undefined, "quantize"));
+  const groups = dispatch(QUANTIZE_INT8, [w], undefined, undefined, "quantize");
   return new PackedWeight(groups, layout.frozenShape);
 }

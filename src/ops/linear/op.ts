@@ -10,11 +10,11 @@ import { ArgumentError, DisposedError, DTypeError } from "../../base/errors.ts";
 import { Layout } from "../../base/layout.ts";
 import { formatShape, sameShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
-import { apply, applyView, type OpOptions } from "../../core/apply.ts";
-import { cast, contiguousCopy } from "../../core/copy.ts";
-import { dispatch } from "../../core/dispatch.ts";
-import { wrap } from "../../core/handles.ts";
+import { apply, applyInto, applyView, type OpOptions } from "../../core/apply.ts";
+import { cast } from "../../core/copy.ts";
+import { copyOf, dispatch } from "../../core/dispatch.ts";
 import { lanesOf } from "../../core/lanes.ts";
+import { resultIn } from "../../core/prepare.ts";
 import {
   type Activation,
   ACTIVATIONS,
@@ -22,16 +22,22 @@ import {
   type QuantizedAttributes,
   rowsOf,
 } from "./panels.ts";
-import { allocateIn } from "../../memory/device.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { DISPOSED, isHost } from "../../memory/storage.ts";
 import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../table/infer.ts";
-import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import {
+  type Call,
+  type Input,
+  makeOp,
+  type Op,
+  type OutputSpec,
+  type Prepared,
+} from "../../table/op.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { isQuantized } from "../quantized/dtypes.ts";
 import { dequantizeInt8 } from "./int8.ts";
-import { doNotFit, MATMUL, productDType, productShape } from "../matmul/op.ts";
+import { doNotFit, MATMUL, productDType } from "../matmul/op.ts";
 import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
 import { DEQUANTIZE } from "../quantized/op.ts";
 
@@ -100,36 +106,6 @@ export function checkActivation(activation: unknown, name: string): void {
 
 // ---- plain weights -----------------------------------------------------------------------------
 
-/**
- * x: [..., I] by the transposed weight: [I, O], plus bias: [O]; inputs of kernels. The public op takes
- * the weight as [O, I].
- */
-const GEMM_BIAS: Op = makeOp({
-  kind: "kernel",
-  name: "linear",
-  strided: true,
-  contiguous: [2],
-  infer: (call) => {
-    const { inputs: [x, columns, bias], name } = call;
-    const dtype = promoteWith(name, productDType(name, x, columns), bias);
-    const shape = productShape(name, (x as Operand).layout, (columns as Operand).layout);
-    return call.result(shape, dtype);
-  },
-  decompose(call: Call): Operand {
-    const { name, outputs: [out] } = call;
-    const { dtype: { name: dtype } } = call.specs[0]!;
-    const [x, columns, bias] = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
-    const inputs = [x, columns, bias];
-    const same = inputs.map((input) => cast(input, dtype));
-    // A backend may have a kernel for the cast operands.
-    if (same.some((input, k) => input !== inputs[k])) {
-      return dispatch(GEMM_BIAS, same, undefined, out, name);
-    }
-    const product = dispatch(MATMUL, [x, columns], undefined, undefined, name);
-    return apply(MAP.add, product, bias, undefined, { out: out ?? product }, name);
-  },
-});
-
 const LINEAR: Op = makeOp({
   kind: "kernel",
   name: "linearLayer",
@@ -137,19 +113,28 @@ const LINEAR: Op = makeOp({
     const { inputs: [x, weight, bias, add], name, attributes } = call;
     let dtype = productDType(name, x, weight);
     const shape = linearShape(call, (x as Operand).layout, (weight as Operand).layout);
-    dtype = promoteWith(name, dtype, bias);
+    if (bias !== undefined) dtype = promoteWith(name, dtype, bias);
     const activation = (attributes as LinearAttributes | undefined)?.activation;
     if (activation !== undefined) dtype = ruleFor(MAP[activation], dtype, name).result;
-    return [{ shape, dtype: promoteWith(name, dtype, add) }];
+    if (add !== undefined) dtype = promoteWith(name, dtype, add);
+    return [{ shape, dtype }];
   },
   decompose(call: Call): Operand {
     const { name, inputs: [x, weight, bias, add], outputs: [out], attributes } = call;
     const activation = (attributes as LinearAttributes | undefined)?.activation;
     const columns = applyView(VIEWS.transpose, weight as Operand, "transpose");
     const only = activation === undefined && add === undefined ? out : undefined;
-    let y = bias === undefined
-      ? dispatch(MATMUL, [x, columns], undefined, only, name)
-      : dispatch(GEMM_BIAS, [x, columns, bias], undefined, only, name);
+    let y: Operand;
+    if (bias === undefined) y = dispatch(MATMUL, [x, columns], undefined, only, name);
+    else {
+      const { info } = (bias as Operand).storage;
+      const plain = (x as Operand).storage.info === info && columns.storage.info === info;
+      const dtype = plain ? undefined : {
+        dtype: promoteWith(name, productDType(name, x, columns), bias).name,
+      };
+      const product = dispatch(MATMUL, [x, columns], dtype, undefined, name);
+      y = applyInto(MAP.add, name, product, bias, undefined, only ?? product);
+    }
     if (activation !== undefined) {
       const { info } = y.storage;
       const keeps = ruleFor(MAP[activation], info, name).result === info;
@@ -161,11 +146,24 @@ const LINEAR: Op = makeOp({
   },
 });
 
-/** `x`, or a copy of `dtype` that consists of rows. */
-function asRows(x: Operand, dtype: DTypeInfo): Operand {
-  const { storage: { info }, layout } = x;
-  if (info === dtype && rowsOf(layout) !== null) return x;
-  return contiguousCopy(x, dtype.name, "astype");
+/**
+ * All inputs but the weight as kernels of the CPU take them: of `dtype`, in rows; null if they are so
+ * already.
+ */
+function inRows(call: Call, dtype: DTypeInfo): Prepared | null {
+  const { inputs, specs: [spec] } = call;
+  let prepared: Input[] | null = null;
+  for (let k = 0; k < inputs.length; k++) {
+    const x = inputs[k];
+    if (k === 1 || !isOperand(x)) continue;
+    const { storage: { info }, layout } = x;
+    if (info === dtype && rowsOf(layout) !== null) continue;
+    prepared ??= inputs.slice();
+    prepared[k] = copyOf(x, dtype);
+  }
+  const specs = resultIn(spec!, dtype);
+  if (prepared === null && specs === undefined) return null;
+  return { inputs: prepared ?? inputs, specs };
 }
 
 // ---- packed weights ----------------------------------------------------------------------------
@@ -198,25 +196,15 @@ const LINEAR_PACKED: Op = makeOp({
     }
     return [{ shape, dtype }];
   },
+  prepare: (call: Call) =>
+    isHost(call.operand(0).storage.memory) ? inRows(call, call.specs[0]!.dtype) : null,
   decompose(call: Call): Operand {
-    const { name, outputs: [out], specs: [spec] } = call;
+    const { name, inputs: [x, , bias, add], outputs: [out] } = call;
     const { columns, depth, activation } = call.attributes as PackedAttributes;
-    const [x, weight] = [call.operand(0), call.operand(1)];
-    const { shape, dtype } = spec!;
-    const { memory } = x.storage;
-    const size = shape.reduce((product, n) => product * n, 1);
-    if (isHost(memory) && size === 0) {
-      return wrap(allocateIn(memory, dtype, 0, false), Layout.contiguous(shape));
-    }
-    const regular = (input: Input): Input => isOperand(input) ? asRows(input, dtype) : input;
-    const { inputs } = call;
-    const [left, bias, add] = [regular(inputs[0]), regular(inputs[2]), regular(inputs[3])];
-    if (isHost(memory) && (left !== inputs[0] || bias !== inputs[2] || add !== inputs[3])) {
-      return dispatch(LINEAR_PACKED, [left, weight, bias, add], call.attributes, out, name);
-    }
+    const weight = call.operand(1);
     // Devices have the plain weight.
     const plain = weight.layout.shape.length === 2 ? weight : unpack(weight, columns, depth);
-    return dispatch(LINEAR, [x, plain, inputs[2], inputs[3]], { activation }, out, name);
+    return dispatch(LINEAR, [x, plain, bias, add], { activation }, out, name);
   },
 });
 
@@ -256,19 +244,16 @@ const LINEAR_QUANTIZED: Op = makeOp({
     const shape = linearShape(call, x.layout, plain);
     return call.result(shape, promoteWith(name, promoteWith(name, info, bias), add));
   },
+  prepare(call: Call) {
+    // Kernels of the CPU take rows of float32.
+    const isFloat = call.specs[0]!.dtype !== DTYPE.float64 &&
+      isHost(call.operand(0).storage.memory);
+    return isFloat ? inRows(call, DTYPE.float32) : null;
+  },
   decompose(call: Call): Operand {
     const { name, inputs: [x, weight, bias, add], attributes } = call;
     const { activation, columns } = attributes as QuantizedAttributes;
     const { dtype } = call.specs[0]!;
-    // Kernels of the CPU take rows of float32.
-    const regular = (input: Input): Input =>
-      isOperand(input) && dtype !== DTYPE.float64 && isHost(input.storage.memory)
-        ? asRows(input, DTYPE.float32)
-        : input;
-    const operands = [regular(x), weight, regular(bias), regular(add)];
-    if (operands.some((operand, k) => operand !== call.inputs[k])) {
-      return cast(dispatch(LINEAR_QUANTIZED, operands, attributes, undefined, name), dtype.name);
-    }
     const rows = columns === undefined || call.operand(1).layout.rank === 2
       ? weight!
       : unpack(call.operand(1), columns, call.operand(1).layout.shape.at(-1)!);
@@ -299,29 +284,18 @@ const LINEAR_INT8: Op = makeOp({
     const shape = linearShape(call, x.layout, Layout.contiguous([columns, depth]));
     return call.result(shape, promoteWith(name, promoteWith(name, info, bias), add));
   },
+  prepare: (call: Call) => inRows(call, DTYPE.float32),
   decompose(call: Call): Operand {
     const { name, inputs, specs: [spec], attributes } = call;
     const { columns, depth, activation } = attributes as PackedAttributes;
     const { dtype, shape } = spec!;
-    const x = call.operand(0);
-    const regular = (input: Input): Input =>
-      isOperand(input) ? asRows(input, DTYPE.float32) : input;
-    const operands = [regular(x), inputs[1], regular(inputs[2]), regular(inputs[3])];
-    if (operands.some((operand, k) => operand !== inputs[k])) {
-      return cast(dispatch(LINEAR_INT8, operands, attributes, undefined, name), dtype.name);
-    }
-    const { memory } = x.storage;
-    const empty = (dtype: DTypeInfo, shape: readonly number[]): Operand =>
-      wrap(allocateIn(memory, dtype, 0, false), Layout.contiguous(shape));
-    if (shape.includes(0)) return empty(dtype, shape);
-    const rest = [inputs[2], inputs[3]];
-    if (depth === 0) {
-      const weight = empty(DTYPE.float32, [columns, 0]);
-      return dispatch(LINEAR, [x, weight, ...rest], { activation }, undefined, name);
-    }
-    // Devices without a kernel.
+    const floats = (input: Input): Input => isOperand(input) ? cast(input, "float32") : input;
+    const [x, bias, add] = [floats(inputs[0]), floats(inputs[2]), floats(inputs[3])];
     const weight = dequantizeInt8(call.operand(1), columns, depth);
-    return dispatch(LINEAR, [roundRows(x), weight, ...rest], { activation }, undefined, name);
+    // Rows without elements have no largest one.
+    const rows = depth === 0 || shape.includes(0) ? x : roundRows(x as Operand);
+    const y = dispatch(LINEAR, [rows, weight, bias, add], { activation }, undefined, name);
+    return cast(y, dtype.name);
   },
 });
 

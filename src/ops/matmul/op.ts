@@ -14,20 +14,20 @@ import {
   realOf,
 } from "../../base/dtype.ts";
 import { ShapeError } from "../../base/errors.ts";
-import { Layout } from "../../base/layout.ts";
+import type { Layout } from "../../base/layout.ts";
 import { broadcastShapes, formatShape, sizeOf } from "../../base/shape.ts";
 import { cast } from "../../core/copy.ts";
 import { apply, applyView, type OpOptions } from "../../core/apply.ts";
-import { dispatch, fillWith } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
 import { adopt } from "../../core/foreign.ts";
-import { wrap } from "../../core/handles.ts";
+import { inDType } from "../../core/prepare.ts";
 import { gemmSizes } from "./problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
-import { allocateIn } from "../../memory/device.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../../table/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
+import { fullOperand } from "../create/full.ts";
 import { complexProduct } from "./complex.ts";
 
 const PRODUCT_OPTIONS = ["out", "dtype"];
@@ -95,31 +95,24 @@ export const MATMUL: Op = makeOp({
   kind: "kernel",
   name: "matmul",
   strided: true,
-  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [a, b], name, attributes } = call;
     const dtype = productDType(name, a, b, attributes?.dtype);
     const shape = productShape(name, (a as Operand).layout, (b as Operand).layout);
     return call.result(shape, dtype);
   },
-  decompose(call: Call): Operand {
-    const { name, outputs: [out] } = call;
-    const { shape, dtype } = call.specs[0]!;
-    const [a, b] = [call.operand(0), call.operand(1)];
-    if (a.layout.size === 0 || b.layout.size === 0) {
-      const layout = Layout.contiguous(shape);
-      const zeros = wrap(allocateIn(a.storage.memory, dtype, layout.size, false), layout);
-      fillWith(zeros, 0);
-      return zeros;
-    }
-    if (dtype.kind === "c") return complexMatmul(call, a, b);
-    return dispatch(MATMUL, [cast(a, dtype.name), cast(b, dtype.name)], undefined, out, name);
-  },
+  prepare: (call: Call) => inDType(call, call.specs[0]!.dtype),
+  complexParts: complexMatmul,
 });
 
 /** The product of tensors that promote to complex numbers. */
-function complexMatmul({ name, specs }: Call, a: Operand, b: Operand): Operand {
-  const { dtype } = specs[0]!;
+function complexMatmul(call: Call): Operand {
+  const { name, specs } = call;
+  const [a, b] = [call.operand(0), call.operand(1)];
+  const { shape, dtype } = specs[0]!;
+  if (a.layout.size === 0 || b.layout.size === 0) {
+    return fullOperand("zeros", shape, 0, dtype.name, a.storage.device);
+  }
   const left = a.storage.info.kind === "c" ? dtype : realOf(dtype);
   return complexProduct(MATMUL, cast(a, left.name), cast(b, dtype.name), specs[0]!, name);
 }
@@ -140,10 +133,10 @@ const MATMUL_INT8: Op = makeOp({
   },
 });
 
-/** Whether a product of `a` and `b` is one of two matrices of int8 as int32. */
+/** Whether a product of `a` and `b` is one of int8 as int32. */
 function isInt8Product(a: Operand, b: Operand, dtype: DType | undefined): boolean {
   return dtype === "int32" && isOperand(b) &&
-    [a, b].every(({ storage, layout }) => storage.info === DTYPE.int8 && layout.shape.length === 2);
+    [a, b].every(({ storage }) => storage.info === DTYPE.int8);
 }
 
 /** [..., M, K] times [..., K, N]; vectors count as [1, K] and [K, 1], and those axes are dropped. */

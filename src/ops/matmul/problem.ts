@@ -176,9 +176,9 @@ export function wideDType(info: DTypeInfo, [m, n]: readonly number[]): DTypeInfo
     : info;
 }
 
-/** The dtype in which a device computes a call of linear algebra. */
-export function deviceDType({ op, inputs }: Call): DTypeInfo {
-  const { storage: { info }, layout: { shape } } = inputs[0] as Operand;
+/** The dtype in which a device computes a call of linear algebra on operands of `info`. */
+export function deviceDType({ op, inputs }: Call, info: DTypeInfo): DTypeInfo {
+  const { layout: { shape } } = inputs[0] as Operand;
   return SPECTRAL.includes(op.name) ? wideDType(info, shape.slice(-2)) : info;
 }
 

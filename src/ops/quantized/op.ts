@@ -10,9 +10,9 @@ import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import type { OpOptions } from "../../core/apply.ts";
-import { cast, onCpu, toDevice } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { lanesOf } from "../../core/lanes.ts";
+import { converted } from "../../core/prepare.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkOperand, checkOptions } from "../../table/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
@@ -34,24 +34,10 @@ const DEQUANTIZE_BLOCKS: Op = makeOp({
   kind: "kernel",
   name: "dequantizeBlocks",
   contiguous: [0],
-  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { size, bytes } = QUANT[(call.attributes as { readonly format: QuantName }).format];
     const { shape } = call.operand(0).layout;
     return call.result([...shape.slice(0, -1), shape.at(-1)! / bytes * size], DTYPE.float32);
-  },
-  decompose(call: Call): Operand {
-    // Devices without a kernel.
-    const { attributes, name } = call;
-    const lanes = call.operand(0);
-    return onCpu(
-      lanes,
-      (here) =>
-        toDevice(
-          dispatch(DEQUANTIZE_BLOCKS, [here], attributes, undefined, name),
-          lanes.storage.device,
-        ),
-    );
   },
 });
 
@@ -83,7 +69,6 @@ const QUANTIZE: Op = makeOp({
   kind: "kernel",
   name: "quantize",
   contiguous: [0],
-  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x], name } = call;
     const { format } = call.attributes as { readonly format: EncodedName };
@@ -101,13 +86,9 @@ const QUANTIZE: Op = makeOp({
     }
     return call.result(shape, DTYPE[format]);
   },
-  decompose(call: Call): Operand {
-    const { name, attributes } = call;
+  prepare(call: Call) {
     const x = call.operand(0);
-    const run = (from: Operand): Operand => dispatch(QUANTIZE, [from], attributes, undefined, name);
-    if (x.storage.info !== DTYPE.float32) return run(cast(x, "float32"));
-    // Devices without a kernel.
-    return onCpu(x, (here) => toDevice(run(here), x.storage.device));
+    return x.storage.info === DTYPE.float32 ? null : { inputs: [converted(x, DTYPE.float32)] };
   },
 });
 

@@ -8,7 +8,7 @@
 import { DTYPE, type DType, type DTypeInfo } from "../../base/dtype.ts";
 import { cast, contiguousCopy, toDevice } from "../../core/copy.ts";
 import { applyView } from "../../core/apply.ts";
-import { dispatch, dispatchAll } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
 import { readElement } from "../../memory/element.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
@@ -25,18 +25,14 @@ export interface InterpolateAttributes {
   readonly dtype: DType;
 }
 
-/** A kernel of the CPU; other devices send it their elements. */
+/** A kernel of the CPU. */
 function kernel(name: string, count: number, infer: (call: Call) => readonly OutputSpec[]): Op {
-  const op: Op = makeOp({
+  return makeOp({
     kind: "kernel",
     name,
     contiguous: Array.from({ length: count }, (_, k) => k),
-    defined: true,
     infer,
-    decompose: (call: Call) =>
-      onHost(call, (inputs) => dispatchAll(op, [...inputs], call.attributes, call.name)),
   });
-  return op;
 }
 
 /** The results of `f` for the inputs of a call on the CPU, on the device of the call. */

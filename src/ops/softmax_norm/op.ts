@@ -10,7 +10,7 @@ import { Layout } from "../../base/layout.ts";
 import { formatShape, noAxis, normalizeAxes, normalizeAxis, ownAxes } from "../../base/shape.ts";
 import { cast, contiguousCopy } from "../../core/copy.ts";
 import { apply } from "../../core/apply.ts";
-import { dispatch } from "../../core/dispatch.ts";
+import { copyOf, dispatch } from "../../core/dispatch.ts";
 import { wrap } from "../../core/handles.ts";
 import { epsilonOf, type RowAttributes, rowDType } from "./problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
@@ -32,19 +32,12 @@ const KEEP = { keepDims: true };
 // ---- one call on rows --------------------------------------------------------------------------
 
 /**
- * The same call on floats of at least 32 bits, if its input is none; undefined if it is. Sums of
- * 16-bit floats are kept in 32 bits, and differences of integers in 64.
+ * The input as floats of at least 32 bits. Sums of 16-bit floats are kept in 32 bits, and
+ * differences of integers in 64.
  */
-function onWideFloats(call: Call): Operand | undefined {
-  const { op, name, attributes, inputs } = call;
-  const x = call.operand(0);
-  const { axis } = attributes as RowAttributes;
-  const [wide] = widen(op === RMS_NORM ? x : fromFirst(x, axis, name)) as [Operand];
-  if (wide === x) return undefined;
-  const [{ dtype: result }] = call.specs as unknown as [OutputSpec];
-  const epsilon = epsilonOf(call, result);
-  const on = [wide, ...inputs.slice(1)];
-  return cast(dispatch(op, on, { ...attributes, epsilon }, undefined, name), result.name);
+function wideRows(call: Call, x: Operand): Operand {
+  const { axis } = call.attributes as RowAttributes;
+  return widen(call.op === RMS_NORM ? x : fromFirst(x, axis, call.name))[0]!;
 }
 
 function inferRows(call: Call, axes: readonly number[] | undefined): readonly OutputSpec[] {
@@ -74,7 +67,7 @@ function softmaxOp(
     decompose(call: Call): Operand {
       const x = call.operand(0);
       if (x.layout.size === 0) return contiguousCopy(x, call.specs[0]!.dtype.name);
-      return onWideFloats(call) ?? compose(x, call.attributes.axis);
+      return cast(compose(wideRows(call, x), call.attributes.axis), call.specs[0]!.dtype.name);
     },
   });
 }
@@ -149,19 +142,22 @@ function checkAffine(call: Call, what: string, given: Input, axes: readonly numb
   }
 }
 
-/** `given` as kernels need it for rows of `info`: broadcast, contiguous, in the compute dtype. */
+/**
+ * Weight or bias as kernels need it for rows of the result's dtype: broadcast, contiguous, in the
+ * dtype of sums; `copy` makes it.
+ */
 function affine(
+  call: Call,
   given: Input,
-  x: Operand,
   axes: readonly number[],
-  info: DTypeInfo,
+  copy: (x: Operand, info: DTypeInfo) => Operand,
 ): Operand | undefined {
   if (!isOperand(given)) return undefined;
-  const layout = given.layout.broadcastTo(axes.map((axis) => x.layout.shape[axis]!));
-  const dtype = rowDType(info);
-  const ready = layout.contiguous && layout.offset === 0 && given.storage.info === dtype;
-  if (ready) return given;
-  return contiguousCopy({ storage: given.storage, layout, flags: given.flags }, dtype.name);
+  const { shape } = call.operand(0).layout;
+  const layout = given.layout.broadcastTo(axes.map((axis) => shape[axis]!));
+  const info = rowDType(call.specs[0]!.dtype);
+  const ready = layout.contiguous && layout.offset === 0 && given.storage.info === info;
+  return ready ? given : copy({ storage: given.storage, layout, flags: given.flags }, info);
 }
 
 type Normalize = (x: Operand, axes: readonly number[], epsilon: number) => Operand;
@@ -184,25 +180,28 @@ function normOp(name: string, normalize: Normalize): Op {
       checkAffine(call, "bias", bias, axes);
       return inferRows(call, axes);
     },
+    prepare(call: Call) {
+      const [x, weight, bias] = call.inputs;
+      const isPlain = (weight === undefined && bias === undefined) ||
+        (x as Operand).storage.info.kind !== "f";
+      if (isPlain) return null;
+      const axes = normAxes(call);
+      const inputs = [x, affine(call, weight, axes, copyOf), affine(call, bias, axes, copyOf)];
+      return inputs[1] === weight && inputs[2] === bias ? null : { inputs };
+    },
     decompose: (call: Call) => normalizeRows(call, normalize),
   });
 }
 
 function normalizeRows(call: Call, normalize: Normalize): Operand {
-  const { op, name, attributes } = call;
   const x = call.operand(0);
   const { dtype } = call.specs[0]!;
   if (x.layout.size === 0) return contiguousCopy(x, dtype.name);
   const axes = normAxes(call);
-  const [weight, bias] = [call.inputs[1], call.inputs[2]]
-    .map((given) => affine(given, x, axes, dtype));
-  // A backend may have a kernel for the converted weight and bias.
-  if (weight !== call.inputs[1] || bias !== call.inputs[2]) {
-    return dispatch(op, [x, weight, bias], attributes, undefined, name);
-  }
-  const wide = onWideFloats(call);
-  if (wide !== undefined) return wide;
-  const made = normalize(x, axes, epsilonOf(call, dtype));
+  const [weight, bias] = [call.inputs[1], call.inputs[2]].map((given) =>
+    affine(call, given, axes, (one, info) => contiguousCopy(one, info.name))
+  );
+  const made = normalize(wideRows(call, x), axes, epsilonOf(call, dtype));
   // The axes that are not normalized have size 1 in a weight.
   const shape = x.layout.shape.map((n, axis) => axes.includes(axis) ? n : 1);
   const aligned = (y: Operand): Operand => ({
@@ -213,7 +212,7 @@ function normalizeRows(call: Call, normalize: Normalize): Operand {
   const into = { out: made };
   if (weight !== undefined) apply(MAP.mul, made, aligned(weight), undefined, into);
   if (bias !== undefined) apply(MAP.add, made, aligned(bias), undefined, into);
-  return made;
+  return cast(made, dtype.name);
 }
 
 /** `x` divided by the root of `square`, with `epsilon`, written to `out`. */

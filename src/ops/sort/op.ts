@@ -10,6 +10,7 @@ import { formatShape, normalizeAxis } from "../../base/shape.ts";
 import { contiguousCopy } from "../../core/copy.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import { dispatch, dispatchAll } from "../../core/dispatch.ts";
+import { alongLast } from "../../core/prepare.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkCount, checkKind, checkOperand, checkOptions } from "../../table/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
@@ -41,15 +42,8 @@ export interface SortOptions {
   readonly descending?: boolean;
 }
 
-/** The outputs of an op whose kernels work along the last axis, along another one. */
-function alongAxis(op: Op, x: Operand, axis: number, attributes: object, name: string): Operand[] {
-  const moved = applyView(VIEWS.moveAxis, x, "moveAxis", axis, -1);
-  return dispatchAll(op, [moved], { ...attributes, axis: -1 }, name)
-    .map((y) => contiguousCopy(applyView(VIEWS.moveAxis, y, "moveAxis", -1, axis)));
-}
-
 function sortOp(name: string, contiguous: readonly number[] | undefined): Op {
-  const op: Op = makeOp({
+  return makeOp({
     kind: "kernel",
     name,
     contiguous,
@@ -62,14 +56,8 @@ function sortOp(name: string, contiguous: readonly number[] | undefined): Op {
       if (name === "argsort") checkCount(call.name, x.layout, shape[axis]!);
       return [{ shape, dtype: name === "sort" ? info : DTYPE.int32 }];
     },
-    decompose(call: Call) {
-      const x = call.operand(0);
-      const attributes = call.attributes as SortAttributes;
-      if (x.layout.size === 0) return empty(x.layout.shape, x, call.specs[0]!.dtype);
-      return alongAxis(op, x, attributes.axis, attributes, call.name)[0]!;
-    },
+    prepare: alongLast,
   });
-  return op;
 }
 
 const SORT = sortOp("sort", undefined);
@@ -129,32 +117,29 @@ const TOPK: Op = makeOp<Op>({
     const taken = shape.map((n, i) => i === along ? k : n);
     return [{ shape: taken, dtype: info }, { shape: taken, dtype: DTYPE.int32 }];
   },
-  // Kernels work along the last axis; NaN is the largest, and the first of equal elements are
-  // taken.
+  prepare: alongLast,
+  // NaN is the largest, and the first of equal elements are taken.
   decompose(call) {
     const x = call.operand(0);
-    const attributes = call.attributes as TopKAttributes;
-    const { k, axis, largest, sorted } = attributes;
+    const { k, axis, largest, sorted } = call.attributes as TopKAttributes;
     const { rank, shape } = x.layout;
-    const last = rank - 1;
     const [{ shape: taken, dtype }, { dtype: int32 }] = call.specs as [OutputSpec, OutputSpec];
     if (taken.includes(0)) return [empty(taken, x, dtype), empty(taken, x, int32)];
     const along = normalizeAxis(call.name, axis, rank);
-    if (along !== last) return alongAxis(TOPK, x, along, attributes, call.name);
-    const size = shape[last]!;
-    // Sorted from its end, equal elements are in the reverse of the order required for the last k.
-    const from = largest ? applyView(VIEWS.flip, x, "flip", [last]) : x;
-    const order = dispatch(ARGSORT, [from], { axis: last, descending: false });
-    const best = applyView(VIEWS.narrow, order, "narrow", last, largest ? size - k : 0, k);
+    const size = shape[along]!;
+    // Sorted from its end, equal elements are in the reverse of the order required for the along k.
+    const from = largest ? applyView(VIEWS.flip, x, "flip", [along]) : x;
+    const order = dispatch(ARGSORT, [from], { axis: along, descending: false });
+    const best = applyView(VIEWS.narrow, order, "narrow", along, largest ? size - k : 0, k);
     let indices = best;
     if (largest) {
-      const reversed = applyView(VIEWS.flip, best, "flip", [last]);
+      const reversed = applyView(VIEWS.flip, best, "flip", [along]);
       indices = apply(MAP.sub, size - 1, reversed);
     }
     indices = sorted
       ? contiguousCopy(indices)
-      : dispatch(SORT, [indices], { axis: last, descending: false });
-    return [takeAlongAxis(x, indices, last), indices];
+      : dispatch(SORT, [indices], { axis: along, descending: false });
+    return [takeAlongAxis(x, indices, along), indices];
   },
 });
 

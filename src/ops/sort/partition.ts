@@ -7,15 +7,11 @@ import { DTYPE } from "../../base/dtype.ts";
 import { ArgumentError } from "../../base/errors.ts";
 import { formatShape, listIn, normalizeAxis } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
-import { contiguousCopy } from "../../core/copy.ts";
-import { applyView } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
+import { alongLast } from "../../core/prepare.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkCount, checkKind, checkOperand } from "../../table/infer.ts";
-import { sortsLastAxis } from "./op.ts";
 import { type Call, makeOp, type Op } from "../../table/op.ts";
-import { VIEWS } from "../../table/views.ts";
-import { throughCpu } from "./cpu.ts";
 
 /** Attributes of `partition` and `argpartition`. */
 export interface PartitionAttributes {
@@ -26,11 +22,10 @@ export interface PartitionAttributes {
 }
 
 function partitionOp(name: "partition" | "argpartition"): Op {
-  const op: Op = makeOp({
+  return makeOp({
     kind: "kernel",
     name,
     contiguous: [0],
-    defined: true,
     infer(call: Call) {
       const x = call.operand(0);
       const { storage: { info }, layout: { shape } } = x;
@@ -39,17 +34,8 @@ function partitionOp(name: "partition" | "argpartition"): Op {
       if (name === "argpartition") checkCount(call.name, x.layout, shape[axis]!);
       return [{ shape, dtype: name === "partition" ? info : DTYPE.int32 }];
     },
-    decompose(call: Call) {
-      const x = call.operand(0);
-      const { axis, kth } = call.attributes as PartitionAttributes;
-      if (x.layout.size === 0) return contiguousCopy(x, call.specs[0]!.dtype.name);
-      if (sortsLastAxis(call)) return throughCpu(call);
-      const moved = applyView(VIEWS.moveAxis, x, "moveAxis", axis, -1);
-      const made = dispatch(op, [moved], { kth, axis: -1 }, undefined, call.name);
-      return contiguousCopy(applyView(VIEWS.moveAxis, made, "moveAxis", -1, axis));
-    },
+    prepare: alongLast,
   });
-  return op;
 }
 
 const PARTITION = partitionOp("partition");

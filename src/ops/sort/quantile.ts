@@ -21,7 +21,6 @@ import {
 } from "../../table/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { VIEWS } from "../../table/views.ts";
-import { throughCpu } from "./cpu.ts";
 
 /** How a quantile follows from the elements around its place, as in NumPy; kernels know the order. */
 export const QUANTILE_METHODS = [
@@ -62,13 +61,11 @@ const QUANTILES_OF_ROWS: Op = makeOp({
   kind: "kernel",
   name: "quantilesOfRows",
   contiguous: [0],
-  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { q, dtype } = call.attributes as QuantileRowsAttributes;
     const rows = call.operand(0).layout.shape.slice(0, -1);
     return [{ shape: [...rows, q.length], dtype: DTYPE[dtype] }];
   },
-  decompose: throughCpu,
 });
 
 /** The most frequent element of each row, the smallest of several, and its count. */
@@ -76,13 +73,11 @@ const MODES_OF_ROWS: Op = makeOp({
   kind: "kernel",
   name: "modesOfRows",
   contiguous: [0],
-  defined: true,
   infer(call: Call): readonly OutputSpec[] {
     const { storage, layout } = call.operand(0);
     const shape = layout.shape.slice(0, -1);
     return [{ shape, dtype: storage.info }, { shape, dtype: DTYPE.int32 }];
   },
-  decompose: throughCpu,
 });
 
 /** `x` with the reduced axes last, as one. */
