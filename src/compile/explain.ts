@@ -296,17 +296,21 @@ function packedWeights({ nodes }: Graph): ReportedWeight[] {
   return [...found.values()];
 }
 
-/** The bytes of the constants that a graph uses, and those of packed weights among them. */
-function constantBytes({ nodes, results }: Graph): { all: number; packed: number } {
+/** The bytes of the constants that a program uses. */
+function constantBytes(
+  { improved: { nodes, results }, shared: others }: Program,
+): Omit<ProgramData["bytes"], "arena"> {
   const used = new Set([...nodes.flatMap(readsOf), ...results].map(({ storage }) => storage));
-  let [all, packed] = [0, 0];
+  let [constants, packed, shared] = [0, 0, 0];
   for (const storage of used) {
     const { origin } = storage;
     if (origin.kind !== "created" || origin.constant === null) continue;
-    all += bytesOf(storage);
-    if (origin.op.name === "pack") packed += bytesOf(storage);
+    const bytes = bytesOf(storage);
+    if (origin.op.name === "pack") packed += bytes;
+    else constants += bytes;
+    if (others.has(origin.constant)) shared += bytes;
   }
-  return { all, packed };
+  return { constants, packed, shared };
 }
 
 // ---- the program -------------------------------------------------------------------------------
@@ -348,7 +352,6 @@ export function collect(program: Program, name: string): ProgramData {
   const { steps, tiled } = stepsAndTiles(native, improved);
   const ops = opsOf(improved, names, steps, native);
   const plan = native?.plan;
-  const { all, packed } = constantBytes(improved);
   return {
     function: name,
     arguments: patterns.map(describePattern),
@@ -360,6 +363,6 @@ export function collect(program: Program, name: string): ProgramData {
     improvements: improvementsOf(program, tiled),
     kernels: steps.filter(({ kind }) => kind === "native").length,
     nativeCalls: plan?.segments.filter((segment) => "to" in segment).length ?? 0,
-    bytes: { arena: plan?.arenaBytes ?? 0, constants: all - packed, packed },
+    bytes: { arena: plan?.arenaBytes ?? 0, ...constantBytes(program) },
   };
 }

@@ -267,8 +267,10 @@ class Compilation {
     const { size } = keys;
     addUnfit(program);
     if (keys.size > size) {
-      program.dispose();
+      const before = program;
       program = new Program(this.#f, args, this.#options, keys);
+      // After the next one has found its constants.
+      before.dispose();
     }
     this.#programs.unshift(program);
     this.#noteNew();

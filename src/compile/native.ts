@@ -16,7 +16,7 @@ import { uninterpreted } from "../core/interpreter.ts";
 import { writeElement } from "../memory/element.ts";
 import { type Leased, leaseOf } from "../memory/lease.ts";
 import { elementsOf, type Operand } from "../memory/operand.ts";
-import { allocateFor, recycle } from "../memory/pool.ts";
+import { allocateFor, letGo, recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../table/op.ts";
 import {
@@ -305,7 +305,7 @@ export class Native implements Executor {
       for (const one of leases) one.end();
       for (const [storage, copy] of written) {
         recycle(copy);
-        if (--storage.handles === 0) recycle(storage);
+        letGo(storage);
       }
     }
   }

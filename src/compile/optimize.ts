@@ -7,7 +7,13 @@ import { joinAttention } from "./attend.ts";
 import type { Graph } from "./graph.ts";
 import { fuseElementwise } from "./fuse.ts";
 import { joinEpilogues, packWeights } from "./products.ts";
-import { dropDeadCode, foldConstants, type Folded, shareSubexpressions } from "./passes.ts";
+import {
+  dropDeadCode,
+  type Fold,
+  foldConstants,
+  type Folded,
+  shareSubexpressions,
+} from "./passes.ts";
 
 /** The improvements of a program, each of which can be turned off. */
 export interface Passes {
@@ -41,14 +47,14 @@ export const ALL_PASSES: Passes = {
   tiles: true,
 };
 
-/** The improved graph, and what its constants depend on. */
-export function optimize(graph: Graph, passes: Passes): Folded {
+/** The improved graph, whose constants `compute` computes, and what they depend on. */
+export function optimize(graph: Graph, passes: Passes, compute: Fold): Folded {
   let improved = graph;
   if (passes.subexpressions) improved = shareSubexpressions(improved);
   let versions: Folded["versions"] = new Map();
   // Packing is worth its time only if it happens once.
   if (passes.pack && passes.constants) improved = packWeights(improved);
-  if (passes.constants) ({ graph: improved, versions } = foldConstants(improved));
+  if (passes.constants) ({ graph: improved, versions } = foldConstants(improved, compute));
   if (passes.deadCode) improved = dropDeadCode(improved);
   if (passes.attention) improved = joinAttention(improved);
   if (passes.epilogues) improved = joinEpilogues(improved);

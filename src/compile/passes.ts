@@ -6,13 +6,10 @@
  *
  * @module
  */
-import type { Layout } from "../base/layout.ts";
-import { sameShape } from "../base/shape.ts";
-import { copyOf, performCall } from "../core/dispatch.ts";
-import { tidy } from "../core/handles.ts";
 import { isOperand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
-import { Call, type Input } from "../table/op.ts";
+import type { Input } from "../table/op.ts";
+import type { Computation } from "./constants.ts";
 import {
   type Graph,
   isOutside,
@@ -25,6 +22,7 @@ import {
   type Value,
   writesOf,
 } from "./graph.ts";
+import { sameInput, sameValue } from "./same.ts";
 
 /** How often the nodes of a graph write each storage; those that are made count once. */
 function writeCounts({ nodes }: Graph): Map<TracedStorage, number> {
@@ -68,29 +66,6 @@ export function dropDeadCode(graph: Graph): Graph {
     for (const { storage } of readsOf(node)) live.add(storage);
   }
   return { ...graph, nodes: kept.reverse() };
-}
-
-/** Whether two attributes are equal, as far as that is certain. */
-function sameValue(a: unknown, b: unknown): boolean {
-  if (Object.is(a, b)) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
-  if (Object.getPrototypeOf(a) !== Object.getPrototypeOf(b)) return false;
-  if (!Array.isArray(a) && Object.getPrototypeOf(a) !== Object.prototype) return false;
-  const [own, other] = [Object.keys(a), Object.keys(b)];
-  return own.length === other.length && own.every((key, i) =>
-    other[i] === key &&
-    sameValue((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key])
-  );
-}
-
-function sameLayout(a: Layout, b: Layout): boolean {
-  return a.offset === b.offset && sameShape(a.shape, b.shape) && sameShape(a.strides, b.strides);
-}
-
-function sameInput(a: NodeInput, b: NodeInput): boolean {
-  if (isValue(a) && isValue(b)) return a.storage === b.storage && sameLayout(a.layout, b.layout);
-  return Object.is(a, b);
 }
 
 /** A copy of `node` whose operands are in other storages. */
@@ -166,8 +141,11 @@ export function constantOf(
   return undefined;
 }
 
-/** Computes nodes whose operands are constants. */
-export function foldConstants(graph: Graph): Folded {
+/** The results of an op of constants, each all of a storage. */
+export type Fold = (computation: Computation) => readonly Storage[];
+
+/** Has `compute` compute the nodes whose operands are constants. */
+export function foldConstants(graph: Graph, compute: Fold): Folded {
   const isPure = pureStorages(graph);
   const versions = new Map<Storage, number>();
   const storages = graph.storages.slice();
@@ -175,11 +153,12 @@ export function foldConstants(graph: Graph): Folded {
   const nodes: Node[] = [];
   for (const original of graph.nodes) {
     const node = redirected(original, made);
-    const folded = fold(node, isPure);
-    if (folded === undefined) {
+    const computation = computationOf(node, isPure);
+    if (computation === undefined) {
       nodes.push(node);
       continue;
     }
+    const folded = compute(computation);
     for (const { storage } of readsOf(node)) {
       if (storage.origin.kind === "captured") {
         versions.set(storage.origin.storage, storage.origin.storage.version);
@@ -202,11 +181,11 @@ export function foldConstants(graph: Graph): Folded {
   return { graph: { storages, nodes, results }, versions };
 }
 
-/** The constants that a node makes, if all its operands are constants. */
-function fold(
+/** What a node computes, if all its operands are constants and the results are not too large. */
+function computationOf(
   node: Node,
   isPure: (storage: TracedStorage) => boolean,
-): Storage[] | undefined {
+): Computation | undefined {
   const { op, name, inputs, outputs, given, attributes } = node;
   if (given || op.writes !== undefined || outputs.length === 0) return undefined;
   if (!outputs.every(({ storage }) => isPure(storage))) return undefined;
@@ -226,17 +205,7 @@ function fold(
   }
   if (!real.some(isOperand)) return undefined;
   const all = outputs.reduce((sum, { storage }) => sum + storage.length * storage.info.bytes, 0);
-  if (all > bytes) return undefined;
-  const call = new Call(op, name, real, attributes === undefined ? undefined : { ...attributes });
-  return tidy(() => {
-    performCall(call);
-    // Memory of their own, in row-major order.
-    return call.outputs.map((one) => {
-      const { storage } = copyOf(one);
-      storage.handles++;
-      return storage;
-    });
-  });
+  return all > bytes ? undefined : { op, name, inputs: real, attributes };
 }
 
 /** Whether `value` is all of its storage in row-major order. */

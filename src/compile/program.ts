@@ -11,10 +11,12 @@ import { copyOf, cpuBackendName } from "../core/dispatch.ts";
 import { uninterpreted } from "../core/interpreter.ts";
 import { overlaps } from "../core/write.ts";
 import { elementsOf, type Operand } from "../memory/operand.ts";
-import { recycle } from "../memory/pool.ts";
+import { letGo, recycle } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { PlaceholderKey, type Words } from "../api/random/placeholder_key.ts";
+import { type ConstantUser, expireConstants, type Use, useConstant } from "./constants.ts";
 import { type Graph, isTotal, type TracedStorage, type Value } from "./graph.ts";
+import type { Holder } from "./hold.ts";
 import { optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
@@ -88,19 +90,60 @@ export interface ProgramOptions {
 }
 
 /** A graph that is ready to run. */
-interface Prepared {
+class Prepared implements ConstantUser {
   readonly graph: Graph;
   readonly executor: Executor;
   /** The versions of the tensors outside of which constants were computed. */
   readonly versions: ReadonlyMap<Storage, number>;
-  /** The runs that have not ended. */
-  runs: number;
+  readonly #uses: Use[] = [];
+  /** The runs that have not ended; its own preparation is the first. */
+  runs = 1;
   /** Whether it is freed after them. */
-  retired: boolean;
+  retired = false;
+
+  /** Improves `graph`. */
+  constructor(graph: Graph, { passes, executor }: ProgramOptions) {
+    try {
+      const improved = optimize(graph, passes, (computation) => {
+        const use = useConstant(computation, this);
+        this.#uses.push(use);
+        return use.storages;
+      });
+      this.graph = improved.graph;
+      this.versions = improved.versions;
+      this.executor = executor(improved.graph, passes);
+      this.runs = 0;
+    } catch (error) {
+      this.#endUses();
+      throw error;
+    }
+  }
+
+  /** Its constants that other programs use too. */
+  get shared(): Set<Storage> {
+    return new Set(this.#uses.flatMap((use) => use.isShared ? use.storages : []));
+  }
+
+  /** Frees it as soon as no run uses it. */
+  expire(): void {
+    if (this.retired) return;
+    this.retired = true;
+    if (this.runs === 0) this.free();
+  }
+
+  /** Frees it, after the last run. */
+  free(): void {
+    this.executor.dispose();
+    this.#endUses();
+  }
+
+  #endUses(): void {
+    for (const use of this.#uses) use.end();
+  }
 }
 
 /** A traced function for arguments of one kind. */
-export class Program {
+export class Program implements Holder {
   readonly patterns: readonly Pattern[];
   readonly graph: Graph;
   readonly #options: ProgramOptions;
@@ -168,9 +211,11 @@ export class Program {
       );
       this.#prepared = this.#prepare();
     } catch (error) {
-      tracer.release();
+      tracer.hold.release();
       throw error;
     }
+    // One that disposes of a captured tensor has its memory for one run.
+    tracer.hold.follow(this.#once ? [] : this.#outside.map(({ storage }) => storage), this);
   }
 
   /** Runs `f` on stand-ins of `args`, and keeps its ops in the tracer. */
@@ -220,41 +265,35 @@ export class Program {
     return this.#prepared.executor;
   }
 
+  /** The constants that other programs use too. */
+  get shared(): ReadonlySet<Storage> {
+    return this.#prepared.shared;
+  }
+
   /** The improvements that are turned on. */
   get passes(): Passes {
     return this.#options.passes;
   }
 
+  /** The handles of captured tensors that the recorded work of a device has. */
+  get handles(): ReadonlyMap<Storage, number> {
+    return this.#prepared.executor.handles ?? NO_HANDLES;
+  }
+
   #prepare(): Prepared {
-    return uninterpreted(() => {
-      const { graph, versions } = optimize(this.graph, this.#options.passes);
-      const executor = this.#options.executor(graph, this.#options.passes);
-      return { graph, versions, executor, runs: 0, retired: false };
-    });
+    return uninterpreted(() => new Prepared(this.graph, this.#options));
   }
 
   /** Prepares the program anew if a tensor outside, of which constants were computed, has changed. */
   #refresh(): void {
-    for (const [storage, version] of this.#prepared.versions) {
+    const prepared = this.#prepared;
+    for (const [storage, version] of prepared.versions) {
       if (storage.version === version && !storage.exposed) continue;
-      const before = this.#prepared;
-      this.#prepared = this.#prepare();
-      this.#retire(before);
-      return;
+      // The constants of other programs too, which are prepared anew when they run.
+      expireConstants(storage);
+      prepared.expire();
     }
-  }
-
-  /** Frees `prepared` as soon as no run uses it. */
-  #retire(prepared: Prepared): void {
-    prepared.retired = true;
-    if (prepared.runs > 0) return;
-    const { graph, executor } = prepared;
-    executor.dispose();
-    graph.storages.forEach((storage, id) => {
-      const { origin } = storage;
-      if (storage === this.graph.storages[id] || origin.kind !== "created") return;
-      if (origin.constant !== null && --origin.constant.handles === 0) recycle(origin.constant);
-    });
+    if (prepared.retired) this.#prepared = this.#prepare();
   }
 
   #standIns(
@@ -343,7 +382,7 @@ export class Program {
     const { tensors, numbers, keys } = bound;
     for (let i = 0; i < tensors.length; i++) checkAlive(tensors[i]!.storage, "call a program");
     for (let i = 0; i < this.#outside.length; i++) checkCaptured(this.#outside[i]!);
-    if (this.#once && this.#begun) throw captureDisposed();
+    if (this.isDisposed || this.#once && this.#begun) throw captureDisposed();
     this.#begun = true;
     this.#setNumbers(numbers);
     for (let i = 0; i < keys.length; i++) this.#words[i]!.value = keys[i]!;
@@ -418,7 +457,7 @@ export class Program {
       return this.#end(handles, args, targets, out, undefined, now);
     } finally {
       for (const copy of now ?? []) if (copy !== undefined) recycle(copy.storage);
-      for (const storage of storages) if (--storage.handles === 0) recycle(storage);
+      for (const storage of storages) letGo(storage);
       this.#leave(prepared);
     }
   }
@@ -441,8 +480,8 @@ export class Program {
   }
 
   #leave(prepared: Prepared): void {
-    if (--prepared.runs === 0 && prepared.retired) this.#retire(prepared);
-    if (--this.#runs === 0 && this.isDisposed) this.#tracer.release();
+    if (--prepared.runs === 0 && prepared.retired) prepared.free();
+    if (--this.#runs === 0 && this.isDisposed) this.#tracer.hold.release();
   }
 
   /** The result of a call from the handles of what it made. */
@@ -545,10 +584,12 @@ export class Program {
   dispose(): void {
     if (this.isDisposed) return;
     this.isDisposed = true;
-    this.#retire(this.#prepared);
-    if (this.#runs === 0) this.#tracer.release();
+    this.#prepared.expire();
+    if (this.#runs === 0) this.#tracer.hold.release();
   }
 }
+
+const NO_HANDLES: ReadonlyMap<Storage, number> = new Map();
 
 /** Whether two storages may share bytes, through an array that the user holds. */
 function shareBytes(a: Storage, b: Storage): boolean {

@@ -9,7 +9,7 @@ import { Placeholder } from "../base/placeholder.ts";
 import type { Recording } from "../core/backend.ts";
 import { copyInto, copyOf, recordOn } from "../core/dispatch.ts";
 import { elementsOf } from "../memory/operand.ts";
-import { recycle } from "../memory/pool.ts";
+import { letGo } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { Graph } from "./graph.ts";
 import { type Executor, Replay, writtenStorages } from "./replay.ts";
@@ -22,6 +22,8 @@ interface Tape {
   readonly results: readonly Storage[];
   /** The addresses of captured tensors: copies on write move. */
   readonly addresses: ReadonlyMap<Storage, number>;
+  /** The handles of captured tensors that the recording has. */
+  readonly handles: ReadonlyMap<Storage, number>;
 }
 
 /** Why the work of a graph is not the same in each run, or not on one device; else undefined. */
@@ -112,21 +114,27 @@ export class Recorded implements Executor {
     const own = args.map((storage, i) => copyOf(elementsOf(storage, lengths[i] ?? 0)).storage);
     for (const storage of own) storage.handles++;
     const replay = new Replay(this.#graph);
+    const captured = this.#graph.storages.flatMap(({ origin }) =>
+      origin.kind === "captured" ? [origin.storage] : []
+    );
+    const before = captured.map((storage) => storage.handles);
     let results: readonly Storage[] = [];
     try {
       const recording = recordOn(device, () => results = replay.run(own));
       this.#recordedBy = replay;
-      const addresses = new Map<Storage, number>();
-      for (const { origin } of this.#graph.storages) {
-        if (origin.kind === "captured") addresses.set(origin.storage, origin.storage.address);
-      }
-      return { recording, args: own, results, addresses };
+      const addresses = new Map(captured.map((storage) => [storage, storage.address]));
+      const handles = new Map(captured.map((one, i) => [one, one.handles - before[i]!]));
+      return { recording, args: own, results, addresses, handles };
     } catch (error) {
       if (!(error instanceof DeviceError)) throw error;
       replay.release();
-      for (const storage of own) free(storage);
+      for (const storage of own) letGo(storage);
       return null;
     }
+  }
+
+  get handles(): ReadonlyMap<Storage, number> | undefined {
+    return this.#tape?.handles;
   }
 
   release(): void {
@@ -135,16 +143,13 @@ export class Recorded implements Executor {
   }
 
   dispose(): void {
-    if (!this.#tape) return;
-    this.#tape.recording.free();
-    this.#recordedBy!.release();
-    for (const storage of this.#tape.args) free(storage);
+    const tape = this.#tape;
+    if (!tape) return;
     this.#tape = null;
+    tape.recording.free();
+    this.#recordedBy!.release();
+    for (const storage of tape.args) letGo(storage);
   }
-}
-
-function free(storage: Storage): void {
-  if (--storage.handles === 0) recycle(storage);
 }
 
 function copyTo(to: Storage, from: Storage, length: number): void {

@@ -49,6 +49,8 @@ export interface Executor {
    * cannot.
    */
   runLater?(args: readonly Storage[], options: LaterOptions): Promise<readonly Storage[]>;
+  /** The handles of captured tensors that it has, if any. */
+  readonly handles?: ReadonlyMap<Storage, number>;
   /** Frees what the last run has not returned. Called after the results have handles. */
   release(): void;
   /** Frees everything. */

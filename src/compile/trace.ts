@@ -14,12 +14,12 @@ import { wrap } from "../core/handles.ts";
 import { interpret, type Interpreter } from "../core/interpreter.ts";
 import { prepareOut } from "../core/write.ts";
 import { isOperand, isOperandArgument, type Operand, VIEW } from "../memory/operand.ts";
-import { recycle } from "../memory/pool.ts";
 import { checkAlive, type DeviceMemory, type Storage } from "../memory/storage.ts";
 import type { Call, CreateOp, Input, OutputSpec } from "../table/op.ts";
 import { MAP } from "../table/table.ts";
 import { viewLayout } from "../table/views.ts";
 import { type Graph, type Node, type Origin, TracedStorage, type Value } from "./graph.ts";
+import { ProgramHold } from "./hold.ts";
 import { isRecord } from "./signature.ts";
 
 /** What a read of values is called in errors, and what to do instead. */
@@ -51,8 +51,8 @@ export class Tracer implements Interpreter {
   /** The handles of tensors outside the function that its ops use. */
   readonly outside: Set<Operand> = new Set();
   readonly #captured = new Map<Storage, TracedStorage>();
-  /** The storages that stay alive until {@link release}. */
-  readonly #held: Storage[] = [];
+  /** Holds captured tensors and constants. */
+  readonly hold: ProgramHold = new ProgramHold();
 
   /** A storage of the graph. */
   add(info: DTypeInfo, length: number, memory: DeviceMemory | null, origin: Origin): TracedStorage {
@@ -66,17 +66,6 @@ export class Tracer implements Interpreter {
     const traced = this.add(storage.info, length, storage.memory, { kind: "argument", group });
     this.#captured.set(storage, traced);
     return traced;
-  }
-
-  #hold(storage: Storage): void {
-    storage.handles++;
-    this.#held.push(storage);
-  }
-
-  /** Frees what the graph refers to: captured tensors and constants. */
-  release(): void {
-    for (const storage of this.#held) if (--storage.handles === 0) recycle(storage);
-    this.#held.length = 0;
   }
 
   /** `x` as an operand of the graph: tensors that the function did not make are captured. */
@@ -93,7 +82,7 @@ export class Tracer implements Interpreter {
     if (!this.made.has(x)) this.outside.add(x);
     let traced = this.#captured.get(storage);
     if (traced === undefined) {
-      this.#hold(storage);
+      this.hold.add(storage);
       const origin = { kind: "captured", storage } as const;
       traced = this.add(storage.info, storage.length, storage.memory, origin);
       this.#captured.set(storage, traced);
@@ -244,13 +233,13 @@ export class Tracer implements Interpreter {
       const outside = this.#captured.get(storage) ??
         this.add(storage.info, storage.length, storage.memory, origin);
       this.#captured.set(storage, outside);
-      this.#hold(storage);
+      this.hold.add(storage);
       call.outputs[0] = this.#wrap(outside, layout, first.flags);
       return;
     }
     const constant = hasPlaceholder ? null : storage;
     const origin = { kind: "created", op, name, attributes, constant } as const;
-    if (!hasPlaceholder) this.#hold(storage);
+    if (!hasPlaceholder) this.hold.add(storage);
     const traced = this.add(storage.info, storage.length, storage.memory, origin);
     call.outputs[0] = this.#wrap(traced, layout, first.flags);
   }

@@ -11,6 +11,7 @@ import { describeDevice, describeLibrary, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
 import { VERSION } from "../base/version.ts";
+import { memory } from "../memory/pool.ts";
 
 export { VERSION };
 
@@ -58,6 +59,11 @@ export interface Info {
    * mapped.
    */
   readonly files: string;
+  /** What compiled functions keep in memory of the CPU, in bytes. Parts of `memory().bytes`. */
+  readonly programs: {
+    /** What they have computed of constant tensors, such as packed weights; once for all programs. */
+    readonly constantBytes: number;
+  };
 }
 
 /**
@@ -157,5 +163,6 @@ export function info(): Info {
     threads: serving === opened?.name ? opened.threads : 1,
     async: refusal === null ? "on another thread" : `in a later task: ${refusal}`,
     files: unmapped === null ? "mapped" : `read: ${unmapped}`,
+    programs: { constantBytes: memory().constantBytes },
   };
 }

@@ -13,7 +13,7 @@ import { dispose, tidy } from "../core/handles.ts";
 import { interpreting } from "../core/interpreter.ts";
 import { prepareWrite } from "../core/write.ts";
 import type { Operand } from "../memory/operand.ts";
-import { recycle } from "../memory/pool.ts";
+import { letGo } from "../memory/pool.ts";
 import { checkKind, checkOptions } from "../table/infer.ts";
 import { MAP } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
@@ -137,10 +137,6 @@ function held({ storage, layout, flags }: Operand): Operand {
   return { storage, layout, flags };
 }
 
-function release({ storage }: Operand): void {
-  if (--storage.handles === 0) recycle(storage);
-}
-
 async function average(group: Group, bucket: Bucket): Promise<void> {
   // The program may dispose of its tensors before the end.
   const targets = bucket.map(held);
@@ -151,8 +147,8 @@ async function average(group: Group, bucket: Bucket): Promise<void> {
     await partsOfCall(group, NAME).allSum(sum as AnyTensor, { out: sum as AnyTensor });
     giveBack(targets, sum, group.size);
   } finally {
-    if (made !== sum) release(sum);
-    targets.forEach(release);
+    if (made !== sum) letGo(sum.storage);
+    for (const { storage } of targets) letGo(storage);
   }
 }
 

@@ -20,7 +20,7 @@ import { prepareGiven, prepareOut } from "../core/write.ts";
 import { allocateIn } from "../memory/device.ts";
 import { leaseOf } from "../memory/lease.ts";
 import type { Operand } from "../memory/operand.ts";
-import { recycle } from "../memory/pool.ts";
+import { letGo, recycle } from "../memory/pool.ts";
 import { Call, type Op, type OutputSpec } from "../table/op.ts";
 import { MAP } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
@@ -85,7 +85,7 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
       if (here !== x) recycle(here.storage);
       if (!failed) return;
       if (target !== into) recycle(target.storage);
-      if (into !== undefined) letGo(into);
+      if (into !== undefined) letGo(into.storage);
     },
   });
   if (into === undefined) {
@@ -100,12 +100,8 @@ export async function run(one: Collective, requests: Requests | undefined): Prom
     giveTo(into, target);
     recycle(target.storage);
   }
-  letGo(into);
+  letGo(into.storage);
   return out!;
-}
-
-function letGo({ storage }: Operand): void {
-  if (--storage.handles === 0) recycle(storage);
 }
 
 /** Copies a result on the CPU to a tensor on its device. */

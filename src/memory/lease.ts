@@ -8,7 +8,7 @@
  */
 import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { isFixed } from "./lazy.ts";
-import { allocateFor, recycle } from "./pool.ts";
+import { allocateFor, letGo, recycle } from "./pool.ts";
 import { type CopyOnWrite, Storage } from "./storage.ts";
 
 /** The leased elements of one storage, for any number of readers. */
@@ -57,7 +57,7 @@ class Lease implements CopyOnWrite {
   }
 
   #release(): void {
-    if (--this.#storage.handles === 0) recycle(this.#storage);
+    letGo(this.#storage);
   }
 }
 

@@ -9,7 +9,7 @@
  */
 import { DTYPE, type DType, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
 import { OutOfMemoryError } from "../base/errors.ts";
-import { type CpuMemoryInfo, Storage } from "./storage.ts";
+import { type CpuMemoryInfo, type Hold, Storage } from "./storage.ts";
 
 /** Makes large buffers; reuses their memory once it is freed or garbage collected. */
 export interface BufferSource {
@@ -317,6 +317,27 @@ export function recycle(storage: Storage): void {
   if (pool.size > MOST_BINS) makeRoom(most);
 }
 
+/** The bytes of constants that programs have computed of tensors. */
+let constantBytes = 0;
+
+/** Counts so many bytes more as constants of programs. */
+export function countConstants(bytes: number): void {
+  constantBytes += bytes;
+}
+
+/** Removes a handle of `storage`, and frees it if that was the last one of a tensor. */
+export function letGo(storage: Storage): void {
+  if (--storage.handles === 0) recycle(storage);
+  else if (storage.holds !== null) endHolds(storage, storage.holds);
+}
+
+/** Ends the holds of a storage that has no other handles. */
+function endHolds(storage: Storage, holds: ReadonlySet<Hold>): void {
+  let count = 0;
+  for (const hold of holds) count += hold.count(storage);
+  if (storage.handles === count) { for (const hold of [...holds]) hold.end(); }
+}
+
 /**
  * Frees storages until at most so many bytes are kept, in few enough size classes. Iterates over
  * the size classes in a circle. A class used since the last round is skipped once; all others are
@@ -371,7 +392,7 @@ function sizeClassOf(key: number): SizeClass | undefined {
 /** The CPU memory of tensors. */
 export function memory(): CpuMemoryInfo {
   const collectedBytes = source?.keptBytes ?? 0;
-  return { bytes: bytesInUse(), peakBytes, pooledBytes, collectedBytes };
+  return { bytes: bytesInUse(), peakBytes, pooledBytes, collectedBytes, constantBytes };
 }
 
 /** Frees the CPU memory kept for reuse. */

@@ -9,7 +9,7 @@
  * @module
  */
 import { allocateIn, copyElements, NO_ARRAY } from "./device.ts";
-import { recycle } from "./pool.ts";
+import { letGo } from "./pool.ts";
 import { type CopyOnWrite, type DeviceMemory, Storage } from "./storage.ts";
 
 /** The elements of a storage at one moment: shared until the storage is written, then a copy. */
@@ -44,7 +44,7 @@ class Snapshot implements CopyOnWrite {
     if (--this.#users > 0) return;
     const { storage } = this;
     if (storage.cows === this) storage.cows = null;
-    if (--storage.handles === 0) recycle(storage);
+    letGo(storage);
   }
 
   /** Moves to a copy, before a write of the storage. */

@@ -19,6 +19,14 @@ export interface CopyOnWrite {
   move(): void;
 }
 
+/** Handles of storages that are not those of tensors: a program holds what it reads. */
+export interface Hold {
+  /** The number of its handles of `storage`. */
+  count(storage: Storage): number;
+  /** Ends it, as no tensor holds `storage` any more. */
+  end(): void;
+}
+
 /** Whether a buffer, of any realm, is shared between threads: only such a one has those slots. */
 function isSharedBuffer(buffer: ArrayBufferLike): boolean {
   if (typeof SharedArrayBuffer === "undefined") return false;
@@ -53,6 +61,7 @@ export class Storage {
   #onSlab: boolean;
   #cows: CopyOnWrite | null = null;
   #words: Int32Array | null = null;
+  #holds: Set<Hold> | null = null;
 
   /** Wraps `array`. */
   constructor(
@@ -108,6 +117,14 @@ export class Storage {
   }
   set cows(cows: CopyOnWrite | null) {
     this.#cows = cows;
+  }
+
+  /** The holds that end with the last tensor, if any. */
+  get holds(): Set<Hold> | null {
+    return this.#holds;
+  }
+  set holds(holds: Set<Hold> | null) {
+    this.#holds = holds;
   }
 
   /** The storage that contains the elements: this one, except for a copy-on-write tensor. */
@@ -285,6 +302,11 @@ export interface CpuMemoryInfo extends MemoryInfo {
    * thread of the process can reuse them. Not part of `bytes`.
    */
   readonly collectedBytes: number;
+  /**
+   * The part of `bytes` that compiled functions have computed of constant tensors, such as packed
+   * weights; once for all functions and shapes.
+   */
+  readonly constantBytes: number;
 }
 
 /** {@link MemoryInfo} of a device with memory of its own. */

@@ -46,7 +46,7 @@ import { asUserArray, readElement } from "../memory/element.ts";
 import { type Operand, READ_ONLY, VIEW } from "../memory/operand.ts";
 import { cowOf } from "../memory/snapshot.ts";
 import { allocateIn, copyElements, download, downloadLater } from "../memory/device.ts";
-import { allocateShared, recycle } from "../memory/pool.ts";
+import { allocateShared, letGo } from "../memory/pool.ts";
 import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import { checkOperand, checkOptions } from "../table/infer.ts";
 import type { ArgReduceOp, MapOp, ReduceOp, ViewOp } from "../table/op.ts";
@@ -889,8 +889,8 @@ export class Tensor<
   dispose(): void {
     if (this.storage === DISPOSED) return;
     const { storage } = this;
-    release(this);
-    if (storage.handles === 0) recycle(storage);
+    this.storage = DISPOSED;
+    letGo(storage);
   }
 
   /** {@link dispose}, for `using`. */

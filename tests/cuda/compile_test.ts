@@ -4,9 +4,9 @@
  *
  * @module
  */
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
-import { random } from "../../mod.ts";
+import { DisposedError, emptyCache, memory, random, scope } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { checkRandom } from "../compile/random_programs.ts";
 import { checkCompiled, COMPILED } from "../device/compiled.ts";
@@ -54,5 +54,30 @@ else {
       if (round === 3) w.mul_(2);
     }
     compiled.dispose();
+  });
+
+  test("recorded programs share constants, and end with the weight that they read", () => {
+    emptyCache("cuda");
+    const inUse = (): number => memory("cuda").bytes - memory("cuda").pooledBytes;
+    const call = (f: Any, n: number): void => {
+      scope(() => void f(random.normal(random.key(n), [n, 64]).to(loose("cuda"))));
+    };
+    const start = inUse();
+    const w = random.normal(random.key(1), [64, 64]).to(loose("cuda")) as Any;
+    const f = compile((x: Any) => x.matmul(w.mul(2)).relu().add(1)) as Any;
+    for (let round = 0; round < 3; round++) call(f, 1);
+    const one = inUse();
+    for (let n = 2; n < 12; n++) call(f, n);
+    // Two runs make the graph, which has its arguments and results.
+    assertEquals(inUse(), one);
+    for (let round = 0; round < 2; round++) for (let n = 2; n < 12; n++) call(f, n);
+    assertEquals(f.explain().map(({ data }: Any) => data.executor), Array(11).fill("graph"));
+    const constants = 4 * 64 * 64;
+    assertEquals(f.explain().map(({ data }: Any) => data.bytes.shared), Array(11).fill(constants));
+    w.dispose();
+    assertEquals(inUse(), start);
+    assertThrows(() => call(f, 1), DisposedError, "a tensor that its function uses was disposed");
+    f.dispose();
+    assertEquals(inUse(), start);
   });
 }

@@ -77,7 +77,13 @@ class FakeMemory implements DeviceMemory {
 }
 
 test("memory: nothing is counted before anything is made", () => {
-  assertEquals(atStart, { bytes: 0, peakBytes: 0, pooledBytes: 0, collectedBytes: 0 });
+  assertEquals(atStart, {
+    bytes: 0,
+    peakBytes: 0,
+    pooledBytes: 0,
+    collectedBytes: 0,
+    constantBytes: 0,
+  });
 });
 
 test("storages: what a new one says of itself", () => {

@@ -7,8 +7,7 @@
  * @module
  */
 import type { Recording } from "../../core/backend.ts";
-import type { DeviceStorage } from "../../memory/device.ts";
-import { recycle } from "../../memory/pool.ts";
+import { letGo } from "../../memory/pool.ts";
 import type { Storage } from "../../memory/storage.ts";
 import { CUDA_CONTROL } from "../ffi/abi.ts";
 import type { CudaDevice } from "./device.ts";
@@ -29,7 +28,7 @@ function free({ device, handle, held }: Owned): void {
 }
 
 function drop(held: readonly Storage[]): void {
-  for (const storage of held) if (--storage.handles === 0) recycle(storage as DeviceStorage);
+  for (const storage of held) letGo(storage);
 }
 
 /** Frees graphs that were collected without a call of `free`. */

@@ -121,5 +121,7 @@ export interface ProgramData {
     readonly constants: number;
     /** Of packed weights. */
     readonly packed: number;
+    /** The part of `constants` and `packed` that other programs use too. */
+    readonly shared: number;
   };
 }

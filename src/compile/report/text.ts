@@ -143,6 +143,7 @@ export function formatReport(data: ProgramData): string {
     ["arena", bytes.arena],
     ["constants", bytes.constants],
     ["packed weights", bytes.packed],
+    ...bytes.shared > 0 ? [["of these shared", bytes.shared]] as const : [],
   ] as const;
   return [
     ...wrap("", `program of ${data.function === "" ? "a function" : data.function}`, 2),
