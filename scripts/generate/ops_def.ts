@@ -194,6 +194,11 @@ export function makeConstants(): string {
       abi.PROGRAM,
     ),
     enumOf("The limits of programs.", "RM_PROGRAM_", abi.PROGRAM_LIMITS),
+    enumOf(
+      "The place of an arena, and the bytes that it has more than its program says.",
+      "RM_PROGRAM_ARENA_",
+      abi.PROGRAM_ARENA,
+    ),
     enumOf("The kinds of random numbers.", "RM_RANDOM_", abi.RANDOM),
     enumOf("The kinds of deviates.", "RM_DEVIATE_", abi.DEVIATE),
     enumOf("The limits of chains.", "RM_CHAIN_", abi.CHAIN_LIMITS),

@@ -5,7 +5,7 @@
 #define ROWMAJOR_ABI_CONSTANTS_H
 
 /* Changes with the meaning of any function. */
-#define RM_VERSION 8
+#define RM_VERSION 9
 
 /* What the functions return. */
 enum {
@@ -76,6 +76,12 @@ enum {
 /* The limits of programs. */
 enum {
   RM_PROGRAM_SLOTS = 32
+};
+
+/* The place of an arena, and the bytes that it has more than its program says. */
+enum {
+  RM_PROGRAM_ARENA_PLACE = -1,
+  RM_PROGRAM_ARENA_LINE = 64
 };
 
 /* The kinds of random numbers. */

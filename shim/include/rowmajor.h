@@ -87,17 +87,18 @@ RM_API int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, 
 
 /*
  * Makes programs, lists of calls that rm_program_run runs, and frames, each of which holds what one
- * run changes: numbers, addresses and an arena for intermediate results. Frames of one program may
- * run at the same time; a frame must not be used during its run.
+ * run changes: numbers, addresses and copied buffers. Frames of one program may run at the same time;
+ * a frame must not be used during its run.
  *
- * RM_PROGRAM_MAKE: numbers are [their length, buffers, calls, bytes of the arena], then for each
- *   buffer [kind, offset in the arena, bytes], then for each call [kernel, compute, whether it
+ * RM_PROGRAM_MAKE: numbers are [their length, buffers, calls, bytes of the arena, bytes of copied
+ *   buffers], then for each buffer [kind, offset, bytes], then for each call [kernel, compute, whether it
  *   checks indices, operands (4 or more), length of its numbers, dtypes.., buffers of the operands
  *   (-1 for none).., its numbers..], then the number of loops, then for each loop [its first call, the
  *   calls of a tile, the calls of the last, shorter tile, tiles, slots, nanoseconds], then for each
  *   operand of these calls [bytes to the next tile, bytes to the next slot]. They become [program,
  *   its bytes]. The kinds of buffers:
- *   RM_PROGRAM_ARENA and RM_PROGRAM_COPIED are in the arena, RM_PROGRAM_BOUND in memory of the
+ *   RM_PROGRAM_ARENA, intermediate results, is in the arena, which the caller binds before a run;
+ *   RM_PROGRAM_COPIED in memory of the frame, which is zero at first; RM_PROGRAM_BOUND in memory of the
  *   caller. The kernels and what they read of numbers are as in rm_run.
  * RM_PROGRAM_FREE: numbers are [program], which has no frames.
  * RM_PROGRAM_MAKE_FRAME: numbers are [program] and become [frame, its bytes].
@@ -108,6 +109,7 @@ RM_API int32_t rm_program(int32_t what, double *numbers);
 /*
  * Sets the addresses of up to four consecutive buffers of kind RM_PROGRAM_BOUND, from place on; null
  * ends the list. The memory stays valid until the next run ends, or has been bound anew by then.
+ * The place RM_PROGRAM_ARENA_PLACE is the arena, a: RM_PROGRAM_ARENA_LINE bytes more than the program has.
  */
 RM_API int32_t rm_program_bind(double frame, int32_t place, void *a, void *b, void *c, void *d);
 

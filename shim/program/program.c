@@ -2,10 +2,6 @@
  * Programs: their calls, and the frames in which they run. A program is constant, so several frames
  * may run at the same time.
  */
-#if defined(__linux__)
-#define _GNU_SOURCE
-#include <sys/mman.h>
-#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +10,6 @@
 #include "program.h"
 
 enum {
-  /* Arenas begin at cache lines. */
-  ARENA_LINE = 64,
-  /* Arenas of this size and more get huge pages. */
-  ARENA_PAGE = 1 << 21,
   /* The longest message of a fault. */
   MESSAGE_BYTES = 512
 };
@@ -53,7 +45,7 @@ typedef struct {
 
 typedef struct {
   int32_t buffer_count, call_count, operand_count, loop_count;
-  size_t number_count, arena_bytes;
+  size_t number_count, arena_bytes, copied_bytes;
   program_buffer *buffers;
   program_call *calls;
   /* Of all operands of all calls. */
@@ -83,9 +75,10 @@ struct rm_frame {
   /* The addresses of all operands of all calls. */
   void **operands;
   double *numbers;
-  char *arena;
-  /* Its allocation. */
-  void *arena_memory;
+  /* The memory of copied buffers, in its allocation, and that of the caller for intermediate
+   * results. */
+  char *copied, *arena;
+  void *copied_memory;
   /* The settings for which kernels have kept calls. */
   const rm_kernels *kernels;
   rm_blas_state blas;
@@ -127,8 +120,8 @@ static void read_buffer(reader *from, const program *of, program_buffer *to) {
   to->kind = (int32_t)read_number(from, RM_PROGRAM_ARENA, RM_PROGRAM_COPIED);
   to->offset = (size_t)read_number(from, 0, MAX_BYTES);
   to->bytes = (size_t)read_number(from, 0, MAX_BYTES);
-  if (to->kind != RM_PROGRAM_BOUND &&
-      (to->offset > of->arena_bytes || to->bytes > of->arena_bytes - to->offset)) {
+  const size_t bytes = to->kind == RM_PROGRAM_COPIED ? of->copied_bytes : of->arena_bytes;
+  if (to->kind != RM_PROGRAM_BOUND && (to->offset > bytes || to->bytes > bytes - to->offset)) {
     from->failed = true;
   }
 }
@@ -174,6 +167,7 @@ static bool read_program(reader from, program *to) {
   to->buffer_count = (int32_t)read_number(&from, 0, MAX_COUNT);
   to->call_count = (int32_t)read_number(&from, 0, MAX_COUNT);
   to->arena_bytes = (size_t)read_number(&from, 0, MAX_BYTES);
+  to->copied_bytes = (size_t)read_number(&from, 0, MAX_BYTES);
   to->operand_count = 0;
   to->number_count = 0;
   for (int32_t i = 0; i < to->buffer_count && !from.failed; i++) {
@@ -303,21 +297,29 @@ static void free_frame(rm_frame *frame) {
   free(frame->calls);
   free(frame->operands);
   free(frame->numbers);
-  free(frame->arena_memory);
+  free(frame->copied_memory);
   free(frame);
 }
 
-/* Allocates the arena. It is zero, so that programs cannot expose memory of others. */
-static bool allocate_arena(rm_frame *frame, size_t bytes) {
-  const size_t line = bytes >= ARENA_PAGE ? ARENA_PAGE : ARENA_LINE;
-  if (bytes > SIZE_MAX - line) return false;
-  frame->arena_memory = calloc(1, bytes + line);
-  if (frame->arena_memory == NULL) return false;
-  frame->arena = (char *)(((uintptr_t)frame->arena_memory + line - 1) / line * line);
-#if defined(__linux__)
-  if (line == ARENA_PAGE) madvise(frame->arena, bytes / line * line, MADV_HUGEPAGE);
-#endif
-  return true;
+/* The first cache line in a memory. */
+static char *first_line(void *memory) {
+  const uintptr_t line = RM_PROGRAM_ARENA_LINE;
+  return (char *)(((uintptr_t)memory + line - 1) / line * line);
+}
+
+/* Sets the addresses of the operands of a kind. */
+static void place_operands(rm_frame *frame, int32_t kind, char *memory) {
+  const program *p = frame->program;
+  for (int32_t i = 0; i < p->operand_count; i++) {
+    if (p->places[i] < 0) continue;
+    const program_buffer *buffer = &p->buffers[p->places[i]];
+    if (buffer->kind == kind) frame->operands[i] = memory + buffer->offset;
+  }
+}
+
+static void bind_arena(rm_frame *frame, void *memory) {
+  frame->arena = first_line(memory);
+  place_operands(frame, RM_PROGRAM_ARENA, frame->arena);
 }
 
 static int32_t make_frame(double *numbers) {
@@ -328,11 +330,16 @@ static int32_t make_frame(double *numbers) {
   frame->calls = new_array((size_t)p->call_count, sizeof *frame->calls);
   frame->operands = new_array((size_t)p->operand_count, sizeof *frame->operands);
   frame->numbers = new_array(p->number_count, sizeof *frame->numbers);
+  /* Zero, so that programs cannot expose memory of others. */
+  if (p->copied_bytes < SIZE_MAX - RM_PROGRAM_ARENA_LINE) {
+    frame->copied_memory = calloc(1, p->copied_bytes + RM_PROGRAM_ARENA_LINE);
+  }
   if (frame->calls == NULL || frame->operands == NULL || frame->numbers == NULL ||
-      !allocate_arena(frame, p->arena_bytes)) {
+      frame->copied_memory == NULL) {
     free_frame(frame);
     return no_memory();
   }
+  frame->copied = first_line(frame->copied_memory);
   memcpy(frame->numbers, p->numbers, p->number_count * sizeof *p->numbers);
   for (int32_t i = 0; i < p->call_count; i++) {
     const program_call *from = &p->calls[i];
@@ -349,14 +356,13 @@ static int32_t make_frame(double *numbers) {
         .checks_index = from->checks_index,
     };
   }
-  for (int32_t i = 0; i < p->operand_count; i++) {
-    if (p->places[i] < 0 || p->buffers[p->places[i]].kind == RM_PROGRAM_BOUND) continue;
-    frame->operands[i] = frame->arena + p->buffers[p->places[i]].offset;
-  }
+  place_operands(frame, RM_PROGRAM_COPIED, frame->copied);
+  /* Buffers without bytes have an address too. */
+  if (p->arena_bytes == 0) place_operands(frame, RM_PROGRAM_ARENA, frame->copied);
   numbers[0] = (double)(uintptr_t)frame;
   numbers[1] = (double)(sizeof *frame + (size_t)p->call_count * sizeof *frame->calls +
                         (size_t)p->operand_count * sizeof *frame->operands +
-                        p->number_count * sizeof *frame->numbers + p->arena_bytes);
+                        p->number_count * sizeof *frame->numbers + p->copied_bytes);
   return RM_OK;
 }
 
@@ -388,6 +394,11 @@ static void bind_buffer(rm_frame *frame, int32_t place, void *address) {
 int32_t rm_program_bind(double frame, int32_t place, void *a, void *b, void *c, void *d) {
   rm_frame *to = frame_at(frame);
   if (to == NULL) return no_frame();
+  if (place == RM_PROGRAM_ARENA_PLACE) {
+    if (a == NULL) return rm_fail(RM_BAD_ARGUMENT, "the arena is detached");
+    bind_arena(to, a);
+    return RM_OK;
+  }
   void *const addresses[] = {a, b, c, d};
   for (int32_t i = 0; i < 4 && addresses[i] != NULL; i++) {
     if (place + i < 0 || place + i >= to->program->buffer_count ||
@@ -410,8 +421,8 @@ int32_t rm_program_copy(double frame, int32_t what, int32_t place, void *array) 
   if (buffer->bytes == 0) return RM_OK;
   if (array == NULL) return rm_fail(RM_BAD_ARGUMENT, "the array of buffer %d is detached", place);
   switch (what) {
-    case RM_PROGRAM_WRITE: memcpy(of->arena + buffer->offset, array, buffer->bytes); return RM_OK;
-    case RM_PROGRAM_READ: memcpy(array, of->arena + buffer->offset, buffer->bytes); return RM_OK;
+    case RM_PROGRAM_WRITE: memcpy(of->copied + buffer->offset, array, buffer->bytes); return RM_OK;
+    case RM_PROGRAM_READ: memcpy(array, of->copied + buffer->offset, buffer->bytes); return RM_OK;
     default: return rm_fail(RM_BAD_ARGUMENT, "rm_program_copy does not do %d", what);
   }
 }
@@ -525,6 +536,9 @@ static void check_settings(rm_frame *frame) {
 }
 
 int32_t rm_run_frame(rm_frame *frame, int32_t from, int32_t to, const _Atomic(bool) *cancelled) {
+  if (frame->arena == NULL && frame->program->arena_bytes > 0) {
+    return note_fault(frame, from, rm_fail(RM_BAD_ARGUMENT, "the frame has no arena"), -1);
+  }
   check_settings(frame);
   for (int32_t i = from; i < to; i++) {
     if (cancelled != NULL && atomic_load_explicit(cancelled, memory_order_relaxed)) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The memory of one run of a program at a time: numbers, addresses and the arena. */
+/* What one run of a program at a time changes: numbers, addresses and copied buffers. */
 typedef struct rm_frame rm_frame;
 
 /* Runs the calls [from, to) of a frame as rm_program_run does. Stops with RM_CANCELLED before a call

@@ -20,7 +20,7 @@ import type { Loop, Lowered } from "./lower.ts";
 import type { Buffer, EagerStep, NativeStep } from "./recorder.ts";
 
 /**
- * Buffers up to this size are copied into the arena, and out: engines may keep the elements of such
+ * Buffers up to this size are copied into the frame, and out: engines may keep the elements of such
  * arrays in objects that move.
  */
 const COPIED_BYTES = 64;
@@ -106,18 +106,15 @@ export class Plan {
     temporaries.forEach((one, i) => {
       places.set(one, { kind: "arena", bytes: lifetimes[i]!.bytes, offset: offsets[i]! });
     });
-    let end = bytes;
     for (const one of buffers) {
       if (places.has(one)) continue;
-      if (one.bytes <= COPIED_BYTES) {
-        places.set(one, { kind: "copied", bytes: one.bytes, offset: end });
-        end += COPIED_BYTES;
-      } else {
+      if (one.bytes <= COPIED_BYTES) places.set(one, { kind: "copied", bytes: one.bytes });
+      else {
         const kept = one.source.kind === "captured" || one.source.kind === "constant";
         places.set(one, { kind: "bound", bytes: one.bytes, kept });
       }
     }
-    this.arenaBytes = end;
+    this.arenaBytes = bytes;
     // Those of each run come first, so that few calls bind them.
     const order = [...places.keys()].sort((a, b) => rank(a, places) - rank(b, places));
     const placeOf = this.places = new Map(order.map((one, place) => [one, place]));
@@ -148,7 +145,7 @@ export class Plan {
     this.program = new NativeProgram(shim, {
       buffers: order.map((one) => places.get(one)!),
       calls,
-      arenaBytes: end,
+      arenaBytes: bytes,
       loops: loops.map(({ first, body, rest, tiles, work, tileBytes }) => ({
         ...{ first: callOf[first]!, body, rest, tiles, slots, work },
         steps: steps.slice(first, first + body + rest).map((step) =>

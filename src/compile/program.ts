@@ -402,7 +402,8 @@ export class Program implements Holder {
     const direct = targets === undefined || overlapping
       ? undefined
       : this.#direct(targets, storages, prepared.graph);
-    this.#enter(prepared);
+    prepared.runs++;
+    this.#runs++;
     const { stack } = this.#options;
     stack.depth++;
     let handles: Operand[];
@@ -443,7 +444,8 @@ export class Program implements Holder {
     // Parts of the result that no op computes, as they are now.
     const now = targets?.map((target) => this.#copyNow(target, args, storages));
     const prepared = this.#prepared;
-    this.#enter(prepared);
+    prepared.runs++;
+    this.#runs++;
     // Until the end the memory of the arguments stays, whatever happens to their handles.
     for (const storage of storages) storage.handles++;
     try {
@@ -472,11 +474,6 @@ export class Program implements Holder {
       ...this.#writtenCaptured,
     ]);
     return exposed.some((a) => written.has(a) && exposed.some((b) => shareBytes(a, b)));
-  }
-
-  #enter(prepared: Prepared): void {
-    prepared.runs++;
-    this.#runs++;
   }
 
   #leave(prepared: Prepared): void {

@@ -11,7 +11,7 @@ import { describeDevice, describeLibrary, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/text.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
 import { VERSION } from "../base/version.ts";
-import { memory } from "../memory/pool.ts";
+import { arenaBytes, memory } from "../memory/pool.ts";
 
 export { VERSION };
 
@@ -63,6 +63,8 @@ export interface Info {
   readonly programs: {
     /** What they have computed of constant tensors, such as packed weights; once for all programs. */
     readonly constantBytes: number;
+    /** The arena that is kept for their next run, in this thread; a part of `memory().pooledBytes`. */
+    readonly arenaBytes: number;
   };
 }
 
@@ -163,6 +165,6 @@ export function info(): Info {
     threads: serving === opened?.name ? opened.threads : 1,
     async: refusal === null ? "on another thread" : `in a later task: ${refusal}`,
     files: unmapped === null ? "mapped" : `read: ${unmapped}`,
-    programs: { constantBytes: memory().constantBytes },
+    programs: { constantBytes: memory().constantBytes, arenaBytes: arenaBytes() },
   };
 }

@@ -175,12 +175,14 @@ function watch(): void {
  */
 export function freeIdle(): boolean {
   lastKey = -1;
+  if (!isArenaTaken && pooledBytes + arenaBytes() > leastKept) freeArena();
+  isArenaTaken = false;
   for (const [key, sizeClass] of pool) {
-    if (pooledBytes <= leastKept) break;
+    if (pooledBytes + arenaBytes() <= leastKept) break;
     if (!sizeClass.taken) freeClass(key, sizeClass, leastKept);
     sizeClass.taken = false;
   }
-  const isIdle = pooledBytes <= leastKept;
+  const isIdle = pooledBytes + arenaBytes() <= leastKept;
   busyPeakBytes = bytesInUse() - (isIdle ? pooledBytes : 0);
   return isIdle;
 }
@@ -317,6 +319,53 @@ export function recycle(storage: Storage): void {
   if (pool.size > MOST_BINS) makeRoom(most);
 }
 
+// ---- arenas ------------------------------------------------------------------------------------
+
+/** The smallest arena: one is enough for programs of few elements. */
+const LEAST_ARENA = 1 << 16;
+/** The largest arena that no run of a program uses, if any. */
+let idleArena: Uint8Array | null = null;
+/** Whether a run has used it since {@link freeIdle} last looked. */
+let isArenaTaken = false;
+
+/** The bytes of the arena that is kept for the next run of a program. */
+export function arenaBytes(): number {
+  return idleArena === null ? 0 : idleArena.byteLength;
+}
+
+/**
+ * Memory of at least so many bytes for the intermediate results of one run, with undefined elements.
+ * Runs that follow one another use the same.
+ */
+export function takeArena(bytes: number): Uint8Array {
+  const arena = idleArena;
+  if (arena !== null && arena.byteLength >= bytes) {
+    idleArena = null;
+    isArenaTaken = true;
+    return arena;
+  }
+  freeArena();
+  return new Uint8Array(newBuffer(Math.max(bytes, LEAST_ARENA), false, true));
+}
+
+/** Takes back the memory of a run that has ended; the largest arena is kept. */
+export function giveArena(arena: Uint8Array): void {
+  if (idleArena !== null) {
+    if (idleArena.byteLength >= arena.byteLength) return freeArray(arena);
+    freeArena();
+  }
+  idleArena = arena;
+  isArenaTaken = true;
+  if (arena.byteLength > leastKept) watch();
+}
+
+function freeArena(): void {
+  if (idleArena !== null) freeArray(idleArena);
+  idleArena = null;
+}
+
+// ---- handles -----------------------------------------------------------------------------------
+
 /** The bytes of constants that programs have computed of tensors. */
 let constantBytes = 0;
 
@@ -374,10 +423,15 @@ function freeClass(key: number, { storages, bytes }: SizeClass, most: number): v
 /** Frees the memory of an unreachable storage at once: garbage collection would be late. */
 function free({ array, onSlab }: Storage, bytes: number): void {
   // In Bun, a small array has no buffer until code accesses it.
-  if (onSlab || bytes <= SMALL_BYTES) return;
-  const buffer = array.buffer as ArrayBuffer & { transfer?(bytes: number): ArrayBuffer };
+  if (!onSlab && bytes > SMALL_BYTES) freeArray(array);
+}
+
+/** Frees the buffer of an unreachable array. */
+function freeArray({ buffer: given }: TypedArray): void {
+  const buffer = given as ArrayBuffer & { transfer?(bytes: number): ArrayBuffer };
   if (buffer.transfer === undefined) return;
-  if (collected.unregister(buffer)) liveBytes -= bytes;
+  const { byteLength } = buffer;
+  if (collected.unregister(buffer)) liveBytes -= byteLength;
   buffer.transfer(0);
 }
 
@@ -392,7 +446,13 @@ function sizeClassOf(key: number): SizeClass | undefined {
 /** The CPU memory of tensors. */
 export function memory(): CpuMemoryInfo {
   const collectedBytes = source?.keptBytes ?? 0;
-  return { bytes: bytesInUse(), peakBytes, pooledBytes, collectedBytes, constantBytes };
+  return {
+    bytes: bytesInUse(),
+    peakBytes,
+    pooledBytes: pooledBytes + arenaBytes(),
+    collectedBytes,
+    constantBytes,
+  };
 }
 
 /** Frees the CPU memory kept for reuse. */
@@ -401,6 +461,7 @@ export function emptyCache(): void {
     for (const storage of storages) free(storage, bytes);
   }
   pool.clear();
+  freeArena();
   lastKey = -1;
   lastSizeClass = undefined;
   pooledBytes = 0;

@@ -291,7 +291,7 @@ export interface MemoryInfo {
   readonly bytes: number;
   /** The maximum of `bytes` so far. */
   readonly peakBytes: number;
-  /** The part of `bytes` kept for reuse. */
+  /** The part of `bytes` kept for reuse, by tensors and as the arena of compiled functions. */
   readonly pooledBytes: number;
 }
 

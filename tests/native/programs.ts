@@ -78,7 +78,7 @@ export function matmulCall(shim: Shim, buffers: readonly number[], n: number): P
 /** A program that adds bound buffer 1, of `n` elements, to copied buffer 0 so many times. */
 export function makeAdds(shim: Shim, n: number, times: number): NativeProgram {
   const buffers: ProgramBuffer[] = [
-    { kind: "copied", bytes: 4 * n, offset: 0 },
+    { kind: "copied", bytes: 4 * n },
     { kind: "bound", bytes: 4 * n },
   ];
   const call = mapCall(shim, MAP.add, [0, 0, 1], dense(2, n));

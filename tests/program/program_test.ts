@@ -5,7 +5,8 @@
  * @module
  */
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { CONFIGURE, opHash, STATUS } from "../../src/backend/ffi/abi.ts";
+import { emptyCache, memory } from "../../src/memory/pool.ts";
+import { CONFIGURE, opHash, PROGRAM, STATUS } from "../../src/backend/ffi/abi.ts";
 import {
   type Frame,
   NativeProgram,
@@ -45,11 +46,11 @@ function within(spec: ProgramSpec, body: (frame: Frame, program: NativeProgram) 
 
 const bound: ProgramBuffer = { kind: "bound", bytes: BYTES };
 const arena = (offset: number): ProgramBuffer => ({ kind: "arena", bytes: BYTES, offset });
-const copied = (offset: number): ProgramBuffer => ({ kind: "copied", bytes: BYTES, offset });
+const copied: ProgramBuffer = { kind: "copied", bytes: BYTES };
 
 /** out = (a + b) · b, with a and b bound, the sum in the arena, and out copied. */
 const PRODUCT: ProgramSpec | undefined = shim && {
-  buffers: [bound, bound, arena(64), copied(128)],
+  buffers: [bound, bound, arena(64), copied],
   calls: [map(MAP.add, [2, 0, 1]), map(MAP.mul, [3, 2, 1])],
   arenaBytes: 192,
 };
@@ -86,7 +87,7 @@ check("a run can take some of the calls", () => {
 
 check("bound arrays of any number are set in groups, and views by their own addresses", () => {
   const count = 11;
-  const buffers = [...Array.from({ length: count }, () => bound), copied(0)];
+  const buffers = [...Array.from({ length: count }, () => bound), copied];
   const calls = Array.from({ length: count }, (_, i) => map(MAP.add, [count, count, i]));
   within({ buffers, calls, arenaBytes: BYTES }, (frame) => {
     const all = new Float32Array(new ArrayBuffer(count * BYTES));
@@ -119,7 +120,7 @@ check("frames do not share numbers, addresses or arenas", () => {
   const numbers = dense(1, N);
   const call = map(MAP.neg, [1, 0], numbers);
   const program = new NativeProgram(shim, {
-    buffers: [copied(0), copied(64)],
+    buffers: [copied, copied],
     calls: [call],
     arenaBytes: 128,
   });
@@ -141,6 +142,7 @@ check("frames do not share numbers, addresses or arenas", () => {
     assertThrows(() => first.setNumber(at, index, 0), NativeError, "has no number");
   }
   first.release();
+  assertThrows(() => first.run(), NativeError, "the frame was released");
   assertEquals(program.acquire(2), first);
   first.release();
   second.release();
@@ -173,9 +175,9 @@ check("what a kernel has kept of a call does not outlive its numbers and setting
 check("a run stops at an index out of range, and the next run is right", () => {
   const buffers: ProgramBuffer[] = [
     bound,
-    { kind: "copied", bytes: 12, offset: 0 },
-    copied(64),
-    copied(128),
+    { kind: "copied", bytes: 12 },
+    copied,
+    copied,
   ];
   const calls = [
     map(MAP.neg, [3, 0]),
@@ -265,7 +267,7 @@ check("released frames keep the arrays that are kept, and no others", () => {
     { ...bound, kept: true } as ProgramBuffer,
     bound,
     arena(0),
-    copied(64),
+    copied,
   ];
   within({ ...PRODUCT!, buffers }, (frame, program) => {
     frame.bind(0, arrayOf(1), arrayOf(2));
@@ -287,7 +289,7 @@ check("a freed program frees its frames once they are released", () => {
   const program = new NativeProgram(shim, PRODUCT!);
   const before = program.bytes;
   const [used, idle] = [program.acquire(2)!, program.acquire(2)!];
-  assertEquals(program.bytes - before >= 2 * PRODUCT!.arenaBytes, true);
+  assertEquals(program.bytes - before >= 2 * BYTES, true);
   idle.release();
   program.free();
   used.bind(0, arrayOf(1), arrayOf(2));
@@ -317,7 +319,7 @@ check("malformed programs are refused", () => {
   });
   const buffer = (change: object): ProgramSpec => ({
     ...PRODUCT!,
-    buffers: [bound, bound, { ...arena(64), ...change } as ProgramBuffer, copied(128)],
+    buffers: [bound, bound, { ...arena(64), ...change } as ProgramBuffer, copied],
   });
   const specs: [ProgramSpec, string][] = [
     [calls({ buffers: [4, 0, 1] }), "call 0 uses buffer 4 of 4"],
@@ -336,7 +338,7 @@ check("malformed programs are refused", () => {
     [buffer({ bytes: -1 }), "has -1 bytes"],
     [buffer({ bytes: 2 ** 60 }), `has ${2 ** 60} bytes`],
     [buffer({ kind: "bound", bytes: 0 }), "has no bytes"],
-    [{ ...PRODUCT!, arenaBytes: 191 }, "of 191"],
+    [{ ...PRODUCT!, arenaBytes: 127 }, "of 127"],
     [{ ...PRODUCT!, arenaBytes: NaN }, "the arena has NaN bytes"],
   ];
   for (const [spec, message] of specs) {
@@ -380,7 +382,7 @@ check("a loop runs its calls for each tile, each slot in memory of its own", () 
 
 check("the shim reads no further than a program's end", () => {
   // The same as PRODUCT's first call, truncated everywhere.
-  const whole = [0, 2, 1, 64, 1, 0, 64, 0, 0, 64];
+  const whole = [0, 3, 1, 64, 64, 1, 0, 64, 0, 0, 64, 2, 0, 64];
   whole.push(
     kernelOf(shim, "add", opHash(MAP.add)),
     F32,
@@ -413,10 +415,77 @@ check("the shim reads no further than a program's end", () => {
   }
 });
 
+check("the shim checks where buffers are, and that a frame has its arena", () => {
+  const make = (kind: number, offset: number): number => {
+    const numbers = Float64Array.of(9, 1, 0, 64, 128, kind, offset, 64, 0);
+    const status = shim.rm_program(0, numbers);
+    if (status === STATUS.ok) shim.rm_program(1, numbers);
+    return status;
+  };
+  const { arena, copied } = PROGRAM;
+  assertEquals([make(arena, 0), make(arena, 8)], [STATUS.ok, STATUS.badArgument]);
+  assertEquals([make(copied, 64), make(copied, 72)], [STATUS.ok, STATUS.badArgument]);
+  const numbers = Float64Array.of(9, 1, 0, 64, 128, arena, 0, 64, 0);
+  assertEquals(shim.rm_program(0, numbers), STATUS.ok);
+  const frame = Float64Array.of(numbers[0]!, 0);
+  assertEquals(shim.rm_program(2, frame), STATUS.ok);
+  assertEquals(shim.rm_program_run(frame[0]!, 0, 0), STATUS.badArgument);
+  const memory = new Uint8Array(new ArrayBuffer(128));
+  assertEquals(shim.rm_program_bind(frame[0]!, -1, null, null, null, null), STATUS.badArgument);
+  assertEquals(shim.rm_program_bind(frame[0]!, -1, memory, null, null, null), STATUS.ok);
+  assertEquals(shim.rm_program_run(frame[0]!, 0, 0), STATUS.ok);
+  shim.rm_program(3, frame);
+  shim.rm_program(1, numbers);
+});
+
+check("frames that follow one another have one arena, and released ones none", () => {
+  const programs = [0, 1].map(() => new NativeProgram(shim, { ...PRODUCT!, arenaBytes: 1 << 20 }));
+  const [first, second] = programs as [NativeProgram, NativeProgram];
+  emptyCache();
+  const { bytes, pooledBytes } = memory();
+  for (const program of [first, second, first]) {
+    const frame = program.acquire()!;
+    assertEquals([memory().bytes - bytes, memory().pooledBytes], [(1 << 20) + 64, pooledBytes]);
+    frame.bind(0, arrayOf(1), arrayOf(2));
+    assertEquals(frame.run(), null);
+    frame.release();
+    assertEquals(memory().pooledBytes - pooledBytes, (1 << 20) + 64);
+    assertThrows(() => frame.run(), NativeError, "buffer 0 has no array");
+  }
+  // At the same time, each has its own.
+  const [a, b] = programs.map((program) => program.acquire()!) as [Frame, Frame];
+  assertEquals(memory().bytes - bytes, 2 * ((1 << 20) + 64));
+  const outs = [a, b].map((frame, i) => {
+    frame.bind(0, arrayOf(1), arrayOf(2 + i));
+    frame.run(0, 1);
+    return new Float32Array(N);
+  });
+  [a, b].forEach((frame, i) => {
+    frame.run(1, 2);
+    frame.read(3, outs[i]!);
+  });
+  assertEquals(outs, [arrayOf(6), arrayOf(12)]);
+  emptyCache();
+  assertEquals(memory().bytes - bytes, 2 * ((1 << 20) + 64));
+  a.release();
+  b.release();
+  assertEquals(memory().bytes - bytes, (1 << 20) + 64);
+  emptyCache();
+  assertEquals(memory().bytes, bytes);
+  // A frame gets the address of the next arena.
+  const again = first.acquire()!;
+  again.bind(0, arrayOf(2), arrayOf(2));
+  again.run();
+  again.read(3, outs[0]!);
+  assertEquals(outs[0], arrayOf(8));
+  again.release();
+  for (const program of programs) program.free();
+});
+
 check("an arena without memory is an error", () => {
   const program = new NativeProgram(shim, { ...PRODUCT!, arenaBytes: 2 ** 52 });
   const error = assertThrows(() => program.acquire(), OutOfMemoryError);
-  assertEquals([error.bytes, program.frames], [2 ** 52, 0]);
+  assertEquals([error.bytes, program.frames], [2 ** 52 + 64, 0]);
   program.free();
 });
 

@@ -115,9 +115,9 @@ check("errors and indices out of range are those of a run on the loop", async ()
   assertEquals(error.message, (assertThrows(() => failing.run()) as Error).message);
   const indexed = new NativeProgram(shim, {
     buffers: [
-      { kind: "copied", bytes: 64, offset: 0 },
-      { kind: "copied", bytes: 64, offset: 64 },
-      { kind: "copied", bytes: 16, offset: 128 },
+      { kind: "copied", bytes: 64 },
+      { kind: "copied", bytes: 64 },
+      { kind: "copied", bytes: 16 },
     ],
     calls: [gatherCall(shim, [0, 1, 2], 4, 16)],
     arenaBytes: 192,

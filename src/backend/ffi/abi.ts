@@ -172,7 +172,7 @@ export interface Unavailable {
 }
 
 /** Changes with the meaning of any symbol. */
-export const VERSION = 8;
+export const VERSION = 9;
 
 /** Status codes; the `bounds` check runs before a call, so the shim never returns it. */
 export const STATUS = {
@@ -311,6 +311,12 @@ export const DEVIATE: Readonly<Record<DeviateDistribution, number>> = {
 
 /** The limits of programs: the most tiles of a loop that run at once. */
 export const PROGRAM_LIMITS = { slots: 32 } as const;
+
+/**
+ * The place of the arena in `rm_program_bind`, and how many bytes more it has than the program says, as
+ * its buffers begin at a multiple of these.
+ */
+export const PROGRAM_ARENA = { place: -1, line: 64 } as const;
 
 /** The limits of chains: the most steps, and the most operands, the outputs included. */
 export const CHAIN_LIMITS = {

@@ -16,7 +16,8 @@ import {
 } from "../../base/errors.ts";
 import { ATTRIBUTES } from "../../base/plan.ts";
 import { abandon, worldRank } from "../../ops/collective/problem.ts";
-import { PROGRAM, type Shim, STATUS } from "../ffi/abi.ts";
+import { giveArena, takeArena } from "../../memory/pool.ts";
+import { PROGRAM, PROGRAM_ARENA, type Shim, STATUS } from "../ffi/abi.ts";
 import { lastError, readText } from "../ffi/text.ts";
 
 /** A call of a kernel: the arguments of `rm_run`, with buffers of the program. */
@@ -40,10 +41,10 @@ export interface ProgramCall {
 
 /** Memory that calls read and write. */
 export type ProgramBuffer =
-  /** In the arena of the frame, at a multiple of 8 bytes. */
+  /** In the arena, at a multiple of 8 bytes: the elements are undefined before and after a run. */
   | { readonly kind: "arena"; readonly bytes: number; readonly offset: number }
-  /** The same; {@link Frame.write} and {@link Frame.read} copy it from and to arrays. */
-  | { readonly kind: "copied"; readonly bytes: number; readonly offset: number }
+  /** Of the frame; {@link Frame.write} and {@link Frame.read} copy it from and to arrays. */
+  | { readonly kind: "copied"; readonly bytes: number }
   /**
    * A typed array that {@link Frame.bind} names. If it is `kept`, the frame keeps it when it is
    * released, as for weights; otherwise it has to be bound before each run.
@@ -87,7 +88,7 @@ export interface ProgramSpec {
   readonly buffers: readonly ProgramBuffer[];
   /** The calls in order. */
   readonly calls: readonly ProgramCall[];
-  /** The size of the arena of each frame. */
+  /** The size of the arena, which a frame has while it is acquired. */
   readonly arenaBytes: number;
 }
 
@@ -101,6 +102,8 @@ export interface IndexFault {
 
 /** The alignment of buffers in the arena, so that every dtype is aligned. */
 const ALIGNMENT = 8;
+/** That of copied buffers: a cache line, so that no two threads write one. */
+const COPIED_ALIGNMENT = PROGRAM_ARENA.line;
 /** Calls have at least as many operands. */
 const OPERANDS = 4;
 /** Arrays bound by one foreign call. */
@@ -124,6 +127,7 @@ function checkBuffer(buffer: ProgramBuffer, place: number, arenaBytes: number): 
     if (buffer.bytes === 0) throw bad(`buffer ${place} is bound and has no bytes`);
     return;
   }
+  if (buffer.kind === "copied") return;
   const { offset, bytes } = buffer;
   if (isCount(offset) && offset % ALIGNMENT === 0 && offset + bytes <= arenaBytes) return;
   throw bad(`buffer ${place} has bytes ${offset} to ${offset + bytes} of ${arenaBytes}`);
@@ -144,11 +148,15 @@ function checkCall(call: ProgramCall, at: number, buffers: number): void {
 /** The specification as `rm_program` reads it. */
 function encode({ buffers, calls, arenaBytes, loops = [] }: ProgramSpec): Float64Array {
   if (!isCount(arenaBytes)) throw bad(`the arena has ${arenaBytes} bytes`);
-  const parts: number[] = [0, buffers.length, calls.length, arenaBytes];
+  const parts: number[] = [0, buffers.length, calls.length, arenaBytes, 0];
+  let copiedBytes = 0;
   buffers.forEach((buffer, place) => {
     checkBuffer(buffer, place, arenaBytes);
-    parts.push(KINDS[buffer.kind], buffer.kind === "bound" ? 0 : buffer.offset, buffer.bytes);
+    const { kind, bytes } = buffer;
+    parts.push(KINDS[kind], kind === "arena" ? buffer.offset : copiedBytes, bytes);
+    if (kind === "copied") copiedBytes += Math.ceil(bytes / COPIED_ALIGNMENT) * COPIED_ALIGNMENT;
   });
+  parts[4] = copiedBytes;
   calls.forEach((call, at) => {
     checkCall(call, at, buffers.length);
     const { kernel, compute, dtypes, numbers, checksIndex = false } = call;
@@ -203,7 +211,7 @@ export class NativeProgram {
   readonly spec: ProgramSpec;
   /** The memory of the program itself, without frames. */
   readonly programBytes: number;
-  /** The memory of each frame, arena included. */
+  /** The memory of each frame, without the arena. */
   #frameBytes = 0;
   readonly #owned: Owned;
   readonly #idle: Frame[] = [];
@@ -214,7 +222,7 @@ export class NativeProgram {
   constructor(shim: Shim, spec: ProgramSpec) {
     const encoded = encode(spec);
     const status = shim.rm_program(PROGRAM.make, encoded);
-    if (status !== STATUS.ok) throw failed(shim, status, spec.arenaBytes);
+    if (status !== STATUS.ok) throw failed(shim, status, encoded.byteLength);
     this.spec = spec;
     this.#owned = { shim, program: encoded[0]!, frames: new Set() };
     this.programBytes = encoded[1]!;
@@ -237,21 +245,32 @@ export class NativeProgram {
    * Throws an OutOfMemoryError if there is no memory for its arena.
    */
   acquire(most = 1): Frame | null {
-    const idle = this.#idle.pop();
-    if (idle !== undefined) {
-      idle.begin();
-      return idle;
+    const { arenaBytes } = this.spec;
+    if (this.#idle.length === 0 && this.#frames >= most) return null;
+    const arena = arenaBytes === 0 ? null : takeArena(arenaBytes + PROGRAM_ARENA.line);
+    let frame = this.#idle.pop();
+    try {
+      frame ??= this.#makeFrame();
+    } catch (error) {
+      if (arena !== null) giveArena(arena);
+      throw error;
     }
-    if (this.#frames >= most) return null;
+    frame.isAcquired = true;
+    frame.arena = arena;
+    if (arena !== null && arena !== frame.boundArena) frame.bindArena(arena);
+    return frame;
+  }
+
+  #makeFrame(): Frame {
     const { shim, program, frames } = this.#owned;
     if (this.#freed) throw disposed();
     numbers[0] = program;
     const status = shim.rm_program(PROGRAM.makeFrame, numbers);
-    if (status !== STATUS.ok) throw failed(shim, status, this.spec.arenaBytes);
+    if (status !== STATUS.ok) throw failed(shim, status, this.programBytes);
     frames.add(numbers[0]!);
     this.#frameBytes = numbers[1]!;
     this.#frames++;
-    return new Frame(this, shim, numbers[0]!, (frame) => this.#end(frame));
+    return new Frame(this, shim, numbers[0]!);
   }
 
   /** Frees the program and its frames; those in use are freed when they are released. */
@@ -264,7 +283,8 @@ export class NativeProgram {
     this.#freed = true;
   }
 
-  #end(frame: Frame): void {
+  /** Ends the use of a frame. @ignore */
+  end(frame: Frame): void {
     if (!this.#freed) {
       this.#idle.push(frame);
       return;
@@ -281,9 +301,9 @@ export class NativeProgram {
   }
 }
 
-function failed(shim: Shim, status: number, arenaBytes: number): Error {
+function failed(shim: Shim, status: number, bytes: number): Error {
   return status === STATUS.outOfMemory
-    ? new OutOfMemoryError(arenaBytes, "cpu", "the arena of a program")
+    ? new OutOfMemoryError(bytes, "cpu", "a program")
     : new NativeError("rm_program", status, lastError(shim));
 }
 
@@ -291,13 +311,18 @@ function failed(shim: Shim, status: number, arenaBytes: number): Error {
 export class Frame {
   /** The program. */
   readonly program: NativeProgram;
+  /** Whether a run has it. @ignore */
+  isAcquired = false;
+  /** The memory of intermediate results, while the frame is acquired. @ignore */
+  arena: Uint8Array | null = null;
+  /** The arena of the last run, of which the shim has the address. @ignore */
+  boundArena: Uint8Array | null = null;
   /** The address in the shim; 0 during a job and once it is freed. */
   #address: number;
   /** The address during a job, else 0. */
   #lent = 0;
   readonly #shim: Shim;
   readonly #calls: number;
-  readonly #ended: (frame: Frame) => void;
   #isAbandoned = false;
   readonly #buffers: readonly ProgramBuffer[];
   /** By place: the array bound there, which must stay alive during runs. */
@@ -306,21 +331,14 @@ export class Frame {
   #missing: number;
   /** The places to unbind at release. */
   readonly #transient: readonly number[];
-  #acquired = true;
 
   /** Wraps the frame at `address`. */
-  constructor(
-    program: NativeProgram,
-    shim: Shim,
-    address: number,
-    ended: (frame: Frame) => void,
-  ) {
+  constructor(program: NativeProgram, shim: Shim, address: number) {
     const { buffers, calls } = program.spec;
     this.program = program;
     this.#address = address;
     this.#shim = shim;
     this.#calls = calls.length;
-    this.#ended = ended;
     this.#buffers = buffers;
     this.#bound = buffers.map(() => null);
     const places = buffers.flatMap(({ kind }, place) => kind === "bound" ? [place] : []);
@@ -331,9 +349,11 @@ export class Frame {
     });
   }
 
-  /** Acquires the frame again. @ignore */
-  begin(): void {
-    this.#acquired = true;
+  /** Has runs use `arena`, whose elements are undefined. @ignore */
+  bindArena(arena: Uint8Array): void {
+    this.boundArena = arena;
+    const { place } = PROGRAM_ARENA;
+    this.#check(this.#shim.rm_program_bind(this.#address, place, arena, null, null, null));
   }
 
   /** Makes the frame unusable for good, and returns its address. @ignore */
@@ -452,20 +472,26 @@ export class Frame {
 
   /** Hands the frame back to its program for reuse, and unbinds all arrays that are not kept. */
   release(): void {
-    if (!this.#acquired) return;
+    if (!this.isAcquired) return;
     if (this.#lent !== 0) throw this.#unusable();
-    this.#acquired = false;
+    this.isAcquired = false;
+    // MPI may still write to the arena of such a frame.
     if (this.#isAbandoned) return;
+    if (this.arena !== null) {
+      giveArena(this.arena);
+      this.arena = null;
+    }
     for (const place of this.#transient) {
       if (this.#bound[place] === null) continue;
       this.#bound[place] = null;
       this.#missing++;
     }
-    this.#ended(this);
+    this.program.end(this);
   }
 
   #checkRun(from: number, to: number): void {
     if (this.#missing > 0) throw this.#unbound();
+    if (!this.isAcquired) throw bad("the frame was released");
     if (!(from >= 0 && from <= to && to <= this.#calls)) {
       throw bad(`there are no calls ${from} to ${to} of ${this.#calls}`);
     }

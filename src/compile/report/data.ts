@@ -115,7 +115,10 @@ export interface ProgramData {
   readonly nativeCalls: number;
   /** The memory of the program. */
   readonly bytes: {
-    /** For intermediate results; each of several runs at once has as many. */
+    /**
+     * For intermediate results, while a run lasts; runs one after the other use the same memory, those
+     * of other programs too.
+     */
     readonly arena: number;
     /** Of constants, without packed weights. */
     readonly constants: number;

@@ -51,7 +51,7 @@ const char *rm_kernel_name(int kernel) { return kernel == 0 ? "first" : "second"
 static double program_of(int kernel, int loops) {
   double numbers[128];
   int n = 1;
-  const double head[] = {1, CALLS, 0, RM_PROGRAM_BOUND, 0, TILES * sizeof(double)};
+  const double head[] = {1, CALLS, 0, 0, RM_PROGRAM_BOUND, 0, TILES * sizeof(double)};
   for (size_t i = 0; i < sizeof head / sizeof *head; i++) numbers[n++] = head[i];
   for (int i = 0; i < CALLS; i++) {
     const double call[] = {kernel, RM_NONE, 0, RM_MAX_OPERANDS, 0, RM_FLOAT64, RM_NONE, RM_NONE,
