@@ -307,19 +307,17 @@ static char *first_line(void *memory) {
   return (char *)(((uintptr_t)memory + line - 1) / line * line);
 }
 
-/* Sets the addresses of the operands of a kind. */
-static void place_operands(rm_frame *frame, int32_t kind, char *memory) {
+/* Sets the addresses of the operands that are no bound buffers. */
+static __attribute__((noinline)) void place_operands(rm_frame *frame, char *arena) {
   const program *p = frame->program;
+  frame->arena = arena;
   for (int32_t i = 0; i < p->operand_count; i++) {
     if (p->places[i] < 0) continue;
     const program_buffer *buffer = &p->buffers[p->places[i]];
-    if (buffer->kind == kind) frame->operands[i] = memory + buffer->offset;
+    if (buffer->kind == RM_PROGRAM_BOUND) continue;
+    char *memory = buffer->kind == RM_PROGRAM_COPIED ? frame->copied : arena;
+    frame->operands[i] = memory + buffer->offset;
   }
-}
-
-static void bind_arena(rm_frame *frame, void *memory) {
-  frame->arena = first_line(memory);
-  place_operands(frame, RM_PROGRAM_ARENA, frame->arena);
 }
 
 static int32_t make_frame(double *numbers) {
@@ -331,9 +329,7 @@ static int32_t make_frame(double *numbers) {
   frame->operands = new_array((size_t)p->operand_count, sizeof *frame->operands);
   frame->numbers = new_array(p->number_count, sizeof *frame->numbers);
   /* Zero, so that programs cannot expose memory of others. */
-  if (p->copied_bytes < SIZE_MAX - RM_PROGRAM_ARENA_LINE) {
-    frame->copied_memory = calloc(1, p->copied_bytes + RM_PROGRAM_ARENA_LINE);
-  }
+  frame->copied_memory = calloc(1, p->copied_bytes + RM_PROGRAM_ARENA_LINE);
   if (frame->calls == NULL || frame->operands == NULL || frame->numbers == NULL ||
       frame->copied_memory == NULL) {
     free_frame(frame);
@@ -356,9 +352,8 @@ static int32_t make_frame(double *numbers) {
         .checks_index = from->checks_index,
     };
   }
-  place_operands(frame, RM_PROGRAM_COPIED, frame->copied);
   /* Buffers without bytes have an address too. */
-  if (p->arena_bytes == 0) place_operands(frame, RM_PROGRAM_ARENA, frame->copied);
+  if (p->arena_bytes == 0) place_operands(frame, frame->copied);
   numbers[0] = (double)(uintptr_t)frame;
   numbers[1] = (double)(sizeof *frame + (size_t)p->call_count * sizeof *frame->calls +
                         (size_t)p->operand_count * sizeof *frame->operands +
@@ -396,7 +391,7 @@ int32_t rm_program_bind(double frame, int32_t place, void *a, void *b, void *c, 
   if (to == NULL) return no_frame();
   if (place == RM_PROGRAM_ARENA_PLACE) {
     if (a == NULL) return rm_fail(RM_BAD_ARGUMENT, "the arena is detached");
-    bind_arena(to, a);
+    place_operands(to, first_line(a));
     return RM_OK;
   }
   void *const addresses[] = {a, b, c, d};
