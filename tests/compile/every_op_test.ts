@@ -17,29 +17,24 @@ import { testOnBackends } from "./support.ts";
 
 /** Programs that need the values of tensors: a TraceError, from the call or from a promise. */
 const READS = new Set([
-  ...["item", "get", "toArray", "toJSON", "toTypedArray", "data", "withPointer", "intoTypedArray"],
-  ...["intoRaw", "intoOwned", "intoOwnedKeepLayout", "intoCow", "intoShared", "read"],
-  ...[
-    "intoSharedKeepLayout",
-    "equals",
-    "allclose",
-    "arrayEqual",
-    "image",
-    "nonzero",
-    "io.encodeNpy",
-  ],
-  ...["io.encodeSafetensors", "io.encodeNpz", "io.writeNpy", "io.writeNpz"],
-  ...["io.writeSafetensors", "io.toArrow", "nn.weights", "nn.fuse", "nn.fold", "nn.KVCache"],
-  ...["uniqueValues", "uniqueCounts", "uniqueInverse", "uniqueAll", "bincount"],
+  // Those that an interpreter sees reading.
+  ...PROGRAMS.filter(([, , ...record]) => record.some((text) => / reads /.test(text)))
+    .map(([name]) => name),
+  // Their ops have shapes that depend on values.
+  ...["nonzero", "uniqueValues", "uniqueCounts", "uniqueInverse", "uniqueAll", "bincount"],
   ...["union", "intersect", "setdiff", "setxor"],
+  // These pack or copy weights.
+  ...["nn.weights", "nn.fuse", "nn.fold", "nn.KVCache"],
 ]);
 
 /** Programs that tell about the handle that they get, or about the process. */
 const ABOUT = new Set([
   ...["ownership", "sharesBuffer", "keep", "capture", "setBackend", "setThreads", "cuda", "warmUp"],
   ...["toString", "Symbol(nodejs.util.inspect.custom)", "Symbol(Jupyter.display)", "allowTF32"],
-  ...["io.openSafetensors", "io.readNpy", "io.readNpz", "io.decodeNpz", "offload", "constructor"],
+  ...["io.decodeNpz", "offload", "constructor"],
   ...["io.mapNpy", "nn.open", "nn.findModel"],
+  // Promises of what is in a file.
+  ...PROGRAMS.map(([name]) => name).filter((name) => /^io\.(read|open)/.test(name)),
 ]);
 
 /** Programs without a result that change none of their operands. */

@@ -142,6 +142,12 @@ async function refuse(
   assertEquals(error.offset, 0, name);
 }
 
+test("kinds: every reader of io is among the openers", () => {
+  const openers = [...Object.keys(OF_BYTES), ...Object.keys(OF_FILES)];
+  const readers = Object.keys(io).filter((name) => /^(decode|read|open|map)[A-Z]/.test(name));
+  assertEquals(readers.filter((name) => !openers.includes(`io.${name}`)), []);
+});
+
 test("kinds: each opener of bytes names what it was given", async () => {
   for (const [name, [open, ...own]] of Object.entries(OF_BYTES)) {
     for (const [bytes, kind, reads] of OTHERS) await refuse(name, () => open(bytes), kind, reads);

@@ -255,8 +255,8 @@ export const NN_PROGRAMS: [name: string, program: Program, ...record: string[]][
   ["nn.unfold", ({ x }) => nn.unfold(x, 1, 2, 1), "unfold(x) {axis: 1, size: 2, step: 1}"],
 ];
 
-// Activations, by the numbers that they have besides x.
-const ACTIVATIONS: Record<string, string> = {
+/** Activations of one tensor, by the numbers that their op gets. */
+export const ACTIVATIONS: Record<string, string> = {
   ...{ elu: "{alpha: 1}", selu: "", celu: "{alpha: 1}", leakyRelu: "{negativeSlope: 0.01}" },
   ...{ relu6: "", softplus: "{beta: 1, threshold: 20}", mish: "", hardSigmoid: "", hardSwish: "" },
   ...{ hardTanh: "{min: -1, max: 1}", logSigmoid: "", softsign: "", tanhshrink: "" },
