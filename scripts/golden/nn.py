@@ -1,5 +1,6 @@
 """Writes tests/golden/nn: what PyTorch computes for the functions of `nn`.
 
+    .venv/bin/pip install numpy torch
     .venv/bin/python scripts/golden/nn.py [group ...]
 
 Needs PyTorch. Inputs are multiples of 1/16 with at most 8 significant bits, so that every float

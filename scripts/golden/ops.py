@@ -1,6 +1,6 @@
 """Writes tests/golden/ops: what every row of the op table gives for every dtype, by NumPy.
 
-    python3 -m venv .venv && .venv/bin/pip install numpy ml_dtypes mpmath
+    python3 -m venv .venv && .venv/bin/pip install numpy ml_dtypes mpmath scipy
     node_modules/.bin/deno run scripts/golden/table_json.ts | .venv/bin/python scripts/golden/ops.py
 
 Needs NumPy 2. The `numpy` expression of a row is evaluated on special values and on random ones

@@ -4,6 +4,8 @@ Writes tests/golden/peers/{numpy,pytorch}.json: what each expression gives, by i
 operands of tests/golden/peers/operands.json. Run it after a table changed, with the Python of a
 virtual environment that has numpy, torch and safetensors; `numpy` or `pytorch` as an argument
 computes that page only.
+
+Needs: pip install numpy torch safetensors.
 """
 
 import json

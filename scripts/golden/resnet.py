@@ -1,6 +1,6 @@
 """Writes tests/golden/models/resnet.json: ResNets of random weights, and how pictures are prepared.
 
-    .venv/bin/pip install torch
+    .venv/bin/pip install numpy torch
     .venv/bin/python scripts/golden/resnet.py
 
 Weights and pictures are made of integers by `hashed` here and in tests/classify_image/random_model.ts.

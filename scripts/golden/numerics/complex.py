@@ -4,7 +4,8 @@ Writes NumPy's results for complex numbers to tests/golden/complex/complex.json.
 Operands are complex128 numbers that complex64 represents, so that both dtypes are compared with
 them. Numbers are float64 in base64: real and imaginary parts in turn.
 
-Usage: python complex.py
+    .venv/bin/pip install numpy
+    .venv/bin/python scripts/golden/numerics/complex.py
 """
 
 import base64

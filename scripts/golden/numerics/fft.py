@@ -4,7 +4,7 @@ Element i of an input is ((7919 i + 11) mod 129 - 64) / 64, its imaginary part t
 ((6007 i + 29) mod 129 - 64) / 64: every float dtype has these numbers. Each case is [name, kind of
 input, shape of input, options, shape of result, numbers of result]. Complex results have two numbers
 for each element. Of long results, only every `step` numbers are kept, from the first on: then the
-case ends with the step and the largest absolute value.
+case ends with the step and the largest absolute value. Needs: pip install numpy.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Writes tests/golden/linalg/cases.json: NumPy's results of linear algebra, and exponentials by mpmath."""
+"""Writes tests/golden/linalg/cases.json: NumPy's results of linear algebra, and exponentials by mpmath.
+
+Needs: pip install numpy mpmath.
+"""
 
 import json
 import pathlib

@@ -1,6 +1,7 @@
 """Writes tests/golden/products/products.json: what NumPy answers on products over axes.
 
-The elements are small integers, so that results are exact in every dtype but for wrapped integers."""
+The elements are small integers, so that results are exact in every dtype but for wrapped integers. Needs: pip install numpy.
+"""
 
 import json
 import os

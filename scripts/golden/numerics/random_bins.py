@@ -2,7 +2,7 @@
 
 Each case is [name, parameters, edges, probabilities]: probability k is that of a number in
 (edges[k - 1], edges[k]]. The limits are those of chi-square tests, by degrees of freedom, which a
-correct generator exceeds with probability 1e-6.
+correct generator exceeds with probability 1e-6. Needs: pip install numpy scipy.
 """
 
 import json

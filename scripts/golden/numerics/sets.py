@@ -1,4 +1,7 @@
-"""Writes tests/golden/sets/sets.json: what NumPy answers on sets, searching and histograms."""
+"""Writes tests/golden/sets/sets.json: what NumPy answers on sets, searching and histograms.
+
+Needs: pip install numpy.
+"""
 
 import json
 import os

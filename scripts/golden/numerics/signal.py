@@ -1,7 +1,7 @@
 """Writes tests/golden/fft/signal.json: convolutions and polynomials by NumPy.
 
 Vectors of a case are (k i + 3) mod m - m // 2 for small k and m, which every dtype has; complex ones
-have the same in reverse as imaginary parts.
+have the same in reverse as imaginary parts. Needs: pip install numpy.
 """
 
 import json
