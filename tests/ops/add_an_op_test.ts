@@ -26,7 +26,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { after, describe, it } from "node:test";
 import { pathToFileURL } from "node:url";
-import { findTool, readText, root, runZig } from "../../scripts/tools.ts";
+import { findTool, readText, root, runZig, testFiles } from "../../scripts/tools.ts";
 import { compileBlock } from "../docs/blocks.ts";
 
 const inDeno = "Deno" in globalThis;
@@ -233,6 +233,20 @@ describe("docs/add-an-op.md", () => {
       console.log(`${way}: ${files.size} files: ${[...files].join(", ")}`);
     }
     assertEquals(WAYS.map(([way]) => touched.get(way)!.size), counts);
+  });
+
+  it("names tests that exist", () => {
+    const files = testFiles();
+    const names = [...page.matchAll(/^deno task test ([\w\/ ]+?)(?: +#.*)?$/gm)]
+      .flatMap(([, all]) => all!.trim().split(" "));
+    assert(names.length > 3);
+    for (const name of names) {
+      const found = files.filter((file) => file.includes(name));
+      assert(
+        found.length > 0 && found.length < 3,
+        `deno task test ${name} runs ${found.join(", ")}`,
+      );
+    }
   });
 
   it("has a generator that adds an entry to each table", () => {

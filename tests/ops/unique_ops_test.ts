@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { Tensor } from "../../mod.ts";
 import { TABLE } from "../../src/table/table.ts";
+import { EXPR_FUNCTIONS } from "../../src/table/user_expr.ts";
 
 /** Ops without a method of their own name, and the function that runs them. */
 const ELSEWHERE: Record<string, string> = {
@@ -34,6 +35,11 @@ test("every row of the op table is a method, or is known to run under another na
 
 test("ids are the places in the table, as kernel tables and the shim take for granted", () => {
   TABLE.forEach((row, place) => assertEquals(row.id, place, row.name));
+});
+
+test("the documentation of defineOp lists the functions of expressions", () => {
+  const source = readFileSync(new URL("../../src/tensor/define_op.ts", import.meta.url), "utf8");
+  assert(source.includes(`\`${EXPR_FUNCTIONS.join(" ")}\``), EXPR_FUNCTIONS.join(" "));
 });
 
 test("the table of differences in the docs is the one that the golden data are made with", () => {

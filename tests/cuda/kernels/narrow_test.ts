@@ -7,23 +7,9 @@
 import { assert } from "@std/assert";
 import { test } from "node:test";
 import { tensor } from "../../../mod.ts";
+import { NARROW } from "../../../src/backend/cuda/source/text.ts";
 import { openCudaForTests, whyNoCuda } from "../support/device.ts";
 import { show, spacing } from "../../ops/table/compare.ts";
-
-const FUNCTIONS = [
-  "exp",
-  "exp2",
-  "expm1",
-  "log",
-  "log1p",
-  "log2",
-  "log10",
-  "tanh",
-  "sigmoid",
-  "silu",
-  "erf",
-  "gelu",
-] as const;
 
 /** Every float of a dtype with `mantissa` bits of its 16, by its bits. */
 function everyFloat(mantissa: number): Float32Array {
@@ -45,7 +31,7 @@ else {
     test(`functions of every ${dtype}: what CUDA and the CPU give is the same, or neighbors`, () => {
       const floats = everyFloat(mantissa);
       const x = tensor(floats, { dtype }), there = x.to("cuda");
-      for (const name of FUNCTIONS) {
+      for (const name of NARROW as ReadonlySet<"exp">) {
         const expected = x[name]().astype("float32").toTypedArray();
         const actual = there[name]().astype("float32").to("cpu").toTypedArray();
         for (let i = 0; i < floats.length; i++) {

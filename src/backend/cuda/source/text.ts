@@ -37,7 +37,7 @@ const PRIMITIVES: Readonly<Record<string, string>> = { float: "f32", double: "f6
 const PARTIAL = new Set(["sin", "cos", "tan"]);
 
 /** Functions that narrow_math.h has for 16-bit floats. */
-const NARROW = new Set(
+export const NARROW: ReadonlySet<string> = new Set(
   "exp exp2 expm1 log log1p log2 log10 tanh sigmoid silu erf gelu".split(" "),
 );
 
