@@ -7,7 +7,7 @@ import { describe } from "../base/text.ts";
 import type { RopeScaling } from "../nn/mod.ts";
 import { checkConfig, type LlamaConfig } from "./config.ts";
 import { endTokensOf } from "./end_tokens.ts";
-import { MOST, Reader } from "./reader.ts";
+import { type Json, MOST, objectOf, Reader } from "./reader.ts";
 
 /** The kinds of models. */
 const MODEL_TYPES: readonly string[] = ["llama", "mistral", "qwen2", "qwen3", "smollm"];
@@ -41,12 +41,6 @@ const OF_POSITIONS: ReadonlySet<string> = new Set(["rope_theta", "partial_rotary
 /** Limits of lists. */
 const FACTORS = { length: MOST.headDimensions / 2, most: MOST.number };
 const END_TOKENS = { length: MOST.endTokens, least: -MOST.number, most: MOST.number };
-
-type Json = Readonly<Record<string, unknown>>;
-
-/** An object, or one without keys. */
-const objectOf = (value: unknown): Json =>
-  (typeof value === "object" && value !== null ? value : {}) as Json;
 
 /** The length of vectors that yarn turns, where config.json has two numbers for it. */
 function yarnLength(own: Reader, factor: number): number | undefined {

@@ -3,10 +3,12 @@
  *
  * @module
  */
+import type { DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import * as nn from "../nn/mod.ts";
 import { quantize, stack } from "../api/functions/tensors.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
 import type { LlamaConfig } from "./config.ts";
 
 /** The names of layers: of the model, and within a block. */
@@ -64,93 +66,144 @@ const TRANSFORMERS: Names = {
   down: "mlp.down_proj",
 };
 
-type Floats = Tensor<"float32">;
-// Shapes are those of the file: checked when it is loaded.
-// deno-lint-ignore no-explicit-any
-type Any = any;
+declare const SIZE: unique symbol;
+
+/**
+ * A size of the model or of a step. Its type has a name, so that a shape with another size in its
+ * place does not compile.
+ */
+type Size<Name extends string> = number & { readonly [SIZE]: Name };
+
+/** The tokens of a step. */
+type Tokens = Size<"tokens">;
+type Hidden = Size<"hidden">;
+type Intermediate = Size<"intermediate">;
+type Vocabulary = Size<"vocabulary">;
+/** The columns of a head. */
+type Columns = Size<"headDimensions">;
+
+interface Sizes {
+  readonly hidden: Hidden;
+  readonly intermediate: Intermediate;
+  readonly vocabulary: Vocabulary;
+  readonly columns: Columns;
+  /** The columns of all heads of queries. */
+  readonly queries: Size<"heads · headDimensions">;
+  /** The columns of all heads of keys; values have as many. */
+  readonly keys: Size<"kvHeads · headDimensions">;
+}
+
+function sizesOf(config: LlamaConfig): Sizes {
+  const { heads, kvHeads, headDimensions } = config;
+  return {
+    hidden: config.hidden as Hidden,
+    intermediate: config.intermediate as Intermediate,
+    vocabulary: config.vocabulary as Vocabulary,
+    columns: headDimensions as Columns,
+    queries: heads * headDimensions as Sizes["queries"],
+    keys: kvHeads * headDimensions as Sizes["keys"],
+  };
+}
+
+/** The state of M tokens. */
+type State = Tensor<"float32", [Tokens, Hidden]>;
+/** Queries, keys or values: [heads, M, headDimensions]. */
+type Heads = Tensor<"float32", [number, Tokens, number]>;
+
+/** Weights on any device. */
+export type AnyWeights = nn.Weights<t.PackedDType, t.Device>;
 
 /** What a step reads besides the new tokens. */
 export interface Past {
   /** [layers, 2, kvHeads, capacity, headDimensions]. */
-  readonly data: AnyTensor;
-  /** The number of tokens in `data`: int32 []. */
-  readonly length: AnyTensor;
+  readonly data: Tensor<DType, [number, 2, number, number, number]>;
+  /** The number of tokens in `data`. */
+  readonly length: Tensor<"int32", []>;
 }
 
 /** Angles of the new tokens: [M, R / 2]. */
 export interface Angles {
   /** Their cosines. */
-  readonly cos: AnyTensor;
+  readonly cos: Tensor<"float32", [number, number]>;
   /** Their sines. */
-  readonly sin: AnyTensor;
+  readonly sin: Tensor<"float32", [number, number]>;
 }
 
 /** The logits a step gives: of all tokens, of the one at an index, int32 [], or none. */
-export type Wanted = "all" | "none" | AnyTensor;
+export type Wanted = "all" | "none" | Tensor<"int32", []>;
 
 /** What a step gives. */
 export interface Stepped {
   /** [V], or [M, V] for all tokens. */
   readonly logits: Tensor<"float32"> | undefined;
   /** Keys and values of the new tokens: [layers, 2, kvHeads, M, headDimensions], in the cache's dtype. */
-  readonly rows: AnyTensor;
+  readonly rows: Tensor<DType, [number, 2, number, number, number]>;
 }
 
-/** A function of M tokens, int32 [M]. */
-export type Step = (ids: AnyTensor, angles: Angles, past: Past, wanted: Wanted) => Stepped;
+/** A function of M tokens. */
+export type Step = (
+  ids: Tensor<"int32", [number]>,
+  angles: Angles,
+  past: Past,
+  wanted: Wanted,
+) => Stepped;
+
+/** The cached keys and values of a block: [kvHeads, capacity, headDimensions]. */
+type Cached = Tensor<DType, [number, number, number]>;
 
 /** The state between blocks, and the keys and values that a block adds. */
 type Block = (
-  x: Floats,
+  x: State,
   angles: Angles,
-  past: { readonly keys: AnyTensor; readonly values: AnyTensor; readonly length: AnyTensor },
-) => { x: Floats; k: AnyTensor; v: AnyTensor };
+  past: { readonly keys: Cached; readonly values: Cached; readonly length: Past["length"] },
+) => { readonly x: State; readonly k: Heads; readonly v: Heads };
 
-function block(w: nn.Weights, names: Names, config: LlamaConfig): Block {
-  const { hidden, intermediate, heads, kvHeads, headDimensions: d, epsilon, rope } = config;
+function block(w: AnyWeights, names: Names, config: LlamaConfig): Block {
+  const { heads, epsilon, rope } = config;
+  const { hidden, intermediate, columns, queries, keys } = sizesOf(config);
   const bias = { bias: "optional" } as const, norm = { epsilon };
   const qkv = nn.fuse(
-    w.linear(names.q, heads * d, hidden, bias),
-    w.linear(names.k, kvHeads * d, hidden, bias),
-    w.linear(names.v, kvHeads * d, hidden, bias),
+    w.linear(names.q, queries, hidden, bias),
+    w.linear(names.k, keys, hidden, bias),
+    w.linear(names.v, keys, hidden, bias),
   );
-  const out = w.linear(names.attentionOutput, hidden, heads * d, bias);
+  const out = w.linear(names.attentionOutput, hidden, queries, bias);
   const gateUp = nn.fuse(
     w.linear(names.gate, intermediate, hidden, bias),
     w.linear(names.up, intermediate, hidden, bias),
   );
   const down = w.linear(names.down, hidden, intermediate, bias);
-  const [first, second] = [names.firstNorm, names.secondNorm].map((name) =>
-    w.rmsNorm(name, hidden, norm)
-  ) as [Any, Any];
+  const first = w.rmsNorm(names.firstNorm, hidden, norm);
+  const second = w.rmsNorm(names.secondNorm, hidden, norm);
   const [qNorm, kNorm] = [names.qNorm, names.kNorm].map((name) =>
-    w.has(name) ? w.rmsNorm(name, d, norm) : undefined
+    w.has(name) ? w.rmsNorm(name, columns, norm) : undefined
   );
   const { interleaved } = rope;
   return (x, { cos, sin }, past) => {
-    const [q, k, v] = qkv(first(x), { heads }) as unknown as Floats[] as [Any, Any, Any];
-    const turned = (one: Any, normed: Any): Floats =>
-      nn.rope(normed === undefined ? one : normed(one), { cos, sin, interleaved }) as Floats;
+    const turned = (one: Heads, normed: typeof qNorm): Heads =>
+      nn.rope(normed === undefined ? one : normed(one), { cos, sin, interleaved });
+    const [q, k, v] = qkv(first(x), { heads });
     const turnedK = turned(k, kNorm);
     const seen = nn.mergeHeads(nn.cachedAttention(turned(q, qNorm), turnedK, v, past));
-    const y = (out as Any)(seen, { add: x }) as Floats;
-    const [gate, up] = gateUp(second(y)) as unknown as [Floats, Floats];
-    return { x: (down as Any)(gate.silu().mul(up), { add: y }), k: turnedK, v };
+    const y = out(seen.asShape([x.shape[0], queries]), { add: x });
+    const [gate, up] = gateUp(second(y));
+    return { x: down(gate.silu().mul(up), { add: y }), k: turnedK, v };
   };
 }
 
 /** A quantized or cast copy of rows for the cache. */
-function stored(rows: AnyTensor, dtype: nn.CacheDType): AnyTensor {
-  return dtype === "q8_0" ? quantize(rows, dtype) as AnyTensor : (rows as Any).astype(dtype);
+function stored(rows: Heads, dtype: nn.CacheDType): AnyTensor {
+  return dtype === "q8_0" ? quantize(rows, dtype) : rows.astype(dtype);
 }
 
 /**
  * Asks `weights` for the layers of a model. Call `weights.done` or `load` before the function that it
  * returns is used.
  */
-export function llama(weights: nn.Weights, config: LlamaConfig, cache: nn.CacheDType): Step {
+export function llama(weights: AnyWeights, config: LlamaConfig, cache: nn.CacheDType): Step {
   const names = weights.has(GGUF.embedding) ? GGUF : TRANSFORMERS;
-  const { vocabulary, hidden, layers, epsilon, kvHeads, headDimensions } = config;
+  const { layers, epsilon, kvHeads, headDimensions } = config;
+  const { vocabulary, hidden } = sizesOf(config);
   // Each missing one would be listed.
   const tensors = weights.names().length;
   if (layers > tensors) {
@@ -161,23 +214,22 @@ export function llama(weights: nn.Weights, config: LlamaConfig, cache: nn.CacheD
     );
   }
   const embedding = weights.embedding(names.embedding, vocabulary, hidden, { dtype: "float32" });
-  const blocks = weights.list(names.blocks, layers, (w) => block(w as Any, names, config));
-  const norm = weights.rmsNorm(names.norm, hidden, { epsilon }) as Any;
+  const blocks = weights.list(names.blocks, layers, (w) => block(w, names, config));
+  const norm = weights.rmsNorm(names.norm, hidden, { epsilon });
   // Many models multiply by the embedding.
   const head = weights.has(names.output) ? names.output : names.embedding;
-  const output = weights.linear(head, vocabulary, hidden, { bias: false }) as Any;
+  const output = weights.linear(head, vocabulary, hidden, { bias: false });
   return (ids, angles, { data, length }, wanted) => {
-    const whole = data as Any;
-    let x = embedding(ids) as Any;
+    const count = ids.shape[0] as Tokens;
+    let x: State = embedding(ids.asShape([count]));
     const rows: AnyTensor[] = [];
     blocks.forEach((run, i) => {
-      const [keys, values] = [whole.slice(i, 0), whole.slice(i, 1)];
+      const [keys, values] = [data.slice(i, 0), data.slice(i, 1)];
       const made = run(x, angles, { keys, values, length });
       x = made.x;
       rows.push(stored(made.k, cache), stored(made.v, cache));
     });
-    const count = ids.shape[0]!;
-    const all = (stack(rows) as Any).reshape([layers, 2, kvHeads, count, headDimensions]);
+    const all = stack(rows).reshape([layers, 2, kvHeads, count, headDimensions]);
     if (wanted === "none") return { logits: undefined, rows: all };
     const last = wanted === "all" ? x : x.take(wanted, 0);
     return { logits: output(norm(last)), rows: all };

@@ -11,11 +11,20 @@ import type { Path } from "../io/file.ts";
 import * as nn from "../nn/mod.ts";
 import { checkOptions } from "../table/infer.ts";
 import { tensor } from "../tensor/create.ts";
-import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type { AnyTensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { checkRope, type LlamaConfig } from "./config.ts";
-import { type Angles, llama, type Past, type Step, type Stepped, type Wanted } from "./llama.ts";
+import {
+  type Angles,
+  type AnyWeights,
+  llama,
+  type Past,
+  type Step,
+  type Stepped,
+  type Wanted,
+} from "./llama.ts";
 import { configOf, factorsOf } from "./model_files.ts";
+import { objectOf } from "./reader.ts";
 import { Sampler, SAMPLER_OPTIONS, type SamplerOptions } from "./sampler.ts";
 import { stopTexts, TextStream, tokensIn } from "./text_stream.ts";
 
@@ -101,7 +110,7 @@ export async function open<V extends t.Device = "cpu">(
   checkOptions("open a model", options, names);
   const { cache = "float16", device, dtype, config, onProgress, signal } = options;
   signal?.throwIfAborted();
-  const weights = await nn.open(source, { device, dtype }) as unknown as nn.Weights;
+  const weights = await nn.open(source, { device, dtype });
   try {
     const sizes = config ?? await configOf(source, weights);
     // Throws if the cache cannot be of that dtype.
@@ -150,7 +159,7 @@ export class LanguageModel implements Disposable {
 
   /** The sizes of the model. */
   readonly config: LlamaConfig;
-  readonly #weights: nn.Weights;
+  readonly #weights: AnyWeights;
   readonly #step: Compiled<Step>;
   readonly #cache: nn.CacheDType;
   readonly #device: t.Device | undefined;
@@ -159,7 +168,7 @@ export class LanguageModel implements Disposable {
 
   /** Programs use {@link open}. @ignore */
   constructor(
-    weights: nn.Weights,
+    weights: AnyWeights,
     config: LlamaConfig,
     step: Step,
     { cache, device, factors }: ModelParts,
@@ -232,20 +241,21 @@ export class LanguageModel implements Disposable {
     const { rope } = this.config;
     const on = this.#device === undefined ? {} : { device: this.#device };
     const start = cache.length;
-    const padded = [...ids, ...new Array(chunk - ids.length).fill(0)];
+    const padded = [...ids, ...new Array<number>(chunk - ids.length).fill(0)];
     const inputs: AnyTensor[] = [];
     const note = <X extends AnyTensor>(x: X): X => (inputs.push(x), x);
-    const integers = (values: number | number[]): AnyTensor =>
-      note(tensor(values, { dtype: "int32", ...on }) as AnyTensor);
+    const integer = (value: number): Past["length"] =>
+      note(tensor(value, { dtype: "int32", ...on }));
     try {
       const angles: Angles = nn.ropeAngles(padded.map((_, i) => start + i), {
         ...{ dimensions: rope.dimensions, base: rope.base, scaling: rope.scaling, length },
         ...{ factors: this.#factors, ...on },
       });
       note(angles.cos), note(angles.sin);
-      const past: Past = { data: cache.data, length: integers(start) };
-      const which: Wanted = wanted === "last" ? integers(ids.length - 1) : wanted;
-      const made: Stepped = await this.#step.async(integers(padded), angles, past, which, {
+      const past: Past = { data: cache.data, length: integer(start) };
+      const which: Wanted = wanted === "last" ? integer(ids.length - 1) : wanted;
+      const tokens = note(tensor(padded, { dtype: "int32", ...on }));
+      const made: Stepped = await this.#step.async(tokens, angles, past, which, {
         ...signal && { signal },
       });
       note(made.rows);
@@ -253,7 +263,7 @@ export class LanguageModel implements Disposable {
       this.#checkAlive();
       cache.append(made.rows, ids.length);
       if (made.logits === undefined) return undefined;
-      const all = await (made.logits as Tensor<"float32">).read();
+      const all = await made.logits.read();
       return wanted === "all" ? all.subarray(0, ids.length * this.config.vocabulary) : all;
     } finally {
       for (const one of inputs) one.dispose();
@@ -276,8 +286,8 @@ export class LanguageModel implements Disposable {
 
 /** The tokens of a text; throws an ArgumentError unless `codec` gives them. */
 function encoded(codec: TextCodec, text: string): readonly number[] {
-  const made = codec.encode(text) as unknown as { readonly ids?: unknown } | null | undefined;
-  const ids = Array.isArray(made) ? made : made?.ids;
+  const made: unknown = codec.encode(text);
+  const ids = Array.isArray(made) ? made : objectOf(made).ids;
   if (Array.isArray(ids)) return ids;
   throw new ArgumentError(
     `Cannot generate: encode gave ${

@@ -6,20 +6,20 @@
 import { FormatError } from "../base/errors.ts";
 import type { Path } from "../io/file.ts";
 import { readJson } from "../io/model_folder.ts";
-import type * as nn from "../nn/mod.ts";
-import { type AnyTensor, scope } from "../tensor/tensor.ts";
+import { scope } from "../tensor/tensor.ts";
 import type { LlamaConfig } from "./config.ts";
 import { endTokensOf, type NamedToken } from "./end_tokens.ts";
 import { configOfGguf } from "./gguf_config.ts";
 import { configOfJson } from "./json_config.ts";
-import { MOST } from "./reader.ts";
+import type { AnyWeights } from "./llama.ts";
+import { MOST, objectOf } from "./reader.ts";
 
 /** The most factors of frequencies: half the columns of a head. */
 const MOST_FACTORS = MOST.headDimensions / 2;
 
 /** The factors of frequencies in a tensor of a GGUF file, if it has that tensor. */
 export function factorsOf(
-  weights: nn.Weights,
+  weights: AnyWeights,
   name: string,
   file: string,
 ): Float32Array | undefined {
@@ -36,26 +36,20 @@ export function factorsOf(
   }
   return scope(() =>
     // A copy: the file is closed when the weights are loaded.
-    (weights.tensor(name, undefined, { dtype: "float32" }) as AnyTensor).to("cpu").toTypedArray()
-      .slice()
-  ) as Float32Array;
+    weights.tensor(name, undefined, { dtype: "float32" }).to("cpu").toTypedArray().slice()
+  );
 }
 
 /** The tokens with names in the files of a tokenizer, and its own token at the end. */
 async function namedTokens(folder: Path): Promise<{ all: NamedToken[]; eos: unknown[] }> {
-  // Anything may be in such a file.
-  // deno-lint-ignore no-explicit-any
-  const config = await readJson(folder, "tokenizer_config.json") as any;
-  let all = Object.entries(config?.added_tokens_decoder ?? {})
-    // deno-lint-ignore no-explicit-any
-    .map(([id, token]: [string, any]): NamedToken => [Number(id), token?.content]);
+  const config = objectOf(await readJson(folder, "tokenizer_config.json"));
+  let all = Object.entries(objectOf(config.added_tokens_decoder))
+    .map(([id, token]): NamedToken => [Number(id), objectOf(token).content]);
   if (all.length === 0) {
-    // deno-lint-ignore no-explicit-any
-    const { added_tokens } = (await readJson(folder, "tokenizer.json") ?? {}) as any;
-    // deno-lint-ignore no-explicit-any
-    all = [added_tokens ?? []].flat().map((token: any): NamedToken => [token?.id, token?.content]);
+    const { added_tokens } = objectOf(await readJson(folder, "tokenizer.json"));
+    all = [added_tokens ?? []].flat().map(objectOf).map(({ id, content }) => [id, content]);
   }
-  const eos = config?.eos_token?.content ?? config?.eos_token;
+  const eos = objectOf(config.eos_token).content ?? config.eos_token;
   const isEos = ([, name]: NamedToken): boolean => typeof name === "string" && name === eos;
   return { all, eos: all.filter(isEos).map(([id]) => id) };
 }
@@ -63,7 +57,7 @@ async function namedTokens(folder: Path): Promise<{ all: NamedToken[]; eos: unkn
 /** The sizes of a model, from its file or from the files beside it. */
 export async function configOf(
   source: Path | Uint8Array,
-  weights: nn.Weights,
+  weights: AnyWeights,
 ): Promise<LlamaConfig> {
   const file = ArrayBuffer.isView(source) ? "<bytes>" : String(source);
   if (weights.metadata.has("general.architecture")) {

@@ -24,6 +24,14 @@ export const MOST = {
   endTokens: 2 ** 10,
 } as const;
 
+/** The members of an object of JSON. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** The members of a value; none if it is not an object. */
+export function objectOf(value: unknown): Json {
+  return typeof value === "object" && value !== null ? value as Json : {};
+}
+
 /** Fields that know which of them were read. */
 export class Reader extends Fields {
   readonly #get: (key: string) => unknown;
