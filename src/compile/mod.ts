@@ -359,7 +359,7 @@ function isOptions(value: unknown, keys: readonly string[]): value is AsyncOptio
 function passesOf(given: CompileOptions["optimize"]): Passes {
   if (typeof given === "boolean") {
     const entries = Object.keys(ALL_PASSES).map((name) => [name, given]);
-    return Object.fromEntries(entries) as unknown as Passes;
+    return Object.fromEntries(entries) as Passes;
   }
   checkOptions("compile with optimize", given!, Object.keys(ALL_PASSES));
   for (const [name, value] of Object.entries(given!)) {

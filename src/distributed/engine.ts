@@ -88,7 +88,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     setWorld(-1, `not opened: ${error instanceof RequestFailure ? error.text : String(error)}`);
     throw failed;
   }
-  const [, rank, size] = results as unknown as [number, number, number];
+  const [, rank, size] = results;
   const text = describeMpi(shim);
   setWorld(rank, `in use: ${text}`);
   registerEngine((call) => {
@@ -212,7 +212,7 @@ function endWithTheProcess(shim: Shim): void {
     );
     abortWorld(shim, 1);
   };
-  const { process, addEventListener } = globalThis as unknown as {
+  const { process, addEventListener } = globalThis as {
     process: { on(event: string, listener: () => void): void };
     addEventListener(event: string, listener: () => void): void;
   };

@@ -355,7 +355,7 @@ export class Group {
     const { target, numbers, requests } = this.#receiving(shape, dtype, from, options);
     const { array } = partsOf(target.storage);
     await ended("recv", requests.start(numbers, array, null), freshUses(target));
-    return wrap(target.storage, target.layout) as unknown as TensorOf<D, S, "cpu">["tensor"];
+    return wrap(target.storage, target.layout) as TensorOf<D, S, "cpu">["tensor"];
   }
 
   /** {@link Group.recv}, which waits. */
@@ -368,7 +368,7 @@ export class Group {
     const { target, numbers, requests } = this.#receiving(shape, dtype, from, options);
     const { array } = partsOf(target.storage);
     endedSync("recv", () => requests.wait(numbers, array), freshUses(target));
-    return wrap(target.storage, target.layout) as unknown as TensorOf<D, S, "cpu">["tensor"];
+    return wrap(target.storage, target.layout) as TensorOf<D, S, "cpu">["tensor"];
   }
 
   /** Waits until all ranks have called it. */
@@ -400,7 +400,7 @@ export class Group {
     numbers[COLLECTIVE_AT.peer] = color ?? -1;
     numbers[COLLECTIVE_AT.tag] = key;
     const results = await ended("split", requests.start(numbers, null, null), NOTHING);
-    const [group, rank, ranks] = results as unknown as [number, number, number];
+    const [group, rank, ranks] = results;
     if (color === null) return null;
     return new Group({ ...this.#settings, group, rank, size: ranks, limit: countLimit });
   }

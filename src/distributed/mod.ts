@@ -94,9 +94,8 @@ export class World extends Group {
   abort(code: number = 1): never {
     const shim = findShim();
     if (this.#engine.requests !== undefined && !("reason" in shim)) abortWorld(shim, code);
-    const { Deno, process } = globalThis as unknown as Record<
-      "Deno" | "process",
-      { exit(code: number): never } | undefined
+    const { Deno, process } = globalThis as Partial<
+      Record<"Deno" | "process", { exit(code: number): never }>
     >;
     return (Deno ?? process)!.exit(code);
   }

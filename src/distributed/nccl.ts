@@ -221,7 +221,7 @@ export class Nccl implements DeviceEngine {
       this.#exchange("broadcast", group, timeout, DTYPE.uint8, id, id);
       numbers.set([rank, size, timeout, group]);
       status = shim.rm_cuda_nccl(CUDA_NCCL.open, device, numbers, id);
-      const [number, job] = numbers as unknown as [number, number];
+      const [number, job] = numbers;
       if (status === STATUS.ok) status = this.#ask(CUDA_NCCL.wait, job);
       reason = status === STATUS.ok ? "another rank cannot open it" : lastError(shim);
       if (!this.#agree(group, timeout, status === STATUS.ok)) return refuse(reason);
@@ -275,7 +275,7 @@ export class Nccl implements DeviceEngine {
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => {
     // Looked up here: in Deno, the first use of this global loads node:timers.
-    const { setImmediate } = globalThis as unknown as { setImmediate?: (run: () => void) => void };
+    const { setImmediate } = globalThis as { setImmediate?: (run: () => void) => void };
     if (ms === 0 && setImmediate !== undefined) setImmediate(resolve);
     else setTimeout(resolve, ms);
   });

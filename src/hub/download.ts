@@ -90,7 +90,7 @@ const USUAL = /^[^/]+\.(safetensors|json|txt|model)$/;
 
 async function importHub(): Promise<Hub> {
   try {
-    return await import("@huggingface/hub") as unknown as Hub;
+    return await import("@huggingface/hub") as Hub;
   } catch (cause) {
     throw new PackageError("download", "@huggingface/hub", { cause });
   }

@@ -23,8 +23,8 @@ const LEAST_MEGABYTES = 64;
 
 function importJpeg(op: string): Promise<JpegJs> {
   return import("jpeg-js").then((library) => {
-    const { default: all } = library as unknown as { default?: JpegJs };
-    return all ?? library as unknown as JpegJs;
+    const { default: all } = library as { default?: JpegJs };
+    return all ?? library as JpegJs;
   }, (cause) => {
     throw new PackageError(op, "jpeg-js", { cause });
   });

@@ -229,7 +229,7 @@ class Segments {
     }
     const ids = Array.from({ length: count }, (_, i) => data[1 + 2 * i]!);
     const components = ids.map((id) => frame.components.find((one) => one.id === id));
-    const [from, to, successive] = data.subarray(1 + 2 * count) as unknown as number[];
+    const [from, to, successive] = data.subarray(1 + 2 * count);
     const isDc = from === 0;
     const isValid = !components.includes(undefined) && new Set(ids).size === count &&
       (!frame.progressive ||

@@ -109,7 +109,7 @@ function zlib(): Zlib {
 }
 
 function importPng(op: string): Promise<FastPng> {
-  return import("fast-png").then((library) => library as unknown as FastPng, (cause) => {
+  return import("fast-png").then((library) => library as FastPng, (cause) => {
     throw new PackageError(op, "fast-png", { cause });
   });
 }

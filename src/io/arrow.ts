@@ -165,7 +165,7 @@ function chunkTensor(data: ArrowData, fill: Scalar | undefined, sizes: number[])
   else if (FAMILY.number.has(type.typeId)) [array, dtype] = numbersOf(data);
   else throw new DTypeError(`Cannot ${WHAT} of ${String(type)}: it takes numbers and bools`);
   const options = dtype === undefined ? {} : { dtype };
-  const shared = fromBuffer(array, options) as unknown as Tensor;
+  const shared = fromBuffer(array, options) as Tensor;
   if (data.nullCount === 0) return shared;
   const made = shared.copy();
   for (let i = 0; i < length; i++) if (!isValid(data, i)) made.set([i], fill as never);
@@ -233,7 +233,7 @@ export function fromArrow(
   return tidy(() => {
     const tensors = chunks.map((data) => chunkTensor(data, fill, []));
     if (tensors.length === 1) return tensors[0]!;
-    return concat(tensors as never) as unknown as Operand;
+    return concat(tensors as never) as Operand;
   }) as never;
 }
 
@@ -261,7 +261,7 @@ export function toArrow<R>(arrow: ArrowModule<R>, tensor: AnyTensor): R {
   if (shape.length === 0) throw new ShapeError(`Cannot ${what} shape ${formatShape(shape)}`);
   const own = isOn(x.storage, "cpu") ? x : (tensor as Tensor).cpu();
   const made = own.layout.contiguous ? own : contiguousCopy(own);
-  const values = (made as Tensor).data as unknown as TypedArray;
+  const values = (made as Tensor).data as TypedArray;
   const { size } = made.layout;
   let data = elementsOf(arrow, info.name, values, size, what);
   for (let axis = shape.length - 1; axis > 0; axis--) {
@@ -300,7 +300,7 @@ function elementsOf(
   const name = CLASSES[dtype];
   if (name === undefined) throw new DTypeError(`Cannot ${what} ${dtype}: Arrow has no such type`);
   const Type = (arrow as unknown as Record<string, new () => unknown>)[name]!;
-  let data: ArrayBufferView = values as unknown as ArrayBufferView;
+  let data: ArrayBufferView = values as ArrayBufferView;
   if (dtype === "bool") {
     const bits = new Uint8Array((length + 7) >> 3);
     for (let i = 0; i < length; i++) if (values[i]) bits[i >> 3]! |= 1 << (i & 7);

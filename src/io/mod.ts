@@ -110,11 +110,11 @@ const MAP_FILE: CreateOp = makeOp({
 });
 
 function fromFixed(one: FixedTensor): FileTensor {
-  return applyCreate(MAP_FILE, one) as unknown as FileTensor;
+  return applyCreate(MAP_FILE, one) as FileTensor;
 }
 
 function fromRaw(raw: RawTensor): Tensor<DType> {
-  return applyCreate(FROM_FILE, raw) as unknown as Tensor<DType>;
+  return applyCreate(FROM_FILE, raw) as Tensor<DType>;
 }
 
 function toRaw(tensor: AnyTensor, op: string): RawTensor {

@@ -154,7 +154,7 @@ function parseStart(
   for (const byte of cursor.take(MAGIC.length, "the magic string").entries()) {
     if (byte[1] !== MAGIC.charCodeAt(byte[0])) cursor.fail("not an npy file", 0);
   }
-  const [major, minor] = cursor.take(2, "the version") as unknown as [number, number];
+  const [major, minor] = cursor.take(2, "the version");
   if (major < 1 || major > 3 || minor !== 0) {
     cursor.fail(`npy version ${major}.${minor} is not 1.0, 2.0 or 3.0`, MAGIC.length);
   }

@@ -33,13 +33,20 @@ export type Activated<X extends AnyTensor> = Tensor<
 >;
 
 /** Runs an expression of `x` with the numbers `defaults`, or those of `options`. */
+function activate<X extends AnyTensor>(
+  op: MapOp,
+  name: string,
+  x: X,
+  options?: ActivationOptions,
+  defaults?: Readonly<Record<string, number>>,
+): Activated<X>;
 function activate(
   op: MapOp,
   name: string,
   x: unknown,
   options: ActivationOptions = {},
   defaults: Readonly<Record<string, number>> = {},
-): never {
+): Operand {
   const names = Object.keys(defaults);
   checkOptions(name, options, [...names, "out"]);
   const own = ownOperand(x, name);
@@ -54,7 +61,7 @@ function activate(
     undefined,
     options.out as Operand,
     attributes,
-  ) as never;
+  );
 }
 
 const ELU = expression("elu", "x > 0 ? x : alpha * expm1(x)", ["alpha"]);
@@ -162,8 +169,9 @@ export function leakyRelu<X extends AnyTensor>(x: X, options?: LeakyReluOptions)
 export function prelu<X extends AnyTensor>(
   x: X,
   weight: AnyTensor,
-  options: ActivationOptions = {},
-): Activated<X> {
+  options?: ActivationOptions,
+): Activated<X>;
+export function prelu(x: AnyTensor, weight: AnyTensor, options: ActivationOptions = {}): Operand {
   checkOptions("prelu", options, ["out"]);
   return tidy(() => {
     const [own, given] = [ownOperand(x, "prelu"), ownOperand(weight, "prelu")];
@@ -181,7 +189,7 @@ export function prelu<X extends AnyTensor>(
     const aligned = single ? [] : [channels, ...own.layout.shape.slice(2).fill(1)];
     const along = applyView(VIEWS.reshape, slope, "reshape", aligned);
     return applyInto(PRELU, "prelu", own, along, undefined, options.out as Operand | undefined);
-  }) as never;
+  });
 }
 
 /**
@@ -346,9 +354,10 @@ export function gelu<X extends AnyTensor>(x: X, options: GeluOptions = {}): Acti
  */
 export function glu<X extends AnyTensor>(
   x: X,
-  axis: number = -1,
-  options: ActivationOptions = {},
-): Tensor<t.ToFloat[X["dtype"]], number[], X["device"]> {
+  axis?: number,
+  options?: ActivationOptions,
+): Tensor<t.ToFloat[X["dtype"]], number[], X["device"]>;
+export function glu(x: AnyTensor, axis: number = -1, options: ActivationOptions = {}): Operand {
   checkOptions("glu", options, ["out"]);
   return tidy(() => {
     const own = ownOperand(x, "glu");
@@ -366,7 +375,7 @@ export function glu<X extends AnyTensor>(
       applyView(VIEWS.narrow, own, "narrow", along, start, half)
     );
     return applyInto(GLU, "glu", a, b, undefined, options.out as Operand | undefined);
-  }) as never;
+  });
 }
 
 /**
@@ -382,8 +391,9 @@ export function glu<X extends AnyTensor>(
 export function swiglu<X extends AnyTensor>(
   gate: X,
   up: Tensor<X["dtype"], Shape, X["device"], t.Access>,
-  options: ActivationOptions = {},
-): Activated<X> {
+  options?: ActivationOptions,
+): Activated<X>;
+export function swiglu(gate: AnyTensor, up: AnyTensor, options: ActivationOptions = {}): Operand {
   checkOptions("swiglu", options, ["out"]);
   return tidy(() => {
     const [x, y] = [ownOperand(gate, "swiglu"), ownOperand(up, "swiglu")];
@@ -393,5 +403,5 @@ export function swiglu<X extends AnyTensor>(
     }
     const attributes = { broadcast: false };
     return applyInto(SWIGLU, "swiglu", x, y, undefined, options.out as Operand, attributes);
-  }) as never;
+  });
 }

@@ -85,8 +85,14 @@ export function attention<Q extends AnyTensor, K extends AnyTensor, W extends An
   q: Q,
   k: K,
   v: W,
+  options?: AttentionOptions,
+): Tensor<Q["dtype"], number[], Q["device"]>;
+export function attention(
+  q: AnyTensor,
+  k: AnyTensor,
+  v: AnyTensor,
   options: AttentionOptions = {},
-): Tensor<Q["dtype"], number[], Q["device"]> {
+): Operand {
   checkOptions("attention", options, ["scale", "causal", "mask", "lengths", "out"]);
   const { lengths, mask, ...rest } = options;
   const [queries, keys, values] = [q, k, v].map((x) => ownOperand(x, "attention")) as [
@@ -102,5 +108,5 @@ export function attention<Q extends AnyTensor, K extends AnyTensor, W extends An
       seen = seen === undefined ? short : joined(seen, short);
     }
     return attend(queries, keys, values, seen === undefined ? rest : { ...rest, mask: seen });
-  }) as never;
+  });
 }

@@ -154,9 +154,15 @@ export function conv1d<X extends AnyTensor>(
   x: X,
   weight: AnyTensor,
   bias?: AnyTensor,
+  options?: ConvOptions,
+): Convolved<X, [number, number, number]>;
+export function conv1d(
+  x: AnyTensor,
+  weight: AnyTensor,
+  bias?: AnyTensor,
   options: ConvOptions = {},
-): Convolved<X, [number, number, number]> {
-  return convolve("conv1d", 1, x, weight, bias, options) as never;
+): Operand {
+  return convolve("conv1d", 1, x, weight, bias, options);
 }
 
 /**
@@ -178,9 +184,15 @@ export function conv2d<X extends AnyTensor>(
   x: X,
   weight: AnyTensor,
   bias?: AnyTensor,
+  options?: ConvOptions,
+): Convolved<X, [number, number, number, number]>;
+export function conv2d(
+  x: AnyTensor,
+  weight: AnyTensor,
+  bias?: AnyTensor,
   options: ConvOptions = {},
-): Convolved<X, [number, number, number, number]> {
-  return convolve("conv2d", 2, x, weight, bias, options) as never;
+): Operand {
+  return convolve("conv2d", 2, x, weight, bias, options);
 }
 
 /**
@@ -198,7 +210,13 @@ export function conv3d<X extends AnyTensor>(
   x: X,
   weight: AnyTensor,
   bias?: AnyTensor,
+  options?: ConvOptions,
+): Convolved<X, [number, number, number, number, number]>;
+export function conv3d(
+  x: AnyTensor,
+  weight: AnyTensor,
+  bias?: AnyTensor,
   options: ConvOptions = {},
-): Convolved<X, [number, number, number, number, number]> {
-  return convolve("conv3d", 3, x, weight, bias, options) as never;
+): Operand {
+  return convolve("conv3d", 3, x, weight, bias, options);
 }

@@ -193,5 +193,5 @@ export function fold<L extends ConvLayer>(
     return callOf(folded, scaled, cast(added, info.name), own);
   }, { fields: ["weight", "bias"] });
   specs.set(layer, folded);
-  return layer as unknown as L;
+  return layer as L;
 }

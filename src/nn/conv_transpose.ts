@@ -183,9 +183,15 @@ export function convTranspose1d<X extends AnyTensor>(
   x: X,
   weight: AnyTensor,
   bias?: AnyTensor,
+  options?: ConvTransposeOptions,
+): Convolved<X, [number, number, number]>;
+export function convTranspose1d(
+  x: AnyTensor,
+  weight: AnyTensor,
+  bias?: AnyTensor,
   options: ConvTransposeOptions = {},
-): Convolved<X, [number, number, number]> {
-  return transpose("convTranspose1d", 1, x, weight, bias, options) as never;
+): Operand {
+  return transpose("convTranspose1d", 1, x, weight, bias, options);
 }
 
 /**
@@ -201,9 +207,15 @@ export function convTranspose2d<X extends AnyTensor>(
   x: X,
   weight: AnyTensor,
   bias?: AnyTensor,
+  options?: ConvTransposeOptions,
+): Convolved<X, [number, number, number, number]>;
+export function convTranspose2d(
+  x: AnyTensor,
+  weight: AnyTensor,
+  bias?: AnyTensor,
   options: ConvTransposeOptions = {},
-): Convolved<X, [number, number, number, number]> {
-  return transpose("convTranspose2d", 2, x, weight, bias, options) as never;
+): Operand {
+  return transpose("convTranspose2d", 2, x, weight, bias, options);
 }
 
 /**
@@ -220,7 +232,13 @@ export function convTranspose3d<X extends AnyTensor>(
   x: X,
   weight: AnyTensor,
   bias?: AnyTensor,
+  options?: ConvTransposeOptions,
+): Convolved<X, [number, number, number, number, number]>;
+export function convTranspose3d(
+  x: AnyTensor,
+  weight: AnyTensor,
+  bias?: AnyTensor,
   options: ConvTransposeOptions = {},
-): Convolved<X, [number, number, number, number, number]> {
-  return transpose("convTranspose3d", 3, x, weight, bias, options) as never;
+): Operand {
+  return transpose("convTranspose3d", 3, x, weight, bias, options);
 }

@@ -158,8 +158,13 @@ function checkClasses(name: string, target: Operand): void {
 export function nllLoss<X extends AnyTensor>(
   input: X,
   target: AnyTensor,
+  options?: NllLossOptions,
+): Like<X>;
+export function nllLoss(
+  input: AnyTensor,
+  target: AnyTensor,
   options: NllLossOptions = {},
-): Like<X> {
+): Operand {
   const name = "nllLoss";
   checkOptions(name, options, ["reduction", "weight", "ignoreIndex"]);
   const how = reductionOf(name, options);
@@ -173,7 +178,7 @@ export function nllLoss<X extends AnyTensor>(
     const weight = weightOf(name, own, axis, options.weight);
     const made = losses({ name, logs: widened(own), axis, weight, how }, classes, ignored, 0);
     return finished(made, how, own);
-  }) as never;
+  });
 }
 
 /**
@@ -193,8 +198,13 @@ export function nllLoss<X extends AnyTensor>(
 export function crossEntropy<X extends AnyTensor>(
   input: X,
   target: AnyTensor,
+  options?: CrossEntropyOptions,
+): Like<X>;
+export function crossEntropy(
+  input: AnyTensor,
+  target: AnyTensor,
   options: CrossEntropyOptions = {},
-): Like<X> {
+): Operand {
   const name = "crossEntropy";
   checkOptions(name, options, ["reduction", "weight", "ignoreIndex", "labelSmoothing"]);
   const how = reductionOf(name, options);
@@ -221,7 +231,7 @@ export function crossEntropy<X extends AnyTensor>(
       ? losses(classes, given, ignored, smoothing)
       : expected(classes, given, smoothing);
     return finished(made, how, own);
-  }) as never;
+  });
 }
 
 /** The loss of target probabilities. */

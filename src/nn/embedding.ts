@@ -78,12 +78,13 @@ const EMBEDDING: Op = makeOp({
  * nn.embedding(tensor([2, 1], { dtype: "int32" }), weight).toArray(); // => [[3, 4], [1, 2]]
  * ```
  */
-export function embedding<W extends AnyTensor>(indices: AnyTensor, weight: W): Like<W> {
+export function embedding<W extends AnyTensor>(indices: AnyTensor, weight: W): Like<W>;
+export function embedding(indices: AnyTensor, weight: AnyTensor): Operand {
   const [index, table] = [indices, weight].map((x) => ownOperand(x, "embedding"));
   const rows = dispatch(EMBEDDING, [index!, table!]);
-  if (!isQuantized(rows.storage.info)) return rows as never;
+  if (!isQuantized(rows.storage.info)) return rows;
   try {
-    return dequantize(rows) as never;
+    return dequantize(rows);
   } finally {
     dispose(rows);
   }

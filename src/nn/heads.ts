@@ -43,7 +43,8 @@ function exchanged(x: Operand): Operand {
 export function splitHeads<X extends AnyTensor, const H extends number>(
   x: X,
   heads: H,
-): Tensor<X["dtype"], SplitHeads<t.ShapeOf<X>, H>, X["device"]> {
+): Tensor<X["dtype"], SplitHeads<t.ShapeOf<X>, H>, X["device"]>;
+export function splitHeads(x: AnyTensor, heads: number): Operand {
   const own = ownOperand(x, "splitHeads");
   const { shape } = own.layout;
   const columns = shape.at(-1) ?? 0;
@@ -54,7 +55,7 @@ export function splitHeads<X extends AnyTensor, const H extends number>(
     );
   }
   const split = [...shape.slice(0, -1), heads, columns / heads];
-  return tidy(() => exchanged(applyView(VIEWS.reshape, own, "reshape", split))) as never;
+  return tidy(() => exchanged(applyView(VIEWS.reshape, own, "reshape", split)));
 }
 
 /**
@@ -69,7 +70,8 @@ export function splitHeads<X extends AnyTensor, const H extends number>(
  */
 export function mergeHeads<X extends AnyTensor>(
   x: X,
-): Tensor<X["dtype"], MergeHeads<t.ShapeOf<X>>, X["device"]> {
+): Tensor<X["dtype"], MergeHeads<t.ShapeOf<X>>, X["device"]>;
+export function mergeHeads(x: AnyTensor): Operand {
   const own = ownOperand(x, "mergeHeads");
   const { shape } = own.layout;
   if (shape.length < 3) {
@@ -79,5 +81,5 @@ export function mergeHeads<X extends AnyTensor>(
   }
   const [heads, n, columns] = shape.slice(-3) as [number, number, number];
   const merged = [...shape.slice(0, -3), n, heads * columns];
-  return tidy(() => applyView(VIEWS.reshape, exchanged(own), "reshape", merged)) as never;
+  return tidy(() => applyView(VIEWS.reshape, exchanged(own), "reshape", merged));
 }

@@ -109,11 +109,11 @@ function alongAxis(
 ): Operand {
   const { storage: { info, device }, layout: { shape } } = like;
   const sizes = shape.map((_, i) => i === axis ? values.length : 1);
-  return tensor(values, { shape: sizes, dtype: info.name, device: device as "cpu" }) as never;
+  return tensor(values, { shape: sizes, dtype: info.name, device: device as "cpu" });
 }
 
 function indexVector({ storage }: Operand, values: Int32Array): Operand {
-  return tensor(values, { device: storage.device as "cpu" }) as never;
+  return tensor(values, { device: storage.device as "cpu" });
 }
 
 /** The weighted sums along an axis. */
@@ -195,7 +195,8 @@ function smooth(x: Operand, resizes: readonly Resize[], cubic: boolean, covers: 
  * // => [[[0, 2, 4, 6, 8]]]
  * ```
  */
-export function interpolate<X extends AnyTensor>(x: X, options: InterpolateOptions): Like<X> {
+export function interpolate<X extends AnyTensor>(x: X, options: InterpolateOptions): Like<X>;
+export function interpolate(x: AnyTensor, options: InterpolateOptions): Operand {
   const name = "interpolate";
   checkOptions(name, options, ["size", "scaleFactor", "mode", "alignCorners", "antialias"]);
   const mode = checkChoice(name, "mode", options.mode ?? "nearest", MODES);
@@ -236,5 +237,5 @@ export function interpolate<X extends AnyTensor>(x: X, options: InterpolateOptio
       return dispatch(AVG_POOL, [own], { windows }, undefined, name);
     }
     return smooth(own, resizes, mode === "bicubic", covers);
-  }) as never;
+  });
 }

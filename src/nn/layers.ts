@@ -118,7 +118,7 @@ export function embeddingLayer(
     const weight = own(read as AnyTensor) as Operand;
     const call = (ids: unknown): Operand =>
       tidy(() => {
-        const taken = embedding(ids as AnyTensor, weight as AnyTensor) as unknown as Operand;
+        const taken = embedding(ids as AnyTensor, weight as AnyTensor);
         return dtype === undefined ? taken : cast(taken, dtype);
       });
     return Object.assign(call, { weight });

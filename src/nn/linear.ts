@@ -229,7 +229,8 @@ function joinWeights(
  * qk(ones([1, 5, 3]), { heads: 2 }).map((x) => x.shape); // => [[1, 2, 5, 2], [1, 1, 5, 2]]
  * ```
  */
-export function fuse<const Ls extends readonly AnyLinear[]>(...layers: Ls): FusedLayer<Ls> {
+export function fuse<const Ls extends readonly AnyLinear[]>(...layers: Ls): FusedLayer<Ls>;
+export function fuse(...layers: readonly AnyLinear[]): Layer {
   const parts = layers.map((layer) => {
     const spec = specs.get(layer);
     if (spec === undefined) {
@@ -266,7 +267,7 @@ export function fuse<const Ls extends readonly AnyLinear[]>(...layers: Ls): Fuse
         )
       );
     };
-  }, { keepsQuantized: true }) as unknown as FusedLayer<Ls>;
+  }, { keepsQuantized: true });
 }
 
 /** The products of x with several weights: parts of one, if they can be. */

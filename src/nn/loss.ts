@@ -64,6 +64,14 @@ function pair(name: string, x: unknown, y: unknown): [Operand, Operand] {
 }
 
 /** The loss of an expression of predictions and targets. */
+function elementwise<X extends AnyTensor>(
+  op: MapOp,
+  name: string,
+  x: X,
+  y: unknown,
+  options: LossOptions,
+  numbers?: object,
+): Like<X>;
 function elementwise(
   op: MapOp,
   name: string,
@@ -71,7 +79,7 @@ function elementwise(
   y: unknown,
   options: LossOptions,
   numbers?: object,
-): never {
+): Operand {
   const how = reductionOf(name, options);
   return tidy(() => {
     const [input, target] = pair(name, x, y);
@@ -79,7 +87,7 @@ function elementwise(
     const other = cast(target, wide.storage.info.name);
     const losses = applyInto(op, name, wide, other, undefined, undefined, numbers);
     return reduced(losses, how, input);
-  }) as never;
+  });
 }
 
 // ---- regression --------------------------------------------------------------------------------
@@ -226,8 +234,13 @@ function cosines(x: Operand, y: Operand, axis: number, epsilon: number): Operand
 export function cosineSimilarity<X extends AnyTensor>(
   x: X,
   y: AnyTensor,
+  options?: CosineSimilarityOptions,
+): Like<X>;
+export function cosineSimilarity(
+  x: AnyTensor,
+  y: AnyTensor,
   options: CosineSimilarityOptions = {},
-): Like<X> {
+): Operand {
   const name = "cosineSimilarity";
   checkOptions(name, options, ["axis", "epsilon"]);
   const { axis = 1 } = options;
@@ -236,7 +249,7 @@ export function cosineSimilarity<X extends AnyTensor>(
     const [own, other] = pair(name, x, y);
     const along = normalizeAxis(name, axis, own.layout.shape.length);
     return cast(cosines(own, other, along, epsilon), own.storage.info.name);
-  }) as never;
+  });
 }
 
 /** Options of {@link cosineEmbeddingLoss}. */
@@ -268,8 +281,14 @@ export function cosineEmbeddingLoss<X extends AnyTensor>(
   x: X,
   y: AnyTensor,
   target: AnyTensor,
+  options?: CosineEmbeddingLossOptions,
+): Like<X>;
+export function cosineEmbeddingLoss(
+  x: AnyTensor,
+  y: AnyTensor,
+  target: AnyTensor,
   options: CosineEmbeddingLossOptions = {},
-): Like<X> {
+): Operand {
   const name = "cosineEmbeddingLoss";
   checkOptions(name, options, ["reduction", "margin"]);
   const margin = checkNumber(name, "margin", options.margin ?? 0);
@@ -290,7 +309,7 @@ export function cosineEmbeddingLoss<X extends AnyTensor>(
     const same = cast(alike, cosine.storage.info.name);
     const losses = applyInto(COSINE, name, cosine, same, undefined, undefined, { margin });
     return reduced(losses, how, own);
-  }) as never;
+  });
 }
 
 // ---- probabilities -----------------------------------------------------------------------------
@@ -370,12 +389,18 @@ export function bceWithLogits<X extends AnyTensor>(
   return binary("bceWithLogits", input, target, options);
 }
 
+function binary<X extends AnyTensor>(
+  name: "binaryCrossEntropy" | "bceWithLogits",
+  x: X,
+  y: unknown,
+  options: BceWithLogitsOptions,
+): Like<X>;
 function binary(
   name: "binaryCrossEntropy" | "bceWithLogits",
   x: unknown,
   y: unknown,
   options: BceWithLogitsOptions,
-): never {
+): Operand {
   const isLogits = name === "bceWithLogits";
   checkOptions(name, options, ["reduction", "weight", ...isLogits ? ["posWeight"] : []]);
   const how = reductionOf(name, options);
@@ -392,7 +417,7 @@ function binary(
     let losses = applyInto(op, name, wide, other, positive, undefined);
     if (factor !== undefined) losses = apply(MAP.mul, losses, factor);
     return reduced(losses, how, input);
-  }) as never;
+  });
 }
 
 /** Options of {@link klDiv}. */
@@ -420,8 +445,9 @@ const KL_LOG = expression("klDivLog", "exp(y) * (y - x)");
 export function klDiv<X extends AnyTensor>(
   input: X,
   target: AnyTensor,
-  options: KlDivOptions = {},
-): Like<X> {
+  options?: KlDivOptions,
+): Like<X>;
+export function klDiv(input: AnyTensor, target: AnyTensor, options: KlDivOptions = {}): Operand {
   const name = "klDiv";
   checkOptions(name, options, ["reduction", "logTarget"]);
   const { reduction = "mean", logTarget = false } = options;
@@ -442,5 +468,5 @@ export function klDiv<X extends AnyTensor>(
     const sum = reduce(REDUCE.sum, losses, null);
     const made = apply(MAP.div, sum, own.layout.shape[0] ?? 1);
     return cast(made, own.storage.info.name);
-  }) as never;
+  });
 }

@@ -80,8 +80,14 @@ export function batchNorm<X extends AnyTensor>(
   x: X,
   mean: AnyTensor,
   variance: AnyTensor,
+  options?: AffineNormOptions,
+): Normed<X>;
+export function batchNorm(
+  x: AnyTensor,
+  mean: AnyTensor,
+  variance: AnyTensor,
   options: AffineNormOptions = {},
-): Normed<X> {
+): Operand {
   const name = "batchNorm";
   checkOptions(name, options, OPTIONS);
   return tidy(() => {
@@ -94,15 +100,21 @@ export function batchNorm<X extends AnyTensor>(
     const bias = perChannel(name, "bias", own, options.bias);
     const [scale, shift] = foldStatistics(weight, bias, center, square, epsilon);
     return cast(affine(widened(own), scale, shift), own.storage.info.name);
-  }) as never;
+  });
 }
 
+function overGroups<X extends AnyTensor>(
+  name: string,
+  x: X,
+  groups: number | null,
+  options: AffineNormOptions,
+): Normed<X>;
 function overGroups(
   name: string,
   x: unknown,
   groups: number | null,
   options: AffineNormOptions,
-): never {
+): Operand {
   checkOptions(name, options, OPTIONS);
   return tidy(() => {
     const own = floats(x, name);
@@ -126,7 +138,7 @@ function overGroups(
     const bias = perChannel(name, "bias", own, options.bias);
     const whole = normalizeGroups(widened(own), parts, epsilon);
     return cast(affine(whole, weight, bias), own.storage.info.name);
-  }) as never;
+  });
 }
 
 /**
@@ -193,8 +205,13 @@ export interface LocalResponseNormOptions {
 export function localResponseNorm<X extends AnyTensor>(
   x: X,
   size: number,
+  options?: LocalResponseNormOptions,
+): Normed<X>;
+export function localResponseNorm(
+  x: AnyTensor,
+  size: number,
   options: LocalResponseNormOptions = {},
-): Normed<X> {
+): Operand {
   const name = "localResponseNorm";
   checkOptions(name, options, ["alpha", "beta", "k"]);
   return tidy(() => {
@@ -216,7 +233,7 @@ export function localResponseNorm<X extends AnyTensor>(
     const back = applyView(VIEWS.moveAxis, means, "moveAxis", -1, 1);
     const made = applyInto(RESPONSE, name, wide, back, undefined, undefined, { alpha, beta, k });
     return cast(made, own.storage.info.name);
-  }) as never;
+  });
 }
 
 /** Options of {@link dropout}. */

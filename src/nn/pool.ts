@@ -14,6 +14,7 @@ import { badArgument, checkFlag, checkNumber, checkSpatial, type Like } from "./
 import { AVG_POOL, MAX_POOL, type PoolAttributes } from "../ops/conv/pool.ts";
 import type { Sliding } from "../ops/conv/sliding.ts";
 import { type Padding, paddingOf, type PerAxis, perAxis } from "./windows.ts";
+import type { Operand } from "../memory/operand.ts";
 
 /** Options of {@link maxPool2d} and of those of other ranks. */
 export interface MaxPoolOptions {
@@ -46,6 +47,14 @@ const MAX_OPTIONS = [...COMMON, "dilation"];
 const AVG_OPTIONS = [...COMMON, "countIncludePad", "divisorOverride"];
 
 /** Runs `op` on the windows that slide along the last `rank` axes of `x`. */
+function slide<X extends AnyTensor>(
+  op: Op,
+  name: string,
+  rank: number,
+  given: X,
+  kernelSize: PerAxis,
+  options: MaxPoolOptions & AvgPoolOptions,
+): Like<X>;
 function slide(
   op: Op,
   name: string,
@@ -53,7 +62,7 @@ function slide(
   given: unknown,
   kernelSize: PerAxis,
   options: MaxPoolOptions & AvgPoolOptions,
-): never {
+): Operand {
   checkOptions(name, options, op === MAX_POOL ? MAX_OPTIONS : AVG_OPTIONS);
   const { padding = 0, dilation = 1, ceilMode = false, countIncludePad = true } = options;
   const x = ownOperand(given, name);
@@ -79,11 +88,18 @@ function slide(
     throw badArgument(name, "divisorOverride", divisor, "not zero");
   }
   const attributes: PoolAttributes = divisor === undefined ? { windows } : { windows, divisor };
-  return dispatch(op, [x], attributes, undefined, name) as never;
+  return dispatch(op, [x], attributes, undefined, name);
 }
 
 /** Runs `op` on windows that divide the last axes of `x` into `size` parts. */
-function adapt(op: Op, name: string, rank: number, x: unknown, size: AdaptiveSize): never {
+function adapt<X extends AnyTensor>(
+  op: Op,
+  name: string,
+  rank: number,
+  x: X,
+  size: AdaptiveSize,
+): Like<X>;
+function adapt(op: Op, name: string, rank: number, x: unknown, size: AdaptiveSize): Operand {
   const input = ownOperand(x, name);
   checkSpatial(name, input, rank);
   const { shape } = input.layout;
@@ -96,7 +112,7 @@ function adapt(op: Op, name: string, rank: number, x: unknown, size: AdaptiveSiz
   }
   const own = listIn(size, (one, i) => one === null ? shape[first + i] || 1 : one, length) ?? size;
   const windows = perAxis(own, rank, 1, "outputSize", name);
-  return dispatch(op, [input], { windows } satisfies PoolAttributes, undefined, name) as never;
+  return dispatch(op, [input], { windows } satisfies PoolAttributes, undefined, name);
 }
 
 /**

@@ -209,7 +209,7 @@ function statesOf(
   const dtype = rowDType(x.storage.info).name;
   if (given === undefined) {
     const device = x.storage.device as "cpu";
-    const zero = zeros(shape.slice(1) as number[], { dtype, device }) as unknown as Operand;
+    const zero = zeros(shape.slice(1) as number[], { dtype, device });
     return new Array(shape[0]!).fill(zero);
   }
   const own = floatsBeside(x, given, name);
@@ -334,11 +334,16 @@ function recur(
 export function lstm<X extends AnyTensor>(
   x: X,
   weights: RecurrentWeights | readonly RecurrentWeights[],
+  options?: LstmOptions,
+): LstmResult<X>;
+export function lstm(
+  x: AnyTensor,
+  weights: RecurrentWeights | readonly RecurrentWeights[],
   options: LstmOptions = {},
-): LstmResult<X> {
+): Readonly<Record<"output" | "hidden" | "cell", Operand>> {
   checkOptions("lstm", options, [...OPTIONS, "cell"]);
   const [output, hidden, cell] = tidy(() => recur(LSTM, x, weights, options));
-  return { output, hidden, cell } as never;
+  return { output, hidden, cell };
 }
 
 /**
@@ -358,11 +363,16 @@ export function lstm<X extends AnyTensor>(
 export function gru<X extends AnyTensor>(
   x: X,
   weights: RecurrentWeights | readonly RecurrentWeights[],
+  options?: RecurrentOptions,
+): RecurrentResult<X>;
+export function gru(
+  x: AnyTensor,
+  weights: RecurrentWeights | readonly RecurrentWeights[],
   options: RecurrentOptions = {},
-): RecurrentResult<X> {
+): Readonly<Record<"output" | "hidden", Operand>> {
   checkOptions("gru", options, OPTIONS);
   const [output, hidden] = tidy(() => recur(GRU, x, weights, options));
-  return { output, hidden } as never;
+  return { output, hidden };
 }
 
 /**
@@ -381,11 +391,16 @@ export function gru<X extends AnyTensor>(
 export function rnn<X extends AnyTensor>(
   x: X,
   weights: RecurrentWeights | readonly RecurrentWeights[],
+  options?: RnnOptions,
+): RecurrentResult<X>;
+export function rnn(
+  x: AnyTensor,
+  weights: RecurrentWeights | readonly RecurrentWeights[],
   options: RnnOptions = {},
-): RecurrentResult<X> {
+): Readonly<Record<"output" | "hidden", Operand>> {
   checkOptions("rnn", options, [...OPTIONS, "nonlinearity"]);
   const { nonlinearity = "tanh", ...rest } = options;
   const known = checkChoice("rnn", "nonlinearity", nonlinearity, ["tanh", "relu"]);
   const [output, hidden] = tidy(() => recur(plainCell(known), x, weights, rest));
-  return { output, hidden } as never;
+  return { output, hidden };
 }

@@ -7,6 +7,7 @@ import { applyView } from "../core/apply.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { VIEWS } from "../table/views.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type { Operand } from "../memory/operand.ts";
 
 /**
  * The windows of `size` elements along `axis`, each `step` after the one before, as a view with a
@@ -26,6 +27,7 @@ export function unfold<X extends AnyTensor>(
   axis: number,
   size: number,
   step: number,
-): Tensor<X["dtype"], number[], X["device"], X["access"]> {
-  return applyView(VIEWS.unfold, ownOperand(x, "unfold"), "unfold", axis, size, step) as never;
+): Tensor<X["dtype"], number[], X["device"], X["access"]>;
+export function unfold(x: AnyTensor, axis: number, size: number, step: number): Operand {
+  return applyView(VIEWS.unfold, ownOperand(x, "unfold"), "unfold", axis, size, step);
 }

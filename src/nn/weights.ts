@@ -159,9 +159,12 @@ export function weights<E extends DType = t.PackedDType, V extends t.Device = "c
   return cursorOf({ file: "<tensors>", entries }, own);
 }
 
-function cursorOf(source: TensorSource, options: WeightsOptions): never {
+function cursorOf<E extends DType, V extends t.Device>(
+  source: TensorSource,
+  options: WeightsOptions<E, V>,
+): Weights<E, t.OnDevice<V>> {
   const { dtype, device } = options;
-  return new Weights(new Ledger(renamed(source, options), { dtype, device }), "") as never;
+  return new Weights(new Ledger(renamed(source, options), { dtype, device }), "");
 }
 
 /**
@@ -251,14 +254,19 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   tensor<const S extends readonly number[] = readonly number[], E extends DType = DType>(
     name: string,
     shape?: S | undefined,
-    options: { readonly dtype?: E | undefined } = {},
-  ): Tensor<E, number extends S["length"] ? readonly number[] : [...S], V> {
+    options?: { readonly dtype?: E | undefined },
+  ): Tensor<E, number extends S["length"] ? readonly number[] : [...S], V>;
+  tensor(
+    name: string,
+    shape?: readonly number[] | undefined,
+    options: { readonly dtype?: DType | undefined } = {},
+  ): AnyTensor {
     checkOptions("read a tensor", options, ["dtype"]);
     const { dtype } = options;
     if (dtype !== undefined) checkDType(dtype, "read a tensor");
     const whole = this.#name("read", name);
     const own = shape === undefined ? undefined : checkShape(shape, `read ${describe(whole)} of`);
-    return this.#ledger.tensor(whole, own, dtype) as never;
+    return this.#ledger.tensor(whole, own, dtype);
   }
 
   /**
@@ -307,7 +315,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
    * gate(ones([2])).toArray(); // => [2, 3]
    * ```
    */
-  // The function has parameters of its own.
+  // Any parameters: the compiler infers those of F, and with `unknown` it would refuse them.
   // deno-lint-ignore no-explicit-any
   layer<const P extends PartSpecs, F extends (...args: any[]) => unknown>(
     name: string,
@@ -318,6 +326,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     ) => F,
   ): F & Layer {
     const whole = this.#name("make a layer of", name);
+    // The tensors that it gets are those of `parts`, which it knows by their own types.
     return defineLayer(this.#ledger, whole, parts, make as unknown as Make) as F & Layer;
   }
 
@@ -336,10 +345,11 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     name: string,
     outputs: O,
     inputs: I,
-    options: LinearLayerOptions = {},
-  ): LinearLayer<O, I, D> {
+    options?: LinearLayerOptions,
+  ): LinearLayer<O, I, D>;
+  linear(name: string, outputs: number, inputs: number, options: LinearLayerOptions = {}): Layer {
     const whole = this.#name("linear", name);
-    return linearLayer(this.#ledger, whole, outputs, inputs, options) as never;
+    return linearLayer(this.#ledger, whole, outputs, inputs, options);
   }
 
   /**
@@ -357,10 +367,16 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     name: string,
     rows: N,
     columns: W,
-    options: EmbeddingOptions<E> = {},
-  ): EmbeddingLayer<N, W, D, NoInfer<E>> {
+    options?: EmbeddingOptions<E>,
+  ): EmbeddingLayer<N, W, D, NoInfer<E>>;
+  embedding(
+    name: string,
+    rows: number,
+    columns: number,
+    options: EmbeddingOptions<DType> = {},
+  ): Layer {
     const whole = this.#name("embedding", name);
-    return embeddingLayer(this.#ledger, whole, rows, columns, options) as never;
+    return embeddingLayer(this.#ledger, whole, rows, columns, options);
   }
 
   /**
@@ -370,24 +386,26 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   layerNorm<const N extends number>(
     name: string,
     size: N,
-    options: LayerNormLayerOptions = {},
-  ): NormLayer<N, "layerNorm"> {
+    options?: LayerNormLayerOptions,
+  ): NormLayer<N, "layerNorm">;
+  layerNorm(name: string, size: number, options: LayerNormLayerOptions = {}): Layer {
     return normLayer(
       this.#ledger,
       "layerNorm",
       this.#name("layerNorm", name),
       size,
       options,
-    ) as never;
+    );
   }
 
   /** An RMS norm over the last axis, of `name.weight` [N]; with a residual as {@link layerNorm}. */
   rmsNorm<const N extends number>(
     name: string,
     size: N,
-    options: NormLayerOptions = {},
-  ): NormLayer<N, "rmsNorm"> {
-    return normLayer(this.#ledger, "rmsNorm", this.#name("rmsNorm", name), size, options) as never;
+    options?: NormLayerOptions,
+  ): NormLayer<N, "rmsNorm">;
+  rmsNorm(name: string, size: number, options: NormLayerOptions = {}): Layer {
+    return normLayer(this.#ledger, "rmsNorm", this.#name("rmsNorm", name), size, options);
   }
 
   /**
@@ -399,9 +417,16 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     outputs: number,
     inputs: number,
     kernel: PerAxis,
+    options?: ConvLayerOptions,
+  ): ConvLayer<1, D>;
+  conv1d(
+    name: string,
+    outputs: number,
+    inputs: number,
+    kernel: PerAxis,
     options: ConvLayerOptions = {},
-  ): ConvLayer<1, D> {
-    return this.#conv(1, name, [outputs, inputs], kernel, options) as never;
+  ): Layer {
+    return this.#conv(1, name, [outputs, inputs], kernel, options);
   }
 
   /**
@@ -421,9 +446,16 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     outputs: number,
     inputs: number,
     kernel: PerAxis,
+    options?: ConvLayerOptions,
+  ): ConvLayer<2, D>;
+  conv2d(
+    name: string,
+    outputs: number,
+    inputs: number,
+    kernel: PerAxis,
     options: ConvLayerOptions = {},
-  ): ConvLayer<2, D> {
-    return this.#conv(2, name, [outputs, inputs], kernel, options) as never;
+  ): Layer {
+    return this.#conv(2, name, [outputs, inputs], kernel, options);
   }
 
   /** A convolution of [N, I, D, H, W] by `name.weight` and `name.bias`; see {@link conv1d}. */
@@ -432,9 +464,16 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     outputs: number,
     inputs: number,
     kernel: PerAxis,
+    options?: ConvLayerOptions,
+  ): ConvLayer<3, D>;
+  conv3d(
+    name: string,
+    outputs: number,
+    inputs: number,
+    kernel: PerAxis,
     options: ConvLayerOptions = {},
-  ): ConvLayer<3, D> {
-    return this.#conv(3, name, [outputs, inputs], kernel, options) as never;
+  ): Layer {
+    return this.#conv(3, name, [outputs, inputs], kernel, options);
   }
 
   #conv(
@@ -452,10 +491,16 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     name: string,
     groups: number,
     channels: number,
+    options?: ChannelNormOptions,
+  ): ChannelNormLayer;
+  groupNorm(
+    name: string,
+    groups: number,
+    channels: number,
     options: ChannelNormOptions = {},
-  ): ChannelNormLayer {
+  ): Layer {
     const whole = this.#name("groupNorm", name);
-    return groupNormLayer(this.#ledger, whole, groups, channels, options) as never;
+    return groupNormLayer(this.#ledger, whole, groups, channels, options);
   }
 
   /**
@@ -466,10 +511,11 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   batchNorm<const C extends number>(
     name: string,
     channels: C,
-    options: ChannelNormOptions = {},
-  ): BatchNormLayer<C> {
+    options?: ChannelNormOptions,
+  ): BatchNormLayer<C>;
+  batchNorm(name: string, channels: number, options: ChannelNormOptions = {}): Layer {
     const whole = this.#name("batchNorm", name);
-    return batchNormLayer(this.#ledger, whole, channels, options) as never;
+    return batchNormLayer(this.#ledger, whole, channels, options);
   }
 
   /**

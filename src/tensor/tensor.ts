@@ -310,7 +310,7 @@ const unary = apply as unknown as <
 ) => Tensor<t.ResultDType<N, D>, S, V>;
 
 /** An elementwise op on a tensor and an operand that fits it. */
-const binary = apply as unknown as <N extends Name, X extends AnyTensor, U>(
+const binary = apply as <N extends Name, X extends AnyTensor, U>(
   op: MapOp<N>,
   x: X,
   other: t.OperandOf<N, X, U>,
@@ -319,7 +319,7 @@ const binary = apply as unknown as <N extends Name, X extends AnyTensor, U>(
 ) => Elementwise<N, X, U>;
 
 /** An elementwise op whose result replaces the elements of `x`. */
-const inPlace = applyInPlace as unknown as <N extends Name, X extends AnyTensor>(
+const inPlace = applyInPlace as <N extends Name, X extends AnyTensor>(
   op: MapOp<N>,
   name: `${N}_`,
   x: X,
@@ -327,7 +327,7 @@ const inPlace = applyInPlace as unknown as <N extends Name, X extends AnyTensor>
 ) => X;
 
 /** A reduction over `axis`, which the signature of the method has checked. */
-const reduction = reduce as unknown as <
+const reduction = reduce as <
   N extends Name,
   X extends AnyTensor,
   B extends t.AxisArg,
@@ -341,7 +341,7 @@ const reduction = reduce as unknown as <
 ) => Reduced<N, X, B, K, E>;
 
 /** A reduction to an index. */
-const argReduction = argReduce as unknown as <
+const argReduction = argReduce as <
   N extends Name,
   X extends AnyTensor,
   B extends t.AxisArg,
@@ -354,7 +354,7 @@ const argReduction = argReduce as unknown as <
 ) => Reduced<N, X, B, K, t.ResultDType<N, X["dtype"]>>;
 
 /** A view of `x`, or a copy where strides permit none: all but the shape stays. */
-const view = applyView as unknown as <
+const view = applyView as <
   X extends AnyTensor,
   R extends Tensor<X["dtype"], Shape, X["device"], X["access"]>,
 >(op: ViewOp, x: X, name: string, a?: unknown, b?: unknown, c?: unknown) => R;

@@ -195,7 +195,7 @@ export class CudaDevice {
 
   /** The error for an operation `what`, with first number `first`, that found no memory. */
   #outOfMemory(what: number, first: number): OutOfMemoryError {
-    const [, second, third] = this.numbers as unknown as number[];
+    const [, second, third] = this.numbers;
     return what === CUDA_MEMORY.allocate
       ? new OutOfMemoryError(first, this.name, `${second} of ${third} bytes are free`)
       // Copies go through memory of the host.

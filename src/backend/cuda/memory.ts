@@ -24,7 +24,7 @@ const LONGEST_SLEEP_MS = 10;
 function turn(): Promise<void> {
   return new Promise((resolve) => {
     // Looked up here: in Deno, the first use of this global loads node:timers, which takes 6 ms.
-    const { setImmediate } = globalThis as unknown as { setImmediate?: (run: () => void) => void };
+    const { setImmediate } = globalThis as { setImmediate?: (run: () => void) => void };
     if (setImmediate !== undefined) setImmediate(resolve);
     else setTimeout(resolve, 0);
   });
@@ -129,7 +129,7 @@ export class CudaMemory implements DeviceMemory {
   usage(): DeviceMemoryInfo {
     this.#cuda.memory(CUDA_MEMORY.usage, null);
     const [inUse, kept, peakBytes, freeBytes, totalBytes] = this.#cuda
-      .numbers as unknown as number[];
+      .numbers;
     return {
       bytes: inUse! + kept!,
       peakBytes: peakBytes!,

@@ -46,7 +46,7 @@ interface BunNamespace {
 }
 
 /** Bun, if this runs in Bun. */
-const bun = (globalThis as unknown as { Bun?: BunNamespace }).Bun;
+const bun = (globalThis as { Bun?: BunNamespace }).Bun;
 /** Absent in browsers and in the workers of some clouds. */
 const process = "Deno" in globalThis
   ? undefined
@@ -57,7 +57,7 @@ function fs(): typeof import("node:fs") {
 }
 
 function bunFfi(): BunFfi {
-  return globalThis.process.getBuiltinModule("bun:ffi") as unknown as BunFfi;
+  return globalThis.process.getBuiltinModule("bun:ffi") as BunFfi;
 }
 
 /** {@link Host.open} in Bun. */
@@ -79,11 +79,11 @@ function buffers(shim: Shim): Buffers | undefined {
   const { toArrayBuffer } = bunFfi();
   const numbers = new Float64Array(3);
   if (shim.rm_buffers(BUFFERS.open, numbers) !== STATUS.ok) return undefined;
-  const [owner, ownerLost, bufferLost] = numbers as unknown as [number, number, number];
+  const [owner, ownerLost, bufferLost] = numbers;
   // The context must be an address; the callback does not read it.
   const bytes = toArrayBuffer(owner, 0, 8, owner, ownerLost);
   const inUse = new Float64Array(bytes);
-  const collector = globalThis.process.getBuiltinModule("bun:jsc") as unknown as
+  const collector = globalThis.process.getBuiltinModule("bun:jsc") as
     | Collector
     | undefined;
   const objects = (): number => {
@@ -149,7 +149,7 @@ function openInNode(path: string): Shim {
   for (const [name, { parameters }] of Object.entries<ForeignSymbol>(SYMBOLS)) {
     symbols[name] = { arguments: parameters, return: "i32" };
   }
-  const ffi = globalThis.process.getBuiltinModule("node:ffi") as unknown as NodeFfi;
+  const ffi = globalThis.process.getBuiltinModule("node:ffi") as NodeFfi;
   return ffi.dlopen(path, symbols).functions as Shim;
 }
 

@@ -60,7 +60,7 @@ export class MappedFile {
 
   /** `first` is a view. */
   constructor(mapper: Mapper, first: ArrayBuffer, numbers: Float64Array) {
-    [this.#mapping, this.#address, this.bytes] = numbers as unknown as [number, number, number];
+    [this.#mapping, this.#address, this.bytes] = numbers;
     this.#mapper = mapper;
     this.#first = first;
   }

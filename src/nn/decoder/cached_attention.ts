@@ -26,7 +26,7 @@ import { iota } from "../../ops/index/selection.ts";
 import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
 
 /** The operands of a call: q, k, v, keys, values and length. */
-type Operands = readonly [Operand, Operand, Operand, Operand, Operand, Operand];
+type Operands = [Operand, Operand, Operand, Operand, Operand, Operand];
 
 function doNotFit(call: Call, why: string): ShapeError {
   const [q, k, v, keys, values] = call.inputs.map((x) => formatShape((x as Operand).layout.shape));
@@ -47,7 +47,7 @@ function checkedOperands({ inputs, name }: Call): Operands {
     }
     if (i < 5 && !(isCached && isQuantized(info))) checkKind(info, "f", name);
   });
-  return inputs as unknown as Operands;
+  return inputs as Operands;
 }
 
 function infer(call: Call): readonly OutputSpec[] {
@@ -121,7 +121,7 @@ function seen(lengths: Operand, capacity: number, m: number): Operand {
 /** The definition: attention to all keys of the cache and the new ones, with a mask. */
 function decompose(call: Call): Operand {
   const { name, attributes, outputs: [out] } = call;
-  const [q, k, v, keys, values, length] = call.inputs as unknown as Operands;
+  const [q, k, v, keys, values, length] = call.inputs as Operands;
   const { dtype } = call.specs[0]!;
   const own = [q, k, v].map((x) => cast(x, dtype.name)) as [Operand, Operand, Operand];
   const count = cast(length, "int32");
@@ -199,8 +199,15 @@ export function cachedAttention<Q extends AnyTensor, K extends AnyTensor, W exte
   k: K,
   v: W,
   cached: CachedKeys,
+  options?: CachedAttentionOptions,
+): Tensor<Q["dtype"], number[], Q["device"]>;
+export function cachedAttention(
+  q: AnyTensor,
+  k: AnyTensor,
+  v: AnyTensor,
+  cached: CachedKeys,
   options: CachedAttentionOptions = {},
-): Tensor<Q["dtype"], number[], Q["device"]> {
+): Operand {
   const name = "cachedAttention";
   checkOptions(name, options, ["scale"]);
   checkOptions(name, cached, ["keys", "values", "length"]);
@@ -209,5 +216,5 @@ export function cachedAttention<Q extends AnyTensor, K extends AnyTensor, W exte
   const columns = inputs[0]!.layout.shape.at(-1) ?? 1;
   const scale = options.scale ?? 1 / Math.sqrt(Math.max(1, columns));
   const attributes: AttentionAttributes = { scale, causal: true };
-  return tidy(() => dispatch(CACHED_ATTENTION, inputs as Input[], attributes)) as never;
+  return tidy(() => dispatch(CACHED_ATTENTION, inputs as Input[], attributes));
 }

@@ -57,6 +57,8 @@ function checkCount(name: string, value: unknown, least: number): void {
   );
 }
 
+type CacheTensor<V extends t.Device> = Tensor<DType, [number, 2, number, number, number], V>;
+
 /**
  * Keys and values of a sequence, for `cachedAttention`: memory of a fixed number of rows, of which the
  * first `length` count. It grows by doubling, so that compiled programs see few shapes. It belongs to
@@ -87,7 +89,7 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
   /** The dtype of keys and values. */
   readonly dtype: CacheDType;
   readonly #device: V | undefined;
-  #data: AnyTensor | undefined;
+  #data: CacheTensor<V> | undefined;
   #capacity: number;
   #length = 0;
 
@@ -123,16 +125,16 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
   }
 
   /** Memory for so many tokens. Throws an OutOfMemoryError before it asks for what no machine has. */
-  #allocate(capacity: number): AnyTensor {
+  #allocate(capacity: number): CacheTensor<V> {
     const { layers, heads, dimensions, dtype } = this;
     const device = this.#device === undefined ? {} : { device: this.#device };
-    const shape = [layers, 2, heads, capacity, dimensions];
-    const bytes = shape.reduce((all, size) => all * size, DTYPE[dtype as DType].bytes);
+    const shape = [layers, 2, heads, capacity, dimensions] as const;
+    const bytes = shape.reduce<number>((all, size) => all * size, DTYPE[dtype as DType].bytes);
     if (!(bytes <= MOST_BYTES)) {
       const about = `a KVCache ${formatShape(shape)} of ${dtype}`;
       throw new OutOfMemoryError(bytes, String(this.#device ?? "cpu"), about);
     }
-    return apart(() => keep(zeros(shape, { dtype: dtype as DType, ...device }) as AnyTensor));
+    return apart(() => keep(zeros(shape, { dtype: dtype as DType, ...device }) as CacheTensor<V>));
   }
 
   /** The tokens whose keys and values it has. */
@@ -156,16 +158,16 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
    * values. A new tensor after the cache has grown. Rows from `length` on have no meaning.
    */
   get data(): Tensor<DType, [number, 2, number, number, number], V> {
-    return this.#alive() as never;
+    return this.#alive();
   }
 
-  #alive(): AnyTensor {
+  #alive(): CacheTensor<V> {
     if (this.#data === undefined) throw new DisposedError("Cannot use a KVCache: it was disposed");
     return this.#data;
   }
 
   #operand(): Operand {
-    return this.#alive() as unknown as Operand;
+    return this.#alive();
   }
 
   /** The keys of a layer, a view: [heads, length, dimensions]. */
@@ -178,8 +180,8 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
     return this.#rows(layer, 1);
   }
 
-  #rows(layer: number, which: 0 | 1): never {
-    return this.data.slice(layer, which, ":", `:${this.#length}`) as never;
+  #rows(layer: number, which: 0 | 1): Tensor<DType, [number, number, number], V> {
+    return this.data.slice(layer, which, ":", `:${this.#length}`);
   }
 
   /**

@@ -117,7 +117,8 @@ const ROPE: Op = makeOp({ kind: "kernel", name: "rope", strided: true, infer, de
 export function rope<X extends AnyTensor>(
   x: X,
   options: RopeOptions,
-): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+export function rope(x: AnyTensor, options: RopeOptions): Operand {
   checkOptions("rope", options, ["cos", "sin", "interleaved"]);
   const { interleaved = false } = options;
   if (typeof interleaved !== "boolean") {
@@ -126,5 +127,5 @@ export function rope<X extends AnyTensor>(
     );
   }
   const inputs = [x, options.cos, options.sin].map((one) => ownOperand(one, "rope"));
-  return dispatch(ROPE, inputs, { interleaved } satisfies RopeAttributes) as never;
+  return dispatch(ROPE, inputs, { interleaved } satisfies RopeAttributes);
 }

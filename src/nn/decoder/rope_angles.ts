@@ -10,6 +10,7 @@ import { checkOptions } from "../../table/infer.ts";
 import { tensor } from "../../tensor/create.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import type * as t from "../../types/mod.ts";
+import type { Operand } from "../../memory/operand.ts";
 
 /**
  * How angles are changed for sequences that are longer than those of training, as `rope_scaling` in
@@ -112,7 +113,7 @@ function checkScaling(scaling: RopeScaling): void {
         "longrope",
     );
   }
-  const given = scaling as unknown as Readonly<Record<string, unknown>>;
+  const given = scaling as Readonly<Record<string, unknown>>;
   for (const key of [...NEEDED[type], "factor", "betaFast", "betaSlow", "attentionFactor"]) {
     const value = given[key];
     if (value === undefined && !NEEDED[type].includes(key)) continue;
@@ -223,7 +224,11 @@ export function ropeAngles<V extends t.Device = "cpu">(
 ): {
   cos: Tensor<"float32", [number, number], t.OnDevice<V>>;
   sin: Tensor<"float32", [number, number], t.OnDevice<V>>;
-} {
+};
+export function ropeAngles(
+  positions: readonly number[],
+  options: RopeAngleOptions<t.Device>,
+): Readonly<Record<"cos" | "sin", Operand>> {
   checkOptions("ropeAngles", options, OPTIONS);
   const { dimensions, factors, device, base = 10000, length: given } = options;
   const inRange = dimensions >= 2 && dimensions <= MOST_DIMENSIONS;
@@ -277,5 +282,5 @@ export function ropeAngles<V extends t.Device = "cpu">(
     }
   });
   const place = { shape: [at.length, half], ...device !== undefined && { device } };
-  return { cos: tensor(cos, place), sin: tensor(sin, place) } as never;
+  return { cos: tensor(cos, place), sin: tensor(sin, place) };
 }

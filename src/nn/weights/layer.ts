@@ -164,10 +164,11 @@ function layerOf(job: Job, ledger: Ledger, path: string, { fields = [] }: LayerT
     [Symbol.dispose]: property(dispose),
   });
   for (const field of fields) {
-    const get = (): unknown => (job.ready() as unknown as Record<string, unknown>)[field];
+    const get = (): unknown => Reflect.get(job.ready(), field);
     Object.defineProperty(layer, field, { get, enumerable: true });
   }
   jobs.set(layer, { job, ledger });
+  // It has the members of a layer now, which the compiler does not know of defineProperties.
   return layer as unknown as Layer;
 }
 

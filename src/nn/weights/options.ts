@@ -53,7 +53,10 @@ export interface LoadOptions extends DoneOptions {
 const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes", "mmap"];
 
 /** Options as they were at the call, checked for `op`. */
-export function ownOptions(op: string, options: WeightsOptions): WeightsOptions {
+export function ownOptions<E extends DType, V extends t.Device>(
+  op: string,
+  options: WeightsOptions<E, V>,
+): WeightsOptions<E, V> {
   checkOptions(op, options, OPTIONS);
   const { dtype, device, prefix, rename, maxBytes, mmap: given } = options;
   if (dtype !== undefined) {
