@@ -70,11 +70,16 @@ export type ComplexOf<A, B> = t.ToComplex[t.OperandDType<"where", A, B>];
  */
 export function complex<A extends AnyTensor, B extends AnyTensor | number = 0>(
   re: A,
-  im: B = 0 as B,
+  im?: B,
   options?: UnaryOptions,
-): Tensor<ComplexOf<A, B>, t.Ok<t.Broadcast<t.ShapeOf<A>, t.ShapeOf<B>>>, A["device"]> {
+): Tensor<ComplexOf<A, B>, t.Ok<t.Broadcast<t.ShapeOf<A>, t.ShapeOf<B>>>, A["device"]>;
+export function complex(
+  re: AnyTensor,
+  im: AnyTensor | number = 0,
+  options?: UnaryOptions,
+): Operand {
   if (options !== undefined) checkOptions("complex", options, ["out"]);
   const second = typeof im === "object" ? ownOperand(im, "complex") : im;
   const first = ownOperand(re, "complex");
-  return dispatch(COMPLEX, [first, second], undefined, options?.out, "complex") as never;
+  return dispatch(COMPLEX, [first, second], undefined, options?.out, "complex");
 }

@@ -51,11 +51,11 @@ function filled(
   value: Scalar | Complex,
   dtype: DType,
   options: CreateOptions<DType, t.Device>,
-): never {
+): Operand {
   checkOptions(name, options, CREATE_OPTIONS);
   const { dtype: asked, device } = options;
   if (asked !== undefined) checkDType(asked, name);
-  return fullOperand(name, shape, value, asked ?? dtype, device) as never;
+  return fullOperand(name, shape, value, asked ?? dtype, device);
 }
 
 /**
@@ -74,8 +74,9 @@ export function zeros<
   V extends t.Device = "cpu",
 >(
   shape: t.Guard<t.NewShape<"zeros", N>, N>,
-  options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"zeros", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"zeros", N>>, t.OnDevice<NoInfer<V>>>;
+export function zeros(shape: Shape, options: CreateOptions<DType, t.Device> = {}): Operand {
   return filled("zeros", shape, 0, "float32", options);
 }
 
@@ -86,8 +87,9 @@ export function ones<
   V extends t.Device = "cpu",
 >(
   shape: t.Guard<t.NewShape<"ones", N>, N>,
-  options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"ones", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"ones", N>>, t.OnDevice<NoInfer<V>>>;
+export function ones(shape: Shape, options: CreateOptions<DType, t.Device> = {}): Operand {
   return filled("ones", shape, 1, "float32", options);
 }
 
@@ -98,8 +100,9 @@ export function empty<
   V extends t.Device = "cpu",
 >(
   shape: t.Guard<t.NewShape<"empty", N>, N>,
-  options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"empty", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"empty", N>>, t.OnDevice<NoInfer<V>>>;
+export function empty(shape: Shape, options: CreateOptions<DType, t.Device> = {}): Operand {
   return filled("empty", shape, 0, "float32", options);
 }
 
@@ -115,8 +118,13 @@ export function full<
 >(
   shape: t.Guard<t.NewShape<"full", N>, N>,
   value: X,
-  options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"full", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"full", N>>, t.OnDevice<NoInfer<V>>>;
+export function full(
+  shape: Shape,
+  value: Scalar | Complex,
+  options: CreateOptions<DType, t.Device> = {},
+): Operand {
   return filled("full", shape, value, scalarDType(value), options);
 }
 
@@ -127,8 +135,9 @@ export function fullMin<
   V extends t.Device = "cpu",
 >(
   shape: t.Guard<t.NewShape<"fullMin", N>, N>,
-  options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMin", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMin", N>>, t.OnDevice<NoInfer<V>>>;
+export function fullMin(shape: Shape, options: CreateOptions<DType, t.Device> = {}): Operand {
   return extreme("fullMin", "min", shape, options);
 }
 
@@ -139,8 +148,9 @@ export function fullMax<
   V extends t.Device = "cpu",
 >(
   shape: t.Guard<t.NewShape<"fullMax", N>, N>,
-  options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMax", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"fullMax", N>>, t.OnDevice<NoInfer<V>>>;
+export function fullMax(shape: Shape, options: CreateOptions<DType, t.Device> = {}): Operand {
   return extreme("fullMax", "max", shape, options);
 }
 
@@ -149,14 +159,14 @@ function extreme(
   end: "min" | "max",
   shape: unknown,
   options: CreateOptions<DType, t.Device>,
-): never {
+): Operand {
   checkOptions(name, options, CREATE_OPTIONS);
   const { dtype = "float32", device } = options;
   checkDType(dtype, name);
   if (DTYPE[dtype].kind === "c") {
     throw new DTypeError(`Cannot ${name} ${dtype}: complex numbers have no order`);
   }
-  return fullOperand(name, shape, DTYPE[dtype][end], dtype, device) as never;
+  return fullOperand(name, shape, DTYPE[dtype][end], dtype, device);
 }
 
 /**
@@ -185,35 +195,38 @@ export interface MakeLike<A extends readonly unknown[]> {
 type LikeOptions = CreateOptions<DType, t.Device>;
 
 /** Zeros in the shape of another tensor; dtype and device are also the same by default. */
-export const zerosLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
-  filledLike("zerosLike", x, 0, options);
+export const zerosLike: MakeLike<[]> =
+  ((x: AnyTensor, options: LikeOptions = {}): Operand =>
+    filledLike("zerosLike", x, 0, options)) as MakeLike<[]>;
 
 /** Ones in the shape of another tensor; dtype and device are also the same by default. */
-export const onesLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
-  filledLike("onesLike", x, 1, options);
+export const onesLike: MakeLike<[]> =
+  ((x: AnyTensor, options: LikeOptions = {}): Operand =>
+    filledLike("onesLike", x, 1, options)) as MakeLike<[]>;
 
 /** {@link empty} in the shape of another tensor; dtype and device are also the same by default. */
-export const emptyLike: MakeLike<[]> = (x: AnyTensor, options: LikeOptions = {}): never =>
-  filledLike("emptyLike", x, 0, options);
+export const emptyLike: MakeLike<[]> =
+  ((x: AnyTensor, options: LikeOptions = {}): Operand =>
+    filledLike("emptyLike", x, 0, options)) as MakeLike<[]>;
 
 /** One value in the shape of another tensor; dtype and device are also the same by default. */
-export const fullLike: MakeLike<[value: Scalar | Complex]> = (
+export const fullLike: MakeLike<[value: Scalar | Complex]> = ((
   x: AnyTensor,
   value: Scalar | Complex,
   options: LikeOptions = {},
-): never => filledLike("fullLike", x, value, options);
+): Operand => filledLike("fullLike", x, value, options)) as MakeLike<[value: Scalar | Complex]>;
 
 function filledLike(
   name: string,
   x: AnyTensor,
   value: Scalar | Complex,
   options: LikeOptions,
-): never {
+): Operand {
   const { layout, storage } = ownOperand(x, name);
   checkOptions(name, options, CREATE_OPTIONS);
   const { dtype = storage.info.name, device = storage.device as t.Device } = options;
   checkDType(dtype, name);
-  return fullOperand(name, layout.shape, value, dtype, device) as never;
+  return fullOperand(name, layout.shape, value, dtype, device);
 }
 
 /** A tensor of rank 0. */
@@ -223,8 +236,12 @@ export function scalar<
   V extends t.Device = "cpu",
 >(
   value: X,
-  options: CreateOptions<E, V> = {},
-): Tensor<NoInfer<E>, [], t.OnDevice<NoInfer<V>>> {
+  options?: CreateOptions<E, V>,
+): Tensor<NoInfer<E>, [], t.OnDevice<NoInfer<V>>>;
+export function scalar(
+  value: Scalar | Complex,
+  options: CreateOptions<DType, t.Device> = {},
+): Operand {
   return filled("scalar", [], value, scalarDType(value), options);
 }
 
@@ -252,16 +269,20 @@ export function tensor<
   V extends t.Device = t.DataDevice<X>,
 >(
   data: t.Guard<t.DataShape<X>, X & t.DataArg<X>>,
-  options: CreateOptions<E, V> & { readonly shape?: N } = {},
+  options?: CreateOptions<E, V> & { readonly shape?: N },
 ): Tensor<
   NoInfer<E>,
   N extends Shape ? t.Ok<t.NewShape<"tensor", N>> : t.Ok<t.DataShape<X>>,
   t.OnDevice<NoInfer<V>>
-> {
+>;
+export function tensor(
+  data: unknown,
+  options: CreateOptions<DType, t.Device> & { readonly shape?: Shape | undefined } = {},
+): Operand {
   checkOptions("make a tensor", options, TENSOR_OPTIONS);
   const { shape, dtype, device } = options;
   if (dtype !== undefined) checkDType(dtype, "make a tensor");
-  return fromData(data, { shape, dtype, device }) as never;
+  return fromData(data, { shape, dtype, device });
 }
 
 const TENSOR_OPTIONS = ["shape", ...CREATE_OPTIONS];
@@ -299,8 +320,12 @@ export function fromBuffer<
   const N extends Shape = [number],
 >(
   buffer: X,
-  options: BufferOptions<E, N> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"make a tensor from a buffer of", N>>, "cpu"> {
+  options?: BufferOptions<E, N>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"make a tensor from a buffer of", N>>, "cpu">;
+export function fromBuffer(
+  buffer: ArrayBufferView | ArrayBufferLike,
+  options: BufferOptions<DType, Shape> = {},
+): Operand {
   const name = "make a tensor from a buffer";
   if (!ArrayBuffer.isView(buffer) && !isBuffer(buffer)) {
     throw new DTypeError(`Cannot ${name}: expected a typed array or an ArrayBuffer`);
@@ -308,7 +333,7 @@ export function fromBuffer<
   checkOptions(name, options, ["dtype", "shape", "strides", "offset"]);
   const { dtype, shape, strides, offset } = options;
   const own = { dtype, shape: ownAxes(shape, name), strides: ownAxes(strides, name), offset };
-  return applyCreate(FROM_BUFFER, { buffer, options: own }, name) as never;
+  return applyCreate(FROM_BUFFER, { buffer, options: own }, name);
 }
 
 /** A tensor on memory of the caller. */
@@ -449,7 +474,7 @@ export function arange<E extends DType = "int64", V extends t.Device = "cpu">(
   step?: bigint,
   options?: CreateOptions<E, V>,
 ): Tensor<NoInfer<E>, [number], t.OnDevice<NoInfer<V>>>;
-export function arange(...args: unknown[]): AnyTensor {
+export function arange(...args: unknown[]): Operand {
   const [first, second] = args;
   const short = args.length < 3 && (second === undefined || typeof second === "object");
   const wide = typeof first === "bigint";
@@ -458,7 +483,7 @@ export function arange(...args: unknown[]): AnyTensor {
   if (options !== undefined) checkOptions("arange", options, CREATE_OPTIONS);
   const { dtype = wide ? "int64" : "float32", device } = options ?? {};
   checkDType(dtype, "arange");
-  return rangeOf({ start, stop, step, dtype, device }) as never;
+  return rangeOf({ start, stop, step, dtype, device });
 }
 
 const EYE_OPTIONS = ["k", ...CREATE_OPTIONS];
@@ -494,7 +519,7 @@ export function eye<
   columns?: C,
   options?: EyeOptions<E, V>,
 ): Tensor<NoInfer<E>, [R, C], t.OnDevice<NoInfer<V>>>;
-export function eye(rows: number, ...args: unknown[]): AnyTensor {
+export function eye(rows: number, ...args: unknown[]): Operand {
   const short = args.length < 2 && typeof args[0] === "object" && args[0] !== null;
   const [columns, options = {}] = (short ? [undefined, args[0]] : args) as [
     number?,
@@ -507,5 +532,5 @@ export function eye(rows: number, ...args: unknown[]): AnyTensor {
     throw new ArgumentError(`eye() needs an integer as k, got ${describe(k)}`);
   }
   const shape = checkShape([rows, columns ?? rows], "eye");
-  return applyCreate(EYE, { shape, k, dtype, device }) as never;
+  return applyCreate(EYE, { shape, k, dtype, device });
 }

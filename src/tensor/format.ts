@@ -196,7 +196,7 @@ function read(x: Operand, options: FormatOptions, scientific?: boolean): Excerpt
   const threshold = count("threshold", options.threshold, 1000);
   const edge = count("edgeItems", options.edgeItems, 3);
   const axes = shownIndexes(shape, x.layout.size > threshold ? edge : Infinity);
-  const values: (number | bigint)[] = [];
+  const values: (number | bigint | Complex)[] = [];
   // Elements that share blocks cannot be copied separately.
   const far = x.storage.memory !== null && x.storage.info.block === 1;
   const visitAll = ({ storage, layout }: Operand): void => {
@@ -306,7 +306,7 @@ const ROUND: Partial<Record<DType, (value: number) => number>> = {
 };
 
 function writeCells(
-  values: readonly (number | bigint)[],
+  values: readonly (number | bigint | Complex)[],
   info: DTypeInfo,
   precision: number | undefined,
   scientific: boolean | undefined,
@@ -316,7 +316,7 @@ function writeCells(
     : info.kind === "f"
     ? writeFloats(values as readonly number[], ROUND[info.name]!, precision, scientific)
     : info.kind === "c" && values.every(isComplexScalar)
-    ? writeComplex(values as readonly unknown[] as readonly Complex[], info, precision, scientific)
+    ? writeComplex(values, info, precision, scientific)
     : values.map(String);
   // From the point to the end; NaN and Infinity align at the right end.
   const decimals = texts.map((text) => /\.\d*$/.exec(text)?.[0].length ?? 0);

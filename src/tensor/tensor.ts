@@ -359,10 +359,37 @@ const view = applyView as <
   R extends Tensor<X["dtype"], Shape, X["device"], X["access"]>,
 >(op: ViewOp, x: X, name: string, a?: unknown, b?: unknown, c?: unknown) => R;
 
-/** What an op of several kernels or of a shape that TypeScript does not compute returned. */
-function typed<R>(result: unknown): R {
-  return result as R;
-}
+/** A view with all axes in reverse order. */
+const reversed = applyView as <X extends AnyTensor>(
+  op: ViewOp,
+  x: X,
+  name: string,
+) => TransposeOf<X>;
+
+/** A view with the last two axes exchanged. */
+const exchanged = applyView as <X extends AnyTensor>(
+  op: ViewOp,
+  x: X,
+  name: string,
+) => MatrixTransposeOf<X>;
+
+/** A matrix product. */
+const product = matmul as <X extends AnyTensor, U extends AnyTensor, E extends DType>(
+  x: X,
+  other: U,
+  options: ProductOptions<E> | undefined,
+) => Tensor<
+  t.Asked<NoInfer<E>, t.OperandDType<"matmul", X, U>>,
+  t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>,
+  X["device"]
+>;
+
+/** A product of vectors. */
+const dotProduct = dot as <X extends AnyTensor, U extends AnyTensor, E extends DType>(
+  x: X,
+  other: U,
+  options: ProductOptions<E> | undefined,
+) => Tensor<t.Asked<NoInfer<E>, t.OperandDType<"matmul", X, U>>, [], X["device"]>;
 
 // ---- scopes ------------------------------------------------------------------------------------
 
@@ -584,7 +611,7 @@ export class Tensor<
 
   /** `"read"` for a read-only tensor, else `"write"`. */
   get access(): A extends "write" ? "write" : t.Access {
-    return typed(this.flags & READ_ONLY ? "read" : "write");
+    return (this.flags & READ_ONLY ? "read" : "write") as A extends "write" ? "write" : t.Access;
   }
 
   /** True if the elements are dense in row-major order. */
@@ -619,7 +646,7 @@ export class Tensor<
   item(options: { readonly bigint: true }): t.BigItem[D];
   /** {@link item} as a number or boolean. */
   item(options?: { readonly bigint?: false }): t.Item[D];
-  item(options?: { readonly bigint?: boolean }): unknown {
+  item(options?: { readonly bigint?: boolean }): Scalar | Complex {
     checkAlive(this.storage, "item");
     hostRead(this, "item");
     if (options !== undefined) checkOptions("item", options, VALUE_OPTIONS);
@@ -668,7 +695,7 @@ export class Tensor<
     this: X,
     options?: { readonly bigint?: false },
   ): t.ToArray<X["shape"], t.Item[X["dtype"]]>;
-  toArray(options?: { readonly bigint?: boolean }): unknown {
+  toArray(options?: { readonly bigint?: boolean }): Nested {
     checkAlive(this.storage, "toArray");
     if (options !== undefined) checkOptions("toArray", options, VALUE_OPTIONS);
     return nested(this, options?.bigint ?? false, "toArray");
@@ -686,7 +713,7 @@ export class Tensor<
    * ```
    */
   toJSON<X extends AnyTensor>(this: X): t.ToArray<X["shape"], t.Item[X["dtype"]]>;
-  toJSON(): unknown {
+  toJSON(): Nested {
     checkAlive(this.storage, "toJSON");
     return nested(this, false, "toJSON");
   }
@@ -871,7 +898,8 @@ export class Tensor<
   }
 
   /** Iterates over views at every `step`-th index of `axis`; a negative step starts at the end. */
-  *iterate(axis: number = 0, step: number = 1): Generator<Tensor<D, Shape, V, A>> {
+  iterate(axis?: number, step?: number): Generator<Tensor<D, Shape, V, A>>;
+  *iterate(axis: number = 0, step: number = 1): Generator<Operand> {
     checkAlive(this.storage, "iterate");
     const along = normalizeAxis("iterate", axis, this.layout.shape.length);
     if (!Number.isInteger(step) || step === 0) {
@@ -879,7 +907,7 @@ export class Tensor<
     }
     const n = this.layout.shape[along]!;
     for (let i = step > 0 ? 0 : n - 1; i >= 0 && i < n; i += step) {
-      yield typed(applyView(VIEWS.selectAxis, this, "iterate", along, i));
+      yield applyView(VIEWS.selectAxis, this, "iterate", along, i);
     }
   }
 
@@ -899,35 +927,38 @@ export class Tensor<
   }
 
   /** Another handle to the same elements. */
-  view(): Tensor<D, S, V, A> {
+  view(): Tensor<D, S, V, A>;
+  view(): Operand {
     if (arguments.length > 0) throw new ShapeError("Cannot view another shape: use reshape()");
-    return typed(applyView(VIEWS.view, this, "view"));
+    return applyView(VIEWS.view, this, "view");
   }
 
   /** Another handle to the same elements that does not permit writes. */
-  readonly(): Tensor<D, S, V, "read"> {
+  readonly(): Tensor<D, S, V, "read">;
+  readonly(): Operand {
     const view = applyView(VIEWS.view, this, "readonly") as AnyTensor;
     view.#flags |= READ_ONLY;
-    return typed(view);
+    return view;
   }
 
   /** A dense copy with memory of its own. */
-  toOwned(): Tensor<D, S, V> {
-    return typed(contiguousCopy(this, undefined, "toOwned"));
+  toOwned(): Tensor<D, S, V>;
+  toOwned(): Operand {
+    return contiguousCopy(this, undefined, "toOwned");
   }
 
   /** {@link toOwned}. */
-  copy(): Tensor<D, S, V> {
-    return typed(contiguousCopy(this));
+  copy(): Tensor<D, S, V>;
+  copy(): Operand {
+    return contiguousCopy(this);
   }
 
   /** A view if the tensor is dense, else a dense copy. */
-  contiguous(): Tensor<D, S, V, A> {
-    return typed(
-      this.layout.contiguous
-        ? applyView(VIEWS.view, this, "contiguous")
-        : contiguousCopy(this, undefined, "contiguous"),
-    );
+  contiguous(): Tensor<D, S, V, A>;
+  contiguous(): Operand {
+    return this.layout.contiguous
+      ? applyView(VIEWS.view, this, "contiguous")
+      : contiguousCopy(this, undefined, "contiguous");
   }
 
   /**
@@ -937,17 +968,19 @@ export class Tensor<
    *
    * Throws a SharedError for a shared tensor that other tensors hold.
    */
-  intoOwned(): Tensor<D, S, V> {
-    return typed(intoOwned(this, "intoOwned", () => ownedCopy(this)));
+  intoOwned(): Tensor<D, S, V>;
+  intoOwned(): Operand {
+    return intoOwned(this, "intoOwned", () => ownedCopy(this));
   }
 
   /** {@link intoOwned}, but a copy keeps strides and offset, and includes the whole buffer. */
-  intoOwnedKeepLayout(): Tensor<D, S, V> {
-    return typed(intoOwned(
+  intoOwnedKeepLayout(): Tensor<D, S, V>;
+  intoOwnedKeepLayout(): Operand {
+    return intoOwned(
       this,
       "intoOwnedKeepLayout",
       () => new Tensor(wholeCopy(this.storage), this.layout),
-    ));
+    );
   }
 
   /**
@@ -956,12 +989,13 @@ export class Tensor<
    * one element, such as a broadcast one, is copied at once, and so are elements that code outside
    * can access.
    */
-  intoCow(): Tensor<D, S, V> {
+  intoCow(): Tensor<D, S, V>;
+  intoCow(): Operand {
     checkAlive(this.storage, "intoCow");
     hostRead(this, "intoCow");
     // Code outside can change exposed bytes without notice.
     if (this.storage.exposed || this.layout.overlapsItself) {
-      return typed(ownedCopy(this));
+      return ownedCopy(this);
     }
     const [low, high] = this.layout.extent();
     return new Tensor(cowOf(this.storage, low, high), this.layout);
@@ -972,23 +1006,25 @@ export class Tensor<
    *
    * Throws a DeviceError for a tensor that is not on the CPU.
    */
-  intoShared(): Tensor<D, S, V> {
-    return typed(intoShared(
+  intoShared(): Tensor<D, S, V>;
+  intoShared(): Operand {
+    return intoShared(
       this,
       Layout.contiguous(this.layout.shape),
       "intoShared",
       this.layout.size,
-    ));
+    );
   }
 
   /** {@link intoShared}, with the whole buffer, strides and offset. */
-  intoSharedKeepLayout(): Tensor<D, S, V> {
-    return typed(intoShared(
+  intoSharedKeepLayout(): Tensor<D, S, V>;
+  intoSharedKeepLayout(): Operand {
+    return intoShared(
       this,
       this.layout,
       "intoSharedKeepLayout",
       this.storage.length,
-    ));
+    );
   }
 
   /**
@@ -997,18 +1033,21 @@ export class Tensor<
    *
    * Throws a DeviceError with the reason if there is no such device.
    */
-  to<W extends t.Device>(device: W): Tensor<D, S, t.OnDevice<NoInfer<W>>> {
-    return typed(toDevice(this, device));
+  to<W extends t.Device>(device: W): Tensor<D, S, t.OnDevice<NoInfer<W>>>;
+  to(device: t.Device): Operand {
+    return toDevice(this, device);
   }
 
   /** {@link to} the CPU. */
-  cpu(): Tensor<D, S, "cpu"> {
-    return typed(toDevice(this, "cpu", "cpu"));
+  cpu(): Tensor<D, S, "cpu">;
+  cpu(): Operand {
+    return toDevice(this, "cpu", "cpu");
   }
 
   /** {@link to} the first CUDA device. */
-  cuda(): Tensor<D, S, "cuda"> {
-    return typed(toDevice(this, "cuda", "cuda"));
+  cuda(): Tensor<D, S, "cuda">;
+  cuda(): Operand {
+    return toDevice(this, "cuda", "cuda");
   }
 
   // ---- writing ---------------------------------------------------------------------------------
@@ -1041,13 +1080,13 @@ export class Tensor<
   }
 
   /** Writes `value` to every element. */
-  fill_<X extends AnyTensor>(this: t.Writable<"fill_", X>, value: Scalar | Complex): X {
-    const x = this as X;
-    checkAlive(x.storage, "fill_");
-    checkScalar(x.dtype, value, "fill_");
-    return typed(applyInto(MAP.copy, "fill_", value, undefined, undefined, x, {
-      dtype: x.dtype,
-    }));
+  fill_<X extends AnyTensor>(this: t.Writable<"fill_", X>, value: Scalar | Complex): X;
+  fill_(value: Scalar | Complex): Operand {
+    checkAlive(this.storage, "fill_");
+    checkScalar(this.dtype, value, "fill_");
+    return applyInto(MAP.copy, "fill_", value, undefined, undefined, this, {
+      dtype: this.dtype,
+    });
   }
 
   /** Limits every element in place; see {@link clip}. */
@@ -1229,27 +1268,29 @@ export class Tensor<
   }
 
   /** {@link round} in place. */
-  round_<X extends AnyTensor>(this: t.Writable<"round_", X>, decimals?: number): X {
-    if (decimals === undefined) return inPlace(MAP.round, "round_", this as X);
-    return typed(roundTo(this as X, decimals, { out: this as X }, "round_"));
+  round_<X extends AnyTensor>(this: t.Writable<"round_", X>, decimals?: number): X;
+  round_(decimals?: number): Operand {
+    if (decimals === undefined) return inPlace(MAP.round, "round_", this);
+    return roundTo(this, decimals, { out: this }, "round_");
   }
 
   // ---- views -----------------------------------------------------------------------------------
 
   /** All axes in reverse order: a view. */
   get T(): TransposeOf<this> {
-    return typed(applyView(VIEWS.transpose, this, "T"));
+    return reversed(VIEWS.transpose, this, "T");
   }
 
   /** The last two axes exchanged: a view. */
   get mT(): MatrixTransposeOf<this> {
-    return typed(applyView(VIEWS.mT, this, "mT"));
+    return exchanged(VIEWS.mT, this, "mT");
   }
 
   /** All axes in reverse order: a view. */
-  transpose(): TransposeOf<this> {
+  transpose(): TransposeOf<this>;
+  transpose(): Operand {
     if (arguments.length > 0) throw new AxisError("Cannot transpose by axes: use permute()");
-    return typed(applyView(VIEWS.transpose, this, "transpose"));
+    return applyView(VIEWS.transpose, this, "transpose");
   }
 
   /**
@@ -1367,10 +1408,11 @@ export class Tensor<
   broadcastTo<X extends AnyTensor, const N extends Shape>(
     this: X,
     shape: t.Guard<t.BroadcastTo<t.ShapeOf<X>, N>, N>,
-  ): Tensor<X["dtype"], t.Ok<t.BroadcastTo<t.ShapeOf<X>, N>>, X["device"], "read"> {
+  ): Tensor<X["dtype"], t.Ok<t.BroadcastTo<t.ShapeOf<X>, N>>, X["device"], "read">;
+  broadcastTo(shape: Shape): Operand {
     const made = applyView(VIEWS.broadcastTo, this, "broadcastTo", shape) as AnyTensor;
     made.#flags |= READ_ONLY;
-    return typed(made);
+    return made;
   }
 
   /** The elements at `row + offset = column` of two axes, as a new last axis: a view. */
@@ -1400,12 +1442,12 @@ export class Tensor<
   slice<X extends AnyTensor, const I extends readonly t.SliceArg[]>(
     this: X,
     ...index: t.GuardRest<t.SliceShape<t.ShapeOf<X>, I>, I>
-  ): Tensor<X["dtype"], t.Ok<t.SliceShape<t.ShapeOf<X>, I>>, X["device"], X["access"]> {
-    const args = index as readonly IndexArgument[];
+  ): Tensor<X["dtype"], t.Ok<t.SliceShape<t.ShapeOf<X>, I>>, X["device"], X["access"]>;
+  slice(...args: readonly IndexArgument[]): Operand {
     for (let i = 0; i < args.length; i++) {
       const arg = args[i];
       if (typeof arg === "object" && (Array.isArray(arg) || brandOf(arg, "tensor"))) {
-        return typed(pick(this, args));
+        return pick(this, args);
       }
     }
     return view(VIEWS.slice, this, "slice", args);
@@ -1436,13 +1478,15 @@ export class Tensor<
   ): t.Parts<
     N,
     Tensor<X["dtype"], t.Ok<t.Split<t.ShapeOf<X>, N, B>>, X["device"], X["access"]>
-  > {
-    return typed(split(this, parts as number, axis));
+  >;
+  split(parts: number | readonly number[], axis?: number): Operand[] {
+    return split(this, parts, axis);
   }
 
   /** A view of every index of `axis` (0). */
-  unstack(axis?: number): Tensor<D, Shape, V, A>[] {
-    return typed(unstack(this, axis));
+  unstack(axis?: number): Tensor<D, Shape, V, A>[];
+  unstack(axis?: number): Operand[] {
+    return unstack(this, axis);
   }
 
   /** The same tensor with rank `N` in its type. Throws a ShapeError if it has another rank. */
@@ -1454,18 +1498,20 @@ export class Tensor<
   }
 
   /** The same tensor with the given dtype in its type. Throws a DTypeError if it has another. */
-  asDType<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V, A> {
+  asDType<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V, A>;
+  asDType(dtype: DType): Operand {
     checkDType(dtype, "asDType");
     checkAlive(this.storage, "asDType");
     if (this.storage.info.name !== dtype as DType) {
       throw new DTypeError(`Cannot take ${this.storage.info.name} as ${dtype}: astype() casts`);
     }
-    return typed(applyView(VIEWS.view, this, "asDType"));
+    return applyView(VIEWS.view, this, "asDType");
   }
 
   /** The same tensor with a dynamic shape in its type. */
-  asDynamic(): Tensor<D, Shape, V, A> {
-    return typed(applyView(VIEWS.view, this, "asDynamic"));
+  asDynamic(): Tensor<D, Shape, V, A>;
+  asDynamic(): Operand {
+    return applyView(VIEWS.view, this, "asDynamic");
   }
 
   /** The same tensor with the given shape in its type. Throws a ShapeError if it has another. */
@@ -1477,9 +1523,10 @@ export class Tensor<
   }
 
   /** The same tensor with the shape of `other` in its type. Throws a ShapeError if it differs. */
-  like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A> {
+  like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A>;
+  like(other: AnyTensor): Operand {
     const { shape } = ownOperand(other, "like").layout;
-    return typed(applyView(VIEWS.asShape, this, "like", shape));
+    return applyView(VIEWS.asShape, this, "like", shape);
   }
 
   // ---- copies ----------------------------------------------------------------------------------
@@ -1493,25 +1540,28 @@ export class Tensor<
    * tensor([1.9, -1.9, 300]).astype("uint8").toArray(); // => [1, 0, 255]
    * ```
    */
-  astype<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V> {
+  astype<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V>;
+  astype(dtype: DType): Operand {
     checkDType(dtype, "astype");
-    return typed(contiguousCopy(this, dtype, "astype"));
+    return contiguousCopy(this, dtype, "astype");
   }
 
   /**
    * The numbers of a quantized tensor, such as a weight of a GGUF file, as float32. Throws a DTypeError
    * for other dtypes.
    */
-  dequantize(): Tensor<"float32", S, V> {
-    return typed(dequantize(this));
+  dequantize(): Tensor<"float32", S, V>;
+  dequantize(): Operand {
+    return dequantize(this);
   }
 
   /** The whole tensor repeated along each axis, as often as `repeats` says. */
   tile<X extends AnyTensor, const N extends Shape>(
     this: X,
     repeats: N,
-  ): Tensor<X["dtype"], t.Tile<t.ShapeOf<X>, N>, X["device"]> {
-    return typed(tile(this, repeats));
+  ): Tensor<X["dtype"], t.Tile<t.ShapeOf<X>, N>, X["device"]>;
+  tile(repeats: Shape): Operand {
+    return tile(this, repeats);
   }
 
   /** Each element repeated along `axis` (flat without one), by one number or one per element. */
@@ -1519,13 +1569,15 @@ export class Tensor<
     this: X,
     repeats: number | readonly number[],
     axis?: t.Guard<t.Repeat<t.ShapeOf<X>, B>, B>,
-  ): Tensor<X["dtype"], t.Ok<t.Repeat<t.ShapeOf<X>, B>>, X["device"]> {
-    return typed(repeat(this, repeats, axis as number));
+  ): Tensor<X["dtype"], t.Ok<t.Repeat<t.ShapeOf<X>, B>>, X["device"]>;
+  repeat(repeats: number | readonly number[], axis?: number | undefined): Operand {
+    return repeat(this, repeats, axis as number);
   }
 
   /** Elements moved along `axis` (flat without one), cyclically. */
-  roll(shift: number | readonly number[], axis?: number | readonly number[]): Tensor<D, S, V> {
-    return typed(roll(this, shift, axis));
+  roll(shift: number | readonly number[], axis?: number | readonly number[]): Tensor<D, S, V>;
+  roll(shift: number | readonly number[], axis?: number | readonly number[]): Operand {
+    return roll(this, shift, axis);
   }
 
   /** Adds elements before and after each axis: a value, or by another {@link PadOptions.mode}. */
@@ -1533,18 +1585,21 @@ export class Tensor<
     this: X,
     widths: PadWidths,
     options?: PadOptions,
-  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]> {
-    return typed(pad(this, widths, options));
+  ): Tensor<X["dtype"], t.Sizes<t.ShapeOf<X>>, X["device"]>;
+  pad(widths: PadWidths, options?: PadOptions): Operand {
+    return pad(this, widths, options);
   }
 
   /** The lower triangle of the last two axes, up to diagonal `k`; zero elsewhere. */
-  tril(k?: number): Tensor<D, S, V> {
-    return typed(triangle("tril", this, k));
+  tril(k?: number): Tensor<D, S, V>;
+  tril(k?: number): Operand {
+    return triangle("tril", this, k);
   }
 
   /** The upper triangle of the last two axes, from diagonal `k` on; zero elsewhere. */
-  triu(k?: number): Tensor<D, S, V> {
-    return typed(triangle("triu", this, k));
+  triu(k?: number): Tensor<D, S, V>;
+  triu(k?: number): Operand {
+    return triangle("triu", this, k);
   }
 
   /** The sub-tensors at `indexes` along `axis` (0); the axes of `indexes` take its place. */
@@ -1556,16 +1611,18 @@ export class Tensor<
     this: X,
     indexes: I,
     axis?: t.Guard<t.Take<t.ShapeOf<X>, IndexShape<I>, B>, B>,
-  ): Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, IndexShape<I>, B>>, X["device"]> {
-    return typed(take(this, indexes as Operand, axis as number));
+  ): Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, IndexShape<I>, B>>, X["device"]>;
+  take(indexes: AnyTensor | readonly number[] | number, axis?: number): Operand {
+    return take(this, indexes as Operand, axis as number);
   }
 
   /**
    * `x[…, indexes[…], …]`: the elements at the indexes of `argsort(axis)` or
    * `argmax(axis, { keepDims: true })`.
    */
-  takeAlongAxis(indexes: AnyTensor, axis: number = -1): Tensor<D, Shape, V> {
-    return typed(takeAlongAxis(this, indexes, axis));
+  takeAlongAxis(indexes: AnyTensor, axis?: number): Tensor<D, Shape, V>;
+  takeAlongAxis(indexes: AnyTensor, axis: number = -1): Operand {
+    return takeAlongAxis(this, indexes, axis);
   }
 
   /**
@@ -1589,19 +1646,21 @@ export class Tensor<
    */
   nonzero<X extends AnyTensor>(
     this: X,
-  ): t.TupleOf<t.ShapeOf<X>["length"], Tensor<"int32", [number], X["device"]>> {
-    return typed(nonzero(this));
+  ): t.TupleOf<t.ShapeOf<X>["length"], Tensor<"int32", [number], X["device"]>>;
+  nonzero(): Operand[] {
+    return nonzero(this);
   }
 
   /** Class numbers as one-hot rows, along a new last axis. */
   oneHot<X extends AnyTensor, const N extends number, E extends DType = "float32">(
     this: X,
     classes: N,
-    options: { readonly dtype?: E } = {},
-  ): Tensor<NoInfer<E>, t.Append<t.ShapeOf<X>, N>, X["device"]> {
+    options?: { readonly dtype?: E },
+  ): Tensor<NoInfer<E>, t.Append<t.ShapeOf<X>, N>, X["device"]>;
+  oneHot(classes: number, options: { readonly dtype?: DType } = {}): Operand {
     checkOptions("oneHot", options, ["dtype"]);
     const { dtype = "float32" } = options;
-    return typed(oneHot(this, classes, dtype));
+    return oneHot(this, classes, dtype);
   }
 
   /** The elements along `axis` (the last one) from small to large; NaN goes last. */
@@ -1609,8 +1668,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.AlongAxes<"sort", t.ShapeOf<X>, B>, B>,
     options?: SortOptions,
-  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
-    return typed(sort("sort", this, axis as number, options));
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+  sort(axis?: number, options?: SortOptions): Operand {
+    return sort("sort", this, axis as number, options);
   }
 
   /** The indexes (int32) that {@link sort} along `axis`; those of equal elements stay in order. */
@@ -1618,8 +1678,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.AlongAxes<"argsort", t.ShapeOf<X>, B>, B>,
     options?: SortOptions,
-  ): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
-    return typed(sort("argsort", this, axis as number, options));
+  ): Tensor<"int32", t.ShapeOf<X>, X["device"]>;
+  argsort(axis?: number, options?: SortOptions): Operand {
+    return sort("argsort", this, axis as number, options);
   }
 
   /**
@@ -1642,8 +1703,13 @@ export class Tensor<
   ): {
     readonly values: Tensor<X["dtype"], t.Ok<t.Take<t.ShapeOf<X>, [K], B>>, X["device"]>;
     readonly indices: Tensor<"int32", t.Ok<t.Take<t.ShapeOf<X>, [K], B>>, X["device"]>;
-  } {
-    return typed(topk(this, k, axis as number, options));
+  };
+  topk(
+    k: number,
+    axis?: number,
+    options?: TopKOptions,
+  ): Readonly<Record<"values" | "indices", Operand>> {
+    return topk(this, k, axis as number, options);
   }
 
   /**
@@ -1663,8 +1729,9 @@ export class Tensor<
     this: X,
     kth: number | readonly number[],
     axis?: t.Guard<t.AlongAxes<"partition", t.ShapeOf<X>, B>, B>,
-  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
-    return typed(partition("partition", this, kth, axis as number));
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+  partition(kth: number | readonly number[], axis?: number): Operand {
+    return partition("partition", this, kth, axis as number);
   }
 
   /**
@@ -1679,8 +1746,9 @@ export class Tensor<
     this: X,
     kth: number | readonly number[],
     axis?: t.Guard<t.AlongAxes<"argpartition", t.ShapeOf<X>, B>, B>,
-  ): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
-    return typed(partition("argpartition", this, kth, axis as number));
+  ): Tensor<"int32", t.ShapeOf<X>, X["device"]>;
+  argpartition(kth: number | readonly number[], axis?: number): Operand {
+    return partition("argpartition", this, kth, axis as number);
   }
 
   /**
@@ -1702,8 +1770,9 @@ export class Tensor<
     n?: N,
     axis?: t.Guard<t.AlongAxes<"diff", t.ShapeOf<X>, B>, B>,
     options?: O,
-  ): Tensor<X["dtype"], t.Diff<t.ShapeOf<X>, N, B, O>, X["device"]> {
-    return typed(diff(this, n, axis as number, options));
+  ): Tensor<X["dtype"], t.Diff<t.ShapeOf<X>, N, B, O>, X["device"]>;
+  diff(n?: number, axis?: number, options?: DiffOptions | undefined): Operand {
+    return diff(this, n, axis as number, options);
   }
 
   // ---- products --------------------------------------------------------------------------------
@@ -1733,7 +1802,7 @@ export class Tensor<
     t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>,
     X["device"]
   > {
-    return typed(matmul(this, other as U, options));
+    return product(this, other as U, options);
   }
 
   /** The sum of the products of two vectors [K], of rank 0. */
@@ -1742,7 +1811,7 @@ export class Tensor<
     other: t.Guard<t.ProductOf<"dot", X, U, t.Dot<t.ShapeOf<X>, t.ShapeOf<U>>, E>, U>,
     options?: ProductOptions<E>,
   ): Tensor<t.Asked<NoInfer<E>, t.OperandDType<"matmul", X, U>>, [], X["device"]> {
-    return typed(dot(this, other as U, options));
+    return dotProduct(this, other as U, options);
   }
 
   /** Every product of an element of [M] and one of [N]: [M, N]. */
@@ -1750,8 +1819,9 @@ export class Tensor<
     this: X,
     other: t.Guard<t.ProductOf<"outer", X, U, t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
     options?: UnaryOptions,
-  ): Tensor<t.OperandDType<"outer", X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
-    return typed(outer(this, other as U, options));
+  ): Tensor<t.OperandDType<"outer", X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]>;
+  outer(other: AnyTensor, options?: UnaryOptions): Operand {
+    return outer(this, other, options);
   }
 
   /**
@@ -1797,8 +1867,16 @@ export class Tensor<
     t.Activated<t.OkDType<t.PromoteAll<[X, t.Weighed<X, W>, B, R]>>, F>,
     t.Ok<t.Linear<t.ShapeOf<X>, t.ShapeOf<W>>>,
     X["device"]
-  > {
-    return typed(linear(this, weight as W, bias as B, options as object));
+  >;
+  linear(
+    weight: AnyTensor | AnyPackedWeight,
+    bias?: AnyTensor,
+    options?: LinearOptions<
+      Activation,
+      AnyTensor
+    >,
+  ): Operand {
+    return linear(this, weight, bias, options as object);
   }
 
   /**
@@ -1818,18 +1896,23 @@ export class Tensor<
     min?: P,
     max?: Q,
     options?: UnaryOptions,
-  ): Ternary<X, P, Q> {
+  ): Ternary<X, P, Q>;
+  clip(
+    min?: TensorOrScalar | null | undefined,
+    max?: TensorOrScalar | null | undefined,
+    options?: UnaryOptions,
+  ): Operand {
     const [low, high] = [min ?? undefined, max ?? undefined];
     if (low === undefined && high === undefined) {
-      return typed(apply(MAP.copy, this, undefined, undefined, options, "clip"));
+      return apply(MAP.copy, this, undefined, undefined, options, "clip");
     }
     if (low === undefined) {
-      return typed(apply(MAP.minimum, this, high, undefined, options, "clip"));
+      return apply(MAP.minimum, this, high, undefined, options, "clip");
     }
     if (high === undefined) {
-      return typed(apply(MAP.maximum, this, low, undefined, options, "clip"));
+      return apply(MAP.maximum, this, low, undefined, options, "clip");
     }
-    return typed(apply(MAP.clip, this, low, high, options));
+    return apply(MAP.clip, this, low, high, options);
   }
 
   /** Where |x - y| <= atol + rtol |y| (1e-8, 1e-5). */
@@ -1837,8 +1920,9 @@ export class Tensor<
     this: X,
     other: t.Guard<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">, U>,
     options?: CloseOptions,
-  ): Tensor<"bool", t.Ok<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">>, X["device"]> {
-    return typed(isclose(this, other as TensorOrScalar, options));
+  ): Tensor<"bool", t.Ok<t.Broadcast<t.ShapeOf<X>, t.ShapeOf<U>, "isclose">>, X["device"]>;
+  isclose(other: TensorOrScalar, options?: CloseOptions): Operand {
+    return isclose(this, other as TensorOrScalar, options);
   }
 
   /**
@@ -2093,8 +2177,8 @@ export class Tensor<
   round(options?: UnaryOptions): Tensor<D, S, V>;
   /** {@link round} to a number of decimals, which may be negative. */
   round(decimals?: number, options?: UnaryOptions): Tensor<D, S, V>;
-  round(first?: number | UnaryOptions, options?: UnaryOptions): Tensor<D, S, V> {
-    if (typeof first === "number") return typed(roundTo(this, first, options));
+  round(first?: number | UnaryOptions, options?: UnaryOptions): Operand {
+    if (typeof first === "number") return roundTo(this, first, options);
     return unary(MAP.round, this, undefined, undefined, first ?? options);
   }
 
@@ -2478,8 +2562,9 @@ export class Tensor<
     end: P,
     weight: Q,
     options?: UnaryOptions,
-  ): Ternary<X, P, Q> {
-    return typed(apply(MAP.lerp, this, end, weight, options));
+  ): Ternary<X, P, Q>;
+  lerp(end: TensorOrScalar, weight: TensorOrScalar, options?: UnaryOptions): Operand {
+    return apply(MAP.lerp, this, end, weight, options);
   }
 
   /** x + y * z; all three broadcast. Integers wrap; floats of up to 32 bits are rounded once. */
@@ -2488,8 +2573,9 @@ export class Tensor<
     y: P,
     z: Q,
     options?: UnaryOptions,
-  ): Ternary<X, P, Q> {
-    return typed(apply(MAP.addcmul, this, y, z, options));
+  ): Ternary<X, P, Q>;
+  addcmul(y: TensorOrScalar, z: TensorOrScalar, options?: UnaryOptions): Operand {
+    return apply(MAP.addcmul, this, y, z, options);
   }
 
   /**
@@ -2502,8 +2588,9 @@ export class Tensor<
     y: P,
     z: Q,
     options?: UnaryOptions,
-  ): Ternary<X, P, Q> {
-    return typed(apply(MAP.addcdiv, this, y, z, options));
+  ): Ternary<X, P, Q>;
+  addcdiv(y: TensorOrScalar, z: TensorOrScalar, options?: UnaryOptions): Operand {
+    return apply(MAP.addcdiv, this, y, z, options);
   }
 
   // ---- reductions ------------------------------------------------------------------------------
@@ -2623,8 +2710,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"logsumexp", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"logsumexp", E>>,
-  ): Reduced<"logsumexp", X, B, K, NoInfer<E>> {
-    return typed(logSumExp(this, axis as Axes, options as object));
+  ): Reduced<"logsumexp", X, B, K, NoInfer<E>>;
+  logsumexp(axis?: t.AxisArg, options?: ReductionOptions<boolean, DType, unknown>): Operand {
+    return logSumExp(this, axis as Axes, options as object);
   }
 
   /**
@@ -2642,8 +2730,14 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & WhereOptions & {
       readonly correction?: number;
     },
-  ): Reduced<"var", X, B, K, NoInfer<E>> {
-    return typed(variance("var", this, axis as Axes, options as object));
+  ): Reduced<"var", X, B, K, NoInfer<E>>;
+  var(
+    axis?: t.AxisArg,
+    options?: ReductionOptions<boolean, DType, unknown> & WhereOptions & {
+      readonly correction?: number;
+    },
+  ): Operand {
+    return variance("var", this, axis as Axes, options as object);
   }
 
   /**
@@ -2661,8 +2755,14 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & WhereOptions & {
       readonly correction?: number;
     },
-  ): Reduced<"std", X, B, K, NoInfer<E>> {
-    return typed(variance("std", this, axis as Axes, options as object));
+  ): Reduced<"std", X, B, K, NoInfer<E>>;
+  std(
+    axis?: t.AxisArg,
+    options?: ReductionOptions<boolean, DType, unknown> & WhereOptions & {
+      readonly correction?: number;
+    },
+  ): Operand {
+    return variance("std", this, axis as Axes, options as object);
   }
 
   /**
@@ -2678,8 +2778,12 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"norm", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"norm", E>> & { readonly ord?: number },
-  ): Reduced<"norm", X, B, K, NoInfer<E>> {
-    return typed(norm(this, axis as Axes, options as object));
+  ): Reduced<"norm", X, B, K, NoInfer<E>>;
+  norm(
+    axis?: t.AxisArg,
+    options?: ReductionOptions<boolean, DType, unknown> & { readonly ord?: number },
+  ): Operand {
+    return norm(this, axis as Axes, options as object);
   }
 
   /**
@@ -2700,8 +2804,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"median", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Reduced<"median", X, B, K, t.ToFloat[X["dtype"]]> {
-    return typed(median("median", this, axis as Axes, options as object));
+  ): Reduced<"median", X, B, K, t.ToFloat[X["dtype"]]>;
+  median(axis?: t.AxisArg, options?: KeepOptions<boolean>): Operand {
+    return median("median", this, axis as Axes, options as object);
   }
 
   /**
@@ -2715,8 +2820,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanmedian", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Reduced<"nanmedian", X, B, K, t.ToFloat[X["dtype"]]> {
-    return typed(median("nanmedian", this, axis as Axes, options as object));
+  ): Reduced<"nanmedian", X, B, K, t.ToFloat[X["dtype"]]>;
+  nanmedian(axis?: t.AxisArg, options?: KeepOptions<boolean>): Operand {
+    return median("nanmedian", this, axis as Axes, options as object);
   }
 
   /**
@@ -2747,8 +2853,13 @@ export class Tensor<
     q: Q,
     axis?: t.Guard<t.Reduce<"quantile", t.ShapeOf<X>, B, K>, B>,
     options?: QuantileMethodOptions<K>,
-  ): QuantilesOf<"quantile", X, Q, B, K> {
-    return typed(quantile("quantile", this, q, axis as Axes, options as object));
+  ): QuantilesOf<"quantile", X, Q, B, K>;
+  quantile(
+    q: number | readonly number[],
+    axis?: t.AxisArg,
+    options?: QuantileMethodOptions<boolean>,
+  ): Operand {
+    return quantile("quantile", this, q, axis as Axes, options as object);
   }
 
   /**
@@ -2769,8 +2880,13 @@ export class Tensor<
     q: Q,
     axis?: t.Guard<t.Reduce<"percentile", t.ShapeOf<X>, B, K>, B>,
     options?: QuantileMethodOptions<K>,
-  ): QuantilesOf<"percentile", X, Q, B, K> {
-    return typed(quantile("percentile", this, q, axis as Axes, options as object));
+  ): QuantilesOf<"percentile", X, Q, B, K>;
+  percentile(
+    q: number | readonly number[],
+    axis?: t.AxisArg,
+    options?: QuantileMethodOptions<boolean>,
+  ): Operand {
+    return quantile("percentile", this, q, axis as Axes, options as object);
   }
 
   /**
@@ -2786,8 +2902,13 @@ export class Tensor<
     q: Q,
     axis?: t.Guard<t.Reduce<"nanquantile", t.ShapeOf<X>, B, K>, B>,
     options?: QuantileMethodOptions<K>,
-  ): QuantilesOf<"nanquantile", X, Q, B, K> {
-    return typed(quantile("nanquantile", this, q, axis as Axes, options as object));
+  ): QuantilesOf<"nanquantile", X, Q, B, K>;
+  nanquantile(
+    q: number | readonly number[],
+    axis?: t.AxisArg,
+    options?: QuantileMethodOptions<boolean>,
+  ): Operand {
+    return quantile("nanquantile", this, q, axis as Axes, options as object);
   }
 
   /**
@@ -2803,8 +2924,13 @@ export class Tensor<
     q: Q,
     axis?: t.Guard<t.Reduce<"nanpercentile", t.ShapeOf<X>, B, K>, B>,
     options?: QuantileMethodOptions<K>,
-  ): QuantilesOf<"nanpercentile", X, Q, B, K> {
-    return typed(quantile("nanpercentile", this, q, axis as Axes, options as object));
+  ): QuantilesOf<"nanpercentile", X, Q, B, K>;
+  nanpercentile(
+    q: number | readonly number[],
+    axis?: t.AxisArg,
+    options?: QuantileMethodOptions<boolean>,
+  ): Operand {
+    return quantile("nanpercentile", this, q, axis as Axes, options as object);
   }
 
   /**
@@ -2826,8 +2952,12 @@ export class Tensor<
   ): {
     readonly values: Reduced<"mode", X, B, K, X["dtype"]>;
     readonly counts: Reduced<"mode", X, B, K, "int32">;
-  } {
-    return typed(mode(this, axis as Axes, options as object));
+  };
+  mode(
+    axis?: t.AxisArg,
+    options?: { readonly keepDims?: boolean },
+  ): Readonly<Record<"values" | "counts", Operand>> {
+    return mode(this, axis as Axes, options as object);
   }
 
   /**
@@ -2877,8 +3007,12 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"cumulativeSum", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeSum", t.ShapeOf<X>, B>, B>,
     options?: ScanOptions<I, E, t.AskNumber<"cumulativeSum", E>>,
-  ): Scanned<X, I, NoInfer<E>> {
-    return typed(scan(SCAN.cumulativeSum, this as X, axis as number, options as object));
+  ): Scanned<X, I, NoInfer<E>>;
+  cumulativeSum(
+    axis?: number | undefined,
+    options?: ScanOptions<boolean, DType, unknown>,
+  ): Operand {
+    return scan(SCAN.cumulativeSum, this, axis as number, options as object);
   }
 
   /**
@@ -2894,8 +3028,12 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"cumulativeProd", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeProd", t.ShapeOf<X>, B>, B>,
     options?: ScanOptions<I, E, t.AskNumber<"cumulativeProd", E>>,
-  ): Scanned<X, I, NoInfer<E>> {
-    return typed(scan(SCAN.cumulativeProd, this as X, axis as number, options as object));
+  ): Scanned<X, I, NoInfer<E>>;
+  cumulativeProd(
+    axis?: number | undefined,
+    options?: ScanOptions<boolean, DType, unknown>,
+  ): Operand {
+    return scan(SCAN.cumulativeProd, this, axis as number, options as object);
   }
 
   // ---- reductions without NaN -------------------------------------------------------------------
@@ -2910,8 +3048,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nansum", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"sum", E>>,
-  ): Reduced<"nansum", X, B, K, NoInfer<E>> {
-    return typed(nanReduce("nansum", this, axis as Axes, options as object));
+  ): Reduced<"nansum", X, B, K, NoInfer<E>>;
+  nansum(axis?: t.AxisArg, options?: ReductionOptions<boolean, DType, unknown>): Operand {
+    return nanReduce("nansum", this, axis as Axes, options as object);
   }
 
   /** {@link prod} with NaN as 1. */
@@ -2924,8 +3063,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanprod", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskNumber<"prod", E>>,
-  ): Reduced<"nanprod", X, B, K, NoInfer<E>> {
-    return typed(nanReduce("nanprod", this, axis as Axes, options as object));
+  ): Reduced<"nanprod", X, B, K, NoInfer<E>>;
+  nanprod(axis?: t.AxisArg, options?: ReductionOptions<boolean, DType, unknown>): Operand {
+    return nanReduce("nanprod", this, axis as Axes, options as object);
   }
 
   /** The mean of the numbers over `axis`: {@link mean} without NaN. NaN if there are none. */
@@ -2938,8 +3078,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanmean", t.ShapeOf<X>, B, K>, B>,
     options?: ReductionOptions<K, E, t.AskFloat<"mean", E>>,
-  ): Reduced<"nanmean", X, B, K, NoInfer<E>> {
-    return typed(nanMean(this, axis as Axes, options as object));
+  ): Reduced<"nanmean", X, B, K, NoInfer<E>>;
+  nanmean(axis?: t.AxisArg, options?: ReductionOptions<boolean, DType, unknown>): Operand {
+    return nanMean(this, axis as Axes, options as object);
   }
 
   /** The largest number over `axis`; NaN if there is none. A ShapeError for no elements. */
@@ -2951,8 +3092,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanmax", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Reduced<"nanmax", X, B, K, X["dtype"]> {
-    return typed(nanReduce("nanmax", this, axis as Axes, options as object));
+  ): Reduced<"nanmax", X, B, K, X["dtype"]>;
+  nanmax(axis?: t.AxisArg, options?: KeepOptions<boolean>): Operand {
+    return nanReduce("nanmax", this, axis as Axes, options as object);
   }
 
   /** The smallest number over `axis`; NaN if there is none. A ShapeError for no elements. */
@@ -2964,8 +3106,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanmin", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Reduced<"nanmin", X, B, K, X["dtype"]> {
-    return typed(nanReduce("nanmin", this, axis as Axes, options as object));
+  ): Reduced<"nanmin", X, B, K, X["dtype"]>;
+  nanmin(axis?: t.AxisArg, options?: KeepOptions<boolean>): Operand {
+    return nanReduce("nanmin", this, axis as Axes, options as object);
   }
 
   /** The variance of the numbers over `axis`: {@link var} without NaN. NaN if there are no more numbers
@@ -2981,8 +3124,14 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"var", E>> & {
       readonly correction?: number;
     },
-  ): Reduced<"nanvar", X, B, K, NoInfer<E>> {
-    return typed(nanVariance("nanvar", this, axis as Axes, options as object));
+  ): Reduced<"nanvar", X, B, K, NoInfer<E>>;
+  nanvar(
+    axis?: t.AxisArg,
+    options?: ReductionOptions<boolean, DType, unknown> & {
+      readonly correction?: number;
+    },
+  ): Operand {
+    return nanVariance("nanvar", this, axis as Axes, options as object);
   }
 
   /** The square root of {@link nanvar}. */
@@ -2997,8 +3146,14 @@ export class Tensor<
     options?: ReductionOptions<K, E, t.AskFloat<"std", E>> & {
       readonly correction?: number;
     },
-  ): Reduced<"nanstd", X, B, K, NoInfer<E>> {
-    return typed(nanVariance("nanstd", this, axis as Axes, options as object));
+  ): Reduced<"nanstd", X, B, K, NoInfer<E>>;
+  nanstd(
+    axis?: t.AxisArg,
+    options?: ReductionOptions<boolean, DType, unknown> & {
+      readonly correction?: number;
+    },
+  ): Operand {
+    return nanVariance("nanstd", this, axis as Axes, options as object);
   }
 
   /** The index of the largest number along `axis`, or among all elements; 0 if there is none. */
@@ -3010,8 +3165,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanargmax", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Reduced<"nanargmax", X, B, K, "int32"> {
-    return typed(nanArgReduce("nanargmax", this, axis as number, options as object));
+  ): Reduced<"nanargmax", X, B, K, "int32">;
+  nanargmax(axis?: number | null | undefined, options?: KeepOptions<boolean>): Operand {
+    return nanArgReduce("nanargmax", this, axis as number, options as object);
   }
 
   /** The index of the smallest number along `axis`, or among all elements; 0 if there is none. */
@@ -3023,8 +3179,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.Reduce<"nanargmin", t.ShapeOf<X>, B, K>, B>,
     options?: KeepOptions<K>,
-  ): Reduced<"nanargmin", X, B, K, "int32"> {
-    return typed(nanArgReduce("nanargmin", this, axis as number, options as object));
+  ): Reduced<"nanargmin", X, B, K, "int32">;
+  nanargmin(axis?: number | null | undefined, options?: KeepOptions<boolean>): Operand {
+    return nanArgReduce("nanargmin", this, axis as number, options as object);
   }
 
   /** {@link cumulativeSum} with NaN as 0. */
@@ -3037,8 +3194,9 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"nancumsum", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"nancumsum", t.ShapeOf<X>, B>, B>,
     options?: ScanOptions<I, E, t.AskNumber<"cumulativeSum", E>>,
-  ): Scanned<X, I, NoInfer<E>> {
-    return typed(nanScan("nancumsum", this as X, axis as number, options as object));
+  ): Scanned<X, I, NoInfer<E>>;
+  nancumsum(axis?: number | undefined, options?: ScanOptions<boolean, DType, unknown>): Operand {
+    return nanScan("nancumsum", this, axis as number, options as object);
   }
 
   /** {@link cumulativeProd} with NaN as 1. */
@@ -3051,8 +3209,9 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"nancumprod", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"nancumprod", t.ShapeOf<X>, B>, B>,
     options?: ScanOptions<I, E, t.AskNumber<"cumulativeProd", E>>,
-  ): Scanned<X, I, NoInfer<E>> {
-    return typed(nanScan("nancumprod", this as X, axis as number, options as object));
+  ): Scanned<X, I, NoInfer<E>>;
+  nancumprod(axis?: number | undefined, options?: ScanOptions<boolean, DType, unknown>): Operand {
+    return nanScan("nancumprod", this, axis as number, options as object);
   }
 
   /** The largest element so far along `axis`, which is optional for a vector only; NaN from the first NaN on. */
@@ -3060,8 +3219,9 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"cumulativeMax", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeMax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
-  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
-    return typed(scan(SCAN.cumulativeMax, this as X, axis as number, options as object));
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+  cumulativeMax(axis?: number | undefined, options?: UnaryOptions): Operand {
+    return scan(SCAN.cumulativeMax, this, axis as number, options as object);
   }
 
   /** The smallest element so far along `axis`, which is optional for a vector only; NaN from the first NaN on. */
@@ -3069,8 +3229,9 @@ export class Tensor<
     this: t.Guard<t.AxisNeeded<"cumulativeMin", t.ShapeOf<X>, B>, X>,
     axis?: t.Guard<t.AlongAxes<"cumulativeMin", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
-  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
-    return typed(scan(SCAN.cumulativeMin, this as X, axis as number, options as object));
+  ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+  cumulativeMin(axis?: number | undefined, options?: UnaryOptions): Operand {
+    return scan(SCAN.cumulativeMin, this, axis as number, options as object);
   }
 
   /** exp(x) over its sum along `axis` (the last one); integers give float32. */
@@ -3078,8 +3239,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.AlongAxes<"softmax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
-  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return typed(softmax("softmax", this, axis as number, options));
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>;
+  softmax(axis?: number, options?: UnaryOptions): Operand {
+    return softmax("softmax", this, axis as number, options);
   }
 
   /**
@@ -3090,8 +3252,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.AlongAxes<"logSoftmax", t.ShapeOf<X>, B>, B>,
     options?: UnaryOptions,
-  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return typed(softmax("logSoftmax", this, axis as number, options));
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>;
+  logSoftmax(axis?: number, options?: UnaryOptions): Operand {
+    return softmax("logSoftmax", this, axis as number, options);
   }
 
   /**
@@ -3114,8 +3277,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.AlongAxes<"layerNorm", t.ShapeOf<X>, B>, B>,
     options?: LayerNormOptions,
-  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return typed(normalizeAlong("layerNorm", this, axis as number, options));
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>;
+  layerNorm(axis?: number | readonly number[], options?: LayerNormOptions): Operand {
+    return normalizeAlong("layerNorm", this, axis as number, options);
   }
 
   /**
@@ -3133,8 +3297,9 @@ export class Tensor<
     this: X,
     axis?: t.Guard<t.AlongAxes<"rmsNorm", t.ShapeOf<X>, B>, B>,
     options?: RmsNormOptions,
-  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]> {
-    return typed(normalizeAlong("rmsNorm", this, axis as number, options));
+  ): Tensor<t.ToFloat[X["dtype"]], t.ShapeOf<X>, X["device"]>;
+  rmsNorm(axis?: number | readonly number[], options?: RmsNormOptions): Operand {
+    return normalizeAlong("rmsNorm", this, axis as number, options);
   }
 }
 
@@ -3236,16 +3401,19 @@ function userCopy(x: AnyTensor): TypedArray {
 }
 
 /** All elements as nested arrays. */
-function nested(x: AnyTensor, bigint: boolean, op: string): unknown {
+/** An element, or elements in arrays, one in the other for each axis. */
+type Nested = Scalar | Complex | Nested[];
+
+function nested(x: AnyTensor, bigint: boolean, op: string): Nested {
   hostRead(x, op);
   return onCpu(x, ({ storage, layout }) => {
     const { shape, strides } = layout;
     const { array, info } = storage;
     const numbers = !bigint && (info.name === "float32" || info.name === "float64");
-    const unpack = (axis: number, position: number): unknown => {
+    const unpack = (axis: number, position: number): Nested => {
       if (axis === shape.length) return toValue(storage, position, bigint, op);
       const [n, stride] = [shape[axis]!, strides[axis]!];
-      const made: unknown[] = [];
+      const made: Nested[] = [];
       if (numbers && axis === shape.length - 1) {
         for (let i = 0; i < n; i++) made.push(array[position + i * stride]);
       } else for (let i = 0; i < n; i++) made.push(unpack(axis + 1, position + i * stride));
