@@ -119,7 +119,7 @@ function transform(
   options: FftOptions,
   kind: FftKind,
   inverse: boolean,
-): never {
+): Operand {
   const x = ownOperand(given, name);
   checkOptions(name, options, ONE_OPTIONS);
   const { norm = "backward" } = options;
@@ -129,7 +129,7 @@ function transform(
   checkLength(n, name);
   const scale = scaleOf(norm, inverse, n, name);
   const attributes: FftAttributes = { kind, axis, n, inverse, scale };
-  return dispatch(FFT, [x], attributes, options.out, name) as never;
+  return dispatch(FFT, [x], attributes, options.out, name);
 }
 
 /** The axes of a transform, and its lengths where they are given. */
@@ -171,7 +171,7 @@ function transformAll(
   options: FftnOptions,
   kind: FftKind,
   inverse: boolean,
-): never {
+): Operand {
   const x = ownOperand(given, name);
   checkOptions(name, options, MANY_OPTIONS);
   const { norm = "backward", out } = options;
@@ -192,14 +192,14 @@ function transformAll(
     sizes[axis] = kindOfStep === "fromReal" ? Math.floor(n / 2) + 1 : n;
     return { kind: kindOfStep, axis, n, inverse, scale };
   });
-  if (steps.length === 1) return dispatch(FFT, [x], steps[0], out, name) as never;
+  if (steps.length === 1) return dispatch(FFT, [x], steps[0], out, name);
   const attributes: FftnAttributes = { steps };
   if (steps.length === 0) {
     const wide = x.storage.info === DTYPE.float64 || x.storage.info === DTYPE.complex128;
     const copy = cast(x, wide ? "complex128" : "complex64");
-    return copy as never;
+    return copy;
   }
-  return dispatch(FFTN, [x], attributes, out, name) as never;
+  return dispatch(FFTN, [x], attributes, out, name);
 }
 
 const LAST_TWO = [-2, -1];
@@ -227,8 +227,12 @@ function two(options: FftnOptions): FftnOptions {
  */
 export function fft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
-  options: OneAxis<"fft", X, N, B> = {},
-): Spectrum<X, t.Fft<t.ShapeOf<X>, B, N>> {
+  options?: OneAxis<"fft", X, N, B>,
+): Spectrum<X, t.Fft<t.ShapeOf<X>, B, N>>;
+export function fft(
+  x: AnyTensor,
+  options: OneAxis<"fft", AnyTensor, number, number> = {},
+): Operand {
   return transform("fft", x, options as FftOptions, "complex", false);
 }
 
@@ -239,8 +243,12 @@ export function fft<X extends AnyTensor, N extends number = never, B extends num
  */
 export function ifft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
-  options: OneAxis<"ifft", X, N, B> = {},
-): Spectrum<X, t.Fft<t.ShapeOf<X>, B, N>> {
+  options?: OneAxis<"ifft", X, N, B>,
+): Spectrum<X, t.Fft<t.ShapeOf<X>, B, N>>;
+export function ifft(
+  x: AnyTensor,
+  options: OneAxis<"ifft", AnyTensor, number, number> = {},
+): Operand {
   return transform("ifft", x, options as FftOptions, "complex", true);
 }
 
@@ -257,8 +265,12 @@ export function ifft<X extends AnyTensor, N extends number = never, B extends nu
  */
 export function rfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
-  options: OneAxis<"rfft", X, N, B> = {},
-): Spectrum<X, t.RealFft<t.ShapeOf<X>, B, N>> {
+  options?: OneAxis<"rfft", X, N, B>,
+): Spectrum<X, t.RealFft<t.ShapeOf<X>, B, N>>;
+export function rfft(
+  x: AnyTensor,
+  options: OneAxis<"rfft", AnyTensor, number, number> = {},
+): Operand {
   return transform("rfft", x, options as FftOptions, "fromReal", false);
 }
 
@@ -277,8 +289,12 @@ export function rfft<X extends AnyTensor, N extends number = never, B extends nu
  */
 export function irfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
-  options: OneAxis<"irfft", X, N, B> = {},
-): Signal<X, t.InverseRealFft<t.ShapeOf<X>, B, N>> {
+  options?: OneAxis<"irfft", X, N, B>,
+): Signal<X, t.InverseRealFft<t.ShapeOf<X>, B, N>>;
+export function irfft(
+  x: AnyTensor,
+  options: OneAxis<"irfft", AnyTensor, number, number> = {},
+): Operand {
   return transform("irfft", x, options as FftOptions, "toReal", true);
 }
 
@@ -290,8 +306,12 @@ export function irfft<X extends AnyTensor, N extends number = never, B extends n
  */
 export function hfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
-  options: OneAxis<"hfft", X, N, B> = {},
-): Signal<X, t.InverseRealFft<t.ShapeOf<X>, B, N>> {
+  options?: OneAxis<"hfft", X, N, B>,
+): Signal<X, t.InverseRealFft<t.ShapeOf<X>, B, N>>;
+export function hfft(
+  x: AnyTensor,
+  options: OneAxis<"hfft", AnyTensor, number, number> = {},
+): Operand {
   return transform("hfft", x, options as FftOptions, "toReal", false);
 }
 
@@ -302,8 +322,12 @@ export function hfft<X extends AnyTensor, N extends number = never, B extends nu
  */
 export function ihfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
-  options: OneAxis<"ihfft", X, N, B> = {},
-): Spectrum<X, t.RealFft<t.ShapeOf<X>, B, N>> {
+  options?: OneAxis<"ihfft", X, N, B>,
+): Spectrum<X, t.RealFft<t.ShapeOf<X>, B, N>>;
+export function ihfft(
+  x: AnyTensor,
+  options: OneAxis<"ihfft", AnyTensor, number, number> = {},
+): Operand {
   return transform("ihfft", x, options as FftOptions, "fromReal", true);
 }
 
@@ -324,7 +348,11 @@ export function fftn<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
+>(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>>;
+export function fftn(
+  x: AnyTensor,
+  options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
+): Operand {
   return transformAll("fftn", x, options, "complex", false);
 }
 
@@ -333,7 +361,11 @@ export function ifftn<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
+>(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>>;
+export function ifftn(
+  x: AnyTensor,
+  options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
+): Operand {
   return transformAll("ifftn", x, options, "complex", true);
 }
 
@@ -347,7 +379,11 @@ export function rfftn<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.RealFftMany<t.ShapeOf<X>, L, B>> {
+>(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.RealFftMany<t.ShapeOf<X>, L, B>>;
+export function rfftn(
+  x: AnyTensor,
+  options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
+): Operand {
   return transformAll("rfftn", x, options, "fromReal", false);
 }
 
@@ -360,7 +396,11 @@ export function irfftn<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L, B> = {}): Signal<X, t.InverseRealFftMany<t.ShapeOf<X>, L, B>> {
+>(x: X, options?: FftnOptions<L, B>): Signal<X, t.InverseRealFftMany<t.ShapeOf<X>, L, B>>;
+export function irfftn(
+  x: AnyTensor,
+  options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
+): Operand {
   return transformAll("irfftn", x, options, "toReal", true);
 }
 
@@ -369,7 +409,11 @@ export function fft2<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
+>(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>>;
+export function fft2(
+  x: AnyTensor,
+  options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
+): Operand {
   return transformAll("fft2", x, two(options), "complex", false);
 }
 
@@ -378,7 +422,11 @@ export function ifft2<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>> {
+>(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>>;
+export function ifft2(
+  x: AnyTensor,
+  options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
+): Operand {
   return transformAll("ifft2", x, two(options), "complex", true);
 }
 
@@ -387,7 +435,11 @@ export function rfft2<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L, B> = {}): Spectrum<X, t.RealFftMany<t.ShapeOf<X>, L, B>> {
+>(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.RealFftMany<t.ShapeOf<X>, L, B>>;
+export function rfft2(
+  x: AnyTensor,
+  options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
+): Operand {
   return transformAll("rfft2", x, two(options), "fromReal", false);
 }
 
@@ -396,7 +448,11 @@ export function irfft2<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
->(x: X, options: FftnOptions<L, B> = {}): Signal<X, t.InverseRealFftMany<t.ShapeOf<X>, L, B>> {
+>(x: X, options?: FftnOptions<L, B>): Signal<X, t.InverseRealFftMany<t.ShapeOf<X>, L, B>>;
+export function irfft2(
+  x: AnyTensor,
+  options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
+): Operand {
   return transformAll("irfft2", x, two(options), "toReal", true);
 }
 
@@ -420,7 +476,7 @@ function frequencies(
   n: number,
   options: FreqOptions<DType, t.Device>,
   isReal: boolean,
-): never {
+): Operand {
   checkOptions(name, options, FREQ_OPTIONS);
   const { d = 1, dtype = "float32", device = "cpu" } = options;
   checkFloat(dtype, name);
@@ -434,7 +490,7 @@ function frequencies(
   const positive = isReal ? count : Math.ceil(n / 2);
   const step = 1 / (n * d);
   const values = Float64Array.from({ length: count }, (_, k) => (k < positive ? k : k - n) * step);
-  return tensor(values, { dtype, device }) as never;
+  return tensor(values, { dtype, device });
 }
 
 /**
@@ -454,8 +510,9 @@ export function fftfreq<
   V extends t.Device = "cpu",
 >(
   n: N,
-  options: FreqOptions<E, V> = {},
-): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
+  options?: FreqOptions<E, V>,
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>>;
+export function fftfreq(n: number, options: FreqOptions<DType, t.Device> = {}): Operand {
   return frequencies("fftfreq", n, options, false);
 }
 
@@ -475,8 +532,9 @@ export function rfftfreq<
   V extends t.Device = "cpu",
 >(
   n: N,
-  options: FreqOptions<E, V> = {},
-): Tensor<NoInfer<E>, [t.HalfAndOne<N>], t.OnDevice<NoInfer<V>>> {
+  options?: FreqOptions<E, V>,
+): Tensor<NoInfer<E>, [t.HalfAndOne<N>], t.OnDevice<NoInfer<V>>>;
+export function rfftfreq(n: number, options: FreqOptions<DType, t.Device> = {}): Operand {
   return frequencies("rfftfreq", n, options, true);
 }
 
@@ -492,14 +550,14 @@ function shifted(
   given: AnyTensor,
   options: ShiftOptions,
   shiftOf: (size: number) => number,
-): never {
+): Operand {
   const x: Operand = ownOperand(given, name);
   checkOptions(name, options, ["axes"]);
   const { shape } = x.layout;
   const { axes = shape.map((_, k) => k) } = options;
   const axisOf = (axis: unknown): number => normalizeAxis(name, axis as number, shape.length);
   const list = listIn(axes, axisOf) ?? [axisOf(axes)];
-  return tidy(() => roll(x, list.map((axis) => shiftOf(shape[axis]!)), list)) as never;
+  return tidy(() => roll(x, list.map((axis) => shiftOf(shape[axis]!)), list));
 }
 
 /**
@@ -514,15 +572,17 @@ function shifted(
  */
 export function fftshift<X extends AnyTensor>(
   x: X,
-  options: ShiftOptions = {},
-): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+  options?: ShiftOptions,
+): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+export function fftshift(x: AnyTensor, options: ShiftOptions = {}): Operand {
   return shifted("fftshift", x, options, (size) => Math.floor(size / 2));
 }
 
 /** The inverse of {@link fftshift}. */
 export function ifftshift<X extends AnyTensor>(
   x: X,
-  options: ShiftOptions = {},
-): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+  options?: ShiftOptions,
+): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+export function ifftshift(x: AnyTensor, options: ShiftOptions = {}): Operand {
   return shifted("ifftshift", x, options, (size) => -Math.floor(size / 2));
 }

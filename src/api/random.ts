@@ -25,6 +25,7 @@ import {
   words,
 } from "./random/create.ts";
 import { PlaceholderKey, type Words } from "./random/placeholder_key.ts";
+import type { Operand } from "../memory/operand.ts";
 
 export type { Key, PlaceOptions, RandomOptions } from "./random/create.ts";
 export {
@@ -143,8 +144,9 @@ export function foldIn(of: Key, data: number | bigint): Key {
 export function bits<const N extends Shape, V extends t.Device = "cpu">(
   key: Key,
   shape: t.Guard<t.NewShape<"bits", N>, N>,
-  options: PlaceOptions<V> = {},
-): Tensor<"uint32", t.Ok<t.NewShape<"bits", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: PlaceOptions<V>,
+): Tensor<"uint32", t.Ok<t.NewShape<"bits", N>>, t.OnDevice<NoInfer<V>>>;
+export function bits(key: Key, shape: Shape, options: PlaceOptions<t.Device> = {}): Operand {
   checkOptions("bits", options, ["device"]);
   return generate("bits", key, "u", {
     shape,
@@ -167,8 +169,13 @@ export function uniform<
 >(
   key: Key,
   shape: t.Guard<t.NewShape<"uniform", N>, N>,
-  options: RandomOptions<E, V> & { readonly low?: number; readonly high?: number } = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"uniform", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: RandomOptions<E, V> & { readonly low?: number; readonly high?: number },
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"uniform", N>>, t.OnDevice<NoInfer<V>>>;
+export function uniform(
+  key: Key,
+  shape: Shape,
+  options: RandomOptions<DType, t.Device> & { readonly low?: number; readonly high?: number } = {},
+): Operand {
   checkOptions("uniform", options, ["dtype", "device", "low", "high"]);
   const { low = 0, high = 1, dtype = "float32", device } = options;
   if (!Number.isFinite(low) || !Number.isFinite(high) || low > high) {
@@ -195,8 +202,13 @@ export function normal<
 >(
   key: Key,
   shape: t.Guard<t.NewShape<"normal", N>, N>,
-  options: RandomOptions<E, V> & { readonly mean?: number; readonly std?: number } = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"normal", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: RandomOptions<E, V> & { readonly mean?: number; readonly std?: number },
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"normal", N>>, t.OnDevice<NoInfer<V>>>;
+export function normal(
+  key: Key,
+  shape: Shape,
+  options: RandomOptions<DType, t.Device> & { readonly mean?: number; readonly std?: number } = {},
+): Operand {
   checkOptions("normal", options, ["dtype", "device", "mean", "std"]);
   const { mean = 0, std = 1, dtype = "float32", device } = options;
   if (!Number.isFinite(mean) || !Number.isFinite(std) || std < 0) {
@@ -224,8 +236,15 @@ export function integers<
   shape: t.Guard<t.NewShape<"integers", N>, N>,
   low: number | bigint,
   high: number | bigint,
-  options: RandomOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"integers", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: RandomOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"integers", N>>, t.OnDevice<NoInfer<V>>>;
+export function integers(
+  key: Key,
+  shape: Shape,
+  low: number | bigint,
+  high: number | bigint,
+  options: RandomOptions<DType, t.Device> = {},
+): Operand {
   checkOptions("integers", options, ["dtype", "device"]);
   const dtype: DType = options.dtype ?? "int32";
   checkDType(dtype, "integers");
@@ -260,8 +279,9 @@ export function integers<
 export function permutation<V extends t.Device = "cpu">(
   key: Key,
   n: number,
-  options: PlaceOptions<V> = {},
-): Tensor<"int32", [number], t.OnDevice<NoInfer<V>>> {
+  options?: PlaceOptions<V>,
+): Tensor<"int32", [number], t.OnDevice<NoInfer<V>>>;
+export function permutation(key: Key, n: number, options: PlaceOptions<t.Device> = {}): Operand {
   checkOptions("permutation", options, ["device"]);
   if (typeof n !== "number") {
     throw new ArgumentError(

@@ -44,16 +44,17 @@ export type SpecialOfTwo<X extends TensorOrScalar, U extends TensorOrScalar> = T
 export type SecondOperand<Op extends string, X extends TensorOrScalar, U extends TensorOrScalar> =
   t.Guard<t.Binary<Op, X, U>, U>;
 
-function unary<X extends AnyTensor>(op: MapOp, x: X, options?: UnaryOptions): Special<X> {
-  return apply(op, ownOperand(x, op.name), undefined, undefined, options) as never;
+function unary<X extends AnyTensor>(op: MapOp, x: X, options?: UnaryOptions): Special<X>;
+function unary(op: MapOp, x: AnyTensor, options?: UnaryOptions): Operand {
+  return apply(op, ownOperand(x, op.name), undefined, undefined, options);
 }
 
 function inputOf(x: unknown, name: string): Input {
   return isScalar(x) ? x : ownOperand(x as Operand, name);
 }
 
-function binary(op: MapOp, x: unknown, y: unknown, options?: UnaryOptions): never {
-  return apply(op, inputOf(x, op.name), inputOf(y, op.name), undefined, options) as never;
+function binary(op: MapOp, x: unknown, y: unknown, options?: UnaryOptions): Operand {
+  return apply(op, inputOf(x, op.name), inputOf(y, op.name), undefined, options);
 }
 
 /** The logarithm of |Γ(x)|; Infinity at 0 and negative integers. */
@@ -156,7 +157,8 @@ export function xlogy<const X extends TensorOrScalar, const U extends TensorOrSc
   x: X,
   y: SecondOperand<"xlogy", X, U>,
   options?: UnaryOptions,
-): SpecialOfTwo<X, U> {
+): SpecialOfTwo<X, U>;
+export function xlogy(x: TensorOrScalar, y: unknown, options?: UnaryOptions): Operand {
   return binary(MAP.xlogy, x, y, options);
 }
 
@@ -165,7 +167,8 @@ export function xlog1py<const X extends TensorOrScalar, const U extends TensorOr
   x: X,
   y: SecondOperand<"xlog1py", X, U>,
   options?: UnaryOptions,
-): SpecialOfTwo<X, U> {
+): SpecialOfTwo<X, U>;
+export function xlog1py(x: TensorOrScalar, y: unknown, options?: UnaryOptions): Operand {
   return binary(MAP.xlog1py, x, y, options);
 }
 
@@ -182,9 +185,10 @@ export function xlog1py<const X extends TensorOrScalar, const U extends TensorOr
  */
 export function zeta<const X extends TensorOrScalar, const U extends TensorOrScalar = 1>(
   x: X,
-  q: SecondOperand<"zeta", X, U> = 1 as never,
+  q?: SecondOperand<"zeta", X, U>,
   options?: UnaryOptions,
-): SpecialOfTwo<X, U> {
+): SpecialOfTwo<X, U>;
+export function zeta(x: TensorOrScalar, q: unknown = 1, options?: UnaryOptions): Operand {
   return binary(MAP.zeta, x, q, options);
 }
 
@@ -235,11 +239,12 @@ function logBeta({ inputs }: Call): Operand {
 export function betaln<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: SecondOperand<"betaln", X, U>,
-  options: UnaryOptions = {},
-): SpecialOfTwo<X, U> {
+  options?: UnaryOptions,
+): SpecialOfTwo<X, U>;
+export function betaln(a: AnyTensor, b: unknown, options: UnaryOptions = {}): Operand {
   checkOptions("betaln", options, ["out"]);
   const inputs = [ownOperand(a, "betaln"), ownOperand(b, "betaln")];
-  return dispatch(BETALN, inputs, undefined, options.out) as never;
+  return dispatch(BETALN, inputs, undefined, options.out);
 }
 
 const BETA: Op = makeOp({
@@ -253,11 +258,12 @@ const BETA: Op = makeOp({
 export function beta<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: SecondOperand<"beta", X, U>,
-  options: UnaryOptions = {},
-): SpecialOfTwo<X, U> {
+  options?: UnaryOptions,
+): SpecialOfTwo<X, U>;
+export function beta(a: AnyTensor, b: unknown, options: UnaryOptions = {}): Operand {
   checkOptions("beta", options, ["out"]);
   const inputs = [ownOperand(a, "beta"), ownOperand(b, "beta")];
-  return dispatch(BETA, inputs, undefined, options.out) as never;
+  return dispatch(BETA, inputs, undefined, options.out);
 }
 
 /**
@@ -270,12 +276,13 @@ export function beta<X extends AnyTensor, U extends AnyTensor>(
  * special.polygamma(1, tensor([1])).mul(6).sqrt().item().toFixed(4); // => 3.1416
  * ```
  */
-export function polygamma<X extends AnyTensor>(n: number, x: X): Special<X> {
+export function polygamma<X extends AnyTensor>(n: number, x: X): Special<X>;
+export function polygamma(n: number, x: AnyTensor): Operand {
   if (!Number.isInteger(n) || n < 0) {
     throw new ArgumentError(`polygamma() needs an integer of at least 0 as n, got ${describe(n)}`);
   }
   if (n === 0) return digamma(x);
-  return dispatch(POLYGAMMA, [ownOperand(x, "polygamma")], { n }) as never;
+  return dispatch(POLYGAMMA, [ownOperand(x, "polygamma")], { n });
 }
 
 const POLYGAMMA: Op = makeOp({

@@ -68,9 +68,10 @@ const FREXP: Op = makeOp({
 export function frexp<X extends AnyTensor>(x: X): {
   mantissa: Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
   exponent: Tensor<"int32", t.ShapeOf<X>, X["device"]>;
-} {
+};
+export function frexp(x: AnyTensor): Readonly<Record<"mantissa" | "exponent", Operand>> {
   const [mantissa, exponent] = dispatchAll(FREXP, [x]);
-  return { mantissa, exponent } as never;
+  return { mantissa, exponent };
 }
 
 const NAN_TO_NUM: Op = makeOp({
@@ -119,11 +120,12 @@ export interface NanToNumOptions extends UnaryOptions {
  */
 export function nanToNum<X extends AnyTensor>(
   x: X,
-  options: NanToNumOptions = {},
-): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+  options?: NanToNumOptions,
+): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+export function nanToNum(x: AnyTensor, options: NanToNumOptions = {}): Operand {
   checkOptions("nanToNum", options, ["nan", "posinf", "neginf", "out"]);
   const { nan, posinf, neginf, out } = options;
-  return dispatch(NAN_TO_NUM, [x], { nan, posinf, neginf }, out) as never;
+  return dispatch(NAN_TO_NUM, [x], { nan, posinf, neginf }, out);
 }
 
 /** Options of `arrayEqual`. */

@@ -214,13 +214,17 @@ export function gradient<
   const B extends number | readonly number[] | undefined = undefined,
 >(
   x: X,
-  options: GradientOptions<t.Guard<t.AlongAxes<"gradient", t.ShapeOf<X>, B>, B>> = {},
-): Gradients<X, B> {
+  options?: GradientOptions<t.Guard<t.AlongAxes<"gradient", t.ShapeOf<X>, B>, B>>,
+): Gradients<X, B>;
+export function gradient(
+  x: AnyTensor,
+  options: GradientOptions<number | readonly number[] | undefined> = {},
+): Operand | Operand[] {
   const name = "gradient";
   checkOptions(name, options, ["axis", "spacing", "edgeOrder"]);
   const own = ownOperand(x, name);
   const { axis, spacing = 1, edgeOrder = 1 } = options;
-  const axes = normalizeAxes(name, ownAxes(axis as B, name), own.layout.shape.length);
+  const axes = normalizeAxes(name, ownAxes(axis, name), own.layout.shape.length);
   const length = lengthOf(spacing);
   if (length !== undefined && length !== axes.length) {
     throw new ArgumentError(
@@ -241,7 +245,7 @@ export function gradient<
       return dispatch(GRADIENT, inputs, attributes);
     })
   );
-  return (typeof axis === "number" ? made[0] : made) as never;
+  return typeof axis === "number" ? made[0]! : made;
 }
 
 // ---- integrals ---------------------------------------------------------------------------------
@@ -328,17 +332,21 @@ export function trapezoid<
   P extends AnyTensor | undefined = undefined,
 >(
   y: X,
-  options: TrapezoidOptions<t.Guard<t.Reduce<"trapezoid", t.ShapeOf<X>, B, false>, B>, P> = {},
+  options?: TrapezoidOptions<t.Guard<t.Reduce<"trapezoid", t.ShapeOf<X>, B, false>, B>, P>,
 ): Tensor<
   t.FloatBeside<X, P>,
   t.Ok<t.Reduce<"trapezoid", t.ShapeOf<X>, B, false>>,
   X["device"]
-> {
+>;
+export function trapezoid(
+  y: AnyTensor,
+  options: TrapezoidOptions<number, AnyTensor | undefined> = {},
+): Operand {
   const name = "trapezoid";
   checkOptions(name, options, ["x", "dx", "axis", "out"]);
   const { x, dx = 1, axis = -1, out } = options;
   const inputs = x === undefined ? [y] : [y, ownOperand(x, name)];
-  return dispatch(TRAPEZOID, inputs as Operand[], { axis, dx }, out) as never;
+  return dispatch(TRAPEZOID, inputs as Operand[], { axis, dx }, out);
 }
 
 // ---- interpolation -----------------------------------------------------------------------------
@@ -401,8 +409,14 @@ export function interp<X extends AnyTensor, P extends AnyTensor, Y extends AnyTe
   x: X,
   xs: t.Guard<t.Points<t.ShapeOf<P>, t.ShapeOf<Y>>, P>,
   ys: Y,
+  options?: InterpOptions,
+): Tensor<t.FloatBeside<X, Y>, t.ShapeOf<X>, X["device"]>;
+export function interp(
+  x: AnyTensor,
+  xs: AnyTensor,
+  ys: AnyTensor,
   options: InterpOptions = {},
-): Tensor<t.FloatBeside<X, Y>, t.ShapeOf<X>, X["device"]> {
+): Operand {
   const name = "interp";
   checkOptions(name, options, ["left", "right"]);
   const { left, right } = options;
@@ -412,5 +426,5 @@ export function interp<X extends AnyTensor, P extends AnyTensor, Y extends AnyTe
     }
   }
   const inputs = [x, ownOperand(xs, name), ownOperand(ys, name)] as Operand[];
-  return dispatch(INTERP, inputs, { left, right }) as never;
+  return dispatch(INTERP, inputs, { left, right });
 }

@@ -55,9 +55,14 @@ export function rot90<
   const P extends readonly [number, number] = [0, 1],
 >(
   x: X,
-  times: N = 1 as N,
-  axes: t.Guard<t.Rotated<t.ShapeOf<X>, N, P>, P> = [0, 1] as never,
-): Tensor<X["dtype"], t.Ok<t.Rotated<t.ShapeOf<X>, N, P>>, X["device"], X["access"]> {
+  times?: N,
+  axes?: t.Guard<t.Rotated<t.ShapeOf<X>, N, P>, P>,
+): Tensor<X["dtype"], t.Ok<t.Rotated<t.ShapeOf<X>, N, P>>, X["device"], X["access"]>;
+export function rot90(
+  x: AnyTensor,
+  times: number = 1,
+  axes: readonly [number, number] = [0, 1],
+): Operand {
   const name = "rot90";
   checkOperand(x, name);
   if (!Number.isInteger(times)) {
@@ -77,11 +82,11 @@ export function rot90<
   const turns = ((times % 4) + 4) % 4;
   const flip = (y: Operand, axis: number | number[]): Operand =>
     applyView(VIEWS.flip, y, "flip", axis);
-  if (turns === 0) return applyView(VIEWS.view, x, "view") as never;
-  if (turns === 2) return flip(x, [a, b]) as never;
+  if (turns === 0) return applyView(VIEWS.view, x, "view");
+  if (turns === 2) return flip(x, [a, b]);
   return tidy(() => {
     const swapped = applyView(VIEWS.swapAxes, turns === 1 ? flip(x, b) : x, "swapAxes", a, b);
-    return (turns === 1 ? swapped : flip(swapped, b)) as never;
+    return turns === 1 ? swapped : flip(swapped, b);
   });
 }
 
@@ -107,8 +112,14 @@ export function asStrided<X extends AnyTensor, const N extends Shape>(
   x: X,
   shape: N,
   strides: readonly number[],
+  options?: AsStridedOptions,
+): Tensor<X["dtype"], t.Ok<t.NewShape<"asStrided", N>>, X["device"], X["access"]>;
+export function asStrided(
+  x: AnyTensor,
+  shape: Shape,
+  strides: readonly number[],
   options: AsStridedOptions = {},
-): Tensor<X["dtype"], t.Ok<t.NewShape<"asStrided", N>>, X["device"], X["access"]> {
+): Operand {
   const name = "asStrided";
   checkOperand(x, name);
   checkOptions(name, options, ["offset"]);
@@ -120,7 +131,7 @@ export function asStrided<X extends AnyTensor, const N extends Shape>(
     ownAxes(shape, name),
     ownAxes(strides, name),
     offset,
-  ) as never;
+  );
 }
 
 /**
@@ -210,7 +221,7 @@ function triangleIndices(
   rows: number,
   upper: boolean,
   options: TriangleOptions<t.Device>,
-): never {
+): Operand[] {
   const { k = 0, columns = rows, device } = options;
   checkShape([rows, columns], name);
   if (rows > 2 ** 31 || columns > 2 ** 31) {
@@ -222,7 +233,7 @@ function triangleIndices(
   return tidy(() => {
     const both = applyCreate(TRIANGLE_INDICES, { rows, columns, k, upper, device }, name);
     return [0, 1].map((i) => applyView(VIEWS.selectAxis, both, "selectAxis", 0, i));
-  }) as never;
+  });
 }
 
 const TRIANGLE_OPTIONS = ["k", "columns", "device"];
@@ -239,8 +250,12 @@ const TRIANGLE_OPTIONS = ["k", "columns", "device"];
  */
 export function triIndices<V extends t.Device = "cpu">(
   rows: number,
-  options: TriangleOptions<V> & { readonly upper?: boolean } = {},
-): TriangleIndices<NoInfer<V>> {
+  options?: TriangleOptions<V> & { readonly upper?: boolean },
+): TriangleIndices<NoInfer<V>>;
+export function triIndices(
+  rows: number,
+  options: TriangleOptions<t.Device> & { readonly upper?: boolean } = {},
+): Operand[] {
   checkOptions("triIndices", options, ["upper", ...TRIANGLE_OPTIONS]);
   return triangleIndices("triIndices", rows, options.upper === true, options);
 }
@@ -248,8 +263,9 @@ export function triIndices<V extends t.Device = "cpu">(
 /** {@link triIndices} of the lower triangle, as NumPy calls it. */
 export function trilIndices<V extends t.Device = "cpu">(
   rows: number,
-  options: TriangleOptions<V> = {},
-): TriangleIndices<NoInfer<V>> {
+  options?: TriangleOptions<V>,
+): TriangleIndices<NoInfer<V>>;
+export function trilIndices(rows: number, options: TriangleOptions<t.Device> = {}): Operand[] {
   checkOptions("trilIndices", options, TRIANGLE_OPTIONS);
   return triangleIndices("trilIndices", rows, false, options);
 }
@@ -257,8 +273,9 @@ export function trilIndices<V extends t.Device = "cpu">(
 /** {@link triIndices} of the upper triangle, as NumPy calls it. */
 export function triuIndices<V extends t.Device = "cpu">(
   rows: number,
-  options: TriangleOptions<V> = {},
-): TriangleIndices<NoInfer<V>> {
+  options?: TriangleOptions<V>,
+): TriangleIndices<NoInfer<V>>;
+export function triuIndices(rows: number, options: TriangleOptions<t.Device> = {}): Operand[] {
   checkOptions("triuIndices", options, TRIANGLE_OPTIONS);
   return triangleIndices("triuIndices", rows, true, options);
 }
@@ -362,12 +379,17 @@ const RAVEL_MULTI_INDEX: Op = makeOp({
 export function ravelMultiIndex<const Ts extends readonly AnyTensor[]>(
   indices: t.Guard<t.BroadcastAll<t.ShapesOf<Ts>, "ravelMultiIndex">, Ts>,
   shape: Shape,
-  options: RavelOptions = {},
+  options?: RavelOptions,
 ): Tensor<
   t.PlaceDType<t.OkDType<t.PromoteAll<Ts>>>,
   t.Ok<t.BroadcastAll<t.ShapesOf<Ts>, "ravelMultiIndex">>,
   Ts[number]["device"]
-> {
+>;
+export function ravelMultiIndex(
+  indices: readonly AnyTensor[],
+  shape: Shape,
+  options: RavelOptions = {},
+): Operand {
   const name = "ravelMultiIndex";
   checkOptions(name, options, ["mode"]);
   const { mode = "raise" } = options;
@@ -383,7 +405,7 @@ export function ravelMultiIndex<const Ts extends readonly AnyTensor[]>(
     );
   }
   const own = listIn(indices, (one) => ownOperand(one as Operand, name), sizes.length)!;
-  return dispatch(RAVEL_MULTI_INDEX, own, { shape: sizes, mode }) as never;
+  return dispatch(RAVEL_MULTI_INDEX, own, { shape: sizes, mode });
 }
 
 /** The indices along each axis, of one operand. */
@@ -428,8 +450,9 @@ const UNRAVEL_INDEX: Op = makeOp({
 export function unravelIndex<X extends AnyTensor, const N extends Shape>(
   index: X,
   shape: N,
-): t.TupleOf<N["length"], Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>> {
+): t.TupleOf<N["length"], Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>>;
+export function unravelIndex(index: AnyTensor, shape: Shape): Operand[] {
   const name = "unravelIndex";
   const own = ownOperand(index, name);
-  return dispatchAll(UNRAVEL_INDEX, [own], { shape: checkShape(shape, name) }, name) as never;
+  return dispatchAll(UNRAVEL_INDEX, [own], { shape: checkShape(shape, name) }, name);
 }

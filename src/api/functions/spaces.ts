@@ -102,12 +102,18 @@ export function linspace<
   start: number,
   stop: number,
   count: N,
-  options: CreateOptions<E, V> & { readonly endpoint?: boolean } = {},
-): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
+  options?: CreateOptions<E, V> & { readonly endpoint?: boolean },
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>>;
+export function linspace(
+  start: number,
+  stop: number,
+  count: number,
+  options: CreateOptions<DType, t.Device> & { readonly endpoint?: boolean } = {},
+): Operand {
   checkOptions("linspace", options, SPACE_OPTIONS);
   const { endpoint = true, dtype = "float32", device } = options;
   checkDType(dtype, "linspace");
-  return spaced({ start, stop, count, endpoint, dtype, device }) as never;
+  return spaced({ start, stop, count, endpoint, dtype, device });
 }
 
 /**
@@ -128,14 +134,20 @@ export function logspace<
   start: number,
   stop: number,
   count: N,
-  options: SpaceOptions<E, V> & { readonly base?: number } = {},
-): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
+  options?: SpaceOptions<E, V> & { readonly base?: number },
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>>;
+export function logspace(
+  start: number,
+  stop: number,
+  count: number,
+  options: SpaceOptions<DType, t.Device> & { readonly base?: number } = {},
+): Operand {
   const name = "logspace";
   checkOptions(name, options, ["base", ...SPACE_OPTIONS]);
   const { base = 10, endpoint = true, dtype = "float32", device } = options;
   checkFinite(name, start, stop, base);
   checkDType(dtype, name);
-  return applyCreate(LOGSPACE, { start, stop, count, endpoint, base, dtype, device }) as never;
+  return applyCreate(LOGSPACE, { start, stop, count, endpoint, base, dtype, device });
 }
 
 /**
@@ -157,8 +169,14 @@ export function geomspace<
   start: number,
   stop: number,
   count: N,
-  options: SpaceOptions<E, V> = {},
-): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>> {
+  options?: SpaceOptions<E, V>,
+): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>>;
+export function geomspace(
+  start: number,
+  stop: number,
+  count: number,
+  options: SpaceOptions<DType, t.Device> = {},
+): Operand {
   const name = "geomspace";
   checkOptions(name, options, SPACE_OPTIONS);
   const { endpoint = true, dtype = "float32", device } = options;
@@ -181,5 +199,5 @@ export function geomspace<
     dtype,
     device,
   };
-  return applyCreate(LOGSPACE, attributes, name) as never;
+  return applyCreate(LOGSPACE, attributes, name);
 }

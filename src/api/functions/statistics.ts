@@ -66,11 +66,12 @@ export function ptp<
 >(
   x: X,
   axis?: t.Guard<t.Reduce<"ptp", t.ShapeOf<X>, B, K>, B>,
-  options: KeepOptions<K> = {},
-): Tensor<X["dtype"], t.Ok<t.Reduce<"ptp", t.ShapeOf<X>, B, K>>, X["device"]> {
+  options?: KeepOptions<K>,
+): Tensor<X["dtype"], t.Ok<t.Reduce<"ptp", t.ShapeOf<X>, B, K>>, X["device"]>;
+export function ptp(x: AnyTensor, axis?: t.AxisArg, options: KeepOptions<boolean> = {}): Operand {
   checkOptions("ptp", options, ["keepDims", "out"]);
   const { keepDims, out } = options;
-  return dispatch(PTP, [x], { axis: ownAxes(axis, "ptp"), keepDims }, out) as never;
+  return dispatch(PTP, [x], { axis: ownAxes(axis, "ptp"), keepDims }, out);
 }
 
 // ---- weighted means ----------------------------------------------------------------------------
@@ -173,15 +174,20 @@ export function average<
 >(
   x: X,
   axis?: t.Guard<t.Reduce<"average", t.ShapeOf<X>, B, K>, B>,
-  options: AverageOptions<K, W> = {},
-): Tensor<t.FloatBeside<X, W>, t.Ok<t.Reduce<"average", t.ShapeOf<X>, B, K>>, X["device"]> {
+  options?: AverageOptions<K, W>,
+): Tensor<t.FloatBeside<X, W>, t.Ok<t.Reduce<"average", t.ShapeOf<X>, B, K>>, X["device"]>;
+export function average(
+  x: AnyTensor,
+  axis?: t.AxisArg,
+  options: AverageOptions<boolean, AnyTensor | undefined> = {},
+): Operand {
   checkOptions("average", options, ["weights", "keepDims", "out"]);
   const { weights, keepDims, out } = options;
   const attributes = { axis: ownAxes(axis, "average"), keepDims };
   if (weights === undefined) {
-    return dispatch(REDUCE.mean, [x], attributes, out, "average") as never;
+    return dispatch(REDUCE.mean, [x], attributes, out, "average");
   }
-  return dispatch(AVERAGE, [x, ownOperand(weights, "average")], attributes, out) as never;
+  return dispatch(AVERAGE, [x, ownOperand(weights, "average")], attributes, out);
 }
 
 // ---- covariances -------------------------------------------------------------------------------
@@ -364,7 +370,7 @@ export interface CovarianceOptions<Y = AnyTensor | undefined, R extends boolean 
   readonly weights?: AnyTensor;
 }
 
-function covarianceOf(op: Op, x: AnyTensor, options: CovarianceOptions): never {
+function covarianceOf(op: Op, x: AnyTensor, options: CovarianceOptions): Operand {
   const { y, rowVariables = true, correction = 1, frequencies, weights } = options;
   const given = [y, frequencies, weights].filter((one) => one !== undefined)
     .map((one) => ownOperand(one, op.name));
@@ -375,7 +381,7 @@ function covarianceOf(op: Op, x: AnyTensor, options: CovarianceOptions): never {
     hasFrequencies: frequencies !== undefined,
     hasWeights: weights !== undefined,
   };
-  return dispatch(op, [x, ...given], attributes) as never;
+  return dispatch(op, [x, ...given], attributes);
 }
 
 /**
@@ -395,11 +401,15 @@ export function cov<
   R extends boolean = true,
 >(
   x: t.Guard<t.Covariances<"cov", t.ShapeOf<X>, R, Y>, X>,
-  options: CovarianceOptions<Y, R> = {},
-): Tensor<t.FloatBeside<X, Y>, t.Ok<t.Covariances<"cov", t.ShapeOf<X>, R, Y>>, X["device"]> {
+  options?: CovarianceOptions<Y, R>,
+): Tensor<t.FloatBeside<X, Y>, t.Ok<t.Covariances<"cov", t.ShapeOf<X>, R, Y>>, X["device"]>;
+export function cov(
+  x: AnyTensor,
+  options: CovarianceOptions<AnyTensor | undefined, boolean> = {},
+): Operand {
   const known = ["y", "rowVariables", "correction", "frequencies", "weights"];
   checkOptions("cov", options, known);
-  return covarianceOf(COV, x as X, options as CovarianceOptions);
+  return covarianceOf(COV, x, options as CovarianceOptions);
 }
 
 /**
@@ -417,8 +427,12 @@ export function corrcoef<
   R extends boolean = true,
 >(
   x: t.Guard<t.Covariances<"corrcoef", t.ShapeOf<X>, R, Y>, X>,
-  options: CorrelationOptions<Y, R> = {},
-): Tensor<t.FloatBeside<X, Y>, t.Ok<t.Covariances<"corrcoef", t.ShapeOf<X>, R, Y>>, X["device"]> {
+  options?: CorrelationOptions<Y, R>,
+): Tensor<t.FloatBeside<X, Y>, t.Ok<t.Covariances<"corrcoef", t.ShapeOf<X>, R, Y>>, X["device"]>;
+export function corrcoef(
+  x: AnyTensor,
+  options: CorrelationOptions<AnyTensor | undefined, boolean> = {},
+): Operand {
   checkOptions("corrcoef", options, ["y", "rowVariables"]);
-  return covarianceOf(CORRCOEF, x as X, options as CorrelationOptions);
+  return covarianceOf(CORRCOEF, x, options as CorrelationOptions);
 }

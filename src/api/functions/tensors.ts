@@ -18,7 +18,11 @@ import { VIEWS } from "../../table/views.ts";
 import type * as t from "../../types/mod.ts";
 import * as joins from "../../ops/join/op.ts";
 import { quantizeInt8 } from "../../ops/linear/int8.ts";
-import { type PackedWeight, packWeight } from "../../ops/linear/packed_weight.ts";
+import {
+  type AnyPackedWeight,
+  type PackedWeight,
+  packWeight,
+} from "../../ops/linear/packed_weight.ts";
 import * as quantized from "../../ops/quantized/op.ts";
 import type {
   AnyTensor,
@@ -90,8 +94,12 @@ const BROADCAST_TENSORS: Op = makeOp({
  */
 export function meshgrid<const Ts extends readonly AnyTensor[], I extends "xy" | "ij" = "xy">(
   tensors: Ts,
-  options: { readonly indexing?: I } = {},
-): OfShape<Ts, t.Ok<t.Grid<t.ShapesOf<Ts>, I>>> {
+  options?: { readonly indexing?: I },
+): OfShape<Ts, t.Ok<t.Grid<t.ShapesOf<Ts>, I>>>;
+export function meshgrid(
+  tensors: readonly AnyTensor[],
+  options: { readonly indexing?: "xy" | "ij" } = {},
+): Operand[] {
   checkOptions("meshgrid", options, ["indexing"]);
   const { indexing = "xy" }: { indexing?: "xy" | "ij" } = options;
   if (indexing !== "xy" && indexing !== "ij") {
@@ -101,7 +109,7 @@ export function meshgrid<const Ts extends readonly AnyTensor[], I extends "xy" |
   if (vectors === undefined) {
     throw new ShapeError(`Cannot meshgrid ${describe(tensors)}: it takes an array of vectors`);
   }
-  return dispatchAll(MESHGRID, vectors, { indexing }) as never;
+  return dispatchAll(MESHGRID, vectors, { indexing });
 }
 
 /**
@@ -125,8 +133,13 @@ export function concat<const Ts extends readonly AnyTensor[], const B extends nu
   t.OkDType<t.PromoteAll<Ts>>,
   t.Ok<B extends number ? t.Concat<Ts, B> : [number]>,
   Ts[number]["device"]
-> {
-  return joins.concat(tensors as Ts, axis, options) as never;
+>;
+export function concat(
+  tensors: readonly AnyTensor[],
+  axis?: number | null,
+  options?: { readonly out?: AnyTensor },
+): Operand {
+  return joins.concat(tensors, axis, options);
 }
 
 /** Tensors of one shape joined along a new axis (0). Dtypes promote. */
@@ -134,8 +147,13 @@ export function stack<const Ts extends readonly AnyTensor[], const B extends num
   tensors: t.Guard<t.ListOf<"stack", Ts, t.Stack<Ts, B>>, Ts>,
   axis?: B,
   options?: { readonly out?: AnyTensor },
-): Tensor<t.OkDType<t.PromoteAll<Ts>>, t.Ok<t.Stack<Ts, B>>, Ts[number]["device"]> {
-  return joins.stack(tensors as Ts, axis, options) as never;
+): Tensor<t.OkDType<t.PromoteAll<Ts>>, t.Ok<t.Stack<Ts, B>>, Ts[number]["device"]>;
+export function stack(
+  tensors: readonly AnyTensor[],
+  axis?: number,
+  options?: { readonly out?: AnyTensor },
+): Operand {
+  return joins.stack(tensors, axis, options);
 }
 
 /**
@@ -156,15 +174,22 @@ export function where<
   a: P,
   b: t.Guard<t.Where<C, P, Q>, Q>,
   options?: { readonly out?: AnyTensor },
-): Tensor<t.OperandDType<"where", P, Q>, t.Ok<t.Where<C, P, Q>>, C["device"]> {
-  return apply(MAP.where, condition, a as Operand, b as Operand, options) as never;
+): Tensor<t.OperandDType<"where", P, Q>, t.Ok<t.Where<C, P, Q>>, C["device"]>;
+export function where(
+  condition: Tensor<"bool", Shape, t.Device, t.Access>,
+  a: TensorOrScalar,
+  b: TensorOrScalar,
+  options?: { readonly out?: AnyTensor },
+): Operand {
+  return apply(MAP.where, condition, a as Operand, b as Operand, options);
 }
 
 /** Tensors broadcast to their common shape, as views. */
 export function broadcastTensors<const Ts extends readonly AnyTensor[]>(
   ...tensors: t.GuardRest<t.BroadcastAll<t.ShapesOf<Ts>, "broadcastTensors">, Ts>
-): OfShape<Ts, t.Ok<t.BroadcastAll<t.ShapesOf<Ts>, "broadcastTensors">>> {
-  return dispatchAll(BROADCAST_TENSORS, (tensors as Ts).slice()) as never;
+): OfShape<Ts, t.Ok<t.BroadcastAll<t.ShapesOf<Ts>, "broadcastTensors">>>;
+export function broadcastTensors(...tensors: readonly AnyTensor[]): Operand[] {
+  return dispatchAll(BROADCAST_TENSORS, tensors.slice());
 }
 
 /**
@@ -204,8 +229,9 @@ export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
  */
 export function pack<W extends AnyTensor>(
   w: t.Guard<t.Packable<W["dtype"], t.ShapeOf<W>>, W>,
-): PackedWeight<W["dtype"], t.ShapeOf<W>, W["device"]> {
-  return packWeight(w) as never;
+): PackedWeight<W["dtype"], t.ShapeOf<W>, W["device"]>;
+export function pack(w: AnyTensor): AnyPackedWeight {
+  return packWeight(w);
 }
 
 /** What {@link quantize} gives: a weight [O, I] with a scale for each row for int8, else a tensor. */
@@ -241,9 +267,14 @@ export function quantize<W extends AnyTensor, F extends "q8_0" | "q4_0" | "int8"
   w: t.Guard<t.Quantizable<W["dtype"], F, t.ShapeOf<W>>, W>,
   format: F,
   options?: UnaryOptions,
-): Quantized<F, t.ShapeOf<W>, W["device"]> {
+): Quantized<F, t.ShapeOf<W>, W["device"]>;
+export function quantize(
+  w: AnyTensor,
+  format: "q8_0" | "q4_0" | "int8",
+  options?: UnaryOptions,
+): Operand | AnyPackedWeight {
   const own = ownOperand(w, "quantize");
-  if (format !== "int8") return quantized.quantize(own, format, options) as never;
+  if (format !== "int8") return quantized.quantize(own, format, options);
   checkOptions("quantize to int8", options ?? {}, []);
-  return quantizeInt8(own) as never;
+  return quantizeInt8(own);
 }

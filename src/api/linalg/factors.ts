@@ -12,6 +12,7 @@ import type { Shape } from "../../base/shape.ts";
 import type * as t from "../../types/mod.ts";
 import { LINALG } from "../../ops/linalg/op.ts";
 import { upperOf } from "./parts.ts";
+import type { Operand } from "../../memory/operand.ts";
 
 /** A tensor of the dtype in which linear algebra computes for `X`. */
 export type FloatTensor<X extends AnyTensor, S extends Shape = Shape> = TensorOf<
@@ -39,9 +40,10 @@ export interface TriangleOptions {
  */
 export function cholesky<X extends AnyTensor>(
   a: t.Guard<t.Square<"cholesky", t.ShapeOf<X>>, X>,
-  options: TriangleOptions = {},
-): FloatTensor<X, t.ShapeOf<X>> {
-  return dispatch(LINALG.cholesky, [a as X], upperOf("cholesky", options)) as never;
+  options?: TriangleOptions,
+): FloatTensor<X, t.ShapeOf<X>>;
+export function cholesky(a: AnyTensor, options: TriangleOptions = {}): Operand {
+  return dispatch(LINALG.cholesky, [a], upperOf("cholesky", options));
 }
 
 /** The results of {@link qr}. */
@@ -64,15 +66,19 @@ export interface QR<X extends AnyTensor, All extends boolean = boolean> {
  */
 export function qr<X extends AnyTensor, M extends "reduced" | "complete" = "reduced">(
   a: t.Guard<t.Matrices<"qr", t.ShapeOf<X>>, X>,
-  options: { readonly mode?: M } = {},
-): QR<X, M extends "complete" ? true : false> {
+  options?: { readonly mode?: M },
+): QR<X, M extends "complete" ? true : false>;
+export function qr(
+  a: AnyTensor,
+  options: { readonly mode?: "reduced" | "complete" } = {},
+): Readonly<Record<"q" | "r", Operand>> {
   checkOptions("qr", options, ["mode"]);
   const { mode = "reduced" as const } = options;
   if (mode !== "reduced" && mode !== "complete") {
     throw new ArgumentError(`Cannot qr with mode ${describe(mode)}: it is "reduced" or "complete"`);
   }
-  const [q, r] = dispatchAll(LINALG.qr, [a as X], { mode });
-  return { q, r } as never;
+  const [q, r] = dispatchAll(LINALG.qr, [a], { mode });
+  return { q, r };
 }
 
 /** The results of {@link lu}. */
@@ -98,7 +104,8 @@ export interface LU<X extends AnyTensor> {
  */
 export function lu<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"lu", t.ShapeOf<X>>, X>,
-): LU<X> {
-  const [l, u, p] = dispatchAll(LINALG.lu, [a as X]);
-  return { p, l, u } as never;
+): LU<X>;
+export function lu(a: AnyTensor): Readonly<Record<"p" | "l" | "u", Operand>> {
+  const [l, u, p] = dispatchAll(LINALG.lu, [a]);
+  return { p, l, u };
 }

@@ -101,8 +101,12 @@ function checkOrder(name: string, ord: unknown): asserts ord is MatrixOrder {
  */
 export function matrixNorm<X extends AnyTensor, K extends boolean = false>(
   a: t.Guard<t.Matrices<"matrixNorm", t.ShapeOf<X>>, X>,
-  options: { readonly ord?: MatrixOrder; readonly keepDims?: K } = {},
-): RealOf<X, t.Ok<t.Reduce<"matrixNorm", t.ShapeOf<X>, [-2, -1], K>>> {
+  options?: { readonly ord?: MatrixOrder; readonly keepDims?: K },
+): RealOf<X, t.Ok<t.Reduce<"matrixNorm", t.ShapeOf<X>, [-2, -1], K>>>;
+export function matrixNorm(
+  a: AnyTensor,
+  options: { readonly ord?: MatrixOrder; readonly keepDims?: boolean } = {},
+): Operand {
   checkOptions("matrixNorm", options, ["ord", "keepDims"]);
   const { ord = "fro", keepDims = false } = options;
   checkMatrices("matrixNorm", a);
@@ -112,7 +116,7 @@ export function matrixNorm<X extends AnyTensor, K extends boolean = false>(
     if (!keepDims) return made;
     const column = applyView(VIEWS.expandDims, made, "expandDims", -1);
     return applyView(VIEWS.expandDims, column, "expandDims", -1);
-  }) as never;
+  });
 }
 
 /** Options of {@link vectorNorm}. */
@@ -139,8 +143,12 @@ export function vectorNorm<
   const K extends boolean = false,
 >(
   x: X,
-  options: VectorNormOptions<t.Guard<t.Reduce<"vectorNorm", t.ShapeOf<X>, B, K>, B>, K> = {},
-): RealOf<X, t.Ok<t.Reduce<"vectorNorm", t.ShapeOf<X>, B, K>>> {
+  options?: VectorNormOptions<t.Guard<t.Reduce<"vectorNorm", t.ShapeOf<X>, B, K>, B>, K>,
+): RealOf<X, t.Ok<t.Reduce<"vectorNorm", t.ShapeOf<X>, B, K>>>;
+export function vectorNorm(
+  x: AnyTensor,
+  options: VectorNormOptions<t.AxisArg, boolean> = {},
+): Operand {
   checkOptions("vectorNorm", options, ["axis", "keepDims", "ord"]);
   checkOperand(x, "vectorNorm");
   const { axis = null, keepDims = false, ord = 2 } = options;
@@ -153,7 +161,7 @@ export function vectorNorm<
     }
     const powers = apply(MAP.pow, magnitudes("vectorNorm", x), ord);
     return apply(MAP.pow, reduce(REDUCE.sum, powers, axis as Axes, { keepDims }), 1 / ord);
-  }) as never;
+  });
 }
 
 /**
@@ -168,8 +176,9 @@ export function vectorNorm<
  */
 export function cond<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"cond", t.ShapeOf<X>>, X>,
-  options: { readonly ord?: MatrixOrder } = {},
-): RealOf<X, t.Batch<t.ShapeOf<X>>> {
+  options?: { readonly ord?: MatrixOrder },
+): RealOf<X, t.Batch<t.ShapeOf<X>>>;
+export function cond(a: AnyTensor, options: { readonly ord?: MatrixOrder } = {}): Operand {
   checkOptions("cond", options, ["ord"]);
   const { ord = 2 } = options;
   checkMatrices("cond", a);
@@ -187,7 +196,7 @@ export function cond<X extends AnyTensor>(
     }
     const inverse = dispatch(LINALG.inv, [x], { nanIfSingular: true }, undefined, "cond");
     return infinite(x, apply(MAP.mul, normOf("cond", x, ord), normOf("cond", inverse, ord)));
-  }) as never;
+  });
 }
 
 /** `made` with infinity for NaN, unless the matrix contains NaN. */

@@ -20,21 +20,24 @@ import type * as t from "../../types/mod.ts";
 export function matmul<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"matmul", X, U, t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>, never>, U>,
-): Tensor<t.OperandDType<"matmul", X, U>, t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
-  return products.matmul(a as Operand, b as Operand) as never;
+): Tensor<t.OperandDType<"matmul", X, U>, t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]>;
+export function matmul(a: AnyTensor, b: AnyTensor): Operand {
+  return products.matmul(a as Operand, b as Operand);
 }
 
 /** `a.outer(b)`: vectors [M] and [N] give [M, N]. */
 export function outer<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"outer", X, U, t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
-): Tensor<t.OperandDType<"outer", X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]> {
-  return products.outer(a as Operand, b as Operand) as never;
+): Tensor<t.OperandDType<"outer", X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]>;
+export function outer(a: AnyTensor, b: AnyTensor): Operand {
+  return products.outer(a as Operand, b as Operand);
 }
 
 /** `x.mT`: the last two axes exchanged, a view. */
-export function matrixTranspose<X extends AnyTensor>(x: X): X["mT"] {
-  return applyView(VIEWS.mT, ownOperand(x, "matrixTranspose"), "matrixTranspose") as never;
+export function matrixTranspose<X extends AnyTensor>(x: X): X["mT"];
+export function matrixTranspose(x: AnyTensor): Operand {
+  return applyView(VIEWS.mT, ownOperand(x, "matrixTranspose"), "matrixTranspose");
 }
 
 /**
@@ -43,11 +46,12 @@ export function matrixTranspose<X extends AnyTensor>(x: X): X["mT"] {
  */
 export function diagonal<X extends AnyTensor>(
   x: t.Guard<t.Diagonal<t.ShapeOf<X>, -2, -1>, X>,
-  options: { readonly offset?: number } = {},
-): Tensor<X["dtype"], t.Ok<t.Diagonal<t.ShapeOf<X>, -2, -1>>, X["device"], X["access"]> {
+  options?: { readonly offset?: number },
+): Tensor<X["dtype"], t.Ok<t.Diagonal<t.ShapeOf<X>, -2, -1>>, X["device"], X["access"]>;
+export function diagonal(x: AnyTensor, options: { readonly offset?: number } = {}): Operand {
   checkOptions("diagonal", options, ["offset"]);
   const { offset = 0 } = options;
-  return applyView(VIEWS.diagonal, ownOperand(x, "diagonal"), "diagonal", offset, -2, -1) as never;
+  return applyView(VIEWS.diagonal, ownOperand(x, "diagonal"), "diagonal", offset, -2, -1);
 }
 
 /** The costs of products in their best order, and where each is cut. */
@@ -82,7 +86,8 @@ function bestOrder(sizes: readonly number[]): number[][] {
  */
 export function multiDot<const Ts extends readonly AnyTensor[]>(
   tensors: Ts,
-): Tensor<t.OkDType<t.PromoteAll<Ts>>, t.MultiDot<t.ShapesOf<Ts>>, Ts[number]["device"]> {
+): Tensor<t.OkDType<t.PromoteAll<Ts>>, t.MultiDot<t.ShapesOf<Ts>>, Ts[number]["device"]>;
+export function multiDot(tensors: readonly AnyTensor[]): Operand {
   const all = listOf<Operand>(tensors, (x) => ownOperand(x, "multiDot"));
   const shapes = all.map(({ layout }) => layout.shape);
   const last = all.length - 1;
@@ -104,17 +109,18 @@ export function multiDot<const Ts extends readonly AnyTensor[]>(
     i === j
       ? all[i]!
       : products.matmul(join(i, cuts[i]![j]!), join(cuts[i]![j]! + 1, j), undefined, "multiDot");
-  return tidy(() => join(0, last)) as never;
+  return tidy(() => join(0, last));
 }
 
 /** The sums of the diagonals of matrices [..., M, N]: [...]. Sums of integers are int64. */
 export function trace<X extends AnyTensor>(
   x: t.Guard<t.Trace<t.ShapeOf<X>, -2, -1>, X>,
-  options: { readonly offset?: number } = {},
-): Tensor<t.ResultDType<"sum", X["dtype"]>, t.Batch<t.ShapeOf<X>>, X["device"]> {
+  options?: { readonly offset?: number },
+): Tensor<t.ResultDType<"sum", X["dtype"]>, t.Batch<t.ShapeOf<X>>, X["device"]>;
+export function trace(x: AnyTensor, options: { readonly offset?: number } = {}): Operand {
   checkOptions("trace", options, ["offset"]);
   const { offset = 0 } = options;
-  return sumDiagonal(ownOperand(x, "trace"), { offset, axis1: -2, axis2: -1 }) as never;
+  return sumDiagonal(ownOperand(x, "trace"), { offset, axis1: -2, axis2: -1 });
 }
 
 export { cross, kron, tensordot, vecdot } from "../sets/contractions.ts";

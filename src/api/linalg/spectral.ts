@@ -11,6 +11,7 @@ import type { FloatTensor, TriangleOptions } from "./factors.ts";
 import type * as t from "../../types/mod.ts";
 import { LINALG } from "../../ops/linalg/op.ts";
 import { upperOf } from "./parts.ts";
+import type { Operand } from "../../memory/operand.ts";
 
 /** A tensor of the dtype of real results for `X`. */
 export type RealOf<X extends AnyTensor, S extends Shape = Shape> = TensorOf<
@@ -38,18 +39,23 @@ export interface Eigh<X extends AnyTensor> {
  */
 export function eigh<X extends AnyTensor>(
   a: t.Guard<t.Square<"eigh", t.ShapeOf<X>>, X>,
+  options?: TriangleOptions,
+): Eigh<X>;
+export function eigh(
+  a: AnyTensor,
   options: TriangleOptions = {},
-): Eigh<X> {
-  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eigh, [a as X], upperOf("eigh", options));
-  return { eigenvalues, eigenvectors } as never;
+): Readonly<Record<"eigenvalues" | "eigenvectors", Operand>> {
+  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eigh, [a], upperOf("eigh", options));
+  return { eigenvalues, eigenvectors };
 }
 
 /** The eigenvalues of {@link eigh} alone, which takes less time. */
 export function eigvalsh<X extends AnyTensor>(
   a: t.Guard<t.Square<"eigvalsh", t.ShapeOf<X>>, X>,
-  options: TriangleOptions = {},
-): RealOf<X, t.ColumnVectors<t.ShapeOf<X>>> {
-  return dispatch(LINALG.eigvalsh, [a as X], upperOf("eigvalsh", options)) as never;
+  options?: TriangleOptions,
+): RealOf<X, t.ColumnVectors<t.ShapeOf<X>>>;
+export function eigvalsh(a: AnyTensor, options: TriangleOptions = {}): Operand {
+  return dispatch(LINALG.eigvalsh, [a], upperOf("eigvalsh", options));
 }
 
 /** The results of {@link svd}. */
@@ -73,19 +79,24 @@ export interface SVD<X extends AnyTensor, All extends boolean = boolean> {
  */
 export function svd<X extends AnyTensor, All extends boolean = true>(
   a: t.Guard<t.Matrices<"svd", t.ShapeOf<X>>, X>,
-  options: { readonly fullMatrices?: All } = {},
-): SVD<X, All> {
+  options?: { readonly fullMatrices?: All },
+): SVD<X, All>;
+export function svd(
+  a: AnyTensor,
+  options: { readonly fullMatrices?: boolean } = {},
+): Readonly<Record<"u" | "s" | "vh", Operand>> {
   checkOptions("svd", options, ["fullMatrices"]);
   const { fullMatrices = true } = options;
-  const [u, s, vh] = dispatchAll(LINALG.svd, [a as X], { fullMatrices });
-  return { u, s, vh } as never;
+  const [u, s, vh] = dispatchAll(LINALG.svd, [a], { fullMatrices });
+  return { u, s, vh };
 }
 
 /** The singular values of matrices [..., M, N], largest first: [..., min(M, N)]. */
 export function svdvals<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"svdvals", t.ShapeOf<X>>, X>,
-): RealOf<X, t.LeastVectors<t.ShapeOf<X>>> {
-  return dispatch(LINALG.svdvals, [a as X]) as never;
+): RealOf<X, t.LeastVectors<t.ShapeOf<X>>>;
+export function svdvals(a: AnyTensor): Operand {
+  return dispatch(LINALG.svdvals, [a]);
 }
 
 /** A tensor of a complex dtype. */
@@ -113,14 +124,16 @@ export interface Eig<X extends AnyTensor> {
  * eigenvalues.imag().toArray(); // => [1, -1]
  * ```
  */
-export function eig<X extends AnyTensor>(a: t.Guard<t.Square<"eig", t.ShapeOf<X>>, X>): Eig<X> {
-  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eig, [a as X]);
-  return { eigenvalues, eigenvectors } as never;
+export function eig<X extends AnyTensor>(a: t.Guard<t.Square<"eig", t.ShapeOf<X>>, X>): Eig<X>;
+export function eig(a: AnyTensor): Readonly<Record<"eigenvalues" | "eigenvectors", Operand>> {
+  const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eig, [a]);
+  return { eigenvalues, eigenvectors };
 }
 
 /** The eigenvalues of {@link eig} alone. */
 export function eigvals<X extends AnyTensor>(
   a: t.Guard<t.Square<"eigvals", t.ShapeOf<X>>, X>,
-): ComplexTensor<X, t.ColumnVectors<t.ShapeOf<X>>> {
-  return dispatch(LINALG.eigvals, [a as X]) as never;
+): ComplexTensor<X, t.ColumnVectors<t.ShapeOf<X>>>;
+export function eigvals(a: AnyTensor): Operand {
+  return dispatch(LINALG.eigvals, [a]);
 }

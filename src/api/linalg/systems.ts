@@ -44,8 +44,9 @@ export type FloatOfTwo<A extends AnyTensor, B extends AnyTensor> = t.ToFloat[
 export function solve<A extends AnyTensor, B extends AnyTensor>(
   a: A,
   b: t.Guard<t.ProductOf<"solve", A, B, t.Solve<"solve", t.ShapeOf<A>, t.ShapeOf<B>>>, B>,
-): Tensor<FloatOfTwo<A, B>, t.Ok<t.Solve<"solve", t.ShapeOf<A>, t.ShapeOf<B>>>, A["device"]> {
-  return dispatch(LINALG.solve, [a, b as B]) as never;
+): Tensor<FloatOfTwo<A, B>, t.Ok<t.Solve<"solve", t.ShapeOf<A>, t.ShapeOf<B>>>, A["device"]>;
+export function solve(a: AnyTensor, b: AnyTensor): Operand {
+  return dispatch(LINALG.solve, [a, b]);
 }
 
 /** Options of {@link solveTriangular}. */
@@ -63,15 +64,20 @@ export function solveTriangular<A extends AnyTensor, B extends AnyTensor>(
     t.ProductOf<"solveTriangular", A, B, t.Solve<"solveTriangular", t.ShapeOf<A>, t.ShapeOf<B>>>,
     B
   >,
-  options: SolveTriangularOptions = {},
+  options?: SolveTriangularOptions,
 ): Tensor<
   FloatOfTwo<A, B>,
   t.Ok<t.Solve<"solveTriangular", t.ShapeOf<A>, t.ShapeOf<B>>>,
   A["device"]
-> {
+>;
+export function solveTriangular(
+  a: AnyTensor,
+  b: AnyTensor,
+  options: SolveTriangularOptions = {},
+): Operand {
   checkOptions("solveTriangular", options, ["upper", "unitDiagonal"]);
   const [upper, unitDiagonal] = [Boolean(options.upper), Boolean(options.unitDiagonal)];
-  return dispatch(LINALG.solveTriangular, [a, b as B], { upper, unitDiagonal }) as never;
+  return dispatch(LINALG.solveTriangular, [a, b], { upper, unitDiagonal });
 }
 
 /**
@@ -86,15 +92,17 @@ export function solveTriangular<A extends AnyTensor, B extends AnyTensor>(
  */
 export function inv<X extends AnyTensor>(
   a: t.Guard<t.Square<"inv", t.ShapeOf<X>>, X>,
-): FloatTensor<X, t.ShapeOf<X>> {
-  return dispatch(LINALG.inv, [a as X]) as never;
+): FloatTensor<X, t.ShapeOf<X>>;
+export function inv(a: AnyTensor): Operand {
+  return dispatch(LINALG.inv, [a]);
 }
 
 /** The determinants of matrices [..., N, N]: [...]. */
 export function det<X extends AnyTensor>(
   a: t.Guard<t.Square<"det", t.ShapeOf<X>>, X>,
-): FloatTensor<X, t.Batch<t.ShapeOf<X>>> {
-  return dispatch(LINALG.det, [a as X]) as never;
+): FloatTensor<X, t.Batch<t.ShapeOf<X>>>;
+export function det(a: AnyTensor): Operand {
+  return dispatch(LINALG.det, [a]);
 }
 
 /** The results of {@link slogdet}. */
@@ -108,9 +116,10 @@ export interface SLogDet<X extends AnyTensor> {
 /** Sign and logarithm of the determinants of matrices [..., N, N], which do not overflow. */
 export function slogdet<X extends AnyTensor>(
   a: t.Guard<t.Square<"slogdet", t.ShapeOf<X>>, X>,
-): SLogDet<X> {
-  const [sign, logabsdet] = dispatchAll(LINALG.slogdet, [a as X]);
-  return { sign, logabsdet } as never;
+): SLogDet<X>;
+export function slogdet(a: AnyTensor): Readonly<Record<"sign" | "logabsdet", Operand>> {
+  const [sign, logabsdet] = dispatchAll(LINALG.slogdet, [a]);
+  return { sign, logabsdet };
 }
 
 /**
@@ -123,8 +132,9 @@ export function slogdet<X extends AnyTensor>(
  */
 export function expm<X extends AnyTensor>(
   a: t.Guard<t.Square<"expm", t.ShapeOf<X>>, X>,
-): FloatTensor<X, t.ShapeOf<X>> {
-  return dispatch(LINALG.expm, [a as X]) as never;
+): FloatTensor<X, t.ShapeOf<X>>;
+export function expm(a: AnyTensor): Operand {
+  return dispatch(LINALG.expm, [a]);
 }
 
 /** The dtype of matrices to the power `N`: a float for negative ones. */
@@ -140,7 +150,8 @@ export type PowerDType<D extends DType, N extends number> = number extends N ? D
 export function matrixPower<X extends AnyTensor, const N extends number>(
   a: t.Guard<t.Square<"matrixPower", t.ShapeOf<X>>, X>,
   n: N,
-): Tensor<PowerDType<X["dtype"], N>, t.ShapeOf<X>, X["device"]> {
+): Tensor<PowerDType<X["dtype"], N>, t.ShapeOf<X>, X["device"]>;
+export function matrixPower(a: AnyTensor, n: number): Operand {
   checkOperand(a, "matrixPower");
   const { layout: { shape }, storage } = a as Operand;
   if (shape.length < 2 || shape.at(-1) !== shape.at(-2)) {
@@ -163,7 +174,7 @@ export function matrixPower<X extends AnyTensor, const N extends number>(
       return apply(MAP.copy, applyView(VIEWS.broadcastTo, one, "broadcastTo", shape));
     }
     return made === (a as unknown) ? apply(MAP.copy, made) : made;
-  }) as never;
+  });
 }
 
 /** Options of functions that take singular values for zero. */
@@ -225,14 +236,15 @@ function widened(name: string, a: Operand): { info: DTypeInfo; wide: Operand } {
 /** The number of singular values of matrices [..., M, N] that are not zero: int64 [...]. */
 export function matrixRank<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"matrixRank", t.ShapeOf<X>>, X>,
-  options: RankOptions = {},
-): Tensor<"int64", t.Batch<t.ShapeOf<X>>, X["device"]> {
+  options?: RankOptions,
+): Tensor<"int64", t.Batch<t.ShapeOf<X>>, X["device"]>;
+export function matrixRank(a: AnyTensor, options: RankOptions = {}): Operand {
   checkOptions("matrixRank", options, ["rtol"]);
   return tidy(() => {
-    const s = dispatch(LINALG.svdvals, [a as X], undefined, undefined, "matrixRank");
+    const s = dispatch(LINALG.svdvals, [a], undefined, undefined, "matrixRank");
     const isNonzero = significant("matrixRank", a as Operand, s, options);
     return reduce(REDUCE.sum, isNonzero, -1, { dtype: "int64" });
-  }) as never;
+  });
 }
 
 /** `x` with its last two axes exchanged, and conjugated. */
@@ -268,8 +280,9 @@ export interface PinvOptions extends RankOptions {
  */
 export function pinv<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"pinv", t.ShapeOf<X>>, X>,
-  options: PinvOptions = {},
-): FloatTensor<X, t.MatrixTranspose<t.ShapeOf<X>>> {
+  options?: PinvOptions,
+): FloatTensor<X, t.MatrixTranspose<t.ShapeOf<X>>>;
+export function pinv(a: AnyTensor, options: PinvOptions = {}): Operand {
   checkOptions("pinv", options, ["rtol", "hermitian"]);
   return tidy(() => {
     const { info, wide } = widened("pinv", a as Operand);
@@ -277,7 +290,7 @@ export function pinv<X extends AnyTensor>(
       ? hermitianPinv(a as Operand, wide, options)
       : plainPinv(a as Operand, wide, options);
     return cast(made, info.name);
-  }) as never;
+  });
 }
 
 function plainPinv(a: Operand, wide: Operand, options: RankOptions): Operand {
@@ -351,8 +364,13 @@ export interface LstSq<A extends AnyTensor, B extends AnyTensor> {
 export function lstsq<A extends AnyTensor, B extends AnyTensor>(
   a: A,
   b: t.Guard<t.ProductOf<"lstsq", A, B, t.LeastSquares<t.ShapeOf<A>, t.ShapeOf<B>>>, B>,
+  options?: RankOptions,
+): LstSq<A, B>;
+export function lstsq(
+  a: AnyTensor,
+  b: AnyTensor,
   options: RankOptions = {},
-): LstSq<A, B> {
+): Readonly<Record<"x" | "residuals" | "rank" | "s", Operand>> {
   checkOptions("lstsq", options, ["rtol"]);
   checkOperand(a, "lstsq");
   checkOperand(b, "lstsq");
@@ -399,5 +417,5 @@ export function lstsq<A extends AnyTensor, B extends AnyTensor>(
     ];
   });
   const [x, residuals, rank, s] = made;
-  return { x, residuals, rank, s } as never;
+  return { x, residuals, rank, s };
 }

@@ -111,15 +111,19 @@ export function categorical<
 >(
   key: Key,
   logits: X,
-  options: CategoricalOptions<
+  options?: CategoricalOptions<
     t.Guard<t.Reduce<"categorical", t.ShapeOf<X>, B, false>, B>,
     N
-  > = {},
+  >,
 ): Tensor<
   "int32",
   t.Joined<N, t.Ok<t.Reduce<"categorical", t.ShapeOf<X>, B, false>>>,
   X["device"]
-> {
+>;
+export function categorical(key: Key, logits: AnyTensor, options: CategoricalOptions<
+  number,
+  Shape
+> = {}): Operand {
   checkOptions("categorical", options, ["axis", "shape"]);
   const given = ownOperand(logits, "categorical");
   checkKind(given.storage.info, "f", "categorical");
@@ -140,7 +144,7 @@ export function categorical<
       "categorical",
     );
     return besides(given, drawn);
-  }) as never;
+  });
 }
 
 /** Options of `choice`. */
@@ -262,7 +266,7 @@ export function choice(
   from: number | AnyTensor,
   shape: Shape,
   options: ChoiceOptions<t.Device> = {},
-): never {
+): Operand {
   checkOptions("choice", options, ["replace", "p", "axis", "device"]);
   const own = options as ChoiceOptions;
   const sizes = checkShape(shape, "choice");
@@ -273,13 +277,13 @@ export function choice(
       const made = chosen(key, from, sizes, own);
       const { device = "cpu" } = options;
       return isOn(made.storage, device) ? made : toDevice(made, device);
-    }) as never;
+    });
   }
   const x = ownOperand(from, "choice");
   const axis = normalizeAxis("choice", options.axis ?? 0, x.layout.shape.length);
   return tidy(() =>
     take(x, besides(x, chosen(key, x.layout.shape[axis]!, sizes, own)) as never, axis)
-  ) as never;
+  );
 }
 
 /** Options of `shuffle`. */
@@ -301,8 +305,9 @@ export interface ShuffleOptions {
 export function shuffle<D extends DType, S extends Shape, V extends t.Device>(
   key: Key,
   x: Tensor<D, S, V, t.Access>,
-  options: ShuffleOptions = {},
-): Tensor<D, S, V> {
+  options?: ShuffleOptions,
+): Tensor<D, S, V>;
+export function shuffle(key: Key, x: AnyTensor, options: ShuffleOptions = {}): Operand {
   checkOptions("shuffle", options, ["axis"]);
   const given = ownOperand(x, "shuffle");
   const axis = normalizeAxis("shuffle", options.axis ?? 0, given.layout.shape.length);
@@ -311,7 +316,7 @@ export function shuffle<D extends DType, S extends Shape, V extends t.Device>(
     const device = given.storage.device as t.Device;
     const about = { shape: [n], dtype: "int32", device, distribution: "permutation" } as const;
     return take(given, generate("shuffle", key, "i", about), axis);
-  }) as never;
+  });
 }
 
 // ---- vectors -----------------------------------------------------------------------------------
@@ -362,12 +367,19 @@ export function multivariateNormal<
   shape: t.Guard<t.NewShape<"multivariateNormal", N>, N>,
   mean: X,
   covariance: AnyTensor,
-  options: MultivariateOptions<E, V> = {},
+  options?: MultivariateOptions<E, V>,
 ): Tensor<
   NoInfer<E>,
   t.Joined<N, t.ShapeOf<X>>,
   t.OnDevice<NoInfer<V>>
-> {
+>;
+export function multivariateNormal(
+  key: Key,
+  shape: Shape,
+  mean: AnyTensor,
+  covariance: AnyTensor,
+  options: MultivariateOptions<DType, t.Device> = {},
+): Operand {
   const name = "multivariateNormal";
   checkOptions(name, options, ["dtype", "device"]);
   const { dtype = "float32", device = "cpu" } = options;
@@ -395,5 +407,5 @@ export function multivariateNormal<
     apply(MAP.add, x, doubles(center), undefined, { out: x });
     const made = contiguousCopy(applyView(VIEWS.reshape, x, "reshape", [...sizes, d]), dtype);
     return isOn(made.storage, device) ? made : toDevice(made, device);
-  }) as never;
+  });
 }

@@ -176,7 +176,7 @@ export function spread(x: Operand, shift: number, scale: number): Operand {
 type Generated = Omit<CreateAttributes, "key" | "shape"> & { readonly shape: unknown };
 
 /** A random tensor; throws the errors of the function `name`. */
-export function generate(name: string, of: Key, kinds: string, attributes: Generated): never {
+export function generate(name: string, of: Key, kinds: string, attributes: Generated): Operand {
   const key = words(of, name);
   const { dtype } = attributes;
   checkDType(dtype, name);
@@ -184,7 +184,7 @@ export function generate(name: string, of: Key, kinds: string, attributes: Gener
     throw new DTypeError(`Cannot make random ${name} of ${dtype}`);
   }
   const shape = checkShape(attributes.shape, name);
-  return applyCreate(RANDOM_TENSOR, { ...attributes, shape, key }, name) as never;
+  return applyCreate(RANDOM_TENSOR, { ...attributes, shape, key }, name);
 }
 
 /** Throws unless all `values` are finite in a float `dtype`. */

@@ -54,7 +54,7 @@ function ofUniform(
   key: Key,
   shape: unknown,
   options: LocatedOptions<DType, t.Device>,
-): never {
+): Operand {
   const known = name === "exponential" ? ["scale"] : ["loc", "scale"];
   checkOptions(name, options, ["dtype", "device", ...known]);
   const { dtype = "float32", device, loc = 0, scale = 1 } = options;
@@ -88,8 +88,13 @@ export function exponential<
 >(
   key: Key,
   shape: t.Guard<t.NewShape<"exponential", N>, N>,
-  options: ScaledOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"exponential", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: ScaledOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"exponential", N>>, t.OnDevice<NoInfer<V>>>;
+export function exponential(
+  key: Key,
+  shape: Shape,
+  options: ScaledOptions<DType, t.Device> = {},
+): Operand {
   return ofUniform("exponential", key, shape, options);
 }
 
@@ -104,8 +109,13 @@ export function laplace<
 >(
   key: Key,
   shape: t.Guard<t.NewShape<"laplace", N>, N>,
-  options: LocatedOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"laplace", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: LocatedOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"laplace", N>>, t.OnDevice<NoInfer<V>>>;
+export function laplace(
+  key: Key,
+  shape: Shape,
+  options: LocatedOptions<DType, t.Device> = {},
+): Operand {
   return ofUniform("laplace", key, shape, options);
 }
 
@@ -120,8 +130,13 @@ export function gumbel<
 >(
   key: Key,
   shape: t.Guard<t.NewShape<"gumbel", N>, N>,
-  options: LocatedOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"gumbel", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: LocatedOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"gumbel", N>>, t.OnDevice<NoInfer<V>>>;
+export function gumbel(
+  key: Key,
+  shape: Shape,
+  options: LocatedOptions<DType, t.Device> = {},
+): Operand {
   return ofUniform("gumbel", key, shape, options);
 }
 
@@ -169,7 +184,7 @@ export function wordsFor(name: string, key: Key): Operand {
 
 /** A parameter in float64 on the CPU, of one element or of `shape`. */
 function parameterOf(name: string, value: unknown, shape: readonly number[]): Operand {
-  if (typeof value === "number") return full([], value, { dtype: "float64" }) as never;
+  if (typeof value === "number") return full([], value, { dtype: "float64" });
   const given = ownOperand(value, name);
   checkKind(given.storage.info, "iuf", name);
   const spread = applyView(VIEWS.broadcastTo, given, name, shape);
@@ -238,8 +253,14 @@ export function gamma<
   key: Key,
   shape: t.Guard<t.NewShape<"gamma", N>, N>,
   alpha: Parameter,
-  options: ScaledOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"gamma", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: ScaledOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"gamma", N>>, t.OnDevice<NoInfer<V>>>;
+export function gamma(
+  key: Key,
+  shape: Shape,
+  alpha: Parameter,
+  options: ScaledOptions<DType, t.Device> = {},
+): Operand {
   checkOptions("gamma", options, ["dtype", "device", "scale"]);
   const { dtype = "float32", device, scale = 1 } = options;
   const made = madeIn("gamma", dtype, "f");
@@ -249,7 +270,7 @@ export function gamma<
     const x = deviates("gamma", key, shape, "gamma", made, [alpha, 0]);
     if (scale !== 1) apply(MAP.mul, x, scale, undefined, { out: x });
     return finished(x, dtype, deviceFor(device, [alpha]));
-  }) as never;
+  });
 }
 
 /**
@@ -268,8 +289,15 @@ export function beta<
   shape: t.Guard<t.NewShape<"beta", N>, N>,
   a: Parameter,
   b: Parameter,
-  options: DeviateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"beta", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: DeviateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"beta", N>>, t.OnDevice<NoInfer<V>>>;
+export function beta(
+  key: Key,
+  shape: Shape,
+  a: Parameter,
+  b: Parameter,
+  options: DeviateOptions<DType, t.Device> = {},
+): Operand {
   checkOptions("beta", options, ["dtype", "device"]);
   const { dtype = "float32", device } = options;
   const made = madeIn("beta", dtype, "f");
@@ -279,7 +307,7 @@ export function beta<
       dtype,
       deviceFor(device, [a, b]),
     )
-  ) as never;
+  );
 }
 
 /** The dtypes of counts. */
@@ -291,7 +319,7 @@ function counts(
   shape: unknown,
   parameters: readonly [unknown, unknown],
   options: DeviateOptions<DType, t.Device>,
-): never {
+): Operand {
   checkOptions(name, options, ["dtype", "device"]);
   const { dtype = "int32", device } = options;
   if (!COUNTS.includes(dtype)) {
@@ -305,7 +333,7 @@ function counts(
       dtype,
       deviceFor(device, parameters),
     )
-  ) as never;
+  );
 }
 
 /**
@@ -328,8 +356,14 @@ export function poisson<
   key: Key,
   shape: t.Guard<t.NewShape<"poisson", N>, N>,
   rate: Parameter,
-  options: DeviateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"poisson", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: DeviateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"poisson", N>>, t.OnDevice<NoInfer<V>>>;
+export function poisson(
+  key: Key,
+  shape: Shape,
+  rate: Parameter,
+  options: DeviateOptions<DType, t.Device> = {},
+): Operand {
   return counts("poisson", key, shape, [rate, 0], options);
 }
 
@@ -349,8 +383,15 @@ export function binomial<
   shape: t.Guard<t.NewShape<"binomial", N>, N>,
   n: Parameter,
   p: Parameter,
-  options: DeviateOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"binomial", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: DeviateOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"binomial", N>>, t.OnDevice<NoInfer<V>>>;
+export function binomial(
+  key: Key,
+  shape: Shape,
+  n: Parameter,
+  p: Parameter,
+  options: DeviateOptions<DType, t.Device> = {},
+): Operand {
   return counts("binomial", key, shape, [n, p], options);
 }
 
@@ -396,8 +437,13 @@ export function truncatedNormal<
 >(
   key: Key,
   shape: t.Guard<t.NewShape<"truncatedNormal", N>, N>,
-  options: TruncatedOptions<E, V> = {},
-): Tensor<NoInfer<E>, t.Ok<t.NewShape<"truncatedNormal", N>>, t.OnDevice<NoInfer<V>>> {
+  options?: TruncatedOptions<E, V>,
+): Tensor<NoInfer<E>, t.Ok<t.NewShape<"truncatedNormal", N>>, t.OnDevice<NoInfer<V>>>;
+export function truncatedNormal(
+  key: Key,
+  shape: Shape,
+  options: TruncatedOptions<DType, t.Device> = {},
+): Operand {
   const name = "truncatedNormal";
   checkOptions(name, options, ["dtype", "device", "low", "high", "mean", "std"]);
   const { mean = 0, std = 1, dtype = "float32", device = "cpu" } = options;
@@ -438,7 +484,7 @@ export function truncatedNormal<
     if (low > -Infinity) apply(MAP.maximum, x, low, undefined, { out: x });
     if (high < Infinity) apply(MAP.minimum, x, high, undefined, { out: x });
     return finished(x, dtype, device);
-  }) as never;
+  });
 }
 
 /** Throws a ShapeError for `shape` of an argument that the function does not take. */

@@ -129,8 +129,12 @@ const BINCOUNT: Op = makeOp({
  */
 export function bincount<X extends AnyTensor, W extends AnyTensor | undefined = undefined>(
   x: t.Guard<t.VectorOnly<"bincount", t.ShapeOf<X>, "it takes a vector">, X>,
-  options: BincountOptions<W> = {},
-): Tensor<t.CountDType<W>, [number], X["device"]> {
+  options?: BincountOptions<W>,
+): Tensor<t.CountDType<W>, [number], X["device"]>;
+export function bincount(
+  x: AnyTensor,
+  options: BincountOptions<AnyTensor | undefined> = {},
+): Operand {
   const name = "bincount";
   checkOptions(name, options, ["weights", "minLength"]);
   const { weights, minLength = 0 } = options;
@@ -140,5 +144,5 @@ export function bincount<X extends AnyTensor, W extends AnyTensor | undefined = 
     );
   }
   const inputs = withWeights(name, [ownOperand(x, name)], weights);
-  return dispatch(BINCOUNT, inputs, { minLength }) as never;
+  return dispatch(BINCOUNT, inputs, { minLength });
 }

@@ -7,6 +7,7 @@ import type { DType } from "../../base/dtype.ts";
 import type * as t from "../../types/mod.ts";
 import * as products from "../../ops/einsum/op.ts";
 import type { AnyTensor, Tensor, TensorOf, UnaryOptions } from "../../tensor/tensor.ts";
+import type { Operand } from "../../memory/operand.ts";
 
 /** The axes of {@link tensordot}: how many, or those of each tensor. */
 export type ContractedAxes = products.ContractedAxes;
@@ -77,8 +78,12 @@ export function einsum<
 >(
   equation: t.Guard<t.EinsumOf<E, TensorsOf<As>>, E>,
   ...tensors: As
-): Summed<E, TensorsOf<As>> {
-  return products.einsum(equation as string, tensors) as never;
+): Summed<E, TensorsOf<As>>;
+export function einsum(
+  equation: string,
+  ...tensors: readonly (AnyTensor | EinsumOptions)[]
+): Operand {
+  return products.einsum(equation as string, tensors);
 }
 
 /**
@@ -106,8 +111,14 @@ export function tensordot<
   t.OperandDType<"tensordot", X, U>,
   t.Ok<t.TensorDot<t.ShapeOf<X>, t.ShapeOf<U>, P>>,
   X["device"]
-> {
-  return products.tensordot(a, b, axes, options) as never;
+>;
+export function tensordot(
+  a: AnyTensor,
+  b: AnyTensor,
+  axes?: ContractedAxes,
+  options?: UnaryOptions,
+): Operand {
+  return products.tensordot(a, b, axes, options);
 }
 
 /**
@@ -128,8 +139,9 @@ export function vecdot<X extends AnyTensor, U extends AnyTensor, const B extends
   t.OperandDType<"vecdot", X, U>,
   t.Ok<t.VecDot<t.ShapeOf<X>, t.ShapeOf<U>, B>>,
   X["device"]
-> {
-  return products.vecdot(a, b, axis, options) as never;
+>;
+export function vecdot(a: AnyTensor, b: AnyTensor, axis?: number, options?: UnaryOptions): Operand {
+  return products.vecdot(a, b, axis, options);
 }
 
 /**
@@ -150,8 +162,9 @@ export function inner<X extends AnyTensor, U extends AnyTensor>(
   t.OperandDType<"inner", X, U>,
   t.Ok<t.InnerProduct<t.ShapeOf<X>, t.ShapeOf<U>>>,
   X["device"]
-> {
-  return products.inner(a, b, options) as never;
+>;
+export function inner(a: AnyTensor, b: AnyTensor, options?: UnaryOptions): Operand {
+  return products.inner(a, b, options);
 }
 
 /**
@@ -167,8 +180,9 @@ export function kron<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"kron", X, U, 0>, U>,
   options?: UnaryOptions,
-): Tensor<t.OperandDType<"kron", X, U>, t.Kron<t.ShapeOf<X>, t.ShapeOf<U>>, X["device"]> {
-  return products.kron(a, b, options) as never;
+): Tensor<t.OperandDType<"kron", X, U>, t.Kron<t.ShapeOf<X>, t.ShapeOf<U>>, X["device"]>;
+export function kron(a: AnyTensor, b: AnyTensor, options?: UnaryOptions): Operand {
+  return products.kron(a, b, options);
 }
 
 /**
@@ -191,8 +205,9 @@ export function trace<
 >(
   x: t.Guard<t.Trace<t.ShapeOf<X>, P, Q>, X>,
   options?: TraceOptions<E, P, Q>,
-): Tensor<E, t.Ok<t.Trace<t.ShapeOf<X>, P, Q>>, X["device"]> {
-  return products.trace(x as X, options) as never;
+): Tensor<E, t.Ok<t.Trace<t.ShapeOf<X>, P, Q>>, X["device"]>;
+export function trace(x: AnyTensor, options?: TraceOptions<DType, number, number>): Operand {
+  return products.trace(x, options);
 }
 
 /**
@@ -214,6 +229,7 @@ export function cross<X extends AnyTensor, U extends AnyTensor, const B extends 
   t.OperandDType<"cross", X, U>,
   t.Ok<t.Cross<t.ShapeOf<X>, t.ShapeOf<U>, B>>,
   X["device"]
-> {
-  return products.cross(a, b, axis, options) as never;
+>;
+export function cross(a: AnyTensor, b: AnyTensor, axis?: number, options?: UnaryOptions): Operand {
+  return products.cross(a, b, axis, options);
 }

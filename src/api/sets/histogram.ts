@@ -260,8 +260,8 @@ export function histogram<
   P extends boolean = false,
 >(
   x: X,
-  bins: B = 10 as B,
-  options: HistogramOptions<W, P> = {},
+  bins?: B,
+  options?: HistogramOptions<W, P>,
 ): {
   readonly counts: Tensor<
     P extends true ? t.EdgeDType<X["dtype"]> : t.CountDType<W>,
@@ -269,7 +269,12 @@ export function histogram<
     X["device"]
   >;
   readonly edges: Tensor<t.EdgesDType<X["dtype"], B>, [t.EdgeCount<B>], X["device"]>;
-} {
+};
+export function histogram(
+  x: AnyTensor,
+  bins: Bins = 10,
+  options: HistogramOptions<AnyTensor | undefined, boolean> = {},
+): Readonly<Record<"counts" | "edges", Operand>> {
   const name = "histogram";
   checkOptions(name, options, ["range", "density", "weights"]);
   const { range, density = false, weights } = options;
@@ -279,7 +284,7 @@ export function histogram<
     const inputs = withWeights(name, [own, ...edges], weights);
     return dispatchAll(HISTOGRAM, inputs, { ...spec, density, weighted: weights !== undefined });
   });
-  return { counts, edges: all } as never;
+  return { counts, edges: all };
 }
 
 const HISTOGRAM_BIN_EDGES: Op = makeOp({
@@ -307,16 +312,21 @@ const HISTOGRAM_BIN_EDGES: Op = makeOp({
  */
 export function histogramBinEdges<X extends AnyTensor, const B extends Bins = 10>(
   x: X,
-  bins: B = 10 as B,
+  bins?: B,
+  options?: BinOptions,
+): Tensor<t.EdgesDType<X["dtype"], B>, [t.EdgeCount<B>], X["device"]>;
+export function histogramBinEdges(
+  x: AnyTensor,
+  bins: Bins = 10,
   options: BinOptions = {},
-): Tensor<t.EdgesDType<X["dtype"], B>, [t.EdgeCount<B>], X["device"]> {
+): Operand {
   const name = "histogramBinEdges";
   checkOptions(name, options, ["range"]);
   const own = ownOperand(x, name);
   return tidy(() => {
     const [spec, edges] = binsOf(name, own, bins, options.range);
     return dispatch(HISTOGRAM_BIN_EDGES, [own, ...edges], spec);
-  }) as never;
+  });
 }
 
 // ---- two dimensions ----------------------------------------------------------------------------
@@ -476,8 +486,8 @@ export function histogram2d<
 >(
   x: X,
   y: AnyTensor,
-  bins: B = 10 as B,
-  options: Histogram2dOptions<W, P> = {},
+  bins?: B,
+  options?: Histogram2dOptions<W, P>,
 ): {
   readonly counts: Tensor<
     P extends true ? "float64" : t.CountDType<W>,
@@ -486,7 +496,13 @@ export function histogram2d<
   >;
   readonly xEdges: Tensor<DType, [number], X["device"]>;
   readonly yEdges: Tensor<DType, [number], X["device"]>;
-} {
+};
+export function histogram2d(
+  x: AnyTensor,
+  y: AnyTensor,
+  bins: Bins | readonly [x: Bins, y: Bins] = 10,
+  options: Histogram2dOptions<AnyTensor | undefined, boolean> = {},
+): Readonly<Record<"counts" | "xEdges" | "yEdges", Operand>> {
   const name = "histogram2d";
   checkOptions(name, options, ["range", "density", "weights"]);
   const { range, density = false, weights } = options;
@@ -502,5 +518,5 @@ export function histogram2d<
     const inputs = withWeights(name, [...own, ...edgesX, ...edgesY], weights);
     return dispatchAll(HISTOGRAM2D, inputs, { x, y, density, weighted: weights !== undefined });
   });
-  return { counts, xEdges, yEdges } as never;
+  return { counts, xEdges, yEdges };
 }

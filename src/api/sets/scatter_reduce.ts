@@ -152,8 +152,15 @@ export function scatterReduce<X extends AnyTensor>(
   indices: AnyTensor,
   values: TensorOrScalar,
   reduce: ScatterReduction,
+  options?: ScatterReduceOptions,
+): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+export function scatterReduce(
+  x: AnyTensor,
+  indices: AnyTensor,
+  values: TensorOrScalar,
+  reduce: ScatterReduction,
   options: ScatterReduceOptions = {},
-): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]> {
+): Operand {
   const name = "scatterReduce";
   checkOptions(name, options, ["axis", "includeSelf", "out"]);
   if (!REDUCTIONS.includes(reduce)) {
@@ -170,5 +177,5 @@ export function scatterReduce<X extends AnyTensor>(
       : ownOperand(values, name);
     const inputs = [own, ownOperand(indices, name), given];
     return dispatch(SCATTER_REDUCE, inputs, { axis, reduce, includeSelf }, out);
-  }) as never;
+  });
 }

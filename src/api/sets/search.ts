@@ -130,14 +130,19 @@ const ISIN: Op = makeOp({
 export function isin<X extends AnyTensor>(
   x: X,
   tests: TensorOrScalar | readonly (number | bigint)[],
+  options?: IsinOptions,
+): Tensor<"bool", t.ShapeOf<X>, X["device"]>;
+export function isin(
+  x: AnyTensor,
+  tests: TensorOrScalar | readonly (number | bigint)[],
   options: IsinOptions = {},
-): Tensor<"bool", t.ShapeOf<X>, X["device"]> {
+): Operand {
   checkOptions("isin", options, ["invert", "out"]);
   const own = ownOperand(x, "isin");
   const { invert = false, out } = options;
   return tidy(() =>
     dispatch(ISIN, [own, besides("isin", own, tests)], { invert: Boolean(invert) }, out)
-  ) as never;
+  );
 }
 
 // ---- sets --------------------------------------------------------------------------------------
@@ -177,8 +182,8 @@ const SETXOR = setOp("setxor", (a, b, name) => {
   return sort("sort", concat([selected(p, b, true, name), selected(q, a, true, name)]));
 });
 
-function setOf(op: Op, a: unknown, b: unknown): never {
-  return dispatch(op, [ownOperand(a, op.name), ownOperand(b, op.name)]) as never;
+function setOf(op: Op, a: unknown, b: unknown): Operand {
+  return dispatch(op, [ownOperand(a, op.name), ownOperand(b, op.name)]);
 }
 
 /**
@@ -193,7 +198,8 @@ function setOf(op: Op, a: unknown, b: unknown): never {
 export function union<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"union", X, U, 0>, U>,
-): Tensor<t.OperandDType<"union", X, U>, [number], X["device"]> {
+): Tensor<t.OperandDType<"union", X, U>, [number], X["device"]>;
+export function union(a: AnyTensor, b: AnyTensor): Operand {
   return setOf(UNION, a, b);
 }
 
@@ -208,7 +214,8 @@ export function union<X extends AnyTensor, U extends AnyTensor>(
 export function intersect<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"intersect", X, U, 0>, U>,
-): Tensor<t.OperandDType<"intersect", X, U>, [number], X["device"]> {
+): Tensor<t.OperandDType<"intersect", X, U>, [number], X["device"]>;
+export function intersect(a: AnyTensor, b: AnyTensor): Operand {
   return setOf(INTERSECT, a, b);
 }
 
@@ -223,7 +230,8 @@ export function intersect<X extends AnyTensor, U extends AnyTensor>(
 export function setdiff<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"setdiff", X, U, 0>, U>,
-): Tensor<t.OperandDType<"setdiff", X, U>, [number], X["device"]> {
+): Tensor<t.OperandDType<"setdiff", X, U>, [number], X["device"]>;
+export function setdiff(a: AnyTensor, b: AnyTensor): Operand {
   return setOf(SETDIFF, a, b);
 }
 
@@ -238,7 +246,8 @@ export function setdiff<X extends AnyTensor, U extends AnyTensor>(
 export function setxor<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"setxor", X, U, 0>, U>,
-): Tensor<t.OperandDType<"setxor", X, U>, [number], X["device"]> {
+): Tensor<t.OperandDType<"setxor", X, U>, [number], X["device"]>;
+export function setxor(a: AnyTensor, b: AnyTensor): Operand {
   return setOf(SETXOR, a, b);
 }
 
@@ -322,8 +331,13 @@ export function searchsorted<X extends AnyTensor, const U extends TensorOrScalar
     X
   >,
   values: U,
+  options?: SearchOptions,
+): Tensor<"int32", t.ShapeOf<U>, X["device"]>;
+export function searchsorted(
+  sorted: AnyTensor,
+  values: TensorOrScalar,
   options: SearchOptions = {},
-): Tensor<"int32", t.ShapeOf<U>, X["device"]> {
+): Operand {
   const name = "searchsorted";
   checkOptions(name, options, ["side", "sorter", "out"]);
   const { side = "left", sorter, out } = options;
@@ -332,7 +346,7 @@ export function searchsorted<X extends AnyTensor, const U extends TensorOrScalar
   const order = sorter === undefined ? [] : [ownOperand(sorter, name)];
   return tidy(() =>
     dispatch(SEARCHSORTED, [own, besides(name, own, values), ...order], { right }, out)
-  ) as never;
+  );
 }
 
 /** Options of {@link digitize}. */
@@ -394,12 +408,15 @@ const DIGITIZE: Op = makeOp({
 export function digitize<X extends AnyTensor>(
   x: X,
   bins: AnyTensor | readonly number[],
+  options?: DigitizeOptions,
+): Tensor<"int32", t.ShapeOf<X>, X["device"]>;
+export function digitize(
+  x: AnyTensor,
+  bins: AnyTensor | readonly number[],
   options: DigitizeOptions = {},
-): Tensor<"int32", t.ShapeOf<X>, X["device"]> {
+): Operand {
   checkOptions("digitize", options, ["right", "out"]);
   const own = ownOperand(x, "digitize");
   const { right = false, out } = options;
-  return tidy(() =>
-    dispatch(DIGITIZE, [own, besides("digitize", own, bins)], { right }, out)
-  ) as never;
+  return tidy(() => dispatch(DIGITIZE, [own, besides("digitize", own, bins)], { right }, out));
 }

@@ -194,8 +194,9 @@ export type VectorOf<X extends AnyTensor> = TensorOf<
  * uniqueValues(tensor([3, 1, 3, 2])).toArray(); // => [1, 2, 3]
  * ```
  */
-export function uniqueValues<X extends AnyTensor>(x: X, options: UniqueOptions = {}): VectorOf<X> {
-  return unique(VALUES, x, options)[0] as never;
+export function uniqueValues<X extends AnyTensor>(x: X, options?: UniqueOptions): VectorOf<X>;
+export function uniqueValues(x: AnyTensor, options: UniqueOptions = {}): Operand {
+  return unique(VALUES, x, options)[0];
 }
 
 /**
@@ -210,10 +211,14 @@ export function uniqueValues<X extends AnyTensor>(x: X, options: UniqueOptions =
  */
 export function uniqueCounts<X extends AnyTensor>(
   x: X,
+  options?: UniqueOptions,
+): { readonly values: VectorOf<X>; readonly counts: Tensor<"int32", [number], X["device"]> };
+export function uniqueCounts(
+  x: AnyTensor,
   options: UniqueOptions = {},
-): { readonly values: VectorOf<X>; readonly counts: Tensor<"int32", [number], X["device"]> } {
+): Readonly<Record<"values" | "counts", Operand>> {
   const [values, counts] = unique(COUNTS, x, options);
-  return { values, counts } as never;
+  return { values, counts };
 }
 
 /**
@@ -228,13 +233,17 @@ export function uniqueCounts<X extends AnyTensor>(
  */
 export function uniqueInverse<X extends AnyTensor>(
   x: X,
-  options: UniqueOptions = {},
+  options?: UniqueOptions,
 ): {
   readonly values: VectorOf<X>;
   readonly inverseIndices: Tensor<"int32", t.ShapeOf<X>, X["device"]>;
-} {
+};
+export function uniqueInverse(
+  x: AnyTensor,
+  options: UniqueOptions = {},
+): Readonly<Record<"values" | "inverseIndices", Operand>> {
   const [values, inverseIndices] = unique(INVERSE, x, options);
-  return { values, inverseIndices } as never;
+  return { values, inverseIndices };
 }
 
 /**
@@ -247,12 +256,16 @@ export function uniqueInverse<X extends AnyTensor>(
  * [indices.toArray(), counts.toArray()]; // => [[1, 3, 0], [1, 1, 2]]
  * ```
  */
-export function uniqueAll<X extends AnyTensor>(x: X, options: UniqueOptions = {}): {
+export function uniqueAll<X extends AnyTensor>(x: X, options?: UniqueOptions): {
   readonly values: VectorOf<X>;
   readonly indices: Tensor<"int32", [number], X["device"]>;
   readonly inverseIndices: Tensor<"int32", t.ShapeOf<X>, X["device"]>;
   readonly counts: Tensor<"int32", [number], X["device"]>;
-} {
+};
+export function uniqueAll(
+  x: AnyTensor,
+  options: UniqueOptions = {},
+): Readonly<Record<"values" | "indices" | "inverseIndices" | "counts", Operand>> {
   const [values, indices, inverseIndices, counts] = unique(ALL, x, options);
-  return { values, indices, inverseIndices, counts } as never;
+  return { values, indices, inverseIndices, counts };
 }

@@ -200,19 +200,24 @@ export function convolve<
     t.ProductOf<"convolve", A, B, t.Convolve<"convolve", t.ShapeOf<A>, t.ShapeOf<B>, M>>,
     B
   >,
-  options: ConvolveOptions<M> = {},
+  options?: ConvolveOptions<M>,
 ): Tensor<
   ConvolveDType<A, B>,
   t.Ok<t.Convolve<"convolve", t.ShapeOf<A>, t.ShapeOf<B>, M>>,
   A["device"]
-> {
+>;
+export function convolve(
+  a: AnyTensor,
+  v: AnyTensor,
+  options: ConvolveOptions<ConvolveMode> = {},
+): Operand {
   checkOptions("convolve", options, ["mode", "out"]);
   const { mode = "full", out }: ConvolveOptions = options;
   const [x, y] = [ownOperand(a, "convolve"), ownOperand(v, "convolve")];
   const [n, m] = lengthsOf("convolve", x, y);
   const attributes = resultsOf(mode, n, m, "convolve");
   const isSwapped = x.layout.rank === 1 && m > n;
-  return convolveRows("convolve", isSwapped ? [y, x] : [x, y], attributes, out) as never;
+  return convolveRows("convolve", isSwapped ? [y, x] : [x, y], attributes, out);
 }
 
 /**
@@ -237,12 +242,17 @@ export function correlate<
     t.ProductOf<"correlate", A, B, t.Convolve<"correlate", t.ShapeOf<A>, t.ShapeOf<B>, M>>,
     B
   >,
-  options: ConvolveOptions<M> = {},
+  options?: ConvolveOptions<M>,
 ): Tensor<
   ConvolveDType<A, B>,
   t.Ok<t.Convolve<"correlate", t.ShapeOf<A>, t.ShapeOf<B>, M>>,
   A["device"]
-> {
+>;
+export function correlate(
+  a: AnyTensor,
+  v: AnyTensor,
+  options: ConvolveOptions<ConvolveMode> = {},
+): Operand {
   checkOptions("correlate", options, ["mode", "out"]);
   const { mode = "valid", out }: ConvolveOptions = options;
   const [x, y] = [ownOperand(a, "correlate"), ownOperand(v, "correlate")];
@@ -253,5 +263,5 @@ export function correlate<
     const conjugate = y.storage.info.kind === "c" ? apply(MAP.conj, y) : y;
     const reversed = applyView(VIEWS.flip, conjugate, "flip", [0]);
     return convolveRows("correlate", [x, reversed], attributes, out);
-  }) as never;
+  });
 }

@@ -79,12 +79,17 @@ export type PolyvalDType<P, X extends AnyTensor> = P extends { readonly dtype: D
 export function polyval<P extends AnyTensor | readonly number[], X extends AnyTensor>(
   p: P,
   x: X,
-  options: UnaryOptions = {},
+  options?: UnaryOptions,
 ): Tensor<
   PolyvalDType<P, X>,
   t.ShapeOf<X>,
   X["device"]
-> {
+>;
+export function polyval(
+  p: AnyTensor | readonly number[],
+  x: AnyTensor,
+  options: UnaryOptions = {},
+): Operand {
   checkOptions("polyval", options, ["out"]);
   const at = ownOperand(x, "polyval");
   const { info, device } = at.storage;
@@ -97,7 +102,7 @@ export function polyval<P extends AnyTensor | readonly number[], X extends AnyTe
       ? ownOperand(p, "polyval")
       : tensor(list as number[], { dtype: info.name, device: device as "cpu" }) as Operand;
     return dispatch(POLYVAL, [factors, at], undefined, options.out);
-  }) as never;
+  });
 }
 
 /** Options of {@link polyfit}. */
@@ -207,8 +212,14 @@ export function polyfit<X extends AnyTensor, Y extends AnyTensor, const N extend
   x: X,
   y: t.Guard<t.FitPoints<t.ShapeOf<X>, t.ShapeOf<Y>>, Y>,
   degree: N,
+  options?: PolyfitOptions,
+): Tensor<FitDType<X, Y>, t.Polyfit<t.ShapeOf<Y>, N>, X["device"]>;
+export function polyfit(
+  x: AnyTensor,
+  y: AnyTensor,
+  degree: number,
   options: PolyfitOptions = {},
-): Tensor<FitDType<X, Y>, t.Polyfit<t.ShapeOf<Y>, N>, X["device"]> {
+): Operand {
   checkOptions("polyfit", options, ["w", "rcond"]);
   const { w, rcond } = options;
   if (!Number.isInteger(degree) || degree < 0 || degree > MOST_DEGREE) {
@@ -220,5 +231,5 @@ export function polyfit<X extends AnyTensor, Y extends AnyTensor, const N extend
   const inputs = [at, ownOperand(y, "polyfit")];
   if (w !== undefined) inputs.push(ownOperand(w, "polyfit"));
   const attributes = { degree, rcond: rcond ?? at.layout.size * 2 ** -52 };
-  return dispatch(POLYFIT, inputs, attributes) as never;
+  return dispatch(POLYFIT, inputs, attributes);
 }
