@@ -96,13 +96,13 @@ function productOf(x: Operand, weights: Operand, axes: readonly number[]): Opera
   if (size === 0) return undefined;
   if (weights.layout.shape.length === 1 && axes.length === 1) {
     const last = applyView(VIEWS.moveAxis, x, "moveAxis", axes[0]!, -1);
-    return matmul(last, weights as never);
+    return matmul(last, weights);
   }
   // Weights of the sizes of the axes in another order are permuted first.
   if (axes.length < shape.length || !sameShape(weights.layout.shape, shape)) return undefined;
   if (!contiguous || !weights.layout.contiguous) return undefined;
   const [a, b] = [x, weights].map((one) => applyView(VIEWS.flatten, one, "flatten"));
-  return matmul(a!, b as never);
+  return matmul(a!, b!);
 }
 
 const AVERAGE: Op = makeOp({
@@ -313,7 +313,7 @@ function covariance(call: Call): Operand {
   const blocks = centered.map((left) => {
     const weighted = w === undefined ? left : apply(MAP.mul, left, w);
     return centered.map((right) =>
-      matmul(weighted, applyView(VIEWS.transpose, right, "transpose") as never) as Operand
+      matmul(weighted, applyView(VIEWS.transpose, right, "transpose"))
     );
   });
   const rows = blocks.map((row) => row.length === 1 ? row[0]! : concat(row, 1));

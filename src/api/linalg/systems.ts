@@ -163,7 +163,7 @@ export function matrixPower(a: AnyTensor, n: number): Operand {
     throw new ArgumentError(`matrixPower() needs an integer, got ${describe(n)}`);
   }
   return tidy(() => {
-    let square = (n < 0 ? inv(a as never) : a) as Operand;
+    let square: Operand = n < 0 ? dispatch(LINALG.inv, [a]) : a;
     let made: Operand | undefined;
     for (let left = Math.abs(n); left > 0; left = Math.floor(left / 2)) {
       if (left % 2 === 1) made = made === undefined ? square : matmul(made, square);

@@ -281,9 +281,7 @@ export function choice(
   }
   const x = ownOperand(from, "choice");
   const axis = normalizeAxis("choice", options.axis ?? 0, x.layout.shape.length);
-  return tidy(() =>
-    take(x, besides(x, chosen(key, x.layout.shape[axis]!, sizes, own)) as never, axis)
-  );
+  return tidy(() => take(x, besides(x, chosen(key, x.layout.shape[axis]!, sizes, own)), axis));
 }
 
 /** Options of `shuffle`. */

@@ -95,7 +95,7 @@ function binsOf(name: string, x: Operand, bins: Bins, range: unknown): [BinSpec,
   }
   const edges = list === undefined
     ? ownOperand(bins, name)
-    : fromData(list, { dtype: edgeDType(x), device: x.storage.device } as never);
+    : fromData(list, { dtype: edgeDType(x), device: x.storage.device as t.Device });
   return [{ bins: undefined, range: own }, [edges]];
 }
 
@@ -148,7 +148,7 @@ function edgesOf(name: string, x: Operand, spec: BinSpec, given: Operand | undef
     { length: bins + 1 },
     (_, i) => i === bins ? high : i * step + low,
   );
-  const edges = fromData(list, { dtype: edgeDType(x) } as never);
+  const edges = fromData(list, { dtype: edgeDType(x) });
   const wide = cast(edges, "float64");
   const rounded = wide.storage.array as Float64Array;
   for (let i = 1, { offset } = wide.layout; i <= bins; i++) {

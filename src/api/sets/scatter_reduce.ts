@@ -173,7 +173,7 @@ export function scatterReduce(
   return tidy(() => {
     const { info, device } = own.storage;
     const given = isScalar(values)
-      ? fromData(values, { dtype: info.name, device } as never)
+      ? fromData(values, { dtype: info.name, device: device as t.Device })
       : ownOperand(values, name);
     const inputs = [own, ownOperand(indices, name), given];
     return dispatch(SCATTER_REDUCE, inputs, { axis, reduce, includeSelf }, out);

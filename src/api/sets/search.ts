@@ -56,7 +56,7 @@ function besides(name: string, x: Operand, given: unknown): Operand {
     : list.some((one) => typeof one === "bigint")
     ? "int64"
     : "float64";
-  return fromData(several ?? list[0], { dtype, device } as never);
+  return fromData(several ?? list[0], { dtype, device: device as t.Device });
 }
 
 /** The dtype that two inputs promote to. */

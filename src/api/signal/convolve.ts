@@ -75,7 +75,7 @@ function byParts(call: Call): Operand {
   const [ar, ai, vr, vi] = [real(a), imag(a), real(v), imag(v)];
   const re = apply(MAP.sub, part(ar, vr), part(ai, vi));
   const im = apply(MAP.add, part(ar, vi), part(ai, vr));
-  return complex(re as never, im as never) as Operand;
+  return complex(re as AnyTensor, im as AnyTensor);
 }
 
 function infer(call: Call): readonly OutputSpec[] {

@@ -16,10 +16,11 @@ import { lstsq } from "../linalg/systems.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../../table/infer.ts";
 import { makeOp, type Op } from "../../table/op.ts";
-import { MAP } from "../../table/table.ts";
+import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { full, tensor } from "../../tensor/create.ts";
-import { stack } from "../functions/tensors.ts";
+import { stack } from "../../ops/join/op.ts";
+import { reduce } from "../../ops/reduce/op.ts";
 import type { AnyTensor, Tensor, UnaryOptions } from "../../tensor/tensor.ts";
 import type * as t from "../../types/mod.ts";
 
@@ -127,9 +128,6 @@ interface PolyfitAttributes {
   readonly rcond: number;
 }
 
-// deno-lint-ignore no-explicit-any
-type Any = any;
-
 /** By the singular values of the powers of x; inputs: x, y, weights. */
 const POLYFIT: Op = makeOp<Op>({
   kind: "kernel",
@@ -176,17 +174,18 @@ const POLYFIT: Op = makeOp<Op>({
     const ones = full([n], 1, { dtype: "float64", device: x.storage.device as "cpu" });
     const powers: Operand[] = [ones];
     for (let k = 0; k < degree; k++) powers.unshift(apply(MAP.mul, powers[0]!, wide));
-    let left: Any = stack(powers as never, 1 as never);
-    let right: Any = reshaped(cast(y, "float64"), [n, y.layout.size / n]);
+    let left = stack(powers, 1);
+    let right = reshaped(cast(y, "float64"), [n, y.layout.size / n]);
     if (w !== undefined) {
       const column = reshaped(contiguousCopy(w, "float64"), [n, 1]);
       left = apply(MAP.mul, left, column);
       right = apply(MAP.mul, right, column);
     }
     // Columns of length 1 are better conditioned.
-    const lengths = left.square().sum(0).sqrt();
-    const { x: scaled } = lstsq(left.div(lengths), right, { rtol: rcond });
-    const fit = apply(MAP.div, scaled as Operand, reshaped(lengths, [degree + 1, 1]));
+    const lengths = apply(MAP.sqrt, reduce(REDUCE.sum, apply(MAP.square, left), 0));
+    const unit = apply(MAP.div, left, lengths) as AnyTensor;
+    const { x: scaled } = lstsq(unit, right as AnyTensor, { rtol: rcond });
+    const fit = apply(MAP.div, scaled, reshaped(lengths, [degree + 1, 1]));
     return contiguousCopy(reshaped(fit, shape), dtype.name);
   },
 });
