@@ -63,7 +63,7 @@ function bare(node: ts.Expression): ts.Expression {
 function containsNever(node: ts.Node, aliases: ReadonlySet<string>): boolean {
   if (node.kind === ts.SyntaxKind.NeverKeyword) return true;
   if (ts.isTypeReferenceNode(node) && aliases.has(node.typeName.getText())) return true;
-  if (ts.isFunctionTypeNode(node) || ts.isConstructorTypeNode(node)) return false;
+  if (ts.isFunctionLike(node)) return false;
   return ts.forEachChild(node, (child) => containsNever(child, aliases) || undefined) ?? false;
 }
 

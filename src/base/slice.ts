@@ -124,7 +124,7 @@ export function ownSlice<T>(index: T, op: string): T {
         `it, and this is ${THIS_COPY}; load one version`,
     );
   }
-  const { start, stop, stepSize, inclusive } = index as unknown as Slice & Range;
+  const { start, stop, stepSize, inclusive } = index as T & Slice & Range;
   const made = brand.kind === "slice"
     ? new Slice(start, stop, stepSize)
     : new Range(start, stop, inclusive);

@@ -74,7 +74,7 @@ function framesOf(captured: { stack?: string }, folder: string, limit: number): 
  */
 export function locate(
   error: Error,
-  made: (...args: never[]) => unknown = error.constructor as never,
+  made: Error["constructor"] = error.constructor,
 ): void {
   const { stackTraceLimit } = Error;
   // Some programs freeze Error.

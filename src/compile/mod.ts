@@ -422,13 +422,14 @@ function staticTest(given: CompileOptions["static"]): (path: string) => boolean 
  */
 export function compile<F extends (...args: never[]) => unknown>(
   f: F,
-  options: CompileOptions = {},
-): Compiled<F> {
+  options?: CompileOptions,
+): Compiled<F>;
+export function compile(f: AnyFunction, options: CompileOptions = {}): Compiled<AnyFunction> {
   if (typeof f !== "function") {
     throw typeError(`Cannot compile ${describe(f)}: expected a function`);
   }
   checkOptions("compile", options, OPTIONS);
-  const compilation = new Compilation(f as unknown as AnyFunction, options);
+  const compilation = new Compilation(f, options);
   const compiled = (...args: unknown[]): unknown => compilation.call(args);
   const later = (...args: unknown[]): Promise<unknown> => compilation.later(args);
   Object.defineProperties(compiled, {
@@ -440,7 +441,7 @@ export function compile<F extends (...args: never[]) => unknown>(
     dispose: { value: () => compilation.dispose() },
     [Symbol.dispose]: { value: () => compilation.dispose() },
   });
-  return compiled as unknown as Compiled<F>;
+  return compiled as Compiled<AnyFunction>;
 }
 
 /**

@@ -52,7 +52,7 @@ export function adopt<T>(value: T, name: string): T {
     );
   }
   warnOfCopy(brand);
-  return operandOf(value as unknown as ForeignTensor, name) as T;
+  return operandOf(value as T & ForeignTensor, name) as T;
 }
 
 /** The addresses of copies that a warning has named. */

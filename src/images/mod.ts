@@ -86,9 +86,10 @@ async function decode(
   }
   if (channels !== undefined) picture = withChannels(picture, channels);
   const { data, height, width } = picture;
-  const dtype = data instanceof Uint16Array ? "uint16" : "uint8";
-  const shape = [height, width, picture.channels];
-  return tensor(data as never, { dtype, shape } as never) as never;
+  const shape = [height, width, picture.channels] as const;
+  return data instanceof Uint16Array
+    ? tensor(data, { dtype: "uint16", shape })
+    : tensor(data, { dtype: "uint8", shape });
 }
 
 /**

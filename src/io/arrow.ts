@@ -20,7 +20,7 @@ import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../table/infer.ts";
 import { VIEWS } from "../table/views.ts";
 import { fromBuffer } from "../tensor/create.ts";
-import { concat } from "../api/functions/tensors.ts";
+import { concat } from "../ops/join/op.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 
 /** What `fromArrow` reads of the type of a column. */
@@ -168,7 +168,7 @@ function chunkTensor(data: ArrowData, fill: Scalar | undefined, sizes: number[])
   const shared = fromBuffer(array, options) as Tensor;
   if (data.nullCount === 0) return shared;
   const made = shared.copy();
-  for (let i = 0; i < length; i++) if (!isValid(data, i)) made.set([i], fill as never);
+  for (let i = 0; i < length; i++) if (!isValid(data, i)) made.set([i], fill!);
   return made;
 }
 
@@ -218,8 +218,12 @@ function isVector(value: object): value is ArrowVector {
  */
 export function fromArrow(
   column: ArrowVector | ArrowData,
+  options?: FromArrowOptions,
+): Tensor<DType>;
+export function fromArrow(
+  column: ArrowVector | ArrowData,
   options: FromArrowOptions = {},
-): Tensor<DType> {
+): Operand {
   checkOptions(WHAT, options, ["fill"]);
   const { fill } = options;
   if (typeof column !== "object" || column === null) {
@@ -233,8 +237,8 @@ export function fromArrow(
   return tidy(() => {
     const tensors = chunks.map((data) => chunkTensor(data, fill, []));
     if (tensors.length === 1) return tensors[0]!;
-    return concat(tensors as never) as Operand;
-  }) as never;
+    return concat(tensors, 0);
+  });
 }
 
 /**
@@ -289,17 +293,21 @@ const CLASSES: Partial<Record<DType, string>> = {
   float64: "Float64",
 };
 
+/** What a module makes for the elements of a column. */
+interface ArrowMade {
+  readonly type: unknown;
+}
+
 function elementsOf(
   arrow: ArrowModule<unknown>,
   dtype: DType,
   values: TypedArray,
   length: number,
   what: string,
-  // deno-lint-ignore no-explicit-any
-): any {
+): ArrowMade {
   const name = CLASSES[dtype];
   if (name === undefined) throw new DTypeError(`Cannot ${what} ${dtype}: Arrow has no such type`);
-  const Type = (arrow as unknown as Record<string, new () => unknown>)[name]!;
+  const Type = (arrow as ArrowModule<unknown> & Record<string, new () => unknown>)[name]!;
   let data: ArrayBufferView = values as ArrayBufferView;
   if (dtype === "bool") {
     const bits = new Uint8Array((length + 7) >> 3);

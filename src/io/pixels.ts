@@ -42,8 +42,12 @@ export interface PixelsOptions<C extends number = number> {
  */
 export function fromPixels<C extends number = number>(
   picture: Pixels,
-  options: PixelsOptions<C> = {},
-): Tensor<"uint8" | "uint16", [number, number, C], "cpu"> {
+  options?: PixelsOptions<C>,
+): Tensor<"uint8" | "uint16", [number, number, C], "cpu">;
+export function fromPixels(
+  picture: Pixels,
+  options: PixelsOptions<number> = {},
+): Tensor<"uint8" | "uint16", [number, number, number], "cpu"> {
   checkOptions("fromPixels", options, ["channels"]);
   const { width, height, data } = picture;
   const pixels = width * height;
@@ -73,6 +77,8 @@ export function fromPixels<C extends number = number>(
       for (let c = 0; c < channels; c++) kept[to++] = data[i * found + c]!;
     }
   }
-  const dtype = data instanceof Uint16Array ? "uint16" : "uint8";
-  return tensor(kept as never, { dtype, shape: [height, width, channels] } as never) as never;
+  const shape = [height, width, channels] as const;
+  return kept instanceof Uint16Array
+    ? tensor(kept, { dtype: "uint16", shape })
+    : tensor(kept, { dtype: "uint8", shape });
 }

@@ -289,8 +289,10 @@ export function makeOp<O extends Op>(about: Described<O>): O {
   };
   if (OPS.has(op.name)) throw typeError(`Cannot make op ${op.name}: there is one already`);
   if (op.expr !== undefined) checkParameters(op.name, given.parameters as readonly string[]);
-  OPS.set(op.name, op as unknown as O);
-  return op as unknown as O;
+  // It has the properties of all kinds of ops, of which an O has its own.
+  const made = op as unknown as O;
+  OPS.set(op.name, made);
+  return made;
 }
 
 const NO_SPEC: OutputSpec = { shape: [], dtype: DTYPE.bool };

@@ -45,14 +45,15 @@ function view<A extends readonly unknown[]>(
   name: string,
   parameters: readonly string[] & { readonly length: A["length"] },
   layout: (x: Layout, name: string, ...parameters: A) => Layout | null,
-): ViewOp {
+): ViewOp;
+function view(name: string, parameters: readonly string[], layout: ViewOp["layout"]): ViewOp {
   return makeOp({
     kind: "view",
     name,
     infer,
     aliases: FIRST_OF_FIRST,
     parameters,
-    layout: layout as unknown as ViewOp["layout"],
+    layout,
   });
 }
 

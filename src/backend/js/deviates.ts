@@ -313,7 +313,7 @@ export function deviates(call: Call): void {
       }
     }
     if (info.name === "int64") {
-      for (let k = 0; k < n; k++) array[offset + start + k] = BigInt(VALUES[k]!) as never;
+      for (let k = 0; k < n; k++) (array as BigInt64Array)[offset + start + k] = BigInt(VALUES[k]!);
     } else for (let k = 0; k < n; k++) array[offset + start + k] = VALUES[k]!;
   }
 }
