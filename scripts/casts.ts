@@ -8,17 +8,19 @@
  * - `double`: an assertion of an assertion (`x as unknown as T`); a chain counts once.
  * - `any`: the type `any` wherever it stands, and each use of an alias of it.
  * - `helper`: a call of a function that hides a cast: it returns one of its parameters as another
- *   type, or its predicate holds without a test.
- * - `signature`: an implementation of overloads that returns `unknown`, `object` or `never`, or
- *   takes a rest of `never`: the compiler relates such a signature to all overloads.
+ *   type, its result is of a type parameter that none of its parameters has, or its predicate holds
+ *   without a test.
+ * - `signature`: overloads of which one returns `never`, or whose implementation returns `unknown`,
+ *   `object` or nothing that it declares, or takes a rest of `never`: the compiler relates these to
+ *   any signature.
  * - `directive`: `@ts-ignore`, `@ts-expect-error` and `@ts-nocheck`.
  *
  * Every cast has its reason in a `//` comment: on one of its lines, or directly above its line or
- * above the statement or the class member that contains it. Statements and members that follow each
- * other without a blank line share the reason of the first one. Documentation comments and comments
- * of tools give no reason.
+ * above the statement or the member that contains it. Statements and members with casts that follow
+ * each other without a blank line share the reason of the first one. Documentation comments and
+ * comments of tools give no reason.
  *
- * tests/project/casts_test.ts keeps the count from growing. Commit bdf90c6e had 388.
+ * tests/project/casts_test.ts keeps the count from growing. Commit bdf90c6e had 387.
  *
  * @module
  */
@@ -109,8 +111,20 @@ function onlyResult(node: ts.SignatureDeclaration): ts.Expression | "nothing" | 
   return only.expression;
 }
 
+/** True if a function returns what its caller asks for, whatever it takes. */
+function returnsAnyType({ typeParameters, parameters, type }: ts.SignatureDeclaration): boolean {
+  if (type === undefined || !ts.isTypeReferenceNode(type)) return false;
+  const result = type.typeName.getText();
+  const isOwn = typeParameters?.some(({ name }) => name.text === result) ?? false;
+  const mentions = (node: ts.Node): boolean =>
+    ts.isIdentifier(node) && node.text === result ||
+    (ts.forEachChild(node, (child) => mentions(child) || undefined) ?? false);
+  return isOwn && !parameters.some(({ type }) => type !== undefined && mentions(type));
+}
+
 /** True if the signatures of one function only give a value another type. */
 function hidesCast(signatures: readonly ts.SignatureDeclaration[]): boolean {
+  if (signatures.some(returnsAnyType)) return true;
   const implementation = signatures.find((one) => onlyResult(one) !== undefined);
   if (implementation === undefined) return false;
   let result = onlyResult(implementation)!;
@@ -238,11 +252,11 @@ class Reasons {
     return this.#source.file.getLineAndCharacterOfPosition(place).line;
   }
 
-  /** True if a comment with a reason is directly above a line; tools may comment in between. */
+  /** True if a comment with a reason is directly above a line, or above other comments there. */
   #above(line: number): boolean {
     for (let at = line - 1; at >= 0; at--) {
       const text = this.#source.lines[at]!.trimStart();
-      if (!text.startsWith("//")) return false;
+      if (!/^(\/\/|\/\*\*|\*)/.test(text)) return false;
       if (this.#comments.get(at) === true) return true;
     }
     return false;
@@ -265,8 +279,8 @@ class Reasons {
     const siblings = siblingsOf(unit);
     const before = siblings[siblings.indexOf(unit) - 1];
     if (before === undefined || !hasCasts(before)) return false;
-    if (this.lineAt(before.getEnd()) !== first - 1) return false;
     const last = this.lineAt(before.getEnd());
+    if (this.#source.lines.slice(last, first).some((text) => text.trim() === "")) return false;
     return this.#within(last, last) || this.#unitHas(before, hasCasts);
   }
 }
@@ -275,16 +289,17 @@ class Reasons {
 
 const DIRECTIVE = /^\/[/*]+\s*@ts-(ignore|expect-error|nocheck)/;
 
-/** True if the compiler relates the implementation to any overload. */
+/** True for an implementation that the compiler relates to any overload, or for one of `never`. */
 function isLooseSignature(node: ts.Node): boolean {
   if (!(ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node))) return false;
   if (node.body === undefined || node.name === undefined) return false;
   const name = node.name.getText();
-  const hasOverloads = siblingsOf(node).some((other) =>
+  const overloads = siblingsOf(node).filter((other) =>
     other !== node && (ts.isFunctionDeclaration(other) || ts.isMethodDeclaration(other)) &&
     other.name?.getText() === name && other.body === undefined
-  );
-  if (!hasOverloads) return false;
+  ) as ts.SignatureDeclaration[];
+  if (overloads.length === 0) return false;
+  if (overloads.some(({ type }) => type?.kind === ts.SyntaxKind.NeverKeyword)) return true;
   const rest = node.parameters.at(-1);
   if (rest?.dotDotDotToken !== undefined && rest.type?.getText() === "never[]") return true;
   return node.type === undefined || [
@@ -320,12 +335,13 @@ function castsOf(source: Source, names: Names): Cast[] {
   };
   visit(file);
   const units = new Set(found.map(({ node }) => unitOf(node)));
-  const reasons = new Reasons(source);
-  const casts: Cast[] = found.map(({ node, form }) => ({
+  // Finding comments takes longer than finding casts, of which few files have any.
+  const reasons = found.length === 0 ? undefined : new Reasons(source);
+  const casts = found.map(({ node, form }): Cast => ({
     path,
-    line: reasons.lineAt(node.getStart()) + 1,
+    line: reasons!.lineAt(node.getStart()) + 1,
     form,
-    hasReason: reasons.has(node, (unit) => units.has(unit)),
+    hasReason: reasons!.has(node, (unit) => units.has(unit)),
   }));
   source.lines.forEach((text, i) => {
     if (!DIRECTIVE.test(text.trimStart())) return;

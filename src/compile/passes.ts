@@ -167,6 +167,7 @@ export function foldConstants(graph: Graph, compute: Fold): Folded {
     node.outputs.forEach(({ storage }, k) => {
       const constant = folded[k]!;
       const { op, name } = node;
+      // The op is only named in reports: a constant is never created again.
       const origin = { kind: "created", op: op as never, name, attributes: {}, constant } as const;
       const { info, length, memory, id } = storage;
       const replaced = new TracedStorage(id, info, length, memory, origin);

@@ -22,6 +22,7 @@ export function takeCall(op: Op, name: string, inputs: number, attributes: unkno
   const call = op.idle;
   if (call === null || call.inputs.length !== inputs) {
     const all: Input[] = new Array(inputs).fill(undefined);
+    // The place of an output is empty before the call, which no reader of outputs has to consider.
     return new Call(op, name, all, attributes, [undefined as never]);
   }
   op.idle = null;
@@ -38,6 +39,7 @@ export function giveCall(call: Call): Operand {
   inputs[0] = undefined;
   if (count > 1) inputs[1] = undefined;
   if (count > 2) inputs[2] = undefined;
+  // Empty, as before the call.
   outputs[0] = undefined as never;
   call.memo = undefined;
   call.attributes = undefined;

@@ -607,6 +607,7 @@ function runKernel(
       const made = outputs[k]!;
       if (given[k] === undefined && kernelSpecs[k] === specs[k]) dispose(made);
       else if (made !== given[k]) recycle(made.storage);
+      // Without a given output its place is empty, as before the call.
       outputs[k] = given[k] as never;
     }
     return false;

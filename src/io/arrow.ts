@@ -63,6 +63,7 @@ export interface FromArrowOptions {
 
 /** What `toArrow` uses of the module apache-arrow. */
 export interface ArrowModule<R> {
+  // Any: the classes of each version of apache-arrow have types of their own, which fit no others.
   /** Makes the data of a chunk. */
   // deno-lint-ignore no-explicit-any
   readonly makeData: (...args: any[]) => any;

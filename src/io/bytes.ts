@@ -243,6 +243,7 @@ export class Cursor {
       while (i < known.length && known.charCodeAt(i) === this.#bytes[from + i]) i++;
       if (i === known.length) return known;
     }
+    // `apply` takes bytes as it takes an array, and spreading them is slower.
     const text = String.fromCharCode.apply(
       null,
       this.#bytes.subarray(from, to) as unknown as number[],

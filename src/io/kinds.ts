@@ -159,6 +159,7 @@ export function kindOf(start: Uint8Array): KindName | undefined {
   const first = start.subarray(0, KIND_BYTES);
   // The length of a header below 4 GiB, and the begin of its JSON: no magic number is so.
   if (first[8] === 0x7b && first.subarray(4, 8).every((byte) => byte === 0)) return "safetensors";
+  // `apply` takes bytes as it takes an array.
   const text = String.fromCharCode.apply(null, first as unknown as number[]);
   const found = MAGIC.find(([magic]) =>
     text.length >= magic.length && [...magic].every((one, i) => one === "." || one === text[i])

@@ -61,7 +61,7 @@ export function writeElement(storage: Storage, position: number, value: Scalar |
     ? toBf16(cast as number)
     : cast as number;
   if (storage.memory === null) (storage.array as Float64Array)[position] = raw;
-  else upload(storage, position, new storage.info.array([raw] as never));
+  else upload(storage, position, new (storage.info.array as Float64ArrayConstructor)([raw]));
 }
 
 /**

@@ -254,7 +254,10 @@ export function allocateFor(
 ): Storage {
   const pooled = takePooled(info, length);
   if (pooled !== undefined) {
-    if (zeroed) pooled.array.fill((info.wide ? 0n : 0) as never);
+    if (zeroed) {
+      if (info.wide) (pooled.array as BigInt64Array).fill(0n);
+      else (pooled.array as Float64Array).fill(0);
+    }
     return pooled;
   }
   const bytes = length * info.bytes;

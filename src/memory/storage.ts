@@ -192,7 +192,8 @@ export class Storage {
   expose(): void {
     if (this.onSlab) {
       const own = new this.info.array(this.array.length);
-      own.set(this.array as never);
+      // Both are of the class of `info`: which one does not matter to the method.
+      (own as Float64Array).set(this.array as Float64Array);
       this.array = own;
       this.#words = null;
       this.onSlab = false;

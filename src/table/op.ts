@@ -308,7 +308,7 @@ export class Call {
   /** The outputs: given ones before the call, all of them after it. */
   outputs: Operand[];
   /** The op's other arguments, by name. */
-  // Each op knows its own.
+  // Each op knows the type of its own, and asserts it where it reads them.
   // deno-lint-ignore no-explicit-any
   attributes: any;
   /** The results as `infer` returned them. */

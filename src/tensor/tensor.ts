@@ -296,6 +296,7 @@ export type Ownership = "owned" | "view" | "cow" | "shared";
 type Name = keyof t.OpTable;
 
 /** An elementwise op on one tensor. */
+// Twice, as the compiler does not relate an operand to a tensor of several type parameters.
 const unary = apply as unknown as <
   N extends Name,
   D extends DType,

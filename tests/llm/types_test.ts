@@ -41,7 +41,7 @@ const MISTAKES: Readonly<Record<string, readonly [right: string, wrong: string]>
   ],
 };
 
-it("a shape that does not fit in the code of the model does not compile", () => {
+it("a shape that does not fit in the model does not compile", { timeout: 300_000 }, () => {
   const folder = join(root, "src", "llm");
   const text = readFileSync(join(folder, "llama.ts"), "utf8");
   const copies = new Map([[join(folder, "right.ts"), text]]);

@@ -50,6 +50,7 @@ interface DenoNamespace {
 }
 
 /** Deno, if this runs in Deno. */
+// The types of the runtime that checks this file may have another Deno, or none.
 const deno = (globalThis as unknown as { Deno?: DenoNamespace }).Deno;
 
 function granted(descriptor: Record<string, string>): boolean {

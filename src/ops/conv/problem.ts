@@ -120,7 +120,7 @@ export function winogradOf(call: Call): WinogradSizes {
     images: images!,
     channels: channels!,
     rows: weight[1]!,
-    axes: axes as unknown as readonly [WinogradAxis, WinogradAxis],
+    axes: [axes[0]!, axes[1]!],
   };
 }
 

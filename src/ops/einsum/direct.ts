@@ -41,7 +41,7 @@ function findDirect(
   if (!fits) return NONE;
   const rest = [...new Set(terms.flat())].filter((label) => !output.includes(label));
   if (terms.length === 2) {
-    if (rest.length > 0) return findMatmul(terms as never, output, rest, sizes);
+    if (rest.length > 0) return findMatmul([terms[0]!, terms[1]!], output, rest, sizes);
     const views = terms.map((labels) => viewOf(labels, output, sizes));
     return { ...NONE, kind: "mul", views };
   }

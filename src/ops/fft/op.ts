@@ -12,7 +12,10 @@ import { checkKind, checkOperand } from "../../table/infer.ts";
 import { type Call, makeOp, type Op } from "../../table/op.ts";
 
 /** The dtype of a transform of elements of `info`. */
-function resultOf({ name, attributes: { kind } }: Call, info: DTypeInfo): DTypeInfo {
+function resultOf(
+  { name, attributes: { kind } }: Pick<Call, "name" | "attributes">,
+  info: DTypeInfo,
+): DTypeInfo {
   checkKind(info, "biufc", name);
   if (kind === "fromReal" && info.kind === "c") {
     throw new DTypeError(`Cannot ${name} ${info.name}: it takes real numbers; see fft()`);
@@ -79,7 +82,7 @@ export const FFTN: Op = makeOp<Op>({
             `a transform has a length of at least 1, got ${n} along axis ${axis}`,
         );
       }
-      info = resultOf({ name, attributes } as unknown as Call, info);
+      info = resultOf({ name, attributes }, info);
       shape = shape.map((size, k) => k === axis ? fftLength(attributes) : size);
     }
     return call.result(shape, info);

@@ -331,7 +331,7 @@ export function linear(
     const attributes = activation === undefined ? undefined : { activation };
     return dispatch(LINEAR, inputs, attributes, out, "linear");
   }
-  const [columns, depth] = weight.shape as unknown as [number, number];
+  const [columns, depth] = weight.shape as readonly [number, number];
   if (isQuantized(DTYPE[weight.dtype])) {
     const inputs = [x, weight.panels, bias, add];
     return dispatch(LINEAR_QUANTIZED, inputs, { columns, activation }, out, "linear");
