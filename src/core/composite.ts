@@ -4,7 +4,7 @@
  * @module
  */
 import { Layout } from "../base/layout.ts";
-import { copyOf } from "./dispatch.ts";
+import { writeCopy } from "./copy.ts";
 import { wrap } from "./handles.ts";
 import { checkWholeBlocks } from "./lanes.ts";
 import type { Operand } from "../memory/operand.ts";
@@ -50,5 +50,7 @@ export function part(x: Operand, layout: Layout): Operand {
 
 /** A copy of `x` in row-major order in another shape of the same size. */
 export function copyAs(x: Operand, shape: readonly number[]): Operand {
-  return wrap(copyOf(x).storage, Layout.contiguous(shape));
+  const made = empty(shape, x);
+  writeCopy(part(made, Layout.contiguous(x.layout.shape)), x);
+  return made;
 }

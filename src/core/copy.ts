@@ -3,19 +3,31 @@
  *
  * @module
  */
-import type { DType, TypedArray } from "../base/dtype.ts";
+import type { Complex, DType, DTypeInfo, Scalar, TypedArray } from "../base/dtype.ts";
 import { Layout } from "../base/layout.ts";
 import type { Operand } from "../memory/operand.ts";
 import { allocateIn, copyElements, download } from "../memory/device.ts";
 import { recycle } from "../memory/pool.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
 import { checkOperand } from "../table/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec } from "../table/op.ts";
+import { Call, makeOp, type Op, type OutputSpec } from "../table/op.ts";
 import { MAP } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
 import { applyInto, applyView } from "./apply.ts";
-import { copyInto, copyOf, deviceName, dispatch, memoryOf } from "./dispatch.ts";
+import {
+  copyInto,
+  copyOf,
+  deviceName,
+  dispatch,
+  fillWith,
+  memoryOf,
+  performCall,
+  writeCopy,
+} from "./dispatch.ts";
 import { wrap } from "./handles.ts";
+import { frame } from "./interpreter.ts";
+
+export { writeCopy };
 
 /** A contiguous copy in row-major order, in `dtype`. */
 export function contiguousCopy(x: Operand, dtype?: DType, name: string = "copy"): Operand {
@@ -27,6 +39,29 @@ export function contiguousCopy(x: Operand, dtype?: DType, name: string = "copy")
 /** `x` itself when it is of `dtype`, else a contiguous copy in it. */
 export function cast(x: Operand, dtype: DType): Operand {
   return x.storage.info.name === dtype ? x : contiguousCopy(x, dtype, "astype");
+}
+
+/**
+ * A contiguous copy of `x` in the dtype `info`, in a new storage: not a handle. A call for
+ * interpreters.
+ */
+export function looseCopy(x: Operand, info: DTypeInfo = x.storage.info): Operand {
+  if (frame === null) return copyOf(x, info);
+  const layout = Layout.contiguous(x.layout.shape);
+  const target = {
+    storage: allocateIn(x.storage.memory, info, layout.size, false),
+    layout,
+    flags: 0,
+  };
+  writeCopy(target, x);
+  return target;
+}
+
+/** Writes `value` to every element of `target`, which is ready: a call for interpreters. */
+export function writeValue(target: Operand, value: Scalar | Complex): void {
+  if (frame === null) return fillWith(target, value);
+  const attributes = { dtype: target.storage.info.name };
+  performCall(new Call(MAP.copy, "copy", [value], attributes, [target]));
 }
 
 /**
@@ -111,7 +146,7 @@ const TO: Op = makeOp({
     checkOperand(x, call.name);
     return [{ shape: x.layout.shape, dtype: x.storage.info }];
   },
-  decompose(call: Call): Operand {
+  run(call: Call): Operand {
     const x = call.operand(0);
     const { device } = call.attributes as { device: string };
     if (isOn(x.storage, device)) return applyView(VIEWS.view, x, call.name);

@@ -407,8 +407,9 @@ function runScan(call: Call): void {
 function runOp(call: Call): void {
   const specs = infer(call);
   const { op, like } = call;
+  if (op.run !== undefined) return runParts(call, op.run, null);
   if (op.complexParts !== undefined && (specs as readonly OutputSpec[])[0]!.dtype.kind === "c") {
-    return runPartsHere(call, op.complexParts);
+    return runParts(call, op.complexParts, null);
   }
   if (like !== undefined && like.info.lane !== null) {
     if (op.complex !== true || like.info.kind !== "c") return runOnLanes(call, specs);
@@ -521,6 +522,22 @@ function runPartsHere(call: Call, compose: NonNullable<Op["decompose"]>): void {
   runParts(call, compose, partsFrame === null ? null : withParts);
 }
 
+/** The given outputs, with copies of `made`; and what else was made. */
+function handOut(
+  made: Operand | readonly Operand[],
+  given: readonly (Operand | undefined)[],
+): Operand | readonly Operand[] {
+  let results = made;
+  for (let k = 0; k < given.length; k++) {
+    const out = given[k], own = Array.isArray(made) ? made[k] : made;
+    if (out === undefined || own === out) continue;
+    writeCopy(out, own);
+    if (Array.isArray(results)) results = results.with(k, out);
+    else results = out;
+  }
+  return results;
+}
+
 /** Runs the ops that `compose` calls, by `perform`. */
 function runParts(
   call: Call,
@@ -529,16 +546,10 @@ function runParts(
 ): void {
   const given = call.outputs;
   prepareGiven(call, call.specs, call.like);
-  const body = perform === null ? () => compose(call) : () => perform(() => compose(call));
-  const made = composed(call, () => tidy(body));
+  const isGiven = given.length > 1 || given[0] !== undefined;
+  const body = isGiven ? () => handOut(compose(call), given) : () => compose(call);
+  const made = composed(call, () => tidy(perform === null ? body : () => perform(body)));
   call.outputs = Array.isArray(made) ? made : [made as Operand];
-  for (let k = 0; k < given.length; k++) {
-    const out = given[k], own = call.outputs[k]!;
-    if (out === undefined || own === out) continue;
-    copyInto(out, own);
-    dispose(own);
-    call.outputs[k] = out;
-  }
 }
 
 /** Runs an op on elements that consist of lanes, which backends do not know. */
@@ -692,6 +703,17 @@ function copyLanes(target: Operand, source: Operand): void {
     copyInto(partOf(target, 0), source);
     fillWith(partOf(target, 1), 0);
   }
+}
+
+/**
+ * Casts `source`, of the shape of `target`, element by element into `target`, which is ready and
+ * overlaps no input: a call for interpreters.
+ */
+export function writeCopy(target: Operand, source: Operand): void {
+  if (frame === null) return copyInto(target, source);
+  const [to, from] = [target.storage.info, source.storage.info];
+  const attributes = to === from ? undefined : { dtype: to.name };
+  performCall(new Call(MAP.copy, "copy", [source], attributes, [target]));
 }
 
 /** A contiguous copy in the dtype `info`, in a new storage: not a handle. */

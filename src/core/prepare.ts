@@ -11,6 +11,9 @@ import { isOperand, type Operand } from "../memory/operand.ts";
 import type { Call, Input, OutputSpec, Prepared } from "../table/op.ts";
 import { copyOf } from "./dispatch.ts";
 
+/** A contiguous copy of `x` in `info`, for a kernel: not a handle. */
+export const kernelCopy: (x: Operand, info: DTypeInfo) => Operand = copyOf;
+
 /** `x` itself if it is of `info`, else a copy in it. */
 export function converted(x: Input, info: DTypeInfo): Input {
   return isOperand(x) && x.storage.info !== info ? copyOf(x, info) : x;

@@ -8,8 +8,8 @@ import { ArgumentError } from "../base/errors.ts";
 import type { Layout } from "../base/layout.ts";
 import { apply, applyView } from "../core/apply.ts";
 import type { ConvAttributes } from "../ops/conv/problem.ts";
-import { cast } from "../core/copy.ts";
-import { dispatch, fillWith } from "../core/dispatch.ts";
+import { cast, writeValue } from "../core/copy.ts";
+import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import { rowDType } from "../ops/softmax_norm/problem.ts";
@@ -105,7 +105,7 @@ function composeTranspose(call: Call, inputs: readonly (Operand | undefined)[]):
   );
   const full = fullSizes(p, q, attributes).map((n, i) => n + attributes.outputPadding[i]!);
   const sums = empty([images, groups * rows, ...full], x);
-  fillWith(sums, 0);
+  writeValue(sums, 0);
   for (let tap = 0; tap < taps; tap++) {
     let rest = tap, to = sums.layout;
     for (let axis = kernel.length - 1; axis >= 0; axis--) {

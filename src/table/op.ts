@@ -92,8 +92,8 @@ export interface Op {
   idle: Call | null;
   /**
    * Computes the results by other ops, for backends without a kernel and for interpreters. Returns
-   * the outputs. An op without it has a definition in JavaScript, which runs on the CPU if the
-   * backend of the device has no kernel.
+   * the outputs. An op without it and without {@link Op.run} has a definition in JavaScript, which
+   * runs on the CPU if the backend of the device has no kernel.
    */
   decompose?: ((call: Call) => Operand | readonly Operand[]) | undefined;
   /**
@@ -101,6 +101,11 @@ export interface Op {
    * lanes of the memory, which interpreters do not see.
    */
   complexParts?: ((call: Call) => Operand) | undefined;
+  /**
+   * Computes the results itself, on every device: a move between devices, a function of the program.
+   * Returns the outputs.
+   */
+  run?: ((call: Call) => Operand | readonly Operand[]) | undefined;
 }
 
 /** An op whose result is the input's storage in another layout. */
@@ -264,6 +269,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     check: given.check,
     decompose: given.decompose,
     complexParts: given.complexParts,
+    run: given.run,
     layout: given.layout,
     create: given.create,
     arity: given.arity,

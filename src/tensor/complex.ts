@@ -3,10 +3,11 @@
  *
  * @module
  */
+import { writeCopy, writeValue } from "../core/copy.ts";
 import { complexOf, DTYPE, promoteTypes, type Scalar } from "../base/dtype.ts";
 import { DTypeError } from "../base/errors.ts";
 import { broadcastShapes } from "../base/shape.ts";
-import { copyInto, dispatch, fillWith } from "../core/dispatch.ts";
+import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { partOf } from "../core/lanes.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
@@ -43,10 +44,10 @@ const COMPLEX: Op = makeOp({
     const parts: Input[] = [re, im];
     parts.forEach((x, k) => {
       const target = partOf(made, k as 0 | 1);
-      if (!isOperand(x)) fillWith(target, x as Scalar);
+      if (!isOperand(x)) writeValue(target, x as Scalar);
       else {
         const { storage, layout, flags } = x;
-        copyInto(target, { storage, layout: layout.broadcastTo(shape), flags });
+        writeCopy(target, { storage, layout: layout.broadcastTo(shape), flags });
       }
     });
     return made;

@@ -235,7 +235,7 @@ function kernel(name: string, definition: KernelDefinition): KernelFunction {
     kind: "kernel",
     name,
     infer: (call) => inferBy(definition, call),
-    decompose: (call) => runBy(definition, call),
+    run: (call) => runBy(definition, call),
   });
   return ((...args: unknown[]) => {
     const last = args.at(-1);

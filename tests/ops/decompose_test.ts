@@ -1,6 +1,7 @@
 /**
  * Interpreters that decompose every composite op, over the programs of all methods, functions and
- * namespaces: no op is part of itself, and results are those of a plain run.
+ * namespaces: no op is part of itself, results are those of a plain run, and results depend on the
+ * inputs through calls only.
  *
  * @module
  */
@@ -14,7 +15,9 @@ import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { decomposeBy, performCall } from "../../src/core/dispatch.ts";
 import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
+import { isOperand, type Operand } from "../../src/memory/operand.ts";
 import { type Call, type Op, OPS } from "../../src/table/op.ts";
+import { loose } from "../support.ts";
 import { type Operands, operands, plain, type Program, PROGRAMS } from "./programs.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -59,6 +62,33 @@ class Decomposer implements Interpreter {
   read(): void {}
 }
 
+/** Marks the results of calls with marked inputs. */
+class Tainter extends Decomposer {
+  /** The arrays with elements that depend on those of the first marked ones. */
+  readonly #marked = new WeakSet<object>();
+
+  mark({ storage }: Operand): void {
+    this.#marked.add(storage.array);
+  }
+
+  isMarked(x: unknown): boolean {
+    return isOperand(x) && this.#marked.has(x.storage.array);
+  }
+
+  /** Whether the program has called an op with a marked input. */
+  isUsed = false;
+
+  override seen(call: Call, inputs: readonly unknown[]): void {
+    super.seen(call, inputs);
+    if (inputs.some((x) => this.isMarked(x))) this.isUsed = true;
+    // The parts have marked what depends on the inputs.
+    if (call.op.decompose !== undefined) return;
+    if (!inputs.some((x) => this.isMarked(x))) return;
+    for (const out of call.outputs) if (out !== undefined) this.mark(out);
+    for (const k of call.op.writes ?? []) this.mark(call.operand(k));
+  }
+}
+
 /** Checks that two results are equal, but for rounding. */
 function assertClose(made: unknown, expected: unknown, what: string): void {
   if (typeof made === "number" && typeof expected === "number") {
@@ -69,6 +99,14 @@ function assertClose(made: unknown, expected: unknown, what: string): void {
     assertEquals(made.length, expected.length, what);
     made.forEach((one, i) => assertClose(one, expected[i], what));
   } else assertEquals(made, expected, what);
+}
+
+/** The tensors in a result. */
+function tensorsOf(value: unknown, depth = 0): Any[] {
+  if (value instanceof rm.Tensor) return value.isDisposed ? [] : [value];
+  if (typeof value !== "object" || value === null || depth > 3) return [];
+  if (ArrayBuffer.isView(value)) return [];
+  return Object.values(value).flatMap((one) => tensorsOf(one, depth + 1));
 }
 
 /** More programs: dtypes and layouts that kernels do not take, empty operands, complex numbers. */
@@ -183,6 +221,9 @@ const MORE: Record<string, Program> = {
 
 /** Programs for which a decomposer has no meaning: files, devices, programs. */
 const SKIPPED = new Set(["cuda", "compile", "offload", "profile"]);
+/** Programs that move a tensor out of itself, which is a read and no op. */
+const READS = new Set(["intoOwned"]);
+
 const ALL: [name: string, program: Program][] = [
   ...PROGRAMS.filter(([name]) => !SKIPPED.has(name)).map(([name, program]): [string, Program] => [
     name,
@@ -219,6 +260,20 @@ for (const [name, program] of ALL) {
       assertClose(plain(made), plain(expected), name);
       for (const key of Object.keys(own)) {
         assertClose(plain(own[key]), plain(alone[key]), `${name} changes ${key}`);
+      }
+    }));
+
+  test(`float results of ${name} depend on its inputs through calls`, () =>
+    withProgram(program, async (run, settle) => {
+      const own = operands();
+      const tainter = new Tainter();
+      for (const x of Object.values(own)) tainter.mark(x);
+      const made = interpret(tainter, () => run(own));
+      await settle();
+      if (READS.has(name) || !tainter.isUsed) return;
+      for (const result of tensorsOf(made)) {
+        if (!"fc".includes(loose(result).storage.info.kind)) continue;
+        assert(tainter.isMarked(result), `a result of ${name}, ${result.dtype}, is not marked`);
       }
     }));
 }

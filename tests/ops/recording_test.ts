@@ -144,7 +144,7 @@ for (const [name, program, ...record] of PROGRAMS) {
 const PARTS = [
   ...["gather", "scatter", "scatterAdd", "ravelIndex", "nonzeroIndices", "random", "narrow"],
   ...["norm1", "norm2", "normP", "normMax", "normMin", "logSumExp", "var", "std", "isclose"],
-  ...["chain", "dequantizeBlocks", "packBlocks", "complexMap", "convolveSpectra"],
+  ...["chain", "dequantizeBlocks", "packBlocks", "complexMap", "convolveSpectra", "unpack"],
   ...["quantilesOfRows", "modesOfRows"],
   // Weights of int8.
   ...["dequantizeInt8", "matmulInt8"],

@@ -85,7 +85,7 @@ describe("what it sees", () => {
     const { calls } = using(js, () => profile(() => x.linear(ones([2, 8]), ones([2]))));
     const [linear] = calls.filter(({ depth, op }) => depth === 0 && op === "linear");
     const levels = calls.slice(calls.indexOf(linear!)).map(({ op, depth }) => `${depth} ${op}`);
-    assertEquals(levels.slice(0, 3), ["0 linear", "1 transpose", "1 linear"]);
+    assertEquals(levels.slice(0, 3), ["0 linear", "1 transpose", "1 matmul"]);
     assert(levels.length > 3, levels.join());
     for (const [i, call] of calls.entries()) {
       const parts: typeof calls[number][] = [];

@@ -108,6 +108,34 @@ test("imports in src go down only, and never in a circle", () => {
   assertEquals(findFaults(readSources()), []);
 });
 
+/** Files of ops that run below dispatch, make tensors of no others, or write no result. */
+const BELOW = [
+  "ops/complex/run.ts",
+  "ops/matmul/complex.ts",
+  "ops/create/from_data.ts",
+  "ops/create/full.ts",
+  "nn/decoder/kv_cache.ts",
+];
+
+/** The imports of copies that no interpreter sees, in files that decompose ops. */
+function hiddenCopies(files: Map<string, string>): string[] {
+  return [...files].flatMap(([path, source]) => {
+    if (!/^(ops|api|nn|llm)\//.test(path) || BELOW.includes(path)) return [];
+    const imports = /import \{([^}]*)\} from "(?:\.\.\/)+core\/dispatch\.ts"/.exec(source)?.[1] ??
+      "";
+    return imports.split(",").map((name) => name.trim())
+      .filter((name) => ["copyInto", "copyOf", "fillWith"].includes(name))
+      .map((name) => `src/${path} copies by ${name}, which no interpreter sees; see core/copy.ts`);
+  });
+}
+
+test("copies within decompositions are calls, which interpreters see", () => {
+  assertEquals(hiddenCopies(readSources()), []);
+  const source = 'import { copyOf, dispatch } from "../../core/dispatch.ts";';
+  assertEquals(hiddenCopies(new Map([["ops/new/op.ts", source]])).length, 1);
+  assertEquals(hiddenCopies(new Map([["compile/new.ts", source]])), []);
+});
+
 test("mod.ts exports from src, nothing else", () => {
   const source = readFileSync(new URL("mod.ts", root), "utf8");
   const code = source.replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "").trim();

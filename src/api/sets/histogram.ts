@@ -19,10 +19,11 @@ import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../t
 import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { fromData } from "../../ops/create/from_data.ts";
+import { iota } from "../../ops/index/selection.ts";
 import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
 import type * as t from "../../types/mod.ts";
-import { countDType, extreme, MOST_BINS, ownWeights, withWeights } from "./bincount.ts";
-import { flat, onHost, runKernel, widened } from "../../ops/sets/op.ts";
+import { countDType, MOST_BINS, ownWeights, withWeights } from "./bincount.ts";
+import { flat, onHost, only, runKernel, widened } from "../../ops/sets/op.ts";
 
 // ---- bins --------------------------------------------------------------------------------------
 
@@ -121,6 +122,21 @@ interface Edges {
   readonly uniform: boolean;
 }
 
+/** The ends of `bins` equal intervals from `low` to `high`. */
+function pointsOf(low: number, high: number, bins: number): Float64Array {
+  const step = (high - low) / bins;
+  return Float64Array.from({ length: bins + 1 }, (_, i) => i === bins ? high : i * step + low);
+}
+
+/** {@link pointsOf} for ends that are tensors of one element, moved apart by `widening` each. */
+function pointsBetween(least: Operand, most: Operand, widening: number, bins: number): Operand {
+  const low = apply(MAP.sub, least, widening), high = apply(MAP.add, most, widening);
+  const step = apply(MAP.div, apply(MAP.sub, high, low), bins);
+  const places = cast(iota(low.storage, bins + 1), "float64");
+  const points = apply(MAP.add, apply(MAP.mul, places, step), low);
+  return apply(MAP.where, apply(MAP.equal, places, bins), high, points);
+}
+
 /** The edges of bins of the elements of `x`, which is on the CPU. */
 function edgesOf(name: string, x: Operand, spec: BinSpec, given: Operand | undefined): Edges {
   if (given !== undefined) {
@@ -135,20 +151,26 @@ function edgesOf(name: string, x: Operand, spec: BinSpec, given: Operand | undef
     return { wide, edges: contiguousCopy(given), uniform: false };
   }
   const bins = spec.bins!;
-  let [low, high] = spec.range ??
-    (x.layout.size === 0 ? [0, 1] : [extreme(REDUCE.min, x), extreme(REDUCE.max, x)]);
+  const ends = spec.range === undefined && x.layout.size > 0
+    ? [REDUCE.min, REDUCE.max].map((op) => cast(dispatch(op, [x], { axis: undefined }), "float64"))
+    : undefined;
+  let [low, high] = (ends?.map((end) => Number(only(end))) ?? spec.range ?? [0, 1]) as [
+    number,
+    number,
+  ];
   if (!Number.isFinite(low) || !Number.isFinite(high)) {
     throw new ArgumentError(
       `Cannot ${name} elements from ${low} to ${high}: bins end at finite numbers; pass a range`,
     );
   }
-  if (low === high) [low, high] = [low - 0.5, high + 0.5];
-  const step = (high - low) / bins;
-  const list = Float64Array.from(
-    { length: bins + 1 },
-    (_, i) => i === bins ? high : i * step + low,
+  const widening = low === high ? 0.5 : 0;
+  [low, high] = [low - widening, high + widening];
+  const edges = cast(
+    ends === undefined
+      ? fromData(pointsOf(low, high, bins), { dtype: "float64" })
+      : pointsBetween(ends[0]!, ends[1]!, widening, bins),
+    edgeDType(x),
   );
-  const edges = fromData(list, { dtype: edgeDType(x) });
   const wide = cast(edges, "float64");
   const rounded = wide.storage.array as Float64Array;
   for (let i = 1, { offset } = wide.layout; i <= bins; i++) {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { writeCopy } from "../../core/copy.ts";
 import { DTYPE, type DType, type DTypeInfo, type Scalar } from "../../base/dtype.ts";
 import { sameShape } from "../../base/shape.ts";
 import { allocateIn } from "../../memory/device.ts";
@@ -21,7 +22,7 @@ import { type Call, type Input, makeOp, type MapOp, type Op } from "../../table/
 import { MAP } from "../../table/table.ts";
 import { SCALAR_LAYOUT } from "../../core/calls.ts";
 import { comparisonWithin } from "../../core/compare.ts";
-import { copyInto, dispatch } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
 import { dispose, wrap } from "../../core/handles.ts";
 import { newOutput } from "../../core/write.ts";
 
@@ -75,7 +76,7 @@ function decompose(call: Call): Operand | Operand[] {
     const value = values[length + s] as Operand;
     if (sameShape(value.layout.shape, shape)) return value;
     const whole = newOutput({ shape, dtype: value.storage.info }, like);
-    copyInto(whole, value);
+    writeCopy(whole, value);
     return whole;
   });
   return made.length === 1 ? made[0]! : made;

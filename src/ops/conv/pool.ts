@@ -10,8 +10,7 @@ import { type DTypeInfo, iinfo } from "../../base/dtype.ts";
 import { ShapeError } from "../../base/errors.ts";
 import type { Layout } from "../../base/layout.ts";
 import { formatShape } from "../../base/shape.ts";
-import { cast } from "../../core/copy.ts";
-import { fillWith } from "../../core/dispatch.ts";
+import { cast, writeValue } from "../../core/copy.ts";
 import { rowDType } from "../softmax_norm/problem.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkKind, checkOperand } from "../../table/infer.ts";
@@ -194,7 +193,7 @@ export const MAX_POOL: Op = poolOp("maxPool", "iuf", (x, attributes, shape) => {
     for (const region of own) {
       const out = resultsOf(made, axis, region);
       // Only padding.
-      if (region.size === 0) fillWith(out, lowestOf(x.storage.info));
+      if (region.size === 0) writeValue(out, lowestOf(x.storage.info));
       else combine(MAP.maximum, from, axis, region, out, 1);
     }
     return made;

@@ -302,7 +302,7 @@ const FROM_TENSOR: Op = makeOp({
     const arranged = shape === undefined ? layout.shape : shapeFor(shape, layout.size, "arrange");
     return [{ shape: arranged, dtype: dtype ? DTYPE[dtype] : x.storage.info }];
   },
-  decompose(call: Call): Operand {
+  run(call: Call): Operand {
     const x = call.operand(0);
     const { dtype, device } = call.attributes as DataOptions;
     const here = device === undefined || isOn(x.storage, device);

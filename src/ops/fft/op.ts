@@ -6,7 +6,8 @@
 import { complexOf, DTYPE, type DTypeInfo, realOf } from "../../base/dtype.ts";
 import { ArgumentError, DTypeError } from "../../base/errors.ts";
 import { formatShape } from "../../base/shape.ts";
-import { copyOf, dispatch } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { kernelCopy } from "../../core/prepare.ts";
 import { type FftAttributes, fftLength } from "./problem.ts";
 import { checkKind, checkOperand } from "../../table/infer.ts";
 import { type Call, makeOp, type Op } from "../../table/op.ts";
@@ -55,7 +56,7 @@ export const FFT: Op = makeOp<Op>({
       : kind === "toReal"
       ? complexOf(dtype)
       : dtype;
-    return x.storage.info === input ? null : { inputs: [copyOf(x, input)] };
+    return x.storage.info === input ? null : { inputs: [kernelCopy(x, input)] };
   },
 });
 

@@ -16,9 +16,9 @@ import { DTypeError, IndexError, ShapeError } from "../../base/errors.ts";
 import { Layout } from "../../base/layout.ts";
 import { broadcastShapes, formatShape, normalizeAxis, sameShape } from "../../base/shape.ts";
 import { parseIndexString, sliceBasic } from "../../base/slice.ts";
-import { contiguousCopy } from "../../core/copy.ts";
+import { contiguousCopy, looseCopy, writeCopy, writeValue } from "../../core/copy.ts";
 import { apply, applyInto } from "../../core/apply.ts";
-import { copyInto, copyOf, dispatch, fillWith, performCall } from "../../core/dispatch.ts";
+import { dispatch, performCall } from "../../core/dispatch.ts";
 import { checkStore, disturbs, overlaps, prepareWrite } from "../../core/write.ts";
 import { readElement } from "../../memory/element.ts";
 import { isOperandArgument, type Operand } from "../../memory/operand.ts";
@@ -114,11 +114,11 @@ const SET: Op = makeOp({
 
 /** Writes `value`, broadcast, to all of `target`. */
 function writeTo(name: string, target: Operand, value: Operand | Scalar | Complex): void {
-  if (!isOperandArgument(value)) return fillWith(target, value);
+  if (!isOperandArgument(value)) return writeValue(target, value);
   const source = broadcastValue(name, value, target.layout.shape);
-  if (!disturbs(target, source)) return copyInto(target, source);
-  const copy = copyOf(source);
-  copyInto(target, copy);
+  if (!disturbs(target, source)) return writeCopy(target, source);
+  const copy = looseCopy(source);
+  writeCopy(target, copy);
   recycle(copy.storage);
 }
 
@@ -128,7 +128,7 @@ function addTo(name: string, target: Operand, value: Operand | Scalar | Complex)
     applyInto(MAP.add, "accumulate", target, one, undefined, target);
   if (!isOperandArgument(value)) return void add(value);
   const { info } = target.storage;
-  const same = value.storage.info === info ? value : copyOf(value, info);
+  const same = value.storage.info === info ? value : looseCopy(value, info);
   add(broadcastValue(name, same, target.layout.shape));
   if (same !== value) recycle(same.storage);
 }
@@ -147,7 +147,7 @@ function scatter(
     ? broadcastScalar(value as Scalar | Complex, x.storage, what.shape)
     : given.storage.info === info && given.layout.contiguous && !overlaps(x, given)
     ? given
-    : copyOf(given, info);
+    : looseCopy(given, info);
   const op = accumulate ? INDEX.scatterAdd : INDEX.scatter;
   const target = operand(x.storage, what.source);
   const call = new Call(op, name, [target, source, what.indices], { axis: what.place });
@@ -165,7 +165,7 @@ function broadcastScalar(
   checkWholeBlocks(like.info, [], "write a number to");
   const layout = Layout.contiguous([]);
   const one = operand(allocateIn(like.memory, like.info, 1, false), layout);
-  fillWith(one, value);
+  writeValue(one, value);
   return operand(one.storage, layout.broadcastTo(shape));
 }
 

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { looseCopy, writeValue } from "../../core/copy.ts";
 import { DTYPE } from "../../base/dtype.ts";
 import { describe } from "../../base/text.ts";
 import { DTypeError, IndexError, ShapeError } from "../../base/errors.ts";
@@ -20,7 +21,7 @@ import {
 } from "../../base/shape.ts";
 import { type BasicIndex, notAnIndex, ownSlice, parseOne, sliceAxisBy } from "../../base/slice.ts";
 import { apply } from "../../core/apply.ts";
-import { copyOf, fillWith, performCall } from "../../core/dispatch.ts";
+import { performCall } from "../../core/dispatch.ts";
 import { adopt } from "../../core/foreign.ts";
 import { tidy, wrap } from "../../core/handles.ts";
 import { overlaps } from "../../core/write.ts";
@@ -184,7 +185,7 @@ export function flatNonzero(
       const storage = countedNonzero(one, name);
       return wrap(storage, Layout.contiguous([storage.length]));
     };
-    return tidy(() => copyOf(flatParts(x, find, part)));
+    return tidy(() => looseCopy(flatParts(x, find, part)));
   }
   const storage = smallNonzero(x) ?? countedNonzero(x, name);
   return operand(storage, Layout.contiguous([storage.length]));
@@ -460,7 +461,7 @@ export function select(name: string, x: Operand, parts: Parts): Selection {
     allocateIn(x.storage.memory, dtype, target.size, before === 0),
     target,
   );
-  if (before !== 0) fillWith(positions, before);
+  if (before !== 0) writeValue(positions, before);
   for (const { tensor, axis } of tensors) {
     const index = operand(tensor.storage, tensor.layout.broadcastTo(picked));
     const [n, stride] = axisOf(layout, axis);
@@ -510,7 +511,7 @@ function pickAlong(x: Operand, index: Operand): Pick<Selection, "indices" | "own
   const { storage, layout } = index;
   const isShared = storage.exposed && storage.shared;
   const usable = layout.contiguous && !isShared && !overlaps(x, index);
-  return { indices: usable ? index : copyOf(index), own: !usable };
+  return { indices: usable ? index : looseCopy(index), own: !usable };
 }
 
 /** The error of index `bad`, counted in row-major order. */
@@ -521,7 +522,7 @@ export function outOfRange(
   indices: Operand,
   bad: number,
 ): IndexError {
-  const { storage, layout } = indices.layout.contiguous ? indices : copyOf(indices);
+  const { storage, layout } = indices.layout.contiguous ? indices : looseCopy(indices);
   return new IndexError(
     `Cannot ${name} axis ${axis} of shape ${formatShape(shape)} at ${
       readElement(storage, layout.offset + bad)

@@ -3,13 +3,14 @@
  *
  * @module
  */
+import { writeCopy } from "../../core/copy.ts";
 import { DTYPE, type DType, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
 import { describe } from "../../base/text.ts";
 import { IndexError, ShapeError } from "../../base/errors.ts";
 import type { Layout } from "../../base/layout.ts";
 import { checkShape, formatShape, listIn, normalizeAxis, sameShape } from "../../base/shape.ts";
 import { applyView, type OpOptions } from "../../core/apply.ts";
-import { copyInto, dispatch, dispatchAll } from "../../core/dispatch.ts";
+import { dispatch, dispatchAll } from "../../core/dispatch.ts";
 import { isOperandArgument, type Operand } from "../../memory/operand.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { checkDevice, checkOperand, checkOptions } from "../../table/infer.ts";
@@ -83,7 +84,7 @@ const CONCAT: Op = makeOp({
     for (const input of call.inputs as Operand[]) {
       const x = axis === null ? applyView(VIEWS.flatten, input, "flatten") : input;
       const size = x.layout.shape[along]!;
-      copyInto(part(made, made.layout.sliceAxis(along, end, size, 1)), x);
+      writeCopy(part(made, made.layout.sliceAxis(along, end, size, 1)), x);
       end += size;
     }
     return made;
@@ -114,7 +115,7 @@ const STACK: Op = makeOp({
     const made = joinTarget(call);
     const axis = normalizeAxis(call.name, call.attributes.axis, made.layout.shape.length);
     (call.inputs as Operand[]).forEach((x, i) => {
-      copyInto(part(made, made.layout.selectAxis(axis, i)), x);
+      writeCopy(part(made, made.layout.selectAxis(axis, i)), x);
     });
     return made;
   },

@@ -12,9 +12,9 @@ import { formatShape, sameShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { apply, applyInto, applyView, type OpOptions } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
-import { copyOf, dispatch } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
 import { lanesOf } from "../../core/lanes.ts";
-import { resultIn } from "../../core/prepare.ts";
+import { kernelCopy, resultIn } from "../../core/prepare.ts";
 import {
   type Activation,
   ACTIVATIONS,
@@ -159,7 +159,7 @@ function inRows(call: Call, dtype: DTypeInfo): Prepared | null {
     const { storage: { info }, layout } = x;
     if (info === dtype && rowsOf(layout) !== null) continue;
     prepared ??= inputs.slice();
-    prepared[k] = copyOf(x, dtype);
+    prepared[k] = kernelCopy(x, dtype);
   }
   const specs = resultIn(spec!, dtype);
   if (prepared === null && specs === undefined) return null;

@@ -3,11 +3,12 @@
  *
  * @module
  */
+import { looseCopy, writeCopy, writeValue } from "../../core/copy.ts";
 import type { DType } from "../../base/dtype.ts";
 import { DTypeError, ShapeError } from "../../base/errors.ts";
 import { Layout } from "../../base/layout.ts";
 import { formatShape, type Shape } from "../../base/shape.ts";
-import { copyInto, copyOf, dispatch, fillWith } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { dispose, wrap } from "../../core/handles.ts";
 import { lanesOf } from "../../core/lanes.ts";
@@ -90,7 +91,7 @@ const PACK: Op = makeOp({
     const w = call.operand(0);
     const { storage: { info, memory }, layout } = w;
     if (!isHost(memory)) {
-      const copy = copyOf(w);
+      const copy = looseCopy(w);
       return wrap(copy.storage, copy.layout, READ_ONLY);
     }
     const panels = Layout.contiguous(call.specs[0]!.shape);
@@ -104,9 +105,9 @@ const PACK: Op = makeOp({
       return wrap(storage, panels, READ_ONLY);
     }
     // The columns beyond the last one.
-    if (panels.size > layout.size) fillWith({ storage, layout: panels, flags: 0 }, 0);
+    if (panels.size > layout.size) writeValue({ storage, layout: panels, flags: 0 }, 0);
     for (const part of panelParts(info, layout)) {
-      copyInto(
+      writeCopy(
         { storage, layout: part.panels, flags: 0 },
         { storage: w.storage, layout: part.weight, flags: 0 },
       );
@@ -115,24 +116,46 @@ const PACK: Op = makeOp({
   },
 });
 
-/** The weight of panels or groups, as a tensor. */
-export function unpack({ storage }: Operand, columns: number, depth: number): Operand {
-  const { info, memory } = storage;
-  const made = Layout.contiguous([columns, depth]);
-  const out = wrap(allocateIn(memory, info, made.size, false), made);
-  const format = quantFormatOf(info);
-  if (format !== undefined) {
-    const groups = { storage, layout: Layout.contiguous(groupsShape(columns, depth)), flags: 0 };
-    moveBlocks(groups, out, { format: format.name, rows: columns, unpacks: true });
+/** Makes the weight of panels or groups. */
+const UNPACK: Op = makeOp({
+  kind: "kernel",
+  name: "unpack",
+  infer(call: Call): readonly OutputSpec[] {
+    const { columns, depth } = call.attributes as WeightSizes;
+    return call.result([columns, depth], call.operand(0).storage.info);
+  },
+  decompose(call: Call): Operand {
+    const { storage } = call.operand(0);
+    const { info, memory } = storage;
+    const [{ shape }] = call.specs as [OutputSpec];
+    const [columns, depth] = shape as [number, number];
+    const made = Layout.contiguous(shape);
+    const out = wrap(allocateIn(memory, info, made.size, false), made);
+    const format = quantFormatOf(info);
+    if (format !== undefined) {
+      const groups = { storage, layout: Layout.contiguous(groupsShape(columns, depth)), flags: 0 };
+      moveBlocks(groups, out, { format: format.name, rows: columns, unpacks: true });
+      return out;
+    }
+    for (const part of panelParts(info, made)) {
+      writeCopy(
+        { storage: out.storage, layout: part.weight, flags: 0 },
+        { storage, layout: part.panels, flags: 0 },
+      );
+    }
     return out;
-  }
-  for (const part of panelParts(info, made)) {
-    copyInto(
-      { storage: out.storage, layout: part.weight, flags: 0 },
-      { storage, layout: part.panels, flags: 0 },
-    );
-  }
-  return out;
+  },
+});
+
+/** The shape of a weight: [columns, depth]. */
+interface WeightSizes {
+  readonly columns: number;
+  readonly depth: number;
+}
+
+/** The weight of panels or groups, as a tensor. */
+export function unpack(panels: Operand, columns: number, depth: number): Operand {
+  return dispatch(UNPACK, [panels], { columns, depth } satisfies WeightSizes);
 }
 
 /** A packed weight of any dtype and shape, on any device. */

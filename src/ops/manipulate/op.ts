@@ -17,9 +17,9 @@ import {
   ownAxes,
   type Shape,
 } from "../../base/shape.ts";
-import { contiguousCopy } from "../../core/copy.ts";
+import { contiguousCopy, writeCopy, writeValue } from "../../core/copy.ts";
 import { apply, applyView } from "../../core/apply.ts";
-import { copyInto, dispatch, fillWith } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { tidy, wrap } from "../../core/handles.ts";
 import type { Operand } from "../../memory/operand.ts";
@@ -175,7 +175,7 @@ const ROLL = composite("roll", (call, x) => {
     const by = n === 0 ? 0 : ((shift % n) + n) % n;
     const rolled = empty(layout.shape, x);
     const copyPart = (to: number, from: number, length: number): void =>
-      copyInto(
+      writeCopy(
         part(rolled, layout.sliceAxis(axis, to, length, 1)),
         part(made, made.layout.sliceAxis(axis, from, length, 1)),
       );
@@ -247,14 +247,14 @@ const PAD = composite("pad", (call, x) => {
   const { shape } = x.layout;
   const pairs = padPairs(widths, shape);
   const made = empty(call.specs[0]!.shape, x);
-  if (mode === "constant") fillWith(made, value);
+  if (mode === "constant") writeValue(made, value);
   /** The result's layout, cut to the elements of `x` along the axes from `axis` on. */
   const from = (axis: number): Layout =>
     shape.reduce(
       (inner, n, i) => i < axis ? inner : inner.sliceAxis(i, pairs[i]![0]!, n, 1),
       made.layout,
     );
-  copyInto(part(made, from(0)), x);
+  writeCopy(part(made, from(0)), x);
   if (mode === "constant") return made;
   shape.forEach((n, axis) => {
     const lines = from(axis + 1);
@@ -265,7 +265,7 @@ const PAD = composite("pad", (call, x) => {
           lines.shape.map((size, i) => i === axis ? length : size),
         )
         : lines.sliceAxis(axis, at, length, step);
-      copyInto(part(made, lines.sliceAxis(axis, to, length, 1)), part(made, source));
+      writeCopy(part(made, lines.sliceAxis(axis, to, length, 1)), part(made, source));
     };
     extend(copy, pairs[axis]![0]!, n, pairs[axis]![1]!, mode);
   });
@@ -450,7 +450,7 @@ function besides(x: Operand, given: Operand | Scalar, axis: number): Operand {
   if (typeof given !== "object") {
     checkScalar(x.storage.info.name, given, "diff");
     const made = empty(line, x);
-    fillWith(made, given);
+    writeValue(made, given);
     return made;
   }
   const own = ownOperand(given, "diff");

@@ -101,7 +101,12 @@ export const MATMUL: Op = makeOp({
     const shape = productShape(name, (a as Operand).layout, (b as Operand).layout);
     return call.result(shape, dtype);
   },
-  prepare: (call: Call) => inDType(call, call.specs[0]!.dtype),
+  prepare(call: Call) {
+    const { inputs: [a, b], specs } = call;
+    const { dtype } = specs[0]!;
+    const fits = (a as Operand).storage.info === dtype && (b as Operand).storage.info === dtype;
+    return fits ? null : inDType(call, dtype);
+  },
   complexParts: complexMatmul,
 });
 

@@ -10,7 +10,8 @@ import { Layout } from "../../base/layout.ts";
 import { formatShape, noAxis, normalizeAxes, normalizeAxis, ownAxes } from "../../base/shape.ts";
 import { cast, contiguousCopy } from "../../core/copy.ts";
 import { apply } from "../../core/apply.ts";
-import { copyOf, dispatch } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { kernelCopy } from "../../core/prepare.ts";
 import { wrap } from "../../core/handles.ts";
 import { epsilonOf, type RowAttributes, rowDType } from "./problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
@@ -186,7 +187,11 @@ function normOp(name: string, normalize: Normalize): Op {
         (x as Operand).storage.info.kind !== "f";
       if (isPlain) return null;
       const axes = normAxes(call);
-      const inputs = [x, affine(call, weight, axes, copyOf), affine(call, bias, axes, copyOf)];
+      const inputs = [
+        x,
+        affine(call, weight, axes, kernelCopy),
+        affine(call, bias, axes, kernelCopy),
+      ];
       return inputs[1] === weight && inputs[2] === bias ? null : { inputs };
     },
     decompose: (call: Call) => normalizeRows(call, normalize),
