@@ -11,7 +11,7 @@ import { formatShape, listIn, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { adopt } from "../core/foreign.ts";
 import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
-import type { Storage } from "../memory/storage.ts";
+import { checkAlive, DISPOSED, type Storage } from "../memory/storage.ts";
 import type { Words } from "../api/random/placeholder_key.ts";
 
 /** A number of a call, as ops take it. */
@@ -154,6 +154,7 @@ export class Reader {
           "elements; return it from the traced function",
       );
     }
+    checkAlive(storage, "call a program");
     this.bound.tensors.push(x);
     let group = this.storages.indexOf(storage);
     if (group < 0) group = this.storages.push(storage) - 1;
@@ -233,7 +234,7 @@ export class Matcher {
   #tensor(pattern: TensorPattern, x: Operand): boolean {
     const { storage, layout, flags } = x;
     if (
-      storage.info !== pattern.info || layout.offset !== pattern.offset ||
+      storage === DISPOSED || storage.info !== pattern.info || layout.offset !== pattern.offset ||
       ((flags & READ_ONLY) !== 0) !== pattern.readOnly || storage.isTraced ||
       !sameShape(layout.shape, pattern.shape) || !sameShape(layout.strides, pattern.strides) ||
       storage.device !== pattern.device

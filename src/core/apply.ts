@@ -67,15 +67,18 @@ export function applyInto(
   // Operands of one dtype on one device need few checks.
   if (arity < 3 && attributes === undefined && isOperand(a)) {
     const { storage, layout } = a;
+    // Before the dtype is read: a disposed storage has none.
+    checkAlive(storage, name);
+    const other = typeof b === "object" && isOperand(b) ? b : null;
+    if (other !== null) checkAlive(other.storage, name);
     const { info } = storage;
     const rule = op.rules[info.id];
     if (rule === undefined) {
       const complex = info.kind === "c" && out === undefined &&
-        (arity === 1 || (isOperand(b) && b.storage.info === info));
-      const made = complex ? applyDense(op, name, a, arity === 1 ? null : b as Operand) : null;
+        (arity === 1 || other?.storage.info === info);
+      const made = complex ? applyDense(op, name, a, other) : null;
       if (made !== null) return made;
     } else {
-      checkAlive(storage, name);
       if (arity === 1) {
         const call = takeCall(op, name, 1, undefined);
         finishMap(call, rule.compute, rule.result, layout.shape, storage, a, null, null, out);
@@ -89,14 +92,13 @@ export function applyInto(
           return giveCall(call);
         }
       } else if (
-        isOperand(b) && b.storage.info === info && b.storage.device === storage.device
+        other !== null && other.storage.info === info && other.storage.device === storage.device
       ) {
-        checkAlive(b.storage, name);
-        const { shape: own } = layout;
-        const { shape: other } = b.layout;
-        const shape = sameShape(own, other) ? own : broadcastShapes(name, own, other);
+        const { shape: left } = layout;
+        const { shape: right } = other.layout;
+        const shape = sameShape(left, right) ? left : broadcastShapes(name, left, right);
         const call = takeCall(op, name, 2, undefined);
-        finishMap(call, rule.compute, rule.result, shape, storage, a, b, null, out);
+        finishMap(call, rule.compute, rule.result, shape, storage, a, other, null, out);
         return giveCall(call);
       }
     }

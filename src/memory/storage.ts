@@ -259,8 +259,24 @@ export function isHost(memory: DeviceMemory | null): boolean {
   return memory === null || memory.host === true;
 }
 
-/** The storage of a tensor after `dispose()` or a move: empty. */
-export const DISPOSED: Storage = new Storage(new Uint8Array(0), DTYPE.bool, true, false);
+/**
+ * The storage of a tensor after `dispose()` or a move: empty, and without a dtype. Its `info` throws
+ * a {@link DisposedError}, which ops precede by one that names them.
+ */
+export const DISPOSED: Storage = makeDisposed();
+
+function makeDisposed(): Storage {
+  const storage = new Storage(new Uint8Array(0), DTYPE.bool, true, false);
+  return Object.defineProperties(storage, {
+    info: {
+      enumerable: false,
+      get(): never {
+        throw new DisposedError("Cannot read the dtype: the tensor was disposed or moved");
+      },
+    },
+    length: { value: 0 },
+  });
+}
 
 /**
  * Throws a {@link DisposedError} that names `op` if `storage` was disposed or its buffer

@@ -231,8 +231,8 @@ export function inferMap(call: Call): readonly OutputSpec[] {
   // Operands of one dtype on one device need few checks.
   if (op.arity < 3 && isOperand(a) && call.attributes?.broadcast !== false) {
     const { storage, layout } = a;
-    const { info } = storage;
     checkAlive(storage, name);
+    const { info } = storage;
     if (op.arity === 1) return settle(call, op, info, layout.shape);
     const b = inputs[1];
     if (isOperand(b)) {

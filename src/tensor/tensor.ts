@@ -581,6 +581,7 @@ export class Tensor<
 
   /** {@link strides} in bytes, for native code. */
   get byteStrides(): readonly number[] {
+    checkAlive(this.storage, "byteStrides");
     return this.layout.strides.map((stride) => stride * this.storage.info.bytes);
   }
 

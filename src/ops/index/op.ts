@@ -89,8 +89,9 @@ const GET: Op = makeOp({
   kind: "kernel",
   name: "index",
   infer(call): Inferred {
-    const [x] = call.inputs;
-    checkOperand(x, call.name);
+    const { inputs, name } = call;
+    for (let k = 0; k < inputs.length; k++) checkOperand(inputs[k], name);
+    const x = call.operand(0);
     call.memo = undefined;
     const { shape } = x.layout;
     const only = onlyTensor(call);

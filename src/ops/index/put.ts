@@ -88,6 +88,7 @@ const SET: Op = makeOp({
     const { inputs: [x, value], name, attributes } = call;
     prepareWrite(x as Operand, name);
     checkValue(name, x as Operand, value);
+    for (let k = 2; k < call.inputs.length; k++) checkOperand(call.inputs[k], name);
     const { info } = (x as Operand).storage;
     if (attributes.accumulate) ruleFor(MAP.add, info, "accumulate");
     return [{ shape: (x as Operand).layout.shape, dtype: info }];

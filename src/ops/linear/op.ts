@@ -23,7 +23,7 @@ import {
   rowsOf,
 } from "./panels.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
-import { DISPOSED, isHost } from "../../memory/storage.ts";
+import { checkAlive, DISPOSED, isHost } from "../../memory/storage.ts";
 import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../table/infer.ts";
 import {
   type Call,
@@ -323,8 +323,12 @@ export function linear(
   checkOptions("linear", options, LINEAR_OPTIONS);
   const { activation, add, out } = options;
   checkActivation(activation, "linear");
-  if (isOperand(weight) && isQuantized(weight.storage.info)) {
-    return dispatch(LINEAR_QUANTIZED, [x, weight, bias, add], { activation }, out, "linear");
+  if (isOperand(weight)) {
+    const { storage } = weight;
+    if (storage.exposed) checkAlive(storage, "linear");
+    if (isQuantized(storage.info)) {
+      return dispatch(LINEAR_QUANTIZED, [x, weight, bias, add], { activation }, out, "linear");
+    }
   }
   if (!(weight instanceof PackedWeight)) {
     const inputs = add === undefined ? [x, weight, bias] : [x, weight, bias, add];
