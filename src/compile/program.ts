@@ -201,7 +201,8 @@ export class Program implements Holder {
       );
       const outside = [...tracer.outside];
       this.#outside = outside.filter(({ storage }) => storage !== DISPOSED);
-      this.#once = this.#outside.length < outside.length;
+      // A handle on a captured tensor that the function itself made may be gone.
+      this.#once = outside.some((x) => x.storage === DISPOSED && !tracer.born.has(x));
       const written = [...writtenStorages(this.graph)];
       this.#written = written.flatMap(({ origin }) =>
         origin.kind === "argument" ? [origin.group] : []

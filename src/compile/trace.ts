@@ -10,7 +10,7 @@ import { Layout } from "../base/layout.ts";
 import { formatShape } from "../base/shape.ts";
 import { isOn } from "../core/copy.ts";
 import { infer, memoryOf } from "../core/dispatch.ts";
-import { wrap } from "../core/handles.ts";
+import { noteHandles, wrap } from "../core/handles.ts";
 import { interpret, type Interpreter } from "../core/interpreter.ts";
 import { prepareOut } from "../core/write.ts";
 import { isOperand, isOperandArgument, type Operand, VIEW } from "../memory/operand.ts";
@@ -46,6 +46,8 @@ export class Tracer implements Interpreter {
   readonly reads: Map<Storage, number> = new Map();
   /** The handles that calls in the function have made. */
   readonly made: WeakSet<Operand> = new WeakSet();
+  /** All handles made while the function ran, also by other means than calls. */
+  readonly born: WeakSet<Operand> = new WeakSet();
   /** The arguments that share their storage with a tensor outside, by the group. */
   readonly fixed: Map<number, Storage> = new Map();
   /** The handles of tensors outside the function that its ops use. */
@@ -79,7 +81,7 @@ export class Tracer implements Interpreter {
       }
       return { storage, layout, flags };
     }
-    if (!this.made.has(x)) this.outside.add(x);
+    this.#note(x);
     let traced = this.#captured.get(storage);
     if (traced === undefined) {
       this.hold.add(storage);
@@ -90,9 +92,14 @@ export class Tracer implements Interpreter {
     return { storage: traced, layout, flags };
   }
 
+  /** Notes a tensor outside the function, which has to be alive in each run. */
+  #note(x: Operand): void {
+    if (!(x.storage instanceof TracedStorage) && !this.made.has(x)) this.outside.add(x);
+  }
+
   /** Runs `body` and records its calls. */
   trace<R>(body: () => R): R {
-    return interpret(this, body);
+    return noteHandles(this.born, () => interpret(this, body));
   }
 
   read(x: Operand, how: string): void {
@@ -197,6 +204,7 @@ export class Tracer implements Interpreter {
     const x = call.operand(0);
     infer(call);
     checkAlive(x.storage, call.name);
+    this.#note(x);
     const layout = viewLayout(call, x.layout);
     if (layout !== null) {
       call.outputs[0] = this.#wrap(x.storage, layout, x.flags | VIEW);

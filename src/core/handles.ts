@@ -20,6 +20,20 @@ export let tidy: <R>(body: () => R) => R;
 /** Disposes of a handle. */
 export let dispose: (handle: Operand) => void;
 
+/** Receives every handle that is made in a scope; null if no trace runs. */
+export let born: WeakSet<Operand> | null = null;
+
+/** Runs `body`, a scope; `handles` receives every handle that is made in it. */
+export function noteHandles<R>(handles: WeakSet<Operand>, body: () => R): R {
+  const outer = born;
+  born = handles;
+  try {
+    return body();
+  } finally {
+    born = outer;
+  }
+}
+
 /** Registers the functions that make and dispose of handles. Called once, by tensor.ts. */
 export function registerHandles(
   make: typeof wrap,

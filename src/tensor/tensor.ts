@@ -39,7 +39,7 @@ import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
 import { copyInto, copyOf } from "../core/dispatch.ts";
 import "../ops/complex/run.ts";
 import { ownOperand } from "../core/foreign.ts";
-import { registerHandles } from "../core/handles.ts";
+import { born, registerHandles } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";
 import { prepareWrite } from "../core/write.ts";
 import { asUserArray, readElement } from "../memory/element.ts";
@@ -553,7 +553,10 @@ export class Tensor<
     this.storage = storage;
     this.#flags = flags;
     storage.handles++;
-    if (scoped !== null) scoped.push(this);
+    if (scoped !== null) {
+      scoped.push(this);
+      if (born !== null) born.add(this);
+    }
   }
 
   /** @internal */

@@ -6,8 +6,10 @@
  */
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { test } from "node:test";
-import { arange, fromBuffer, memory, ones, pack, random, tensor, zeros } from "../../mod.ts";
+import { arange, fromBuffer, memory, ones, pack, random, scope, tensor, zeros } from "../../mod.ts";
+import { Layout } from "../../src/base/layout.ts";
 import { compile } from "../../src/compile/mod.ts";
+import { wrap } from "../../src/core/handles.ts";
 import { type Any, loose } from "../support.ts";
 import { assertFails, onBackends, plain } from "./support.ts";
 
@@ -130,6 +132,26 @@ test("a captured tensor that was disposed or moved is a DisposedError, as withou
     assertEquals(once(tensor([2])).sum().item(), 2000);
     for (let i = 0; i < 3; i++) assertEquals(ones([1000]).add(i).sum().item(), 1000 * (i + 1));
     assertFails(() => once(tensor([2])), "DisposedError");
+  });
+});
+
+test("a function may make and dispose of further handles on captured tensors", () => {
+  onBackends(() => {
+    const w = loose(tensor([1, 2, 3, 4]));
+    const compiled = compile((x: Any) => {
+      const part = wrap(w.storage, Layout.contiguous([2], 1)) as Any;
+      const sum = x.add(part).add(w.slice("2:"));
+      part.dispose();
+      // Another one ends with its scope.
+      return scope(() => sum.mul(wrap(w.storage, Layout.contiguous([2])) as Any));
+    });
+    const x = tensor([10, 20]);
+    for (let i = 0; i < 3; i++) assertEquals(compiled(x).toArray(), [15, 54]);
+    w.set([1], 5);
+    assertEquals(compiled(x).toArray(), [18, 135]);
+    assertEquals(compiled.programs, 1);
+    w.dispose();
+    assertFails(() => compiled(x), "DisposedError");
   });
 });
 
