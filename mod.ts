@@ -39,6 +39,7 @@ export type {
   CpuMemoryInfo,
   DeviceMemory,
   DeviceMemoryInfo,
+  Hold,
   MemoryInfo,
   Storage,
 } from "./src/memory/storage.ts";
