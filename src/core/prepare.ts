@@ -46,9 +46,10 @@ export function resultIn(
 
 /** The input with the axis of the call last; null if it is. */
 export function alongLast(call: Call): Prepared | null {
-  const { inputs: [x], attributes, name, specs } = call;
-  const { storage, layout, flags } = x as Operand;
-  const last = layout.rank - 1;
+  const { attributes, name, specs } = call;
+  const { storage, layout, flags } = call.inputs[0] as Operand;
+  const last = layout.shape.length - 1;
+  if (attributes.axis === -1 || attributes.axis === last) return null;
   const axis = normalizeAxis(name, attributes.axis, layout.rank);
   if (axis === last) return null;
   return {

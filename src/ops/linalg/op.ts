@@ -78,7 +78,10 @@ function linalgOp(
     },
     prepare(call) {
       const operands = call.inputs as Operand[];
-      const { memory } = operands[0]!.storage;
+      const { info: first, memory } = operands[0]!.storage;
+      const fits = first.kind !== "i" && first.kind !== "u" && isHost(memory) &&
+        (operands.length === 1 || operands[1]!.storage.info === first);
+      if (fits) return null;
       const own = linalgDType(call.name, operands.map(({ storage }) => storage.info));
       const info = isHost(memory) ? own : deviceDType(call, own);
       if (operands.every(({ storage }) => storage.info === info)) return null;

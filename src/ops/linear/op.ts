@@ -157,7 +157,7 @@ function inRows(call: Call, dtype: DTypeInfo): Prepared | null {
     const x = inputs[k];
     if (k === 1 || !isOperand(x)) continue;
     const { storage: { info }, layout } = x;
-    if (info === dtype && rowsOf(layout) !== null) continue;
+    if (info === dtype && (layout.contiguous || rowsOf(layout) !== null)) continue;
     prepared ??= inputs.slice();
     prepared[k] = kernelCopy(x, dtype);
   }

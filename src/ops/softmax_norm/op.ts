@@ -13,7 +13,7 @@ import { apply } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { kernelCopy } from "../../core/prepare.ts";
 import { wrap } from "../../core/handles.ts";
-import { epsilonOf, type RowAttributes, rowDType } from "./problem.ts";
+import { epsilonOf, isRun, type RowAttributes, rowDType } from "./problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { allocateIn } from "../../memory/device.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions, ruleFor } from "../../table/infer.ts";
@@ -186,6 +186,12 @@ function normOp(name: string, normalize: Normalize): Op {
       const isPlain = (weight === undefined && bias === undefined) ||
         (x as Operand).storage.info.kind !== "f";
       if (isPlain) return null;
+      const { layout: { shape }, storage: { info } } = x as Operand;
+      const last = shape.length - 1;
+      const columns = shape[last]!, dtype = rowDType(info);
+      const isUsual = (call.attributes.axis === -1 || call.attributes.axis === last) &&
+        isRun(weight, dtype, columns) && isRun(bias, dtype, columns);
+      if (isUsual) return null;
       const axes = normAxes(call);
       const inputs = [
         x,

@@ -84,7 +84,7 @@ export function isRowCall(call: Call): boolean {
 }
 
 /** True for undefined, and for `length` contiguous elements of `info` from offset 0 on. */
-function isRun(input: Input, info: DTypeInfo, length: number): boolean {
+export function isRun(input: Input, info: DTypeInfo, length: number): boolean {
   if (input === undefined) return true;
   const { storage, layout } = input as Operand;
   return storage.info === info && layout.contiguous && layout.offset === 0 &&
