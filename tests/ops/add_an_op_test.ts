@@ -265,7 +265,8 @@ describe("docs/add-an-op.md", () => {
     run(findTool("deno"), ["fmt", "--check", ...files]);
     run(findTool("deno"), ["lint", "--quiet", ...files.filter((path) => path.endsWith(".ts"))]);
     const examples = ["softplus", "softcap"].flatMap((way) => writeExamples(steps.get(way)!));
-    const code = files.filter((path) => path.endsWith(".ts"));
+    // The compiler takes a third longer for tests.
+    const code = files.filter((path) => path.endsWith(".ts") && !path.startsWith("tests/"));
     run(findTool("deno"), ["check", "--quiet", ...examples, ...code]);
   });
 
