@@ -14,7 +14,7 @@ import { giveCall, scalarOperand, takeCall } from "./calls.ts";
 import { wrap } from "./handles.ts";
 import { frame } from "./interpreter.ts";
 import { checkFits } from "./write.ts";
-import { applyDense, copyOf, dispatch, finishMap, runMap } from "./dispatch.ts";
+import { copyOf, dispatch, finishMap, laneCalls, runMap } from "./dispatch.ts";
 
 /** Options of elementwise ops. */
 export interface OpOptions {
@@ -76,7 +76,7 @@ export function applyInto(
     if (rule === undefined) {
       const complex = info.kind === "c" && out === undefined &&
         (arity === 1 || other?.storage.info === info);
-      const made = complex ? applyDense(op, name, a, other) : null;
+      const made = complex ? laneCalls.applyDense(op, name, a, other) : null;
       if (made !== null) return made;
     } else {
       if (arity === 1) {

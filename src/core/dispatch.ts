@@ -17,12 +17,11 @@ import {
   type Scalar,
 } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
-import { DeviceError, DTypeError } from "../base/errors.ts";
+import { DeviceError } from "../base/errors.ts";
 import { Layout } from "../base/layout.ts";
 import { planMap, planReduce } from "../base/plan.ts";
 import { isOperand, type Operand, VIEW } from "../memory/operand.ts";
 import { allocateIn, copyElements } from "../memory/device.ts";
-import { writeElement } from "../memory/element.ts";
 import { recycle } from "../memory/pool.ts";
 import { checkAlive, type DeviceMemory, isHost, type Storage } from "../memory/storage.ts";
 import { type ReduceAttributes, type Reduction, scanAxis, scanStart } from "../table/infer.ts";
@@ -61,7 +60,6 @@ import {
   partsFrame,
   withParts,
 } from "./interpreter.ts";
-import { checkMoves, checkWholeBlocks, lanesOf, partOf } from "./lanes.ts";
 import { profiler } from "./profiler.ts";
 import { backendFor, cpuBackend, definitionBackend, deviceOf } from "./registry.ts";
 import {
@@ -75,6 +73,34 @@ import {
   prepareOut,
   recycleCopies,
 } from "./write.ts";
+
+// ---- elements of lanes -------------------------------------------------------------------------
+
+/**
+ * Interprets calls on elements that consist of lanes, complex numbers and blocks, as calls on their
+ * lanes: ops/complex/wrapper.ts.
+ */
+export interface LaneCalls {
+  /** Runs an inferred call of an op of the table. */
+  runTableOp(call: Call): void;
+  /** Runs an inferred call of another op; false if its kernels take such elements themselves. */
+  runOp(call: Call, specs: Inferred): boolean;
+  /** {@link copyInto} for a target of lanes. */
+  copy(target: Operand, source: Operand): void;
+  /** {@link copyOf} from or to elements of lanes. */
+  copyOf(source: Operand, info: DTypeInfo): Operand;
+  /** {@link fillWith} for a target of lanes. */
+  fill(target: Operand, value: Scalar | Complex): void;
+  /** Runs an op on dense complex operands in few steps; null if they are not. */
+  applyDense(op: MapOp, name: string, a: Operand, b: Operand | null): Operand | null;
+}
+
+export let laneCalls: LaneCalls;
+
+/** Registers the interpretation of elements of lanes. */
+export function registerLaneCalls(calls: LaneCalls): void {
+  laneCalls = calls;
+}
 
 // ---- calls -------------------------------------------------------------------------------------
 
@@ -212,9 +238,7 @@ export function runPlanned(call: Call, like: Storage): void {
 export function runMap(call: Call): void {
   const op = call.op as MapOp;
   infer(call);
-  if (call.compute.lane !== null) {
-    return call.op === MAP.copy ? runLanes(call) : runComplexCall(call);
-  }
+  if (call.compute.lane !== null) return laneCalls.runTableOp(call);
   const { inputs, like } = call;
   const { shape, dtype } = call.specs[0]!;
   const { arity } = op;
@@ -235,31 +259,6 @@ export function runMap(call: Call): void {
   }
   const [x, y, z] = [a, b, c] as [Operand, Operand?, Operand?];
   finishMap(call, call.compute, dtype, shape, like, x, y ?? null, z ?? null, call.outputs[0]);
-}
-
-let runComplexCall: (call: Call) => void;
-
-/** Runs an op on dense complex operands in few steps; null if they are not. */
-export let applyDense: (op: MapOp, name: string, a: Operand, b: Operand | null) => Operand | null;
-
-/** Registers what runs ops of the table on complex numbers. Called once, by ops/complex/run.ts. */
-export function registerComplex(dense: typeof applyDense, run: typeof runComplexCall): void {
-  applyDense = dense;
-  runComplexCall = run;
-}
-
-/** Copies elements that consist of lanes. */
-function runLanes(call: Call): void {
-  const { inputs: [x], outputs, name } = call;
-  const [spec] = call.specs;
-  const like = call.like;
-  const given = outputs[0];
-  if (given !== undefined) prepareOut(given, spec!, like, name);
-  const out = outputs[0] = given ?? newOutput(spec!, like!);
-  if (!isOperand(x)) return fillWith(out, x as Scalar | Complex);
-  const source = copyIfDisturbed(x, out);
-  copyInto(out, source);
-  if (source !== x) recycle(source.storage);
 }
 
 /** Runs a map whose dtypes and shapes are settled. */
@@ -362,7 +361,7 @@ function runReduce(call: Call): void {
   const [spec] = infer(call) as readonly OutputSpec[];
   const given = call.outputs[0];
   if (spec!.dtype.lane !== null || call.operand(0).storage.info.lane !== null) {
-    return runComplexCall(call);
+    return laneCalls.runTableOp(call);
   }
   const reduction = call.memo as Reduction;
   const cast = castFirst(call);
@@ -384,7 +383,7 @@ function runScan(call: Call): void {
   const op = call.op as ScanOp;
   const [spec] = infer(call) as readonly OutputSpec[];
   const given = call.outputs[0];
-  if (spec!.dtype.lane !== null) return runComplexCall(call);
+  if (spec!.dtype.lane !== null) return laneCalls.runTableOp(call);
   const axis = scanAxis(call);
   const cast = castFirst(call);
   const x = call.operand(0);
@@ -408,12 +407,9 @@ function runOp(call: Call): void {
   const specs = infer(call);
   const { op, like } = call;
   if (op.run !== undefined) return runParts(call, op.run, null);
-  if (op.complexParts !== undefined && (specs as readonly OutputSpec[])[0]!.dtype.kind === "c") {
-    return runParts(call, op.complexParts, null);
-  }
-  if (like !== undefined && like.info.lane !== null) {
-    if (op.complex !== true || like.info.kind !== "c") return runOnLanes(call, specs);
-  }
+  const hasLanes = like !== undefined && like.info.lane !== null ||
+    op.complexParts !== undefined && (specs as readonly OutputSpec[])[0]!.dtype.kind === "c";
+  if (hasLanes && laneCalls.runOp(call, specs)) return;
   if (specs !== "data-dependent") {
     const backend = like === undefined ? cpuBackend() : backendFor(like);
     const hasForm = op.prepare !== undefined &&
@@ -518,7 +514,7 @@ export function decomposeBy(interpreter: Interpreter, call: Call): void {
 }
 
 /** Runs the ops that `compose` calls; an observer receives them. */
-function runPartsHere(call: Call, compose: NonNullable<Op["decompose"]>): void {
+export function runPartsHere(call: Call, compose: NonNullable<Op["decompose"]>): void {
   runParts(call, compose, partsFrame === null ? null : withParts);
 }
 
@@ -539,7 +535,7 @@ function handOut(
 }
 
 /** Runs the ops that `compose` calls, by `perform`. */
-function runParts(
+export function runParts(
   call: Call,
   compose: NonNullable<Op["decompose"]>,
   perform: (<R>(body: () => R) => R) | null,
@@ -550,41 +546,6 @@ function runParts(
   const body = isGiven ? () => handOut(compose(call), given) : () => compose(call);
   const made = composed(call, () => tidy(perform === null ? body : () => perform(body)));
   call.outputs = Array.isArray(made) ? made : [made as Operand];
-}
-
-/** Runs an op on elements that consist of lanes, which backends do not know. */
-function runOnLanes(call: Call, specs: Inferred): void {
-  const { op, name } = call;
-  if (op.moves || (op.adds && call.like!.info.kind === "c")) {
-    moveLanes(call, specs as readonly OutputSpec[]);
-  } else if (op.decompose !== undefined) runPartsHere(call, op.decompose);
-  else throw new DTypeError(`Cannot ${name} ${call.like!.info.name}: it takes numbers`);
-}
-
-/** Runs a kernel that moves elements, on the lanes of their dtype. */
-function moveLanes(call: Call, specs: readonly OutputSpec[]): void {
-  const { op, name, inputs, outputs: [given], attributes } = call;
-  const like = call.like!;
-  const { info } = like;
-  const inLanes = (x: Input): Input =>
-    isOperand(x) && x.storage.info === info ? lanesOf(x, name) : x;
-  if (given !== undefined) prepareOut(given, specs[0]!, like, name);
-  checkMoves(call, info);
-  if (specs.length > 0) checkWholeBlocks(specs[0]!.dtype, specs[0]!.shape, name);
-  const parts = inputs.map(inLanes);
-  const out = specs.length === 0 ? undefined : given ?? newOutput(specs[0]!, like);
-  const moved = new Call(op, name, parts, attributes);
-  try {
-    if (out !== undefined) moved.outputs[0] = lanesOf(out, name);
-    run(moved);
-  } catch (error) {
-    if (out !== undefined && out !== given) dispose(out);
-    throw error;
-  }
-  call.badIndex = moved.badIndex;
-  if (out !== undefined) call.outputs[0] = out;
-  if (given !== undefined) given.storage.version++;
-  for (const k of op.writes ?? []) call.operand(k).storage.version++;
 }
 
 const NONE_GIVEN: readonly (Operand | undefined)[] = [];
@@ -681,7 +642,7 @@ function handOver(made: Operand, given: Operand): Operand {
 /** Casts `source` element by element into `target`, which is ready and overlaps no input. */
 export function copyInto(target: Operand, source: Operand): void {
   if (target.storage.info.lane !== null) {
-    copyLanes(target, source);
+    laneCalls.copy(target, source);
     target.storage.version++;
     return;
   }
@@ -693,16 +654,6 @@ export function copyInto(target: Operand, source: Operand): void {
   execute(call, source.storage);
   target.storage.version++;
   giveCall(call);
-}
-
-/** Copies elements into those of lanes: of the same kind, or floats as real parts. */
-function copyLanes(target: Operand, source: Operand): void {
-  if (source.storage.info.lane !== null) {
-    copyInto(lanesOf(target, "copy"), lanesOf(source, "copy"));
-  } else {
-    copyInto(partOf(target, 0), source);
-    fillWith(partOf(target, 1), 0);
-  }
 }
 
 /**
@@ -718,35 +669,23 @@ export function writeCopy(target: Operand, source: Operand): void {
 
 /** A contiguous copy in the dtype `info`, in a new storage: not a handle. */
 export function copyOf(source: Operand, info: DTypeInfo = source.storage.info): Operand {
-  // Before anything is allocated.
-  if (source.storage.info.lane !== null) lanesOf(source, "copy");
+  if (source.storage.info.lane !== null || info.lane !== null) {
+    return laneCalls.copyOf(source, info);
+  }
   const { contiguous, offset, shape } = source.layout;
   const layout = contiguous && offset === 0 ? source.layout : Layout.contiguous(shape);
-  const isReal = info.kind === "c" && source.storage.info.lane === null;
-  const storage = allocateIn(source.storage.memory, info, layout.size, isReal);
+  const storage = allocateIn(source.storage.memory, info, layout.size, false);
   const target = { storage, layout, flags: 0 };
-  copyInto(isReal ? partOf(target, 0) : target, source);
+  copyInto(target, source);
   return target;
-}
-
-function fillLanes(target: Operand, value: Scalar | Complex): void {
-  const { info, memory } = target.storage;
-  const lanes = lanesOf(target, "copy");
-  if (value === 0 || value === false) fillWith(lanes, 0);
-  else {
-    const one = { storage: allocateIn(memory, info, 1, false), layout: SCALAR_LAYOUT, flags: 0 };
-    writeElement(one.storage, 0, value);
-    copyInto(lanes, lanesOf(one, "copy"));
-    recycle(one.storage);
-  }
-  target.storage.version++;
 }
 
 /** Writes `value` to every element of `target`, which is ready. */
 export function fillWith(target: Operand, value: Scalar | Complex): void {
   const { info } = target.storage;
   if (info.lane !== null) {
-    fillLanes(target, value);
+    laneCalls.fill(target, value);
+    target.storage.version++;
     return;
   }
   const call = takeCall(MAP.copy, "copy", 1, undefined);

@@ -37,7 +37,7 @@ import type { Range, Slice } from "../base/slice.ts";
 import { contiguousCopy, onCpu, toArrayCopy, toDevice, withContiguous } from "../core/copy.ts";
 import { apply, applyInPlace, applyInto, applyView } from "../core/apply.ts";
 import { copyInto, copyOf } from "../core/dispatch.ts";
-import "../ops/complex/run.ts";
+import "../ops/complex/wrapper.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { born, registerHandles } from "../core/handles.ts";
 import { hostRead } from "../core/interpreter.ts";

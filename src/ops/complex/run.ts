@@ -18,18 +18,10 @@ import { type ReduceAttributes, type ScanAttributes, scanAxis } from "../../tabl
 import { Call, type Input, type MapOp, type ReduceOp } from "../../table/op.ts";
 import { MAP, REDUCE, SCAN } from "../../table/table.ts";
 import { SCALAR_LAYOUT, scalarOperand } from "../../core/calls.ts";
-import {
-  copyInto,
-  copyOf,
-  dispatch,
-  fillWith,
-  performCall,
-  registerComplex,
-} from "../../core/dispatch.ts";
+import { copyInto, copyOf, dispatch, fillWith, performCall } from "../../core/dispatch.ts";
 import { dispose, tidy } from "../../core/handles.ts";
 import { lanesOf, partOf } from "../../core/lanes.ts";
 import { disturbs, newOutput, prepareOut } from "../../core/write.ts";
-import { applyDense } from "./dense.ts";
 
 /** An operand: not a handle. */
 function operand(storage: Storage, layout: Layout): Operand {
@@ -330,7 +322,8 @@ function products(x: Operand, axis: number, initial: boolean, name: string): Ope
   return made;
 }
 
-registerComplex(applyDense, (call) => {
+/** Runs an inferred call of an op of the table on complex numbers. */
+export function runComplex(call: Call): void {
   switch (call.op.kind) {
     case "map":
       return runMap(call);
@@ -339,4 +332,4 @@ registerComplex(applyDense, (call) => {
     default:
       return runScan(call);
   }
-});
+}
