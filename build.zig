@@ -20,7 +20,6 @@ const memory_bound = [_][]const u8{
 
 /// Code that every call runs, and other code that has no use for vectors, compiled once.
 const per_call = [_][]const u8{
-    "cpu/deviates.c",
     "core/plan.c",
     "program/program.c",
     "core/run.c",
@@ -29,6 +28,7 @@ const per_call = [_][]const u8{
 /// Control code and the CUDA host code, compiled once and for size.
 const compact = [_][]const u8{
     "cpu/complex/complex_block.c",
+    "cpu/deviates.c",
     "core/api.c",
     "core/environment.c",
     "core/error.c",
@@ -82,7 +82,6 @@ const unrolled = [_][]const u8{
     "cpu/reduce/reduce_minmax.c",
     "cpu/softmax_norm/softmax_norm.c",
     "cpu/random.c",
-    "cpu/linalg/linalg_kernels.c",
 };
 
 /// Compiled once per instruction set.
@@ -92,7 +91,6 @@ const kernels = [_][]const u8{
     "cpu/reduce/reduce_load.c",
     "cpu/reduce/reduce_float.c",
     "cpu/reduce/reduce_int.c",
-    "cpu/gemm/gemm.c",
     "cpu/gemm/gemm_kernels.c",
     "cpu/gemm/gemm_convert.c",
     "cpu/gemm/gemm_small.c",
@@ -100,7 +98,6 @@ const kernels = [_][]const u8{
     "cpu/gemm/gemm_packed.c",
     "cpu/gemm/gemm_packed_kernels.c",
     "cpu/gemm/gemm_workspace.c",
-    "cpu/attention/attention.c",
     "cpu/attention/attention_few.c",
     "cpu/attention/attention_panels.c",
     "cpu/attention/attention_rows.c",
@@ -110,44 +107,71 @@ const kernels = [_][]const u8{
     "cpu/conv/conv_depthwise.c",
     "cpu/conv/conv_winograd.c",
     "cpu/quant/dequantize.c",
-    "cpu/quant/linear_quantized.c",
     "cpu/quant/linear_int8.c",
     "cpu/quant/quantize.c",
     "cpu/quant/quant_tiles.c",
 };
 
-/// Compiled once per instruction set: many short loops, most of them over contiguous elements.
+/// Compiled once per instruction set and for size: they divide the work of kernels.
+const divisions = [_][]const u8{
+    "cpu/gemm/gemm.c",
+    "cpu/attention/attention.c",
+    "cpu/quant/linear_quantized.c",
+};
+
+/// Compiled once per instruction set: many short loops over contiguous elements, with vectors. For size,
+/// they would be larger.
 const small_loops = [_][]const u8{
+    "cpu/map/map_kernels.c",
+    "cpu/map/block_copy.c",
+};
+
+/// Compiled once per instruction set: what is around those loops.
+const small_control = [_][]const u8{
     "cpu/map/map.c",
     "cpu/map/map_op.c",
     "cpu/map/chain.c",
     "cpu/map/chain_operands.c",
     "cpu/map/chain_read.c",
     "cpu/map/chain_strip.c",
-    "cpu/map/map_kernels.c",
     "cpu/map/map_simplify.c",
-    "cpu/map/block_copy.c",
     "cpu/index/indices.c",
 };
 
-/// Compiled once per instruction set except AVX-512, which makes them hardly faster.
+/// Compiled once per instruction set except AVX-512, which makes them hardly faster, or which are not
+/// worth a third copy (docs/adr/0028-room-in-the-packages.md).
 const shared = [_][]const u8{
     "cpu/reduce/scan.c",
-    "cpu/sets/search.c",
-    "cpu/sets/histogram.c",
     "cpu/map/cast_kernels.c",
-    "cpu/sets/interp.c",
     "cpu/deviate_loops.c",
 };
 
-/// For AVX-512 the names in those files are those of AVX2.
+/// The same, and for size: on other machines than x86-64 there is room.
+const shared_compact = [_][]const u8{
+    "cpu/sets/search.c",
+    "cpu/sets/histogram.c",
+    "cpu/sets/interp.c",
+    "cpu/fft/convolve.c",
+    "cpu/linalg/linalg_kernels.c",
+};
+
+/// For AVX-512 the names in files that it shares are those of AVX2.
 const shared_names = [_][]const u8{
     "-Drm_scan_v4=rm_scan_v3",
     "-Drm_search_indices_v4=rm_search_indices_v3",
     "-Drm_bins_v4=rm_bins_v3",
+    "-Drm_map_shared_kernel_v4=rm_map_shared_kernel_v3",
+    "-Drm_map_shared_scalar_kernels_v4=rm_map_shared_scalar_kernels_v3",
     "-Drm_casts_v4=rm_casts_v3",
     "-Drm_interpolate_v4=rm_interpolate_v3",
     "-Drm_deviate_loops_v4=rm_deviate_loops_v3",
+    "-Drm_partition_v4=rm_partition_v3",
+    "-Drm_quantile_v4=rm_quantile_v3",
+    "-Drm_mode_v4=rm_mode_v3",
+    "-Drm_fft_v4=rm_fft_v3",
+    "-Drm_convolve_v4=rm_convolve_v3",
+    "-Drm_complex_map_v4=rm_complex_map_v3",
+    "-Drm_linalg_tables_v4=rm_linalg_tables_v3",
 };
 
 /// The folders of headers, which are included by base name.
@@ -200,6 +224,8 @@ const flags = [_][]const u8{
     "-fvisibility=hidden",
     // Loops that call the C library cannot be vectorized.
     "-Wno-pass-failed",
+    // Windows formats numbers itself. MinGW's own functions would be 25 kB.
+    "-D__USE_MINGW_ANSI_STDIO=0",
 };
 
 /// The oldest supported systems, as zig triples.
@@ -288,6 +314,7 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     // Complex products need no care for infinities, and no function of the compiler's library.
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &algorithms, .flags = &(flags ++ [_][]const u8{ "-Os", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fcx-limited-range" }) });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
+    if (target.result.os.tag == .windows) addRuntime(b, module, target);
     // macOS has no CUDA.
     if (target.result.os.tag != .macos) addZstd(b, module, target);
     if (target.result.cpu.arch == .x86_64) {
@@ -318,6 +345,25 @@ fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module 
     return module;
 }
 
+/// The compiler's library with a section for each function. zig's own is one section on Windows, and
+/// linked as a whole.
+fn addRuntime(b: *std.Build, library: *std.Build.Module, target: std.Build.ResolvedTarget) void {
+    const zig_lib = b.graph.zig_lib_directory.path orelse ".";
+    const module = b.createModule(.{
+        .root_source_file = .{ .cwd_relative = b.pathJoin(&.{ zig_lib, "compiler_rt.zig" }) },
+        .target = target,
+        .optimize = .ReleaseFast,
+        .strip = true,
+        .pic = true,
+        .unwind_tables = .none,
+        .red_zone = false,
+    });
+    const runtime = b.addLibrary(.{ .name = "runtime", .linkage = .static, .root_module = module });
+    runtime.link_function_sections = true;
+    runtime.link_data_sections = true;
+    library.linkLibrary(runtime);
+}
+
 fn addZstd(b: *std.Build, library: *std.Build.Module, target: std.Build.ResolvedTarget) void {
     const module = b.createModule(.{
         .root_source_file = b.path("shim/cuda/modules/decompress.zig"),
@@ -327,7 +373,10 @@ fn addZstd(b: *std.Build, library: *std.Build.Module, target: std.Build.Resolved
         .pic = true,
         .unwind_tables = .none,
     });
-    library.linkLibrary(b.addLibrary(.{ .name = "decompress", .linkage = .static, .root_module = module }));
+    const decompress = b.addLibrary(.{ .name = "decompress", .linkage = .static, .root_module = module });
+    // Without sections of their own, unused functions of zig's standard library would be linked.
+    decompress.link_function_sections = true;
+    library.linkLibrary(decompress);
 }
 
 /// The kernels for one processor model. Features given as compiler flags would be ignored.
@@ -348,7 +397,9 @@ fn addKernels(
     const width: []const u8 = if (avx512) "-mprefer-vector-width=512" else if (old) "-O2" else "-O3";
     const names = if (avx512) shared_names else [_][]const u8{};
     // Many functions differ only in their names.
-    const common = flags ++ [_][]const u8{ width, "-DRM_ISA=" ++ isa, "-Xclang", "-fmerge-functions" } ++ names;
+    // Nor are functions aligned, which are many and short next to their loops, which are aligned.
+    const unaligned = if (comptime std.mem.eql(u8, isa, "base")) [_][]const u8{} else [_][]const u8{ "-mllvm", "-align-all-functions=1" };
+    const common = flags ++ [_][]const u8{ width, "-DRM_ISA=" ++ isa, "-Xclang", "-fmerge-functions" } ++ names ++ unaligned;
     module.addCSourceFile(.{ .file = headers_hash });
     const no_unrolling = common ++ [_][]const u8{"-fno-unroll-loops"};
     // Machines without AVX get smaller code.
@@ -356,19 +407,28 @@ fn addKernels(
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &unrolled, .flags = if (old) &small else &common });
     const regular = if (old) &small else &no_unrolling;
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &kernels, .flags = regular });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &divisions, .flags = &small });
     // Two loops request unrolling themselves: half the size, and 5% faster.
     const sorts = no_unrolling ++ (if (old) [_][]const u8{"-Os"} else [_][]const u8{"-falign-loops=32"});
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/sort.c", "cpu/sort/topk.c", "cpu/sort/quicksort.c", "cpu/sort/partition.c", "cpu/sort/quantile.c" }, .flags = &sorts });
-    // These choose themselves which loops are unrolled.
-    const transforms = no_unrolling ++ [_][]const u8{if (old) "-Os" else "-O2"};
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/fft/fft.c", "cpu/fft/convolve.c" }, .flags = &transforms });
-    const complex = transforms ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
-    module.addCSourceFile(.{ .file = b.path("shim/cpu/complex/complex_map.c"), .flags = &complex });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/sort.c", "cpu/sort/topk.c", "cpu/sort/quicksort.c" }, .flags = &sorts });
     // These loops are many, and vectors need no unrolling on top: a quarter of the size. Nor do
     // remainders need narrower vectors, unless they can be more than 15 elements.
-    const maps = no_unrolling ++ [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
+    const epilogues = [_][]const u8{ "-mllvm", "-epilogue-vectorization-minimum-VF=32" };
+    const maps = no_unrolling ++ epilogues;
+    const small_maps = small ++ epilogues;
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &small_loops, .flags = &maps });
-    if (!avx512) module.addCSourceFiles(.{ .root = b.path("shim"), .files = &shared, .flags = &maps });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &small_control, .flags = if (old) &small_maps else &maps });
+    if (!avx512) {
+        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{"cpu/map/map_shared_kernels.c"}, .flags = &maps });
+        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &shared, .flags = if (old) &small_maps else &maps });
+        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/partition.c", "cpu/sort/quantile.c" }, .flags = &sorts });
+        // It chooses itself which loops are unrolled.
+        const transforms = no_unrolling ++ [_][]const u8{if (old) "-Os" else "-O2"};
+        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{"cpu/fft/fft.c"}, .flags = &transforms });
+        const complex = transforms ++ epilogues;
+        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{"cpu/complex/complex_map.c"}, .flags = &complex });
+        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &shared_compact, .flags = if (comptime std.mem.eql(u8, isa, "base")) &no_unrolling else &small });
+    }
     // Not a single object: on macOS, joining objects turns hidden symbols into local ones.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ isa, .linkage = .static, .root_module = module }));
 }

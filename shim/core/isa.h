@@ -90,11 +90,19 @@ void RM_FOR_ISA(pow_in_place)(ptrdiff_t n, double *x, double y);
 /* How loops are compiled. With RM_DEBUG, debuggers find one element after the other in them. */
 #if defined(RM_DEBUG)
 #define RM_ANY_ORDER
+#define RM_ANY_ORDER_SMALL
 #define RM_ROLLED
 #define RM_SCALAR
 #else
 /* Elements may be read and written in any order: operands do not overlap, or are the same. */
 #define RM_ANY_ORDER _Pragma("clang loop vectorize(assume_safety)")
+/* The same for loops that are many and seldom matter: machines without AVX run them without vectors,
+ * which would double their size. */
+#if defined(__x86_64__) && !defined(__AVX__)
+#define RM_ANY_ORDER_SMALL _Pragma("clang loop vectorize(disable)")
+#else
+#define RM_ANY_ORDER_SMALL RM_ANY_ORDER
+#endif
 
 /* For loops with enough work in each iteration, and for those that run once around others:
  * unrolled, they would be a twentieth of the library. */

@@ -25,11 +25,7 @@ static bool gives_float(int op) { return op == RM_COMPLEX_ABS || op == RM_COMPLE
 
 /* The bytes of a vector, and orders of its elements, which are parts of numbers: each first or second
  * part twice, the parts of each number swapped, and elements of two vectors in turns. */
-#if defined(__AVX512F__)
-#define VECTOR_BYTES 64
-#define F32_LANES 16
-#define F64_LANES 8
-#elif defined(__AVX__)
+#if defined(__AVX__)
 #define VECTOR_BYTES 32
 #define F32_LANES 8
 #define F64_LANES 4
@@ -52,10 +48,6 @@ static bool gives_float(int op) { return op == RM_COMPLEX_ABS || op == RM_COMPLE
 #define SECONDS_8 1, 1, 3, 3, 5, 5, 7, 7
 #define SWAPPED_8 1, 0, 3, 2, 5, 4, 7, 6
 #define IN_TURNS_8 0, 9, 2, 11, 4, 13, 6, 15
-#define FIRSTS_16 0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14
-#define SECONDS_16 1, 1, 3, 3, 5, 5, 7, 7, 9, 9, 11, 11, 13, 13, 15, 15
-#define SWAPPED_16 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14
-#define IN_TURNS_16 0, 17, 2, 19, 4, 21, 6, 23, 8, 25, 10, 27, 12, 29, 14, 31
 
 #define TYPE float
 #define SUFFIX f32

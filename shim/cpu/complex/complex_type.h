@@ -8,7 +8,7 @@
 #define NAME(name) RM_SUFFIXED(name, SUFFIX)
 /* Not inlined: some of them are called in several places. */
 #define BLOCK_LOOP static __attribute__((noinline)) RM_KERNEL void
-#define EACH RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++)
+#define EACH RM_ANY_ORDER_SMALL for (ptrdiff_t i = 0; i < n; i++)
 /* Short loops gain from two vectors at a time. */
 #define EACH_LIGHT _Pragma("clang loop interleave_count(2)") EACH
 
@@ -269,7 +269,7 @@ static void NAME(run)(int op, ptrdiff_t n, char *const *at, const ptrdiff_t *str
     if (!pairs) {
       for (ptrdiff_t i = 0; i < m; i++) o[i * so] = re[i];
     } else if (so == 2) {
-      RM_ANY_ORDER for (ptrdiff_t i = 0; i < m; i++) {
+      RM_ANY_ORDER_SMALL for (ptrdiff_t i = 0; i < m; i++) {
         o[2 * i] = re[i];
         o[2 * i + 1] = im[i];
       }

@@ -7,9 +7,7 @@
 /* Sums of products may be fused, as those of matrix products are. */
 #pragma clang fp contract(fast)
 
-#if defined(__AVX512F__)
-#define FFT_VECTOR 64
-#elif defined(__AVX__)
+#if defined(__AVX__)
 #define FFT_VECTOR 32
 #else
 #define FFT_VECTOR 16

@@ -7,9 +7,7 @@
 /* Sums of products may be fused: results are within an error bound, not equal to other backends'. */
 #pragma clang fp contract(fast)
 
-#if defined(__AVX512F__)
-#define FFT_VECTOR 64
-#elif defined(__AVX__)
+#if defined(__AVX__)
 #define FFT_VECTOR 32
 #else
 #define FFT_VECTOR 16
@@ -55,13 +53,7 @@ typedef struct {
 
 #define T float
 #define NAME(name) RM_SUFFIXED(name, f32)
-#if FFT_VECTOR == 64
-#define LANES 16
-#elif FFT_VECTOR == 32
-#define LANES 8
-#else
-#define LANES 4
-#endif
+#define LANES (FFT_VECTOR / 4)
 #include "fft_type.h"
 #undef T
 #undef NAME
@@ -69,13 +61,7 @@ typedef struct {
 
 #define T double
 #define NAME(name) RM_SUFFIXED(name, f64)
-#if FFT_VECTOR == 64
-#define LANES 8
-#elif FFT_VECTOR == 32
-#define LANES 4
-#else
-#define LANES 2
-#endif
+#define LANES (FFT_VECTOR / 8)
 #include "fft_type.h"
 #undef T
 #undef NAME

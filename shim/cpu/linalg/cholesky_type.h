@@ -1,7 +1,7 @@
 /*
  * Columns of a Cholesky factor; within linalg_kernels_type.h.
  */
-#if defined(__AVX512F__) || defined(__aarch64__)
+#if defined(__aarch64__)
 #define COLUMNS 8
 #else
 #define COLUMNS 4

@@ -9,9 +9,7 @@
 #define CONJ(x) (x)
 #endif
 
-#if defined(__AVX512F__)
-#define WIDTH (64 / (ptrdiff_t)sizeof(REAL))
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
 #define WIDTH (32 / (ptrdiff_t)sizeof(REAL))
 #else
 #define WIDTH (16 / (ptrdiff_t)sizeof(REAL))

@@ -8,7 +8,7 @@
   static RM_KERNEL void cast_##from##_##to(ptrdiff_t n, void *out, const void *in) { \
     STORAGE_##to *o = out; \
     const STORAGE_##from *p = in; \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
+    RM_ANY_ORDER_SMALL for (ptrdiff_t i = 0; i < n; i++) { \
       const STORAGE_##from v = p[i]; \
       o[i] = (STORAGE_##to)(expr); \
     } \

@@ -82,8 +82,17 @@ typedef struct {
   ptrdiff_t task_rows, task_columns, column_chunks;
 } map_context;
 
+/* Functions of one element, and the loops around them, are inlined into every kernel. */
+#define MAP_APPLY static RM_ALWAYS_INLINE
+#define MAP_LOOP static RM_ALWAYS_INLINE void
+
+/* The ops of arithmetic have consecutive ids. */
+enum { ARITHMETIC = RM_OP_div - RM_OP_add + 1 };
+
 /* The kernel for contiguous operands of a compute dtype, or null. */
 map_function RM_FOR_ISA(map_kernel)(int opcode, int compute);
+/* The same for those in map_shared_kernels.c. */
+map_function RM_FOR_ISA(map_shared_kernel)(int opcode, int compute);
 
 /* Whether there is an activation of that number, RM_ACTIVATION_.... */
 static inline bool has_activation(int activation) {
@@ -102,6 +111,8 @@ static inline int activation_op(int activation) {
 
 /* The two kernels for a scalar as first or second operand, or null. Each may be null. */
 const map_function *RM_FOR_ISA(map_scalar_kernels)(int opcode, int compute);
+/* The same for arithmetic with the kernels in map_shared_kernels.c. */
+const map_function *RM_FOR_ISA(map_shared_scalar_kernels)(int opcode, int compute);
 
 /* Finds the kernel of an op of the table; returns RM_UNSUPPORTED if there is none. */
 int32_t RM_FOR_ISA(find_map_op)(map_op *op, int opcode, int dtype, const double *attributes);

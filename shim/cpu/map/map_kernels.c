@@ -1,5 +1,6 @@
 /*
- * The kernels of elementwise ops: one contiguous loop per line of ops.def and dtype.
+ * The kernels of elementwise ops: one contiguous loop per line of ops.def and dtype. Those of narrow
+ * integers and of special functions are in map_shared_kernels.c.
  */
 #include <string.h>
 #if defined(__AVX512F__)
@@ -9,77 +10,22 @@
 #include "map_context.h"
 #include "vecmath.h"
 
-/* Functions of one element, and the loops around them, are inlined into every kernel. */
-#define MAP_APPLY static RM_ALWAYS_INLINE
-#define MAP_LOOP static RM_ALWAYS_INLINE void
-
-/* The ops of arithmetic have consecutive ids. */
-enum { ARITHMETIC = RM_OP_div - RM_OP_add + 1 };
-
-/* Runs a kernel of float64 with one or two operands on float32. */
-__attribute__((noinline)) static void run_in_double(ptrdiff_t n, float *out, const float *a,
-                                                    const float *b, map_function function) {
-  double x[CHECKED_BLOCK], y[CHECKED_BLOCK];
-  for (ptrdiff_t from = 0; from < n; from += CHECKED_BLOCK) {
-    const ptrdiff_t m = rm_min(n - from, CHECKED_BLOCK);
-    for (ptrdiff_t i = 0; i < m; i++) x[i] = a[from + i];
-    for (ptrdiff_t i = 0; i < m && b != NULL; i++) y[i] = b[from + i];
-    function(m, x, x, y, NULL, NULL);
-    for (ptrdiff_t i = 0; i < m; i++) out[from + i] = (float)x[i];
-  }
-}
-
 #define TYPE double
 #define SUFFIX f64
 #define FAMILY_FLOAT
-#define SPECIAL_LINE OP_LINE
 #include "map_type.h"
-
-/* Special functions are long, and computed in double anyway. */
-#define IN_DOUBLE_1(name) \
-  KERNEL_NAMED(name##_f32) { run_in_double(n & -VECTOR, out, a, NULL, name##_f64); }
-#define IN_DOUBLE_2(name) \
-  KERNEL_NAMED(name##_f32) { run_in_double(n & -VECTOR, out, a, b, name##_f64); }
 #define TYPE float
 #define SUFFIX f32
 #define FAMILY_FLOAT
-#define SPECIAL_LINE(name, operands, ...) IN_DOUBLE_##operands(name)
-#include "map_type.h"
-#define TYPE uint8_t
-#define SUFFIX u8
-#define FAMILY_UNSIGNED
-#include "map_type.h"
-#define TYPE uint16_t
-#define SUFFIX u16
-#define FAMILY_UNSIGNED
-#include "map_type.h"
-#define TYPE uint32_t
-#define SUFFIX u32
-#define FAMILY_UNSIGNED
+#define FAMILY_FLOAT32
 #include "map_type.h"
 #define TYPE uint64_t
 #define SUFFIX u64
 #define FAMILY_UNSIGNED
 #include "map_type.h"
-#define TYPE int8_t
-#define SUFFIX i8
-#define UNSIGNED u8
-#include "map_type.h"
-#define TYPE int16_t
-#define SUFFIX i16
-#define UNSIGNED u16
-#include "map_type.h"
-#define TYPE int32_t
-#define SUFFIX i32
-#define UNSIGNED u32
-#include "map_type.h"
 #define TYPE int64_t
 #define SUFFIX i64
 #define UNSIGNED u64
-#include "map_type.h"
-#define TYPE uint8_t
-#define SUFFIX b8
-#define FAMILY_BOOL
 #include "map_type.h"
 
 #if RM_HAS_F16_CONVERSION
@@ -186,14 +132,14 @@ KERNEL_NAMED(avx512_gelu_f32) {
 #endif
 
 static map_function (*const kernels_of[RM_DTYPE_COUNT])(int) = {
-    kernel_of_b8,  kernel_of_i8,  kernel_of_i16, kernel_of_i32,  kernel_of_i64,
-    kernel_of_u8,  kernel_of_u16, kernel_of_u32, kernel_of_u64,  kernel_of_f16,
-    kernel_of_bf16, kernel_of_f32, kernel_of_f64,
+    [RM_INT64] = kernel_of_i64,     [RM_UINT64] = kernel_of_u64,   [RM_FLOAT16] = kernel_of_f16,
+    [RM_BFLOAT16] = kernel_of_bf16, [RM_FLOAT32] = kernel_of_f32, [RM_FLOAT64] = kernel_of_f64,
 };
 
 /* Returns the kernel of the op or, if that is not for all operands, one that checks them. */
 map_function RM_FOR_ISA(map_kernel)(int opcode, int compute) {
-  const map_function fast_path = kernels_of[compute](opcode);
+  const map_function own = kernels_of[compute] == NULL ? NULL : kernels_of[compute](opcode);
+  const map_function fast_path = own != NULL ? own : RM_FOR_ISA(map_shared_kernel)(opcode, compute);
   if (compute == RM_FLOAT32) {
     switch (opcode) {
       case RM_OP_sin: return checked_sin_f32;
@@ -238,18 +184,16 @@ map_function RM_FOR_ISA(map_kernel)(int opcode, int compute) {
 
 /* The kernels for a scalar as first or second operand. */
 static const map_function (*const scalar_table[RM_DTYPE_COUNT])[2] = {
-    [RM_INT8] = scalar_table_u8,     [RM_INT16] = scalar_table_u16,
-    [RM_INT32] = scalar_table_u32,   [RM_INT64] = scalar_table_u64,
-    [RM_UINT8] = scalar_table_u8,    [RM_UINT16] = scalar_table_u16,
-    [RM_UINT32] = scalar_table_u32,  [RM_UINT64] = scalar_table_u64,
-    [RM_FLOAT32] = scalar_table_f32, [RM_FLOAT64] = scalar_table_f64,
+    [RM_INT64] = scalar_table_u64,
+    [RM_UINT64] = scalar_table_u64,
+    [RM_FLOAT32] = scalar_table_f32,
+    [RM_FLOAT64] = scalar_table_f64,
 };
 
-/* The two kernels for a scalar as first or second operand, or null. Each may be null. */
 const map_function *RM_FOR_ISA(map_scalar_kernels)(int opcode, int compute) {
-  const bool arithmetic = opcode >= RM_OP_add && opcode < RM_OP_add + ARITHMETIC;
-  return arithmetic && scalar_table[compute] != NULL ? scalar_table[compute][opcode - RM_OP_add]
-                                                     : NULL;
+  if (opcode < RM_OP_add || opcode >= RM_OP_add + ARITHMETIC) return NULL;
+  return scalar_table[compute] != NULL ? scalar_table[compute][opcode - RM_OP_add]
+                                       : RM_FOR_ISA(map_shared_scalar_kernels)(opcode, compute);
 }
 
 void RM_FOR_ISA(pow_in_place)(ptrdiff_t n, double *x, double y) {

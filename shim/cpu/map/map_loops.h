@@ -11,8 +11,10 @@
 
 #if defined(FAMILY_HALF)
 #define EACH _Pragma("clang loop vectorize_width(16)") RM_ANY_ORDER
-#else
+#elif defined(FAMILY_FLOAT32) || defined(FAMILY_NARROW)
 #define EACH RM_ANY_ORDER
+#else
+#define EACH RM_ANY_ORDER_SMALL
 #endif
 
 MAP_LOOP LOOP(unary_same)(ptrdiff_t n, void *out, const void *a, COMPUTE (*f)(COMPUTE)) {

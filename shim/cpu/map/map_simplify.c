@@ -13,7 +13,7 @@
   KERNEL_NAMED(name) { \
     T *o = out; \
     const T *p = a; \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
+    RM_ANY_ORDER_SMALL for (ptrdiff_t i = 0; i < n; i++) { \
       const T x = p[i]; \
       o[i] = x == (T) - INFINITY ? (T)INFINITY : root(x) + 0; \
     } \
@@ -27,7 +27,7 @@ SQRT_POWER(sqrt_power_f64, double, rm_sqrt_f64)
     T *o = out; \
     const T *p = a; \
     const T low = (T)attributes[0], high = (T)attributes[1]; \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
+    RM_ANY_ORDER_SMALL for (ptrdiff_t i = 0; i < n; i++) { \
       const T lower = p[i] <= low ? low : p[i]; \
       o[i] = lower >= high ? high : lower; \
     } \
@@ -47,7 +47,7 @@ enum { POW_BLOCK = 512 };
     const T *p = a; \
     const integer_operand *y = (const void *)attributes; \
     const real reciprocal = (real)y->reciprocal, half = (real)y->half; \
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) { \
+    RM_ANY_ORDER_SMALL for (ptrdiff_t i = 0; i < n; i++) { \
       o[i] = (T)bits_of(floor_of((real)p[i] * reciprocal + half)); \
     } \
   }
@@ -66,7 +66,7 @@ KERNEL_NAMED(divide_u8_by_large_constant) {
   const uint8_t *p = a;
   const integer_operand *y = (const void *)attributes;
   const uint16_t magic = y->magic, last = y->last;
-  RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
+  RM_ANY_ORDER_SMALL for (ptrdiff_t i = 0; i < n; i++) {
     const uint8_t x = p[i], t = (uint8_t)((uint16_t)(x * magic) >> 8);
     const uint8_t sum = (uint8_t)(t + ((uint8_t)(x - t) >> 1));
     o[i] = (uint8_t)((uint16_t)(sum * last) >> 8);
@@ -92,7 +92,7 @@ KERNEL_NAMED(divide_64_by_constant) {
       y->divide(m, o, p, divisor, NULL, NULL);
       continue;
     }
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < m; i++) {
+    RM_ANY_ORDER_SMALL for (ptrdiff_t i = 0; i < m; i++) {
       const double x = rm_from_bits_f64((uint64_t)p[i] + base) - MANTISSA;
       const double floored = __builtin_floor(x * reciprocal + half);
       o[i] = (int64_t)(rm_bits_f64(floored + MANTISSA) - base);

@@ -2,9 +2,9 @@
  * The elementwise kernels of one dtype: one contiguous loop per line of ops.def, and the function
  * that finds them.
  *
- * Included by map_kernels.c once per dtype, with TYPE, SUFFIX, FAMILY_..., for 16-bit floats, which
- * compute as float32, READ and WRITE, and for other floats SPECIAL_LINE, the kernel of a special
- * function. It has no include guard.
+ * Included by map_kernels.c and map_shared_kernels.c once per dtype, with TYPE, SUFFIX, FAMILY_..., for
+ * 16-bit floats, which compute as float32, READ and WRITE, and for the special functions of floats
+ * SPECIAL_LINE, the kernel of one. It has no include guard.
  */
 
 #define NAME(name) RM_SUFFIXED(name, SUFFIX)
@@ -83,10 +83,8 @@
 #undef COUNT
 #define COUNT WHOLE_VECTORS
 #define RM_COMPUTE_BOUND_MAP OP_LINE
-#define RM_SPECIAL_MAP SPECIAL_LINE
 #include "ops.def"
 #undef RM_COMPUTE_BOUND_MAP
-#undef RM_SPECIAL_MAP
 #undef COUNT
 #define COUNT ALL
 #undef RM_NUM
@@ -99,6 +97,10 @@
 #define RM_CALL(f) rm_##f##_f64
 #define RM_NUM(n) n
 #define RM_DOUBLE_MAP OP_LINE
+#elif defined(FAMILY_SPECIAL)
+#undef COUNT
+#define COUNT WHOLE_VECTORS
+#define RM_SPECIAL_MAP SPECIAL_LINE
 #elif defined(FAMILY_BOOL)
 #define RM_BOOL_MAP OP_LINE
 #else
@@ -112,6 +114,7 @@
 #include "ops.def"
 #undef RM_FLOAT_MAP
 #undef RM_DOUBLE_MAP
+#undef RM_SPECIAL_MAP
 #undef RM_BOOL_MAP
 #undef RM_INT_MAP
 #undef RM_BITS_MAP
@@ -121,8 +124,9 @@
 #define RM_FLOAT_MAP ENTRY
 #define RM_ROUND_MAP ENTRY
 #define RM_COMPUTE_BOUND_MAP ENTRY
-#define RM_SPECIAL_MAP ENTRY
 #define RM_DOUBLE_MAP ENTRY
+#elif defined(FAMILY_SPECIAL)
+#define RM_SPECIAL_MAP ENTRY
 #elif defined(FAMILY_HALF)
 #define RM_FLOAT_MAP ENTRY
 #elif defined(FAMILY_BOOL)
@@ -208,6 +212,9 @@ static const map_function NAME(scalar_table)[ARITHMETIC][2] = {
 #undef UNSIGNED
 #undef SPECIAL_LINE
 #undef FAMILY_FLOAT
+#undef FAMILY_FLOAT32
+#undef FAMILY_NARROW
+#undef FAMILY_SPECIAL
 #undef FAMILY_HALF
 #undef FAMILY_BOOL
 #undef FAMILY_UNSIGNED
