@@ -319,7 +319,6 @@ export const SURVIVORS: Readonly<Record<string, Readonly<Record<string, string>>
       "an attribute that is undefined means the same as none",
   },
   "src/ops/linear/op.ts": {
-    "GEMM_BIAS literal: true → false": "the result is copied to outputs that are not contiguous",
     "promoteWith logic: !isOperand(input) || input.storage.info === dtype → (!isOperand(input))":
       "a dtype promotes with itself to itself",
   },

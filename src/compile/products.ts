@@ -43,7 +43,7 @@ function productOf({ op, inputs, attributes }: Node): Product | undefined {
   if (x === undefined || weight === undefined || !isValue(x) || !isValue(weight)) return undefined;
   const quantized = op.name === "linearQuantized" &&
     (attributes as QuantizedAttributes).columns === undefined;
-  if (op.name === "linearLayer" || quantized) {
+  if (op.name === "linear" || quantized) {
     const activation = (attributes as { activation?: Activation } | undefined)?.activation;
     return { x, weight, bias, add, activation };
   }
@@ -118,7 +118,7 @@ const CONVOLUTIONS: readonly string[] = ["conv", "winograd"];
 /** The ops that compute a bias, an activation and a residual with their sums. */
 const JOINING: readonly string[] = [
   "linearPacked",
-  "linearLayer",
+  "linear",
   "linearQuantized",
   "linearInt8",
   ...CONVOLUTIONS,

@@ -47,7 +47,7 @@ const FLOPS: Readonly<
 > = {
   matmul: product,
   linear: product,
-  linearLayer: product,
+  linear: product,
   linearPacked: product,
   attention: ([q, k, v], [out]) => {
     const keys = k!.layout.shape.at(-2)!;

@@ -663,12 +663,12 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "swapAxes(tensor of [1,2,3]) {axis1: 0, axis2: 1}",
     "reshape(tensor of [2,1,3]) {shape: [2, 3]}",
   ],
-  ["linear", ({ x, w }) => x.linear(w), "linear: linearLayer(x, w, -)"],
+  ["linear", ({ x, w }) => x.linear(w), "linear(x, w, -)"],
   [
     "linear [options]",
     ({ x, w }) => x.linear(w, undefined, { activation: "relu", add: x.linear(w) }),
-    "linear: linearLayer(x, w, -)",
-    'linear: linearLayer(x, w, -, tensor of [2,4]) {activation: "relu"}',
+    "linear(x, w, -)",
+    'linear(x, w, -, tensor of [2,4]) {activation: "relu"}',
   ],
   [
     "pack",

@@ -163,11 +163,11 @@ describe("what it sees", () => {
       const { calls } = profile(program);
       assertEquals(calls.map(({ op, depth }) => `${depth} ${op}`), ["0 ones", "0 linear"]);
     });
-    assertEquals(seen, ["full", "linearLayer"]);
+    assertEquals(seen, ["full", "linear"]);
     seen.length = 0;
     const report = profile(() => interpret(log, program));
     assertEquals(report.calls.map(({ op, depth }) => `${depth} ${op}`), alone);
-    assertEquals(seen, ["full", "linearLayer"]);
+    assertEquals(seen, ["full", "linear"]);
   });
 
   it("work that is no call, only while it runs", () => {

@@ -131,7 +131,7 @@ const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     },
     matmul: { supports: isPlainGemm, run: (device, call) => matmul(device, gemmOf(call)) },
     matmulInt8: { supports: isNotEmpty, run: (device, call) => matmul(device, gemmOf(call)) },
-    linearLayer: { supports: isPlainLinear, run: runLinear },
+    linear: { supports: isPlainLinear, run: runLinear },
     fft: { supports: isDeviceFft, run: fft },
     ...Object.fromEntries(
       DEVICE_LINALG.map((name) => [name, { supports: isDeviceLinalg, run: linalg }]),

@@ -108,7 +108,7 @@ export function checkActivation(activation: unknown, name: string): void {
 
 const LINEAR: Op = makeOp({
   kind: "kernel",
-  name: "linearLayer",
+  name: "linear",
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x, weight, bias, add], name, attributes } = call;
     let dtype = productDType(name, x, weight);
