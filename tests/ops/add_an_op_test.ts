@@ -106,7 +106,7 @@ function insert({ paragraph, text, line }: Step): string | undefined {
   }
   const [, whole] = /at the end of `([^`]+)`:$/i.exec(paragraph) ?? [];
   if (whole !== undefined) {
-    appendFileSync(join(folder, whole), text);
+    appendFileSync(join(folder, whole), `\n${text}`);
     return whole;
   }
   const [, file, where, anchor] = /in `([^`]+)`, (below|above) `([^`]+)`/i.exec(paragraph) ?? [];
