@@ -229,6 +229,7 @@ export function fft<X extends AnyTensor, N extends number = never, B extends num
   x: X,
   options?: OneAxis<"fft", X, N, B>,
 ): Spectrum<X, t.Fft<t.ShapeOf<X>, B, N>>;
+/** The implementation. @ignore */
 export function fft(
   x: AnyTensor,
   options: OneAxis<"fft", AnyTensor, number, number> = {},
@@ -245,6 +246,7 @@ export function ifft<X extends AnyTensor, N extends number = never, B extends nu
   x: X,
   options?: OneAxis<"ifft", X, N, B>,
 ): Spectrum<X, t.Fft<t.ShapeOf<X>, B, N>>;
+/** The implementation. @ignore */
 export function ifft(
   x: AnyTensor,
   options: OneAxis<"ifft", AnyTensor, number, number> = {},
@@ -267,6 +269,7 @@ export function rfft<X extends AnyTensor, N extends number = never, B extends nu
   x: X,
   options?: OneAxis<"rfft", X, N, B>,
 ): Spectrum<X, t.RealFft<t.ShapeOf<X>, B, N>>;
+/** The implementation. @ignore */
 export function rfft(
   x: AnyTensor,
   options: OneAxis<"rfft", AnyTensor, number, number> = {},
@@ -291,6 +294,7 @@ export function irfft<X extends AnyTensor, N extends number = never, B extends n
   x: X,
   options?: OneAxis<"irfft", X, N, B>,
 ): Signal<X, t.InverseRealFft<t.ShapeOf<X>, B, N>>;
+/** The implementation. @ignore */
 export function irfft(
   x: AnyTensor,
   options: OneAxis<"irfft", AnyTensor, number, number> = {},
@@ -308,6 +312,7 @@ export function hfft<X extends AnyTensor, N extends number = never, B extends nu
   x: X,
   options?: OneAxis<"hfft", X, N, B>,
 ): Signal<X, t.InverseRealFft<t.ShapeOf<X>, B, N>>;
+/** The implementation. @ignore */
 export function hfft(
   x: AnyTensor,
   options: OneAxis<"hfft", AnyTensor, number, number> = {},
@@ -324,6 +329,7 @@ export function ihfft<X extends AnyTensor, N extends number = never, B extends n
   x: X,
   options?: OneAxis<"ihfft", X, N, B>,
 ): Spectrum<X, t.RealFft<t.ShapeOf<X>, B, N>>;
+/** The implementation. @ignore */
 export function ihfft(
   x: AnyTensor,
   options: OneAxis<"ihfft", AnyTensor, number, number> = {},
@@ -349,6 +355,7 @@ export function fftn<
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
 >(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>>;
+/** The implementation. @ignore */
 export function fftn(
   x: AnyTensor,
   options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
@@ -362,6 +369,7 @@ export function ifftn<
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
 >(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>>;
+/** The implementation. @ignore */
 export function ifftn(
   x: AnyTensor,
   options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
@@ -380,6 +388,7 @@ export function rfftn<
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
 >(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.RealFftMany<t.ShapeOf<X>, L, B>>;
+/** The implementation. @ignore */
 export function rfftn(
   x: AnyTensor,
   options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
@@ -397,6 +406,7 @@ export function irfftn<
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
 >(x: X, options?: FftnOptions<L, B>): Signal<X, t.InverseRealFftMany<t.ShapeOf<X>, L, B>>;
+/** The implementation. @ignore */
 export function irfftn(
   x: AnyTensor,
   options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
@@ -410,6 +420,7 @@ export function fft2<
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
 >(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>>;
+/** The implementation. @ignore */
 export function fft2(
   x: AnyTensor,
   options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
@@ -423,6 +434,7 @@ export function ifft2<
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
 >(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.FftMany<t.ShapeOf<X>, L>>;
+/** The implementation. @ignore */
 export function ifft2(
   x: AnyTensor,
   options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
@@ -436,6 +448,7 @@ export function rfft2<
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
 >(x: X, options?: FftnOptions<L, B>): Spectrum<X, t.RealFftMany<t.ShapeOf<X>, L, B>>;
+/** The implementation. @ignore */
 export function rfft2(
   x: AnyTensor,
   options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
@@ -449,6 +462,7 @@ export function irfft2<
   L extends readonly number[] | undefined = undefined,
   B extends readonly number[] | undefined = undefined,
 >(x: X, options?: FftnOptions<L, B>): Signal<X, t.InverseRealFftMany<t.ShapeOf<X>, L, B>>;
+/** The implementation. @ignore */
 export function irfft2(
   x: AnyTensor,
   options: FftnOptions<readonly number[] | undefined, readonly number[] | undefined> = {},
@@ -512,6 +526,7 @@ export function fftfreq<
   n: N,
   options?: FreqOptions<E, V>,
 ): Tensor<NoInfer<E>, [N], t.OnDevice<NoInfer<V>>>;
+/** The implementation. @ignore */
 export function fftfreq(n: number, options: FreqOptions<DType, t.Device> = {}): Operand {
   return frequencies("fftfreq", n, options, false);
 }
@@ -534,6 +549,7 @@ export function rfftfreq<
   n: N,
   options?: FreqOptions<E, V>,
 ): Tensor<NoInfer<E>, [t.HalfAndOne<N>], t.OnDevice<NoInfer<V>>>;
+/** The implementation. @ignore */
 export function rfftfreq(n: number, options: FreqOptions<DType, t.Device> = {}): Operand {
   return frequencies("rfftfreq", n, options, true);
 }
@@ -574,6 +590,7 @@ export function fftshift<X extends AnyTensor>(
   x: X,
   options?: ShiftOptions,
 ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+/** The implementation. @ignore */
 export function fftshift(x: AnyTensor, options: ShiftOptions = {}): Operand {
   return shifted("fftshift", x, options, (size) => Math.floor(size / 2));
 }
@@ -583,6 +600,7 @@ export function ifftshift<X extends AnyTensor>(
   x: X,
   options?: ShiftOptions,
 ): Tensor<X["dtype"], t.ShapeOf<X>, X["device"]>;
+/** The implementation. @ignore */
 export function ifftshift(x: AnyTensor, options: ShiftOptions = {}): Operand {
   return shifted("ifftshift", x, options, (size) => -Math.floor(size / 2));
 }

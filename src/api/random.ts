@@ -146,6 +146,7 @@ export function bits<const N extends Shape, V extends t.Device = "cpu">(
   shape: t.Guard<t.NewShape<"bits", N>, N>,
   options?: PlaceOptions<V>,
 ): Tensor<"uint32", t.Ok<t.NewShape<"bits", N>>, t.OnDevice<NoInfer<V>>>;
+/** The implementation. @ignore */
 export function bits(key: Key, shape: Shape, options: PlaceOptions<t.Device> = {}): Operand {
   checkOptions("bits", options, ["device"]);
   return generate("bits", key, "u", {
@@ -171,6 +172,7 @@ export function uniform<
   shape: t.Guard<t.NewShape<"uniform", N>, N>,
   options?: RandomOptions<E, V> & { readonly low?: number; readonly high?: number },
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"uniform", N>>, t.OnDevice<NoInfer<V>>>;
+/** The implementation. @ignore */
 export function uniform(
   key: Key,
   shape: Shape,
@@ -204,6 +206,7 @@ export function normal<
   shape: t.Guard<t.NewShape<"normal", N>, N>,
   options?: RandomOptions<E, V> & { readonly mean?: number; readonly std?: number },
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"normal", N>>, t.OnDevice<NoInfer<V>>>;
+/** The implementation. @ignore */
 export function normal(
   key: Key,
   shape: Shape,
@@ -238,6 +241,7 @@ export function integers<
   high: number | bigint,
   options?: RandomOptions<E, V>,
 ): Tensor<NoInfer<E>, t.Ok<t.NewShape<"integers", N>>, t.OnDevice<NoInfer<V>>>;
+/** The implementation. @ignore */
 export function integers(
   key: Key,
   shape: Shape,
@@ -281,6 +285,7 @@ export function permutation<V extends t.Device = "cpu">(
   n: number,
   options?: PlaceOptions<V>,
 ): Tensor<"int32", [number], t.OnDevice<NoInfer<V>>>;
+/** The implementation. @ignore */
 export function permutation(key: Key, n: number, options: PlaceOptions<t.Device> = {}): Operand {
   checkOptions("permutation", options, ["device"]);
   if (typeof n !== "number") {

@@ -116,37 +116,48 @@ export type AnyWeights = nn.Weights<t.PackedDType, t.Device>;
 /** What a step reads besides the new tokens. */
 export interface Past {
   /** [layers, 2, kvHeads, capacity, headDimensions]. */
-  readonly data: Tensor<DType, [number, 2, number, number, number]>;
-  /** The number of tokens in `data`. */
-  readonly length: Tensor<"int32", []>;
+  readonly data: AnyTensor;
+  /** The number of tokens in `data`: int32 []. */
+  readonly length: AnyTensor;
 }
 
 /** Angles of the new tokens: [M, R / 2]. */
 export interface Angles {
   /** Their cosines. */
-  readonly cos: Tensor<"float32", [number, number]>;
+  readonly cos: AnyTensor;
   /** Their sines. */
-  readonly sin: Tensor<"float32", [number, number]>;
+  readonly sin: AnyTensor;
 }
 
 /** The logits a step gives: of all tokens, of the one at an index, int32 [], or none. */
-export type Wanted = "all" | "none" | Tensor<"int32", []>;
+export type Wanted = "all" | "none" | AnyTensor;
 
 /** What a step gives. */
 export interface Stepped {
   /** [V], or [M, V] for all tokens. */
   readonly logits: Tensor<"float32"> | undefined;
   /** Keys and values of the new tokens: [layers, 2, kvHeads, M, headDimensions], in the cache's dtype. */
-  readonly rows: Tensor<DType, [number, 2, number, number, number]>;
+  readonly rows: AnyTensor;
 }
 
-/** A function of M tokens. */
-export type Step = (
-  ids: Tensor<"int32", [number]>,
-  angles: Angles,
-  past: Past,
-  wanted: Wanted,
+/** A function of M tokens, int32 [M]. */
+export type Step = (ids: AnyTensor, angles: Angles, past: Past, wanted: Wanted) => Stepped;
+
+/** A {@link Step}, with the shapes of what it takes. */
+type ShapedStep = (
+  ids: Tensor<DType, [number]>,
+  angles: ShapedAngles,
+  past: {
+    readonly data: Tensor<DType, [number, 2, number, number, number]>;
+    readonly length: AnyTensor;
+  },
+  wanted: "all" | "none" | Tensor<DType, []>,
 ) => Stepped;
+
+interface ShapedAngles {
+  readonly cos: Tensor<DType, [number, number]>;
+  readonly sin: Tensor<DType, [number, number]>;
+}
 
 /** The cached keys and values of a block: [kvHeads, capacity, headDimensions]. */
 type Cached = Tensor<DType, [number, number, number]>;
@@ -154,8 +165,8 @@ type Cached = Tensor<DType, [number, number, number]>;
 /** The state between blocks, and the keys and values that a block adds. */
 type Block = (
   x: State,
-  angles: Angles,
-  past: { readonly keys: Cached; readonly values: Cached; readonly length: Past["length"] },
+  angles: ShapedAngles,
+  past: { readonly keys: Cached; readonly values: Cached; readonly length: AnyTensor },
 ) => { readonly x: State; readonly k: Heads; readonly v: Heads };
 
 function block(w: AnyWeights, names: Names, config: LlamaConfig): Block {
@@ -200,7 +211,12 @@ function stored(rows: Heads, dtype: nn.CacheDType): AnyTensor {
  * Asks `weights` for the layers of a model. Call `weights.done` or `load` before the function that it
  * returns is used.
  */
-export function llama(weights: AnyWeights, config: LlamaConfig, cache: nn.CacheDType): Step {
+export function llama(
+  weights: nn.Weights<t.PackedDType, t.Device>,
+  config: LlamaConfig,
+  cache: nn.CacheDType,
+): Step;
+export function llama(weights: AnyWeights, config: LlamaConfig, cache: nn.CacheDType): ShapedStep {
   const names = weights.has(GGUF.embedding) ? GGUF : TRANSFORMERS;
   const { layers, epsilon, kvHeads, headDimensions } = config;
   const { vocabulary, hidden } = sizesOf(config);

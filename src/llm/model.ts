@@ -244,8 +244,7 @@ export class LanguageModel implements Disposable {
     const padded = [...ids, ...new Array<number>(chunk - ids.length).fill(0)];
     const inputs: AnyTensor[] = [];
     const note = <X extends AnyTensor>(x: X): X => (inputs.push(x), x);
-    const integer = (value: number): Past["length"] =>
-      note(tensor(value, { dtype: "int32", ...on }));
+    const integer = (value: number): AnyTensor => note(tensor(value, { dtype: "int32", ...on }));
     try {
       const angles: Angles = nn.ropeAngles(padded.map((_, i) => start + i), {
         ...{ dimensions: rope.dimensions, base: rope.base, scaling: rope.scaling, length },

@@ -34,7 +34,7 @@ const MISTAKES: Readonly<Record<string, readonly [right: string, wrong: string]>
   "a product of different sizes": ["gate.silu().mul(up)", "gate.silu().mul(y)"],
   "a result of another size": ["x: down(gate.silu().mul(up), { add: y })", "x: gate"],
   "rows in the place of their transpose": ["let x: State = embedding(", "let x: State = norm("],
-  "ids of floats": ['ids: Tensor<"int32", [number]>', 'ids: Tensor<"float32", [number, number]>'],
+  "ids of two axes": ["ids: Tensor<DType, [number]>", "ids: Tensor<DType, [number, number]>"],
   "an output that is not of hidden states": [
     "weights.linear(head, vocabulary, hidden,",
     "weights.linear(head, hidden, vocabulary,",

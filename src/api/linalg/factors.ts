@@ -42,6 +42,7 @@ export function cholesky<X extends AnyTensor>(
   a: t.Guard<t.Square<"cholesky", t.ShapeOf<X>>, X>,
   options?: TriangleOptions,
 ): FloatTensor<X, t.ShapeOf<X>>;
+/** The implementation. @ignore */
 export function cholesky(a: AnyTensor, options: TriangleOptions = {}): Operand {
   return dispatch(LINALG.cholesky, [a], upperOf("cholesky", options));
 }
@@ -68,6 +69,7 @@ export function qr<X extends AnyTensor, M extends "reduced" | "complete" = "redu
   a: t.Guard<t.Matrices<"qr", t.ShapeOf<X>>, X>,
   options?: { readonly mode?: M },
 ): QR<X, M extends "complete" ? true : false>;
+/** The implementation. @ignore */
 export function qr(
   a: AnyTensor,
   options: { readonly mode?: "reduced" | "complete" } = {},
@@ -105,6 +107,7 @@ export interface LU<X extends AnyTensor> {
 export function lu<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"lu", t.ShapeOf<X>>, X>,
 ): LU<X>;
+/** The implementation. @ignore */
 export function lu(a: AnyTensor): Readonly<Record<"p" | "l" | "u", Operand>> {
   const [l, u, p] = dispatchAll(LINALG.lu, [a]);
   return { p, l, u };

@@ -103,6 +103,7 @@ export function matrixNorm<X extends AnyTensor, K extends boolean = false>(
   a: t.Guard<t.Matrices<"matrixNorm", t.ShapeOf<X>>, X>,
   options?: { readonly ord?: MatrixOrder; readonly keepDims?: K },
 ): RealOf<X, t.Ok<t.Reduce<"matrixNorm", t.ShapeOf<X>, [-2, -1], K>>>;
+/** The implementation. @ignore */
 export function matrixNorm(
   a: AnyTensor,
   options: { readonly ord?: MatrixOrder; readonly keepDims?: boolean } = {},
@@ -145,6 +146,7 @@ export function vectorNorm<
   x: X,
   options?: VectorNormOptions<t.Guard<t.Reduce<"vectorNorm", t.ShapeOf<X>, B, K>, B>, K>,
 ): RealOf<X, t.Ok<t.Reduce<"vectorNorm", t.ShapeOf<X>, B, K>>>;
+/** The implementation. @ignore */
 export function vectorNorm(
   x: AnyTensor,
   options: VectorNormOptions<t.AxisArg, boolean> = {},
@@ -178,6 +180,7 @@ export function cond<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"cond", t.ShapeOf<X>>, X>,
   options?: { readonly ord?: MatrixOrder },
 ): RealOf<X, t.Batch<t.ShapeOf<X>>>;
+/** The implementation. @ignore */
 export function cond(a: AnyTensor, options: { readonly ord?: MatrixOrder } = {}): Operand {
   checkOptions("cond", options, ["ord"]);
   const { ord = 2 } = options;

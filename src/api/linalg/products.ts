@@ -21,6 +21,7 @@ export function matmul<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"matmul", X, U, t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>, never>, U>,
 ): Tensor<t.OperandDType<"matmul", X, U>, t.Ok<t.MatMul<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]>;
+/** The implementation. @ignore */
 export function matmul(a: AnyTensor, b: AnyTensor): Operand {
   return products.matmul(a as Operand, b as Operand);
 }
@@ -30,12 +31,14 @@ export function outer<X extends AnyTensor, U extends AnyTensor>(
   a: X,
   b: t.Guard<t.ProductOf<"outer", X, U, t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, U>,
 ): Tensor<t.OperandDType<"outer", X, U>, t.Ok<t.Outer<t.ShapeOf<X>, t.ShapeOf<U>>>, X["device"]>;
+/** The implementation. @ignore */
 export function outer(a: AnyTensor, b: AnyTensor): Operand {
   return products.outer(a as Operand, b as Operand);
 }
 
 /** `x.mT`: the last two axes exchanged, a view. */
 export function matrixTranspose<X extends AnyTensor>(x: X): X["mT"];
+/** The implementation. @ignore */
 export function matrixTranspose(x: AnyTensor): Operand {
   return applyView(VIEWS.mT, ownOperand(x, "matrixTranspose"), "matrixTranspose");
 }
@@ -48,6 +51,7 @@ export function diagonal<X extends AnyTensor>(
   x: t.Guard<t.Diagonal<t.ShapeOf<X>, -2, -1>, X>,
   options?: { readonly offset?: number },
 ): Tensor<X["dtype"], t.Ok<t.Diagonal<t.ShapeOf<X>, -2, -1>>, X["device"], X["access"]>;
+/** The implementation. @ignore */
 export function diagonal(x: AnyTensor, options: { readonly offset?: number } = {}): Operand {
   checkOptions("diagonal", options, ["offset"]);
   const { offset = 0 } = options;
@@ -87,6 +91,7 @@ function bestOrder(sizes: readonly number[]): number[][] {
 export function multiDot<const Ts extends readonly AnyTensor[]>(
   tensors: Ts,
 ): Tensor<t.OkDType<t.PromoteAll<Ts>>, t.MultiDot<t.ShapesOf<Ts>>, Ts[number]["device"]>;
+/** The implementation. @ignore */
 export function multiDot(tensors: readonly AnyTensor[]): Operand {
   const all = listOf<Operand>(tensors, (x) => ownOperand(x, "multiDot"));
   const shapes = all.map(({ layout }) => layout.shape);
@@ -117,6 +122,7 @@ export function trace<X extends AnyTensor>(
   x: t.Guard<t.Trace<t.ShapeOf<X>, -2, -1>, X>,
   options?: { readonly offset?: number },
 ): Tensor<t.ResultDType<"sum", X["dtype"]>, t.Batch<t.ShapeOf<X>>, X["device"]>;
+/** The implementation. @ignore */
 export function trace(x: AnyTensor, options: { readonly offset?: number } = {}): Operand {
   checkOptions("trace", options, ["offset"]);
   const { offset = 0 } = options;

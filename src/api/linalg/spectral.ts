@@ -41,6 +41,7 @@ export function eigh<X extends AnyTensor>(
   a: t.Guard<t.Square<"eigh", t.ShapeOf<X>>, X>,
   options?: TriangleOptions,
 ): Eigh<X>;
+/** The implementation. @ignore */
 export function eigh(
   a: AnyTensor,
   options: TriangleOptions = {},
@@ -54,6 +55,7 @@ export function eigvalsh<X extends AnyTensor>(
   a: t.Guard<t.Square<"eigvalsh", t.ShapeOf<X>>, X>,
   options?: TriangleOptions,
 ): RealOf<X, t.ColumnVectors<t.ShapeOf<X>>>;
+/** The implementation. @ignore */
 export function eigvalsh(a: AnyTensor, options: TriangleOptions = {}): Operand {
   return dispatch(LINALG.eigvalsh, [a], upperOf("eigvalsh", options));
 }
@@ -81,6 +83,7 @@ export function svd<X extends AnyTensor, All extends boolean = true>(
   a: t.Guard<t.Matrices<"svd", t.ShapeOf<X>>, X>,
   options?: { readonly fullMatrices?: All },
 ): SVD<X, All>;
+/** The implementation. @ignore */
 export function svd(
   a: AnyTensor,
   options: { readonly fullMatrices?: boolean } = {},
@@ -95,6 +98,7 @@ export function svd(
 export function svdvals<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"svdvals", t.ShapeOf<X>>, X>,
 ): RealOf<X, t.LeastVectors<t.ShapeOf<X>>>;
+/** The implementation. @ignore */
 export function svdvals(a: AnyTensor): Operand {
   return dispatch(LINALG.svdvals, [a]);
 }
@@ -125,6 +129,7 @@ export interface Eig<X extends AnyTensor> {
  * ```
  */
 export function eig<X extends AnyTensor>(a: t.Guard<t.Square<"eig", t.ShapeOf<X>>, X>): Eig<X>;
+/** The implementation. @ignore */
 export function eig(a: AnyTensor): Readonly<Record<"eigenvalues" | "eigenvectors", Operand>> {
   const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eig, [a]);
   return { eigenvalues, eigenvectors };
@@ -134,6 +139,7 @@ export function eig(a: AnyTensor): Readonly<Record<"eigenvalues" | "eigenvectors
 export function eigvals<X extends AnyTensor>(
   a: t.Guard<t.Square<"eigvals", t.ShapeOf<X>>, X>,
 ): ComplexTensor<X, t.ColumnVectors<t.ShapeOf<X>>>;
+/** The implementation. @ignore */
 export function eigvals(a: AnyTensor): Operand {
   return dispatch(LINALG.eigvals, [a]);
 }

@@ -45,6 +45,7 @@ export function solve<A extends AnyTensor, B extends AnyTensor>(
   a: A,
   b: t.Guard<t.ProductOf<"solve", A, B, t.Solve<"solve", t.ShapeOf<A>, t.ShapeOf<B>>>, B>,
 ): Tensor<FloatOfTwo<A, B>, t.Ok<t.Solve<"solve", t.ShapeOf<A>, t.ShapeOf<B>>>, A["device"]>;
+/** The implementation. @ignore */
 export function solve(a: AnyTensor, b: AnyTensor): Operand {
   return dispatch(LINALG.solve, [a, b]);
 }
@@ -70,6 +71,7 @@ export function solveTriangular<A extends AnyTensor, B extends AnyTensor>(
   t.Ok<t.Solve<"solveTriangular", t.ShapeOf<A>, t.ShapeOf<B>>>,
   A["device"]
 >;
+/** The implementation. @ignore */
 export function solveTriangular(
   a: AnyTensor,
   b: AnyTensor,
@@ -93,6 +95,7 @@ export function solveTriangular(
 export function inv<X extends AnyTensor>(
   a: t.Guard<t.Square<"inv", t.ShapeOf<X>>, X>,
 ): FloatTensor<X, t.ShapeOf<X>>;
+/** The implementation. @ignore */
 export function inv(a: AnyTensor): Operand {
   return dispatch(LINALG.inv, [a]);
 }
@@ -101,6 +104,7 @@ export function inv(a: AnyTensor): Operand {
 export function det<X extends AnyTensor>(
   a: t.Guard<t.Square<"det", t.ShapeOf<X>>, X>,
 ): FloatTensor<X, t.Batch<t.ShapeOf<X>>>;
+/** The implementation. @ignore */
 export function det(a: AnyTensor): Operand {
   return dispatch(LINALG.det, [a]);
 }
@@ -117,6 +121,7 @@ export interface SLogDet<X extends AnyTensor> {
 export function slogdet<X extends AnyTensor>(
   a: t.Guard<t.Square<"slogdet", t.ShapeOf<X>>, X>,
 ): SLogDet<X>;
+/** The implementation. @ignore */
 export function slogdet(a: AnyTensor): Readonly<Record<"sign" | "logabsdet", Operand>> {
   const [sign, logabsdet] = dispatchAll(LINALG.slogdet, [a]);
   return { sign, logabsdet };
@@ -133,6 +138,7 @@ export function slogdet(a: AnyTensor): Readonly<Record<"sign" | "logabsdet", Ope
 export function expm<X extends AnyTensor>(
   a: t.Guard<t.Square<"expm", t.ShapeOf<X>>, X>,
 ): FloatTensor<X, t.ShapeOf<X>>;
+/** The implementation. @ignore */
 export function expm(a: AnyTensor): Operand {
   return dispatch(LINALG.expm, [a]);
 }
@@ -151,6 +157,7 @@ export function matrixPower<X extends AnyTensor, const N extends number>(
   a: t.Guard<t.Square<"matrixPower", t.ShapeOf<X>>, X>,
   n: N,
 ): Tensor<PowerDType<X["dtype"], N>, t.ShapeOf<X>, X["device"]>;
+/** The implementation. @ignore */
 export function matrixPower(a: AnyTensor, n: number): Operand {
   checkOperand(a, "matrixPower");
   const { layout: { shape }, storage } = a as Operand;
@@ -238,6 +245,7 @@ export function matrixRank<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"matrixRank", t.ShapeOf<X>>, X>,
   options?: RankOptions,
 ): Tensor<"int64", t.Batch<t.ShapeOf<X>>, X["device"]>;
+/** The implementation. @ignore */
 export function matrixRank(a: AnyTensor, options: RankOptions = {}): Operand {
   checkOptions("matrixRank", options, ["rtol"]);
   return tidy(() => {
@@ -282,6 +290,7 @@ export function pinv<X extends AnyTensor>(
   a: t.Guard<t.Matrices<"pinv", t.ShapeOf<X>>, X>,
   options?: PinvOptions,
 ): FloatTensor<X, t.MatrixTranspose<t.ShapeOf<X>>>;
+/** The implementation. @ignore */
 export function pinv(a: AnyTensor, options: PinvOptions = {}): Operand {
   checkOptions("pinv", options, ["rtol", "hermitian"]);
   return tidy(() => {
@@ -366,6 +375,7 @@ export function lstsq<A extends AnyTensor, B extends AnyTensor>(
   b: t.Guard<t.ProductOf<"lstsq", A, B, t.LeastSquares<t.ShapeOf<A>, t.ShapeOf<B>>>, B>,
   options?: RankOptions,
 ): LstSq<A, B>;
+/** The implementation. @ignore */
 export function lstsq(
   a: AnyTensor,
   b: AnyTensor,
