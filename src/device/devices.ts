@@ -4,7 +4,19 @@
  * @module
  */
 import type { Recording } from "../core/backend.ts";
-import { deviceName, memoryOf, recordOn, warmUpDevice } from "../core/dispatch.ts";
+import {
+  decomposeBy,
+  deviceName,
+  memoryOf,
+  performCall,
+  recordOn,
+  warmUpDevice,
+} from "../core/dispatch.ts";
+import { tidy } from "../core/handles.ts";
+import { interpret, type Interpreter } from "../core/interpreter.ts";
+import { concat, stack } from "../api/functions/tensors.ts";
+import { ones } from "../tensor/create.ts";
+import type { Tensor } from "../tensor/tensor.ts";
 import { profileEvent, profiler } from "../core/profiler.ts";
 import { ROW_KERNELS } from "../ops/softmax_norm/problem.ts";
 import { allowTF32 as allowOnCuda } from "../backend/cuda.ts";
@@ -50,8 +62,8 @@ export function emptyCache(device?: Device): void {
   else found.release();
 }
 
-/** Ops outside the table that backends prepare. */
-const PREPARED = [
+/** Kernels outside the table that backends prepare. */
+const PREPARED: ReadonlySet<string> = new Set([
   ...ROW_KERNELS,
   "attention",
   "astype",
@@ -59,44 +71,86 @@ const PREPARED = [
   "sort",
   "index",
   "random",
-] as const;
+]);
 
-/** Ops that launch other kernels than those of the op of their name, or additional ones. */
-const MADE_OF: Readonly<Record<string, readonly string[]>> = {
-  allclose: ["isclose", "all"],
-  argsort: ["sort"],
-  concat: ["copy"],
-  contiguous: ["copy"],
-  diff: ["sub"],
-  dot: ["matmul"],
-  linear: ["matmul", "add"],
-  logsumexp: ["max", "isfinite", "where", "logSumExp", "add"],
-  nanmean: ["nansum", "countNumbers", "div"],
-  nanstd: ["nansum", "countNumbers", "div", "nanSquares", "sub", "greater", "where", "sqrt"],
-  nanvar: ["nansum", "countNumbers", "div", "nanSquares", "sub", "greater", "where"],
-  nonzero: ["countNonzero", "index"],
-  norm: ["norm1", "norm2", "normP", "normMax", "normMin"],
-  outer: ["mul"],
-  pad: ["copy"],
-  repeat: ["copy", "index"],
-  roll: ["copy"],
-  stack: ["copy"],
-  std: ["mean", "std"],
-  take: ["index"],
-  takeAlongAxis: ["index"],
-  tile: ["copy"],
-  topk: ["sort", "sub", "index"],
-  var: ["mean", "var"],
+/** Ops that backends prepare together with others, by the name of all of them. */
+const KINDS: Readonly<Record<string, string>> = {
+  argsort: "sort",
+  gather: "index",
+  nonzeroIndices: "index",
+  ravelIndex: "index",
+  scatter: "index",
+  scatterAdd: "index",
 };
 
-/**
- * The names that {@link warmUp} accepts, with the ops and the entries of `PREPARED` behind each.
- */
-const WARM = new Map<string, readonly string[]>(PREPARED.map((name) => [name, [name]]));
 /** Ops of the table that only other ops use. */
-const PARTS = new Set([...MADE_OF["norm"]!, "logSumExp", "countNumbers", "nanSquares"]);
-for (const { name } of TABLE) if (!PARTS.has(name)) WARM.set(name, [name]);
-for (const [op, names] of Object.entries(MADE_OF)) WARM.set(op, names);
+const PARTS: ReadonlySet<string> = new Set([
+  ...["norm1", "norm2", "normP", "normMax", "normMin"],
+  ...["logSumExp", "countNumbers", "nanSquares"],
+]);
+
+/** Calls of methods and functions that consist of other ops. */
+const EXAMPLES: Readonly<Record<string, (x: Tensor<"float32", [number, number]>) => unknown>> = {
+  allclose: (x) => x.allclose(x),
+  argsort: (x) => x.argsort(),
+  concat: (x) => concat([x, x]),
+  contiguous: (x) => x.T.contiguous(),
+  diff: (x) => x.diff(),
+  dot: (x) => x.slice(0).dot(x.slice(0)),
+  linear: (x) => x.linear(x, x.slice(0)),
+  logsumexp: (x) => x.logsumexp(),
+  nanmean: (x) => x.nanmean(),
+  nanstd: (x) => x.nanstd(),
+  nanvar: (x) => x.nanvar(),
+  nonzero: (x) => x.slice(0).nonzero(),
+  norm: (x) => [1, 2, 3, Infinity, -Infinity].map((ord) => x.norm(null, { ord })),
+  outer: (x) => x.slice(0).outer(x.slice(0)),
+  pad: (x) => x.pad(1),
+  repeat: (x) => [x.repeat(2), x.repeat([1, 2], 0)],
+  roll: (x) => x.roll(1),
+  stack: (x) => stack([x, x]),
+  std: (x) => x.std(),
+  take: (x) => x.take([0, 1], 0),
+  takeAlongAxis: (x) => x.takeAlongAxis(x.astype("int32")),
+  tile: (x) => x.tile([2, 2]),
+  topk: (x) => x.topk(1),
+  var: (x) => x.var(),
+};
+
+/** The kernels of `example`: those of the ops that it decomposes into. */
+function kernelsOf(example: (x: Tensor<"float32", [number, number]>) => unknown): string[] {
+  const names = new Set<string>();
+  const recorder: Interpreter = {
+    run(call) {
+      const { name, kind, decompose } = call.op;
+      const prepared = KINDS[name] ?? name;
+      if (decompose !== undefined && !PREPARED.has(prepared)) return decomposeBy(recorder, call);
+      if (kind !== "view" && kind !== "create") names.add(prepared);
+      performCall(call);
+    },
+    read() {},
+  };
+  tidy(() => {
+    const x = ones([2, 2]);
+    interpret(recorder, () => void example(x));
+  });
+  // Any op may copy a tensor that is not dense, or has another dtype.
+  if (names.size > 1) names.delete("copy");
+  return [...names];
+}
+
+const warm = new Map<string, readonly string[]>();
+
+/** The kernels behind a name that {@link warmUp} accepts; undefined for other names. */
+function kernelsBehind(name: string): readonly string[] | undefined {
+  let found = warm.get(name);
+  if (found !== undefined) return found;
+  if (Object.hasOwn(EXAMPLES, name)) found = kernelsOf(EXAMPLES[name]!);
+  else if (PREPARED.has(name)) found = [name];
+  else if (!PARTS.has(name) && TABLE.some((row) => row.name === name)) found = [name];
+  if (found !== undefined) warm.set(name, found);
+  return found;
+}
 
 /**
  * Compiles the kernels that most calls of `ops` on elements of `dtypes` need on `device`, so that
@@ -113,9 +167,10 @@ export function warmUp(
   dtypes: readonly DType[] = ["float32"],
 ): void {
   const names = listOf(ops, (op) => {
-    if (WARM.has(op)) return op;
+    const found = kernelsBehind(op);
+    if (found !== undefined) return found;
     throw new ArgumentError(`Cannot warm up ${describe(op)}: there is no such op`);
-  }).flatMap((op) => WARM.get(op)!);
+  }).flat();
   const checked = listOf(dtypes, (dtype) => {
     checkDType(dtype, "warm up");
     return dtype;
