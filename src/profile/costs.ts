@@ -47,7 +47,6 @@ const FLOPS: Readonly<
 > = {
   matmul: product,
   linear: product,
-  linear: product,
   linearPacked: product,
   attention: ([q, k, v], [out]) => {
     const keys = k!.layout.shape.at(-2)!;
