@@ -415,11 +415,13 @@ function runOp(call: Call): void {
     const hasForm = op.prepare !== undefined &&
       (op.decompose === undefined || backend.hasKernel?.(op) !== false);
     const prepared = hasForm ? op.prepare!(call) : null;
-    if (
-      prepared === null
-        ? runByKernel(call, specs, like, backend, undefined)
-        : runPrepared(call, specs, like, backend, prepared)
-    ) return;
+    if (prepared !== null) {
+      if (runPrepared(call, specs, like, backend, prepared)) return;
+    } else if (backend.supports(call) && runKernel(call, specs, like!, backend, undefined)) return;
+    else if (op.decompose === undefined) {
+      runKernel(call, specs, like!, definitionFor(like), undefined);
+      return;
+    }
   }
   runPartsHere(call, op.decompose!);
 }
@@ -437,7 +439,10 @@ function runPrepared(
   if (prepared.attributes !== undefined) call.attributes = prepared.attributes;
   if (prepared.specs !== undefined) call.specs = prepared.specs;
   try {
-    return runByKernel(call, specs, like, backend, prepared.layoutOf);
+    const { layoutOf } = prepared;
+    if (backend.supports(call) && runKernel(call, specs, like!, backend, layoutOf)) return true;
+    if (call.op.decompose !== undefined) return false;
+    return runKernel(call, specs, like!, definitionFor(like), layoutOf);
   } finally {
     for (let k = 0; k < inputs.length; k++) {
       const x = prepared.inputs[k];
@@ -450,21 +455,9 @@ function runPrepared(
   }
 }
 
-/**
- * Runs a kernel of `backend` or, if the op is not composed of others, its definition; false if
- * neither is available.
- */
-function runByKernel(
-  call: Call,
-  specs: readonly OutputSpec[],
-  like: Storage | undefined,
-  backend: Backend,
-  layoutOf: Prepared["layoutOf"],
-): boolean {
-  if (backend.supports(call) && runKernel(call, specs, like!, backend, layoutOf)) return true;
-  if (call.op.decompose !== undefined) return false;
-  const isNear = like === undefined || isHost(like.memory);
-  return runKernel(call, specs, like!, isNear ? definitionBackend() : THROUGH_CPU, layoutOf);
+/** What runs ops without a kernel that are not composed of others. */
+function definitionFor(like: Storage | undefined): Backend {
+  return like === undefined || isHost(like.memory) ? definitionBackend() : THROUGH_CPU;
 }
 
 /** Runs ops without a kernel on their device on copies in the memory of the CPU. */
@@ -571,19 +564,15 @@ function runKernel(
       ? kernelOutput(call, k, specs[k]!, like)
       : newOutput(kernelSpecs[k]!, like, NOT_A_HANDLE);
   }
-  const done = backend.run(call);
-  if (profiler !== null && done) profiler.ran(backend, call);
-  if (copied !== null) recycleCopies(inputs, copied);
-  if (!done) {
-    for (let k = 0; k < specs.length; k++) {
-      const made = outputs[k]!;
-      if (given[k] === undefined && kernelSpecs[k] === specs[k]) dispose(made);
-      else if (made !== given[k]) recycle(made.storage);
-      // Without a given output its place is empty, as before the call.
-      outputs[k] = given[k] as never;
-    }
-    return false;
+  let done = false;
+  try {
+    done = backend.run(call);
+    if (profiler !== null && done) profiler.ran(backend, call);
+  } finally {
+    if (copied !== null) recycleCopies(inputs, copied);
+    if (!done) freeOutputs(call, specs, given);
   }
+  if (!done) return false;
   if (kernelSpecs !== specs) convertResults(call, specs, given, layoutOf);
   for (let k = 0; k < given.length; k++) {
     if (given[k] !== undefined) outputs[k] = handOver(outputs[k]!, given[k]!);
@@ -593,6 +582,20 @@ function runKernel(
     for (const k of op.writes) call.operand(k).storage.version++;
   }
   return true;
+}
+
+/** Frees the outputs of a kernel that has not run, except for given ones. */
+function freeOutputs(
+  { outputs, specs: kernelSpecs }: Call,
+  specs: readonly OutputSpec[],
+  given: readonly (Operand | undefined)[],
+): void {
+  for (let k = 0; k < specs.length; k++) {
+    const made = outputs[k]!;
+    if (given[k] === undefined && kernelSpecs[k] === specs[k]) dispose(made);
+    else if (made !== given[k]) recycle(made.storage);
+    outputs[k] = given[k] as never;
+  }
 }
 
 /** Casts what a kernel has written to the results of a call, or puts their axes in order. */
