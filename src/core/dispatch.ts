@@ -560,9 +560,9 @@ function runKernel(
   const copied = op.contiguous === undefined ? null : copyStrided(inputs, op.contiguous);
   const kernelSpecs = call.specs;
   for (let k = 0; k < specs.length; k++) {
-    outputs[k] = kernelSpecs[k] === specs[k]
-      ? kernelOutput(call, k, specs[k]!, like)
-      : newOutput(kernelSpecs[k]!, like, NOT_A_HANDLE);
+    if (kernelSpecs !== specs) outputs[k] = newOutput(kernelSpecs[k]!, like, NOT_A_HANDLE);
+    else if (given[k] === undefined) outputs[k] = newOutput(specs[k]!, like);
+    else outputs[k] = kernelOutput(call, k, specs[k]!, like);
   }
   let done = false;
   try {
@@ -592,7 +592,7 @@ function freeOutputs(
 ): void {
   for (let k = 0; k < specs.length; k++) {
     const made = outputs[k]!;
-    if (given[k] === undefined && kernelSpecs[k] === specs[k]) dispose(made);
+    if (given[k] === undefined && kernelSpecs === specs) dispose(made);
     else if (made !== given[k]) recycle(made.storage);
     outputs[k] = given[k] as never;
   }
