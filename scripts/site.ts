@@ -1,7 +1,7 @@
 /**
  * Builds the documentation site into zig-out/site with VitePress, pinned by site/package.json: the
  * landing page (site/index.md), docs/ and the API reference. Exits with 1 for a warning, a dead
- * link, and a page that loads anything from elsewhere.
+ * link, a page that loads anything from elsewhere, and a search that misses a page.
  *
  * `SITE_BASE` is the path of the published site ("/"), `SITE_REPOSITORY` the address of the
  * repository: links to sources point there, and are plain text without it.
@@ -21,12 +21,15 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import { pathToFileURL } from "node:url";
+import config from "../site/.vitepress/config.ts";
 import { ENTRIES, makeApi } from "./site/api.ts";
 import { findDeadLinks, findOutsideLoads, STAGED, stagePage } from "./site/pages.ts";
 import { ensureInstalled, findTool, readText, root, start } from "./tools.ts";
 
+const site = join(root, "site");
 // In site/, because imports of pages are resolved from their folder.
-const pages = join(root, "site", "pages");
+const pages = join(site, "pages");
 const output = join(root, "zig-out", "site");
 const base = process.env.SITE_BASE || "/";
 const repository = process.env.SITE_REPOSITORY;
@@ -91,9 +94,49 @@ async function run(what: string, program: string, args: string[], cwd: string): 
   console.log(`${what}: ${((performance.now() - begin) / 1000).toFixed(1)} s`);
 }
 
+/** Words that readers search for, and the section that has to be among the first five results. */
+const SEARCHES: Readonly<Record<string, string>> = {
+  embedding: "docs/models.html#embeddings-of-texts",
+  train: "docs/cookbook.html#training",
+  "sliding window": "docs/generate.html#sliding-window-attention",
+  plot: "docs/jupyter.html#plots",
+  chat: "docs/generate.html",
+  executable: "docs/install.html#executables",
+};
+
+/** What the search of the built site does not find; decisions before other pages count too. */
+async function findMissedSearches(all: readonly string[]): Promise<string[]> {
+  const module = join(site, "node_modules", "minisearch", "dist", "es", "index.js");
+  const { default: MiniSearch } = await import(pathToFileURL(module).href);
+  const index = all.find((path) => /@localSearchIndexroot\.[^/]*\.js$/.test(path))!;
+  const { default: json } = await import(pathToFileURL(join(output, index)).href);
+  const { options, searchOptions } = config.themeConfig.search.options.miniSearch;
+  const search = MiniSearch.loadJSON(json, {
+    fields: ["title", "titles", "text"],
+    storeFields: ["title", "titles"],
+    // Those of VitePress, whose other options are ours.
+    searchOptions: {
+      ...{ fuzzy: 0.2, prefix: true, boost: { title: 4, text: 2, titles: 1 } },
+      ...searchOptions,
+    },
+    ...options,
+  });
+  const missed: string[] = [];
+  for (const [words, section] of Object.entries(SEARCHES)) {
+    const found: string[] = search.search(words).map(({ id }: { id: string }) => id);
+    if (!found.slice(0, 5).some((id) => id.startsWith(base + section))) {
+      missed.push(`"${words}" finds ${found.slice(0, 5).join(", ")}, not ${section}`);
+    }
+    const decisions = found.map((id) => id.includes("/docs/adr/"));
+    if (decisions.includes(true) && decisions.lastIndexOf(false) > decisions.indexOf(true)) {
+      missed.push(`"${words}" finds a decision before another page`);
+    }
+  }
+  return missed;
+}
+
 async function main(): Promise<void> {
   await ensureInstalled();
-  const site = join(root, "site");
   if (!existsSync(join(site, "node_modules", "vitepress", "package.json"))) {
     await run("npm ci in site/", "npm", ["ci", "--ignore-scripts", "--no-audit"], site);
   }
@@ -107,6 +150,8 @@ async function main(): Promise<void> {
   if (dead.length > 0) throw new Error(`Links that lead nowhere:\n${dead.join("\n")}`);
   const outside = findOutsideLoads(texts);
   if (outside.length > 0) throw new Error(`Loaded from elsewhere:\n${outside.join("\n")}`);
+  const missed = await findMissedSearches(all);
+  if (missed.length > 0) throw new Error(`The search misses pages:\n${missed.join("\n")}`);
   console.log(`zig-out/site: ${html.length} pages, no dead link`);
 }
 

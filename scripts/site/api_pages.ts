@@ -1,5 +1,5 @@
 /**
- * The pages of the API reference: what is on which, by task.
+ * The pages of the API reference, by task.
  *
  * A member of Tensor is on the page of its section in tensor.ts unless `names` of a page lists it,
  * any other export on the page of its file.
@@ -13,7 +13,7 @@ export interface ApiPage {
   readonly id: string;
   /** Its heading. */
   readonly title: string;
-  /** What one does with what is on it. */
+  /** What its functions do. */
   readonly about: string;
   /** Pages of docs/ to read first: a title, and a file with an anchor. */
   readonly guides: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ export const API_PAGES: readonly ApiPage[] = [
   {
     id: "properties",
     title: "Properties and values",
-    about: "What a tensor is, and its elements as JavaScript values, typed arrays and text.",
+    about: "Shape, dtype and layout of a tensor, and its elements as JavaScript values, typed arrays and text.",
     guides: { "Tour": "tour.md", "Memory": "memory.md" },
     names: ["Tensor"],
     sections: ["what it is", "values"],
@@ -51,7 +51,7 @@ export const API_PAGES: readonly ApiPage[] = [
   },
   {
     id: "indexing",
-    title: "Picking and writing elements",
+    title: "Selecting and writing elements",
     about: "Elements by index, and writing to them.",
     guides: { "Indexing": "indexing.md" },
     names: ["take", "takeAlongAxis", "putAlongAxis_", "nonzero", "oneHot"],
@@ -129,7 +129,7 @@ export const API_PAGES: readonly ApiPage[] = [
   {
     id: "sets",
     title: "Sets, searching and histograms",
-    about: "Different elements, places of values, counts, and reductions at indices.",
+    about: "Unique elements, searches, counts, and reductions at indices.",
     guides: { "Sets": "sets.md" },
     files: [
       "api/sets/unique.ts",
@@ -151,35 +151,35 @@ export const API_PAGES: readonly ApiPage[] = [
   {
     id: "devices",
     title: "Devices, backends and threads",
-    about: "Where ops run, and what the process uses.",
+    about: "Devices, backends and threads of ops.",
     guides: { "Devices": "devices.md", "Installation": "install.md" },
     files: ["device"],
   },
   {
     id: "programs",
     title: "Compiled programs",
-    about: "Functions as programs: faster, off the event loop, and what a program does.",
+    about: "Compiled functions, which run in one native call, also off the event loop.",
     guides: { "Make it fast": "fast.md", "Programs": "programs.md" },
     files: ["compile"],
   },
   {
     id: "nn",
     title: "Neural networks",
-    about: "What models are made of.",
+    about: "Layers, attention, caches and the weights of model files.",
     guides: { "Load your own model": "models.md", "Coming from PyTorch": "from-pytorch.md" },
     files: ["nn", "io/find_model.ts", "hub"],
   },
   {
     id: "llm",
     title: "Text generation",
-    about: "Language models, and how their tokens are chosen.",
+    about: "Language models, sessions and sampling.",
     guides: { "Generate text": "generate.md", "Quantize weights": "quantize.md" },
     files: ["llm"],
   },
   {
     id: "profiling",
     title: "Profiling",
-    about: "How long each op of a function takes, and what it achieves.",
+    about: "The time, bandwidth and arithmetic rate of each op of a function.",
     guides: { "Profiling": "profiling.md" },
     files: ["profile"],
   },
@@ -188,14 +188,14 @@ export const API_PAGES: readonly ApiPage[] = [
     title: "Fourier transforms",
     about: "Discrete Fourier transforms of any length; convolutions and polynomials.",
     guides: { "Fourier transforms": "fft.md" },
-    files: ["fft", "signal"],
+    files: ["api/fft.ts", "api/signal"],
   },
   {
     id: "linalg",
     title: "Linear algebra",
     about: "Factors, systems of equations, eigenvalues, singular values and norms.",
     guides: { "Linear algebra": "linalg.md" },
-    files: ["linalg"],
+    files: ["api/linalg.ts", "api/linalg"],
   },
   {
     id: "statistics",
@@ -203,21 +203,21 @@ export const API_PAGES: readonly ApiPage[] = [
     about: "Means with weights, covariances, gradients, interpolation, indices, dtypes.",
     guides: { "Statistics": "statistics.md" },
     sections: ["reductions without NaN"],
-    files: ["functions"],
+    files: ["api/functions"],
   },
   {
     id: "special",
     title: "Special functions",
     about: "The gamma family, error functions and their inverses, Bessel functions, entropies.",
     guides: { "Special functions": "special.md" },
-    files: ["special"],
+    files: ["api/special.ts"],
   },
   {
     id: "random",
     title: "Random numbers",
     about: "Random tensors with explicit keys: the same key gives the same numbers.",
     guides: { "Random numbers": "random.md" },
-    files: ["random"],
+    files: ["api/random.ts", "api/random"],
   },
   {
     id: "io",
@@ -229,7 +229,7 @@ export const API_PAGES: readonly ApiPage[] = [
   {
     id: "images",
     title: "PNG and JPEG files",
-    about: "Pictures as tensors, by packages that a program installs.",
+    about: "PNG and JPEG files as tensors, by packages that a program installs.",
     guides: { "Pictures": "files.md#pictures" },
     files: ["images"],
   },
@@ -249,7 +249,7 @@ export const API_PAGES: readonly ApiPage[] = [
   },
   {
     id: "custom-ops",
-    title: "Ops of your own",
+    title: "Custom ops",
     about: "Ops from expressions and functions, on all backends.",
     guides: { "Adding an op": "add-an-op.md" },
     files: ["tensor/define_op.ts"],
@@ -257,7 +257,7 @@ export const API_PAGES: readonly ApiPage[] = [
   {
     id: "dtypes",
     title: "Dtypes, layouts and slices",
-    about: "The parts that tensors are described with.",
+    about: "The descriptions of tensors: dtypes, layouts, slices and ranges.",
     guides: { "Dtypes": "dtypes.md", "Indexing": "indexing.md" },
     files: ["base"],
   },
@@ -274,6 +274,6 @@ export const API_PAGES: readonly ApiPage[] = [
     about:
       "Types of parameters and results. Those that only the compiler uses, to work out the types of results, are left out.",
     guides: { "Shapes in types": "shapes-in-types.md" },
-    files: ["tensor", "types"],
+    files: ["tensor", "types", "ops", "api"],
   },
 ];

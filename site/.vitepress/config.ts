@@ -36,11 +36,23 @@ export default {
             // The tables of benchmarks have thousands of numbers, which would fill the index.
             processTerm: (term: string) => /^[\d.,:×%+−-]*$/.test(term) ? null : term.toLowerCase(),
           },
+          searchOptions: {
+            // Guides first, then the API, then the changelog; decisions last, whatever they contain.
+            boostDocument: (id: string) =>
+              id.includes("/docs/adr/")
+                ? 1e-6
+                : /\/CHANGELOG|\/docs\/features/.test(id)
+                ? 0.1
+                : /\/api\//.test(id)
+                ? 0.5
+                : 1,
+          },
         },
       },
     },
     outline: [2, 3],
     nav: [
+      { text: "Documentation", link: "/docs/" },
       { text: "Tour", link: "/docs/tour" },
       { text: "API", link: "/api/" },
       { text: "Changelog", link: "/CHANGELOG" },

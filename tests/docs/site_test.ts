@@ -52,7 +52,7 @@ test("every page has a place in the sidebar, and no place is without a page", ()
   );
   const links = groups.flatMap(({ items }) => items.map(({ link }) => link));
   const pages = readdirSync(new URL("docs/", root)).filter((name) => name.endsWith(".md"))
-    .map((name) => `/docs/${name.slice(0, -".md".length)}`);
+    .map((name) => `/docs/${name.slice(0, -".md".length).replace(/^README$/, "")}`);
   const api = API_PAGES.map(({ id }) => `/api/${id}`);
   const others = ["/CHANGELOG", "/CONTRIBUTING", "/api/", "/docs/adr/"];
   assertEquals([...links].sort(), [...pages, ...api, ...others].sort());
