@@ -37,7 +37,8 @@ export const API_PAGES: readonly ApiPage[] = [
   {
     id: "properties",
     title: "Properties and values",
-    about: "Shape, dtype and layout of a tensor, and its elements as JavaScript values, typed arrays and text.",
+    about:
+      "Shape, dtype and layout of a tensor, and its elements as JavaScript values, typed arrays and text.",
     guides: { "Tour": "tour.md", "Memory": "memory.md" },
     names: ["Tensor"],
     sections: ["what it is", "values"],

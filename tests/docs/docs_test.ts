@@ -158,6 +158,13 @@ test("README has the means of the figures in docs/benchmarks.md", () => {
   for (const group of groups) assert(means(figures!).includes(group), group);
 });
 
+test("README is short, and ends with five links", () => {
+  const text = read("README.md");
+  assert(text.split("\n").length <= 111, "at most 110 lines");
+  const links = (part: string) => [...part.matchAll(/(?<!!)\[[^\]]+\]\(/g)].length;
+  assertEquals([links(text), links(text.split("## More")[1]!)], [5, 5]);
+});
+
 function blockOf(text: string): Block {
   const how = { language: "ts", mode: "run", reason: "" } as const;
   return { file: "self", line: 0, ...how, lines: text.split("\n") };
