@@ -53,9 +53,19 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/types/mod.ts": { from: PACKAGE, namespace: "types" },
 };
 
+/** A tag of a documentation comment, such as `@param`. */
+interface Tag {
+  readonly kind: string;
+  readonly doc?: string;
+  /** The name of a parameter. */
+  readonly name?: string;
+  /** The class of an error. */
+  readonly tsType?: { readonly repr: string };
+}
+
 interface JsDoc {
   readonly doc?: string;
-  readonly tags?: readonly { readonly kind: string; readonly doc?: string }[];
+  readonly tags?: readonly Tag[];
 }
 
 interface Location {
@@ -347,6 +357,17 @@ function markdown(doc: string, from: Entry, find: (name: string) => Entry | unde
     .replace(/\bdocs\/(\w[\w-]*)\.md/g, "[$1](../docs/$1.md)");
 }
 
+/** The parameters, the result and the errors of a documentation comment, as a list. */
+function details(tags: readonly Tag[]): string {
+  return tags.flatMap(({ kind, name, doc = "", tsType }) => {
+    const text = doc.replace(/\s+/g, " ").trim();
+    if (kind === "param") return [`- **\`${name}\`**: ${text}`];
+    if (kind === "return") return [`- **Returns**: ${text}`];
+    const error = tsType === undefined ? "" : ` {@link ${tsType.repr}}`;
+    return kind === "throws" ? [`- **Throws**${error}: ${text}`] : [];
+  }).join("\n");
+}
+
 function linkTo({ page, anchor }: Entry, from?: ApiPage): string {
   return `${page === from ? "" : `${page.id}.md`}#${anchor}`;
 }
@@ -402,13 +423,14 @@ export function makeApi(json: DocJson): Map<string, string> {
         const text = i === 0 ? doc : doc.split("\n\n").slice(1).join("\n\n");
         return markdown(text.trim(), entry, find);
       });
+      const lists = entry.docs.map(({ tags = [] }) => markdown(details(tags), entry, find));
       const examples = entry.docs.flatMap(({ tags = [] }) =>
         tags.filter(({ kind }) => kind === "example").map(({ doc = "" }) => example(doc))
       );
       return [
         `## \`${entry.call}\` {#${entry.anchor}}`,
         "```ts\n" + entry.code + "\n```",
-        ...new Set(docs.filter((doc) => doc !== "")),
+        ...new Set([...docs, ...lists].filter((doc) => doc !== "")),
         ...examples,
       ].join("\n\n");
     });

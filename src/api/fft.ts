@@ -215,8 +215,8 @@ function two(options: FftnOptions): FftnOptions {
  * The discrete Fourier transform along an axis: element k is the sum of x[j] · exp(−2πi · j · k / n).
  * Real tensors are complex ones whose imaginary parts are 0; `rfft` is faster for them.
  *
- * Throws an AxisError for an axis that x does not have, and an ArgumentError for a length below 1,
- * which includes an empty axis.
+ * @throws {AxisError} For an axis that x does not have.
+ * @throws {ArgumentError} For a length below 1, which includes an empty axis.
  *
  * @example
  * ```ts
@@ -240,7 +240,7 @@ export function fft(
 /**
  * The inverse of {@link fft}: element j is the sum of x[k] · exp(2πi · j · k / n), divided by n.
  *
- * Throws as {@link fft} does.
+ * @throws As {@link fft}.
  */
 export function ifft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
@@ -258,7 +258,8 @@ export function ifft(
  * The transform of real numbers: the elements 0 to n / 2 of {@link fft}. The others are their
  * conjugates, in reverse.
  *
- * Throws a DTypeError for complex numbers, and as {@link fft} does.
+ * @throws {DTypeError} For complex numbers.
+ * @throws As {@link fft}.
  *
  * @example
  * ```ts
@@ -282,7 +283,7 @@ export function rfft(
  * twice the length of the axis less 2 by default; give it for odd lengths. The imaginary part of
  * element 0, and of element n / 2, counts as 0.
  *
- * Throws as {@link fft} does.
+ * @throws As {@link fft}.
  *
  * @example
  * ```ts
@@ -306,7 +307,7 @@ export function irfft(
  * The transform of a signal whose negative part is the conjugate of its positive one, of which x has
  * the elements 0 to n / 2: n real numbers. `n` is twice the length of the axis less 2 by default.
  *
- * Throws as {@link fft} does.
+ * @throws As {@link fft}.
  */
 export function hfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
@@ -323,7 +324,8 @@ export function hfft(
 /**
  * The inverse of {@link hfft}: the elements 0 to n / 2 of the inverse transform of real numbers.
  *
- * Throws a DTypeError for complex numbers, and as {@link fft} does.
+ * @throws {DTypeError} For complex numbers.
+ * @throws As {@link fft}.
  */
 export function ihfft<X extends AnyTensor, N extends number = never, B extends number = -1>(
   x: X,
@@ -342,8 +344,9 @@ export function ihfft(
 /**
  * The discrete Fourier transform along several axes, all by default.
  *
- * Throws an AxisError for an axis that x does not have, and an ArgumentError for a length below 1, or
- * for a number of lengths that is not that of the axes.
+ * @throws {AxisError} For an axis that x does not have.
+ * @throws {ArgumentError} For a length below 1, or for a number of lengths that is not that of
+ *   the axes.
  *
  * @example
  * ```ts
@@ -363,7 +366,7 @@ export function fftn(
   return transformAll("fftn", x, options, "complex", false);
 }
 
-/** The inverse of {@link fftn}. Throws as it does. */
+/** The inverse of {@link fftn}, with the same errors. */
 export function ifftn<
   X extends AnyTensor,
   L extends readonly number[] | undefined = undefined,
@@ -381,7 +384,9 @@ export function ifftn(
  * The transform of real numbers along several axes: {@link rfft} along the last one of them,
  * {@link fft} along the others.
  *
- * Throws a DTypeError for complex numbers, an AxisError if there is no axis, and as {@link fftn} does.
+ * @throws {DTypeError} For complex numbers.
+ * @throws {AxisError} If there is no axis.
+ * @throws As {@link fftn}.
  */
 export function rfftn<
   X extends AnyTensor,
@@ -399,7 +404,8 @@ export function rfftn(
 /**
  * The inverse of {@link rfftn}. The length along the last axis is twice its size less 2 by default.
  *
- * Throws an AxisError if there is no axis, and as {@link fftn} does.
+ * @throws {AxisError} If there is no axis.
+ * @throws As {@link fftn}.
  */
 export function irfftn<
   X extends AnyTensor,
@@ -510,8 +516,8 @@ function frequencies(
 /**
  * The frequency of each element of {@link fft} of n samples: [0, 1, …, −2, −1] / (n · d).
  *
- * Throws an ArgumentError for n below 1 or a distance of 0, and a DTypeError for a dtype that is not a
- * float.
+ * @throws {ArgumentError} For n below 1 or a distance of 0.
+ * @throws {DTypeError} For a dtype that is not a float.
  *
  * @example
  * ```ts
@@ -534,7 +540,7 @@ export function fftfreq(n: number, options: FreqOptions<DType, t.Device> = {}): 
 /**
  * The frequency of each element of {@link rfft} of n samples: [0, 1, …, n / 2] / (n · d).
  *
- * Throws as {@link fftfreq} does.
+ * @throws As {@link fftfreq}.
  *
  * @example
  * ```ts
@@ -579,7 +585,7 @@ function shifted(
 /**
  * The elements rolled by half of each axis, so that frequency 0 is in the middle.
  *
- * Throws an AxisError for an axis that x does not have.
+ * @throws {AxisError} For an axis that x does not have.
  *
  * @example
  * ```ts

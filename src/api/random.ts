@@ -55,7 +55,7 @@ export type {
  * A key from a seed: an integer of up to 64 bits, from -2^63 to 2^64 - 1. A negative seed gives the
  * same key as its two's complement: -1 is 2^64 - 1.
  *
- * Throws an ArgumentError for anything else.
+ * @throws {ArgumentError} For a value that is not a key.
  *
  * @example
  * ```ts
@@ -105,7 +105,8 @@ const MAX_KEYS = 2 ** 22;
 /**
  * `count` (2) independent keys from one, which should not be used any more.
  *
- * Throws a ShapeError for an invalid count, and an ArgumentError for one above 2^22.
+ * @throws {ShapeError} For an invalid count.
+ * @throws {ArgumentError} For a count above 2^22.
  *
  * @example
  * ```ts
@@ -127,7 +128,7 @@ export function split<const N extends number = 2>(of: Key, count: N = 2 as N): t
 /**
  * A key from another and a number: one for each step of a loop, for example.
  *
- * Throws an ArgumentError for a number that {@link key} would reject.
+ * @throws {ArgumentError} For a number that {@link key} would reject.
  */
 export function foldIn(of: Key, data: number | bigint): Key {
   const from = words(of, "foldIn");
@@ -160,8 +161,8 @@ export function bits(key: Key, shape: Shape, options: PlaceOptions<t.Device> = {
 /**
  * Uniform floats from `low` (0) up to but not including `high` (1); float32 by default.
  *
- * Throws an ArgumentError for bounds that are not finite or not in order, and a DTypeError if they,
- * or their difference, are not finite in the dtype.
+ * @throws {ArgumentError} For bounds that are not finite or not in order.
+ * @throws {DTypeError} If the bounds or their difference are not finite in the dtype.
  */
 export function uniform<
   const N extends Shape,
@@ -194,8 +195,8 @@ export function uniform(
  * Normally distributed floats with the given mean (0) and standard deviation (1); float32 by
  * default.
  *
- * Throws an ArgumentError for a mean or deviation that is not finite or below 0, and a DTypeError for
- * one that is not finite in the dtype.
+ * @throws {ArgumentError} For a mean or deviation that is not finite or below 0.
+ * @throws {DTypeError} For a mean or deviation that is not finite in the dtype.
  */
 export function normal<
   const N extends Shape,
@@ -227,8 +228,8 @@ export function normal(
 /**
  * Integers from `low` up to but not including `high`, uniform to within 2^-16; int32 by default.
  *
- * Throws an ArgumentError for an empty range and a DTypeError for one that the dtype cannot
- * represent.
+ * @throws {ArgumentError} For an empty range.
+ * @throws {DTypeError} For a range that the dtype cannot represent.
  */
 export function integers<
   const N extends Shape,

@@ -176,7 +176,7 @@ export function xlog1py(x: TensorOrScalar, y: unknown, options?: UnaryOptions): 
  * The Hurwitz zeta function, the sum of (q + k)^-x over all k from 0 on; of Riemann for q = 1. NaN
  * for x below 1, and for q below 0 unless it is an integer, which gives Infinity.
  *
- * Throws a DTypeError for integers.
+ * @throws {DTypeError} For integers.
  *
  * @example
  * ```ts
@@ -269,7 +269,8 @@ export function beta(a: AnyTensor, b: unknown, options: UnaryOptions = {}): Oper
 /**
  * Derivative `n` of {@link digamma}, for positive x: by {@link zeta} for n from 1 on.
  *
- * Throws an ArgumentError unless `n` is an integer of at least 0, and a DTypeError for integers x.
+ * @throws {ArgumentError} Unless `n` is an integer of at least 0.
+ * @throws {DTypeError} For integers x.
  *
  * @example
  * ```ts

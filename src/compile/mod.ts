@@ -46,14 +46,14 @@ export { ProgramReport };
 /** Options of {@link compile}. */
 export interface CompileOptions {
   /**
-   * The numbers that are constants of a program: each value makes a program of its own. An index of
-   * an argument, counted from 0, stands for all numbers in it, a path such as `"1.scale"` or `"0[2]"`
-   * for one number, `true` for all numbers. Other numbers may have any value in each call.
+   * The numbers that are constants of a program: each value compiles another program. An index of an
+   * argument, counted from 0, selects all numbers in it, a path such as `"1.scale"` or `"0[2]"` one
+   * number, `true` all numbers. Other numbers can have any value in each call.
    */
   readonly static?: true | readonly (number | string)[];
-  /** The most programs to keep (32); the least recently used ones are freed. */
+  /** The maximum number of programs (32 by default); the least recently used ones are freed. */
   readonly maxPrograms?: number;
-  /** The improvements of programs; all by default. `false` turns all of them off. */
+  /** The optimizations of programs; all by default. `false` disables all of them. */
   readonly optimize?: boolean | Partial<Passes>;
 }
 
@@ -63,7 +63,7 @@ export type OutOf<R> = R extends AnyTensor ? AnyTensor
   : R extends object ? { readonly [K in keyof R]: OutOf<R[K]> }
   : unknown;
 
-/** The arguments `A` of a compiled function, which may be read-only where it only reads them. */
+/** The arguments `A` of a compiled function, which can be read-only if it does not write to them. */
 export type Readable<A> = A extends Tensor<infer D, infer S, infer V, t.Access>
   ? Tensor<D, S, V, t.Access>
   : A extends readonly unknown[] ? { readonly [K in keyof A]: Readable<A[K]> }
@@ -71,14 +71,14 @@ export type Readable<A> = A extends Tensor<infer D, infer S, infer V, t.Access>
   : A extends object ? { readonly [K in keyof A]: Readable<A[K]> }
   : A;
 
-/** The arguments of a compiled function, which may be read-only tensors. */
+/** The arguments of a compiled function, which can be read-only tensors. */
 export type ReadableArguments<A extends readonly unknown[]> = { [K in keyof A]: Readable<A[K]> };
 
 /** Options of asynchronous calls. */
 export interface AsyncOptions<R = unknown> {
-  /** Write the results to these tensors, which have the structure of the result. */
+  /** The tensors to write the results to, in the structure of the result. */
   readonly out?: OutOf<R>;
-  /** Drops the call if it has not started. */
+  /** Cancels the call if it has not started. */
   readonly signal?: AbortSignal;
 }
 
@@ -87,8 +87,10 @@ export type Compiled<F extends (...args: never[]) => unknown> =
   & F
   & {
     /**
-     * With the results written to `out`: tensors in the structure of the result. Arguments may be
-     * read-only tensors; a function that writes to one throws a ReadOnlyError.
+     * Writes the results to `out`: tensors in the structure of the result. Arguments can be read-only
+     * tensors.
+     *
+     * @throws {ReadOnlyError} If the function writes to a read-only tensor.
      */
     (
       ...args: [
@@ -97,13 +99,13 @@ export type Compiled<F extends (...args: never[]) => unknown> =
       ]
     ): ReturnType<F>;
     /**
-     * The same off the event loop: a native program runs on another thread where that is possible
-     * (`info().async`), any other program in a later task of this thread. Reads its tensors as they
-     * are at the call; what it writes is written when it ends. The asynchronous calls of all programs
-     * begin in the order of the calls.
+     * Calls the function off the event loop: a native program runs on another thread if
+     * `info().async` reports it, any other program in a later task of this thread. The call reads its
+     * tensors as they are at the call, and writes to tensors when it ends. Asynchronous calls of all
+     * programs begin in the order of the calls.
      *
-     * Rejects with a QueueFullError if 1024 calls wait, counted over all programs, and with the
-     * reason of `signal` if that aborts before the run starts.
+     * @throws {QueueFullError} If 1024 calls of all programs wait. The promise rejects.
+     * @throws The reason of `signal`, if it aborts before the call starts.
      */
     async(
       ...args: [...ReadableArguments<Parameters<F>>, options?: AsyncOptions<ReturnType<F>>]
@@ -111,8 +113,8 @@ export type Compiled<F extends (...args: never[]) => unknown> =
     /** The number of programs kept. */
     readonly programs: number;
     /**
-     * What each program does, the one used last first: its ops after the improvements, what each
-     * improvement did, and its memory. Prints as text; `svg()` draws the program.
+     * Returns a report on each program, the most recently used one first: the optimized ops, the
+     * effect of each optimization, and the memory. A report prints as text; `svg()` draws the program.
      */
     explain(): ProgramReport[];
     /** Frees all programs; later calls throw a DisposedError. */
@@ -388,30 +390,33 @@ function staticTest(given: CompileOptions["static"]): (path: string) => boolean 
 }
 
 /**
- * A function that does the same as `f`, faster: the first call with arguments of a new kind runs `f`
- * once to record its ops, without computing, and makes a program of them; later calls run the
- * program.
+ * Compiles a function: the first call with a new kind of arguments runs `f` once to record its ops,
+ * without computing them, and makes a program of them. Later calls with arguments of this kind run
+ * the program in one native call.
  *
- * The kind of the arguments is: shapes, dtypes, strides, offsets and devices of tensors, whether
- * they are read-only, which of them share memory, and all values that are neither tensors nor
- * numbers: text and booleans by value, other objects by identity, so that what `f` reads in them is
- * not read again. Tensors and numbers may be inside arrays and plain objects, and so may the results.
- * Numbers and random keys may have any value in each call, unless `static` names the number. Tensors
- * that `f` uses and did not make are read, and written, at each call; a variable that gets another
- * value later is not noticed. Other effects of `f`, such as printing, happen only while it is
- * recorded.
+ * The kind of the arguments consists of the shapes, dtypes, strides, offsets and devices of
+ * tensors, whether they are read-only, which of them share memory, and all values other than
+ * tensors and numbers: text and booleans by value, other objects by identity. `f` reads an object
+ * only while it is recorded. Arguments and results can contain tensors and numbers in arrays and
+ * plain objects. Numbers and random keys can have any value in each call, unless `static` names the
+ * number. Each call reads, and writes, the captured tensors: those that `f` uses and did not
+ * create. A program does not notice a new value of a captured variable. Other effects of `f`, such
+ * as printing, happen only during recording.
  *
- * While `f` is recorded, a number that `static` does not name is an object. Some uses of it are not
- * noticed, and give the same in every call: its truthiness (`if (n)`, `!n`, `n && a`, `n || 1`, which
- * find it true); `===`, `!==`, `Object.is`, `switch`, `includes`, `indexOf`, and keys of a Map or a
- * Set, which find it different from all numbers; `typeof`; `Number.isInteger`, `Number.isFinite`,
- * `Number.isNaN` and the like, which give false; `toString()`; and `new Array(n)`. Name such numbers
- * in `static`.
+ * During recording, a number that `static` does not name is an object. Some uses of it do not
+ * throw, and have the same result in every call: its truthiness (`if (n)`, `!n`, `n && a`, `n ||
+ * 1`) is true; `===`, `!==`, `Object.is`, `switch`, `includes`, `indexOf`, and keys of a Map or a
+ * Set find it different from all numbers; `typeof`; `Number.isInteger`, `Number.isFinite`,
+ * `Number.isNaN` and the like return false; `toString()`; and `new Array(n)`. Name such numbers in
+ * `static`.
  *
- * Throws a TraceError if `f` needs values of its tensors (`item()`, `toArray()`, a mask as an index),
- * if it computes with such a number or makes a shape of it, if an argument is or contains a typed
- * array, a Map or a Set, if the result has tensors in an instance of a class, if `f` is async, and if
- * compiled functions call themselves or one another more than 256 deep.
+ * @param f A synchronous function of tensors and other values.
+ * @param options The constant numbers, the number of programs and the optimizations.
+ * @returns A function with the type of `f`, and with `async`, `explain` and `dispose`.
+ * @throws {TraceError} In a call: if `f` needs values of its tensors (`item()`, `toArray()`, a mask
+ *   as an index), if it computes with such a number or makes a shape of it, if an argument is or
+ *   contains a typed array, a Map or a Set, if the result has tensors in an instance of a class, if
+ *   `f` is async, and if compiled functions call themselves or one another more than 256 deep.
  *
  * @example
  * ```ts
@@ -445,10 +450,11 @@ export function compile(f: AnyFunction, options: CompileOptions = {}): Compiled<
 }
 
 /**
- * Computes `f()` once, off the event loop, and returns its result: a compiled function that is used
- * once.
+ * Compiles `f`, runs it once off the event loop, and returns its result.
  *
- * Throws and rejects as {@link compile} and its `async` do.
+ * @param f A synchronous function.
+ * @param options `signal` cancels the call before it starts.
+ * @throws As {@link compile} and the method `async` of its result. The promise rejects.
  *
  * @example
  * ```ts

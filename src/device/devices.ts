@@ -35,8 +35,8 @@ import type { Device } from "../types/mod.ts";
  * Waits until `device` has finished all its work. Ops on a device other than the CPU return before
  * they finish, and reading a tensor waits by itself, so programs need this only to measure times.
  *
- * Throws a DeviceError for a failure of that work, and an IndexError for an index that was out of
- * range.
+ * @throws {DeviceError} For a failure of that work.
+ * @throws {IndexError} For an index that was out of range.
  */
 export function synchronize(device: Device): void {
   memoryOf(device, "synchronize")?.synchronize();
@@ -47,7 +47,11 @@ export function synchronize(device: Device): void {
  * up to 2 KiB.
  */
 export function memory(device?: "cpu"): CpuMemoryInfo;
-/** The memory of tensors on `device`. Throws a DeviceError if there is no such device. */
+/**
+ * The memory of tensors on `device`.
+ *
+ * @throws {DeviceError} If there is no such device.
+ */
 export function memory(device: Exclude<Device, "cpu">): DeviceMemoryInfo;
 /** The memory of tensors on a device that may be the CPU. */
 export function memory(device: Device): MemoryInfo;
@@ -159,7 +163,8 @@ function kernelsBehind(name: string): readonly string[] | undefined {
  * `"index"` and `"random"` stand for all ops of their kind. Compiled kernels are kept on disk;
  * later processes only load them. Does nothing on the CPU, whose kernels are compiled ahead.
  *
- * Throws an ArgumentError for an unknown op, and a DeviceError if there is no such device.
+ * @throws {ArgumentError} For an unknown op.
+ * @throws {DeviceError} If there is no such device.
  */
 export function warmUp(
   device: Device,

@@ -72,7 +72,8 @@ export interface Info {
  * Chooses the backend of the CPU: `"native"`, vector code in C, which is the default wherever it
  * can be opened, or `"js"`, JavaScript loops, which run everywhere.
  *
- * Throws a DeviceError with the reason if the backend is unavailable. Never prompts.
+ * @throws {DeviceError} If the backend is unavailable; the message names the reason. There is no
+ *   permission prompt.
  */
 export function setBackend(name: "js" | "native"): void {
   if (name !== "js" && name !== "native") {
@@ -89,7 +90,7 @@ export function setBackend(name: "js" | "native"): void {
  * depend on it, except for matrix products and linear algebra by OpenBLAS. Without the library there is
  * one thread.
  *
- * Throws an ArgumentError unless `count` is an integer from 0 to 256.
+ * @throws {ArgumentError} Unless `count` is an integer from 0 to 256.
  */
 export function setThreads(count: number): number {
   if (!Number.isInteger(count) || count < 0 || count > 256) {
@@ -105,7 +106,7 @@ export function setThreads(count: number): number {
  * The backends in use, the other available ones, and why the rest are unavailable. Looks for CUDA,
  * but does nothing on its devices. Never prompts.
  *
- * Throws an ArgumentError if an environment variable has a value that it does not take.
+ * @throws {ArgumentError} If an environment variable has a value that it does not take.
  */
 export function info(): Info {
   const globals = globalThis as { Deno?: unknown; Bun?: unknown; process?: unknown };

@@ -94,8 +94,9 @@ function read(group: Group, entry: TensorEntry, axis: number | undefined): AnyTe
  * The files are mapped: a rank reads and copies its parts only, and whole tensors share the memory of
  * the file, among all ranks of a machine, until they are written. Ranks do not wait for each other.
  *
- * Throws a FormatError for damaged files, for dtypes that are not read and for names in a plan that no
- * tensor has, and an AxisError for axes that a tensor does not have.
+ * @throws {FormatError} For damaged files, for dtypes that are not read and for names in a plan
+ *   that no tensor has.
+ * @throws {AxisError} For axes that a tensor does not have.
  *
  * @example
  * ```ts

@@ -161,9 +161,9 @@ async function average(group: Group, bucket: Bucket): Promise<void> {
  * them meanwhile. Sums are in their dtype, as those of {@link Group.allMean} are, and all ranks get
  * the same bits.
  *
- * Throws a DTypeError for other values and dtypes, and a ReadOnlyError for tensors that cannot be
- * written, before any is changed. Fails as {@link Group.allMean} does: the gradients may then have
- * changed.
+ * @throws {DTypeError} For other values and dtypes.
+ * @throws {ReadOnlyError} For tensors that cannot be written, before any is changed. Fails as
+ *   {@link Group.allMean} does: the gradients may then have changed.
  *
  * @example
  * ```ts

@@ -139,15 +139,17 @@ export interface GroupSettings {
 export let partsOfCall: (group: Group, method: CollectiveMethod) => Group;
 
 /**
- * A group of ranks. All of its ranks call the same collectives in the same order, with tensors of one
- * dtype and shape.
+ * A group of ranks. All ranks of a group must call the same collectives in the same order, with
+ * tensors of one dtype and shape.
  *
- * The methods return promises, and the program goes on while ranks wait for each other; `x` counts as
- * it is at the call. Their twins `…Sync` wait, and can be part of compiled functions. All fail with a
- * DistributedError when the deadline of the world passes, when a rank that is needed has closed its
- * world, or when MPI reports an error; the world is then of no further use. If ranks call different
- * collectives, or with other dtypes or sizes, all of them get a DistributedError that names the calls;
- * no tensor changes, and the world goes on.
+ * The methods return promises and do not block the event loop. They read `x` at the call. The
+ * methods with the suffix `Sync` block until the result is there; compiled functions can contain
+ * them.
+ *
+ * All methods throw a DistributedError when the deadline of the world passes, when a rank has
+ * closed its world, or when MPI reports an error; the world is then unusable. If ranks call
+ * different collectives, or with different dtypes or sizes, all of them throw a DistributedError
+ * that names the calls; no tensor changes, and the world stays usable.
  */
 export class Group {
   /** The class name, as a bundler may shorten the class's own. @ignore */
@@ -176,14 +178,18 @@ export class Group {
     return this.#settings.size;
   }
 
-  /** What ranks talk by: `"mpi"`, or `"none"` for a single rank without a launcher. */
+  /** The transport: `"mpi"`, or `"none"` for a single rank without a launcher. */
   get backend(): "mpi" | "none" {
     return this.#settings.engine.backend;
   }
 
   /**
-   * The sum of the tensors of all ranks, element by element, in their dtype: integers wrap. All ranks
-   * get the same bits.
+   * The sum of the tensors of all ranks, element by element, in their dtype: integers wrap. All
+   * ranks get the same bits.
+   *
+   * @param x The tensor of this rank; all ranks pass one dtype and shape.
+   * @returns The sum, on the device of `x`.
+   * @throws {DTypeError} For bool: {@link Group.allMax} computes whether any rank has true.
    *
    * @example
    * ```ts
@@ -194,14 +200,12 @@ export class Group {
    * const loss = await world.allSum(tensor([0.5, 2]));
    * loss.shape; // => [2]
    * ```
-   *
-   * Throws a DTypeError for bool: {@link Group.allMax} tells whether any rank has true.
    */
   allSum<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Promise<Like<X>> {
     return this.#start(this.#reduction("allSum", x, "sum", options));
   }
 
-  /** {@link Group.allSum}, which waits. */
+  /** The synchronous version of {@link Group.allSum}, for compiled functions too. */
   allSumSync<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Like<X> {
     return runSync(this.#reduction("allSum", x, "sum", options)) as Like<X>;
   }
@@ -211,7 +215,7 @@ export class Group {
     return this.#start(this.#reduction("allMax", x, "max", options));
   }
 
-  /** {@link Group.allMax}, which waits. */
+  /** The synchronous version of {@link Group.allMax}, for compiled functions too. */
   allMaxSync<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Like<X> {
     return runSync(this.#reduction("allMax", x, "max", options)) as Like<X>;
   }
@@ -221,28 +225,31 @@ export class Group {
     return this.#start(this.#reduction("allMin", x, "min", options));
   }
 
-  /** {@link Group.allMin}, which waits. */
+  /** The synchronous version of {@link Group.allMin}, for compiled functions too. */
   allMinSync<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Like<X> {
     return runSync(this.#reduction("allMin", x, "min", options)) as Like<X>;
   }
 
   /**
-   * The mean of the tensors of all ranks: their sum divided by their number, in their dtype.
+   * The mean of the tensors of all ranks: the sum divided by the number of ranks, in their dtype.
    *
-   * Throws a DTypeError for dtypes other than floats and complex numbers.
+   * @throws {DTypeError} For dtypes other than floats and complex numbers.
    */
   async allMean<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Promise<Like<X>> {
     const sum = await this.#start<Like<X>>(this.#mean(x, options));
     return divideBy(this.size, sum) as Like<X>;
   }
 
-  /** {@link Group.allMean}, which waits. */
+  /** The synchronous version of {@link Group.allMean}, for compiled functions too. */
   allMeanSync<X extends AnyTensor>(x: X, options: CollectiveOptions = {}): Like<X> {
     return divideBy(this.size, runSync(this.#mean(x, options))) as Like<X>;
   }
 
   /**
-   * The tensors of all ranks, joined along an axis in the order of ranks. They have one shape.
+   * The tensors of all ranks, joined along an axis in the order of the ranks.
+   *
+   * @param x The tensor of this rank; all ranks pass one dtype and shape.
+   * @param options `axis` is the axis to join along, 0 by default.
    *
    * @example
    * ```ts
@@ -258,44 +265,48 @@ export class Group {
     return this.#startAlong("allGather", ALL_GATHER, x, options);
   }
 
-  /** {@link Group.allGather}, which waits. */
+  /** The synchronous version of {@link Group.allGather}, for compiled functions too. */
   allGatherSync<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Resized<X> {
     return this.#runAlong("allGather", ALL_GATHER, x, options) as Resized<X>;
   }
 
   /**
-   * A part of the sum of the tensors of all ranks: of an axis, which ranks share evenly, rank i gets
-   * the i-th part.
+   * The sum of the tensors of all ranks, of which rank i gets the i-th part along an axis. All
+   * parts have the same size.
    *
-   * Throws a ShapeError if the size of the axis is no multiple of the number of ranks.
+   * @param options `axis` is the axis to split, 0 by default.
+   * @throws {ShapeError} If the size of the axis is not a multiple of the number of ranks.
    */
   sumScatter<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Promise<Resized<X>> {
     return this.#startAlong("sumScatter", REDUCE_SCATTER, x, options, "sum");
   }
 
-  /** {@link Group.sumScatter}, which waits. */
+  /** The synchronous version of {@link Group.sumScatter}, for compiled functions too. */
   sumScatterSync<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Resized<X> {
     return this.#runAlong("sumScatter", REDUCE_SCATTER, x, options, "sum") as Resized<X>;
   }
 
   /**
-   * Exchanges parts: rank i gets the i-th part of every rank's tensor along an axis, which ranks
-   * share evenly, joined in the order of ranks.
+   * Exchanges parts: rank i gets the i-th part of each rank's tensor along an axis, joined in the
+   * order of the ranks. All parts have the same size.
    *
-   * Throws a ShapeError if the size of the axis is no multiple of the number of ranks.
+   * @param options `axis` is the axis to split and to join along, 0 by default.
+   * @throws {ShapeError} If the size of the axis is not a multiple of the number of ranks.
    */
   allToAll<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Promise<Like<X>> {
     return this.#startAlong("allToAll", ALL_TO_ALL, x, options);
   }
 
-  /** {@link Group.allToAll}, which waits. */
+  /** The synchronous version of {@link Group.allToAll}, for compiled functions too. */
   allToAllSync<X extends AnyTensor>(x: X, options: AxisCollectiveOptions = {}): Like<X> {
     return this.#runAlong("allToAll", ALL_TO_ALL, x, options) as Like<X>;
   }
 
   /**
-   * The tensor of rank `root`, on all ranks. The others pass a tensor of its shape and dtype, whose
-   * elements do not count.
+   * The tensor of rank `root`, on all ranks.
+   *
+   * @param x On rank `root`, the tensor to send; on other ranks, any tensor of its shape and dtype.
+   * @param root The rank whose tensor all ranks get, 0 by default.
    */
   broadcast<X extends AnyTensor>(
     x: X,
@@ -305,7 +316,7 @@ export class Group {
     return this.#start(this.#broadcast(x, root, options));
   }
 
-  /** {@link Group.broadcast}, which waits. */
+  /** The synchronous version of {@link Group.broadcast}, for compiled functions too. */
   broadcastSync<X extends AnyTensor>(
     x: X,
     root: number = 0,
@@ -315,8 +326,12 @@ export class Group {
   }
 
   /**
-   * Sends a tensor to rank `to`, which receives it by {@link Group.recv} with the same tag. Up to 64 KiB
-   * are copied, and the promise settles at once; else when the tensor has been sent.
+   * Sends a tensor to rank `to`, which receives it by {@link Group.recv} with the same tag.
+   *
+   * @param x The tensor. It may change after the call.
+   * @param to The rank that receives the tensor.
+   * @returns A promise that resolves immediately for up to 64 KiB, which are copied, and otherwise
+   *   when the tensor has been sent.
    */
   async send(x: AnyTensor, to: number, options: MessageOptions = {}): Promise<void> {
     const { operand, here, numbers, requests } = this.#sending(x, to, options);
@@ -328,7 +343,7 @@ export class Group {
     await ended("send", requests.start(numbers, null, array), { operands: [source], release });
   }
 
-  /** {@link Group.send}, which waits until the tensor may change. */
+  /** The synchronous version of {@link Group.send}; it returns when the tensor may change. */
   sendSync(x: AnyTensor, to: number, options: MessageOptions = {}): void {
     const { operand, here, numbers, requests } = this.#sending(x, to, options);
     const { array } = partsOf(here.storage);
@@ -341,10 +356,13 @@ export class Group {
   }
 
   /**
-   * Receives a tensor of that shape and dtype from rank `from`, on the CPU.
+   * Receives a tensor from rank `from`, on the CPU.
    *
-   * Throws a DistributedError if the one that was sent has another dtype or number of elements, on
-   * the sender too if it still waits. The world goes on.
+   * @param shape The shape of the tensor.
+   * @param dtype The dtype of the tensor, float32 by default.
+   * @param from The rank that sends the tensor, 0 by default.
+   * @throws {DistributedError} If the sent tensor has another dtype or number of elements. The
+   *   sender throws too if it still waits. The world stays usable.
    */
   async recv<const S extends Shape, D extends DType = "float32">(
     shape: S,
@@ -358,7 +376,7 @@ export class Group {
     return wrap(target.storage, target.layout) as TensorOf<D, S, "cpu">["tensor"];
   }
 
-  /** {@link Group.recv}, which waits. */
+  /** The synchronous version of {@link Group.recv}, for compiled functions too. */
   recvSync<const S extends Shape, D extends DType = "float32">(
     shape: S,
     dtype: D = "float32" as D,
@@ -378,7 +396,7 @@ export class Group {
     await ended("barrier", requests.start(this.#plain("barrier"), null, null), NOTHING);
   }
 
-  /** {@link Group.barrier}, which waits. */
+  /** The synchronous version of {@link Group.barrier}, for compiled functions too. */
   barrierSync(): void {
     const { engine: { requests }, size } = this.#settings;
     if (requests === undefined || size === 1) return;
@@ -386,9 +404,12 @@ export class Group {
   }
 
   /**
-   * The group of the ranks that pass the same color, ordered by their keys, then by their ranks here.
-   * A color is an integer from 0; null for no group, of which the result is null. Groups end with the
+   * Splits the group: the ranks that pass the same color form a new group. Groups end with the
    * world.
+   *
+   * @param color An integer from 0, or null for a rank that joins no group.
+   * @param key The order of the ranks in the new group; ranks with equal keys keep their order.
+   * @returns The group of this rank, or null for the color null.
    */
   async split(color: number | null, key: number = this.rank): Promise<Group | null> {
     checkColor(color, key);
@@ -405,14 +426,20 @@ export class Group {
     return new Group({ ...this.#settings, group, rank, size: ranks, limit: countLimit });
   }
 
-  /** This group with another deadline: calls fail after so many milliseconds; Infinity for none. */
+  /**
+   * This group with another deadline.
+   *
+   * @param timeout Milliseconds after which a call throws; Infinity for no deadline.
+   */
   withTimeout(timeout: number): Group {
     return new Group({ ...this.#settings, timeout: checkTimeout("withTimeout", timeout) });
   }
 
   /**
-   * The part of `x` that belongs to this rank, as a view: an axis is cut into as many parts as there
-   * are ranks, of which the first ones have one element more if it does not divide evenly.
+   * The part of `x` that belongs to this rank, as a view. If the size of the axis is not a multiple
+   * of the number of ranks, the first parts have one element more.
+   *
+   * @param axis The axis to split, 0 by default.
    */
   shard<X extends AnyTensor>(x: X, axis: number = 0): Resized<X> {
     const operand = ownOperand(x, "shard");

@@ -1,9 +1,9 @@
 /**
- * Several processes that compute together, on one machine or on many: collectives of tensors by MPI,
- * which is opened as it is found.
+ * Collectives and messages for tensors of several processes, on one machine or on several, by the
+ * installed MPI library.
  *
- * A launcher starts the processes, its ranks: `mpiexec -n 4 deno run -A main.ts`, `srun`, an MPIJob.
- * Without a launcher there is one rank, and no library is opened.
+ * A launcher starts the processes, called ranks: `mpiexec -n 4 deno run -A main.ts`, `srun`, an
+ * MPIJob. Without a launcher there is one rank, and no library is opened.
  *
  * @module
  */
@@ -43,23 +43,23 @@ export { DistributedError };
 /** Options of {@link init}. */
 export interface InitOptions {
   /**
-   * `"any"`, the default: MPI if a launcher has started this process, else a world of one rank.
-   * `"mpi"` opens MPI without a launcher too; `"none"` never. Collectives of tensors on CUDA devices
-   * use NCCL if all ranks find it; with `"mpi"` they never do, and with `"nccl"`, which opens MPI as
-   * `"mpi"` does, they fail without it.
+   * `"any"`, the default, opens MPI if a launcher has started this process, and otherwise makes a
+   * world of one rank. `"mpi"` always opens MPI, `"none"` never. Collectives of tensors on CUDA
+   * devices use NCCL if all ranks can open it. With `"mpi"` they never use NCCL; with `"nccl"`, which
+   * opens MPI too, they throw without NCCL.
    */
   readonly backend?: "any" | "mpi" | "nccl" | "none";
   /**
-   * Milliseconds after which a call fails with a DistributedError: 300,000 by default; Infinity for
-   * none.
+   * Milliseconds after which a call throws a DistributedError: 300,000 by default; Infinity for no
+   * deadline.
    */
   readonly timeout?: number;
   /**
-   * Whether ranks compare what they call before each collective, which takes as long again as a small
-   * one: ranks that call different ones, or with other dtypes or sizes, get an error that names the
-   * calls. True by default, unless `ROWMAJOR_DISTRIBUTED_CHECK` is 0. With false, such calls have wrong
-   * results, hang, or end the process, as MPI may write beyond the memory of a tensor. All ranks pass
-   * the same.
+   * Whether ranks compare their calls before each collective, which takes as long as a small
+   * collective: ranks that make different calls, or pass other dtypes or sizes, throw an error that
+   * names the calls. True by default, unless `ROWMAJOR_DISTRIBUTED_CHECK` is 0. With false, such calls
+   * return wrong results, hang, or end the process, because MPI can write beyond the memory of a
+   * tensor. All ranks must pass the same value.
    */
   readonly check?: boolean;
 }
@@ -85,12 +85,16 @@ export class World extends Group {
     this.#timeout = settings.timeout;
   }
 
-  /** What was opened: the implementation, its ABI and its path, or why none. */
+  /** The MPI library: its implementation, ABI and path, or the reason why none is open. */
   get description(): string {
     return this.#engine.text;
   }
 
-  /** Ends all ranks after 0.2 seconds, in which their launcher reads what this one has printed. */
+  /**
+   * Ends all ranks after 0.2 seconds, in which the launcher forwards the output of this rank.
+   *
+   * @param code The exit code, 1 by default.
+   */
   abort(code: number = 1): never {
     const shim = findShim();
     if (this.#engine.requests !== undefined && !("reason" in shim)) abortWorld(shim, code);
@@ -101,9 +105,9 @@ export class World extends Group {
   }
 
   /**
-   * Leaves the world, after all calls that have begun, when all other ranks do. A rank that still
-   * waits for this one gets a DistributedError. After a failure it does nothing: the launcher ends
-   * all ranks when this process ends.
+   * Closes the world after all calls that have begun. The promise resolves when all ranks have
+   * closed it. A rank that waits for this rank throws a DistributedError. After a failure, `close`
+   * has no effect: the launcher ends all ranks when this process ends.
    */
   async close(): Promise<void> {
     const { requests } = this.#engine;
@@ -125,17 +129,18 @@ function checksByDefault(): boolean {
 }
 
 /**
- * Opens the world: the ranks that a launcher has started, or this process alone. Once for each
- * process, and in the main thread.
+ * Opens the world: the ranks that a launcher has started, or one rank without a launcher. A process
+ * can open one world, in its main thread.
+ *
+ * @returns The world; `await using` closes it.
+ * @throws {DistributedError} If a launcher has started several processes and they cannot connect,
+ *   or if no MPI library is found with `backend: "mpi"`. The message has the reason.
  *
  * @example
  * ```ts
  * await using world = await init();
  * world.size; // => 1
  * ```
- *
- * Throws a DistributedError with the reason if a launcher has started several processes and they
- * cannot find each other, or if the library is not found with `backend: "mpi"`.
  */
 export async function init(options: InitOptions = {}): Promise<World> {
   checkOptions("init", options, OPTIONS);

@@ -120,14 +120,19 @@ function withBias(sum: Operand, bias: Operand | undefined, name: string): Operan
 }
 
 /**
- * The product with a weight that ranks share by its columns (Megatron-LM's column parallelism): each
- * rank has rows [O / n, I] of the weight [O, I], as `group.shard(weight, 0)` gives them, and the whole
- * x: [..., I]. The result is this rank's part [..., O / n] of the product, plus its part of the bias,
- * without any communication; with `gather` it is the whole product [..., O], on all ranks.
+ * The product with a weight that is sharded by its rows over the ranks (the column parallelism of
+ * Megatron-LM), without communication. `x.linear`'s dtypes are supported, with packed and quantized
+ * weights.
  *
- * Takes the dtypes that `x.linear` takes, packed and quantized weights too. Throws as `x.linear` does,
- * and an ArgumentError for options of other types. `gather` needs parts of one size, and fails as
- * {@link Group.allGather} does.
+ * @param x The whole input [..., I], equal on all ranks.
+ * @param shard The rows [O / n, I] of the weight [O, I] of this rank, as `group.shard(weight, 0)`
+ *   returns them.
+ * @param options `group` is required. `bias` is this rank's part. `gather` joins the products of
+ *   all ranks.
+ * @returns This rank's part [..., O / n] of the product, or with `gather` the whole product [...,
+ *   O].
+ * @throws As `x.linear`, and with `gather` as {@link Group.allGather}; `gather` needs parts of one
+ *   size.
  *
  * @example
  * ```ts
@@ -187,13 +192,17 @@ export function columnParallelSync<
 }
 
 /**
- * The product with a weight that ranks share by its rows (Megatron-LM's row parallelism): each rank
- * has columns [O, I / n] of the weight [O, I], as `group.shard(weight, 1)` gives them, and its part
- * [..., I / n] of x, such as {@link columnParallel} gives without `gather`. The parts of all ranks are
- * summed, and the bias is added once: the whole product [..., O], on all ranks.
+ * The product with a weight that is sharded by its columns over the ranks (the row parallelism of
+ * Megatron-LM): the sum of the products of all ranks. `x.linear`'s dtypes are supported, with
+ * packed and quantized weights; sums have the dtype of the product.
  *
- * Takes the dtypes that `x.linear` takes, packed and quantized weights too; sums are in the dtype of
- * the product. Throws as `x.linear` does, and fails as {@link Group.allSum} does.
+ * @param x This rank's part [..., I / n] of the input, such as the result of {@link columnParallel}
+ *   without `gather`.
+ * @param shard The columns [O, I / n] of the weight [O, I] of this rank, as `group.shard(weight,
+ *   1)` returns them.
+ * @param options `group` is required. `bias` is the whole bias, which is added once.
+ * @returns The whole product [..., O], on all ranks.
+ * @throws As `x.linear` and {@link Group.allSum}.
  *
  * @example
  * ```ts

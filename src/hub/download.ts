@@ -19,13 +19,13 @@ import { checkOptions } from "../table/infer.ts";
 import { cleanBlobs, linkBlob, makeBlob, type Wanted } from "./blobs.ts";
 import { jsonFetch, request, type Rules } from "./requests.ts";
 
-/** How far a download is. */
+/** The progress of a download. */
 export interface DownloadProgress {
   /** The file that was read last. */
   readonly file: string;
-  /** The bytes of all files that are here. */
+  /** The number of downloaded bytes of all files. */
   readonly loaded: number;
-  /** The bytes of all files. */
+  /** The number of bytes of all files. */
   readonly total: number;
 }
 
@@ -38,19 +38,19 @@ export interface DownloadOptions {
    * in the top folder: `*.safetensors`, `*.json`, `*.txt`, `*.model`.
    */
   readonly files?: readonly string[] | undefined;
-  /** An access token, for models that are not public. It is sent to the hub's own origin only. */
+  /** An access token for private models. It is sent only to the origin of the hub. */
   readonly token?: string | undefined;
-  /** The folder of the cache, in the place of the usual one. */
+  /** The folder of the cache; by default that of the Hugging Face hub. */
   readonly cache?: string | undefined;
-  /** The address of a hub other than the usual one. */
+  /** The address of the hub; https://huggingface.co by default. */
   readonly hubUrl?: string | undefined;
-  /** Called after each piece of a file. */
+  /** A function that gets the progress after each piece of a file. */
   readonly onProgress?: ((progress: DownloadProgress) => void) | undefined;
-  /** Ends the download; a later one continues it. */
+  /** Stops the download; a later download resumes it. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * The most milliseconds in which the hub may send nothing; 30,000 by default, Infinity for no
-   * limit.
+   * The maximum number of milliseconds without data from the hub; 30,000 by default, Infinity for
+   * no limit.
    */
   readonly timeout?: number | undefined;
 }
@@ -185,16 +185,18 @@ async function fetchRest(
 }
 
 /**
- * Downloads a model of the Hugging Face hub into the cache that its other tools share, and returns
- * the folder of its files, which `nn.open` takes. Files that are there are not loaded again, and
- * a download that was cut off or killed continues. Checksums are verified. Several programs may
- * download a model at once.
+ * Downloads a model of the Hugging Face hub into the cache that other Hugging Face tools share.
+ * Complete files are not downloaded again, an interrupted download resumes, and checksums are
+ * verified. Several programs can download the same model at the same time.
  *
  * Needs the package `@huggingface/hub`. The cache is that of `nn.findModel`.
  *
- * Throws a FormatError for files whose checksums differ, for malformed lists, and if the hub sends
- * nothing for too long; an ArgumentError for names of no model and if no file is selected; and the
- * errors of the package: of models that do not exist or need a token.
+ * @param id The name of the model, such as `sentence-transformers/all-MiniLM-L6-v2`.
+ * @returns The folder of the files, which `nn.open` takes.
+ * @throws {FormatError} For files with wrong checksums, for malformed lists, and if the hub sends
+ *   no data for too long.
+ * @throws {ArgumentError} For an invalid name of a model, and if no file is selected.
+ * @throws The errors of the package, for models that do not exist or need a token.
  *
  * @example
  * ```ts check: it loads a model from the network

@@ -21,7 +21,11 @@ export interface Rules {
 /** An answer whose body is read in pieces. */
 interface Answer {
   readonly response: Response;
-  /** The body. Throws a FormatError if it has more than `most` bytes, or stops for too long. */
+  /**
+   * The body.
+   *
+   * @throws {FormatError} If the body has more than `most` bytes, or stops for too long.
+   */
   pieces(most?: number): AsyncGenerator<Uint8Array>;
 }
 
@@ -160,7 +164,9 @@ const KINDS = {
 
 /**
  * `fetch` for functions of the package that read JSON of one kind, of which a list may have several
- * pages. Throws a FormatError for other answers, and for what has no end.
+ * pages.
+ *
+ * @throws {FormatError} For other answers, and for what has no end.
  */
 export function jsonFetch(kind: keyof typeof KINDS, rules: Rules): typeof fetch {
   const [expected, isExpected] = KINDS[kind];

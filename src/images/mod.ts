@@ -98,9 +98,11 @@ async function decode(
  * 3 channels, or 4 if some are transparent. Colors become grey as in Pillow; profiles and the
  * orientation in metadata are not applied.
  *
- * Needs the package `fast-png` for PNG files, and `jpeg-js` for JPEG files: a PackageError says so where it is
- * missing. Throws a FormatError for damaged and truncated files and for those of more than `maxPixels`
- * pixels, before memory for the pixels is allocated.
+ * Needs the package `fast-png` for PNG files, and `jpeg-js` for JPEG files: a PackageError says so
+ * where it is missing.
+ *
+ * @throws {FormatError} For damaged and truncated files and for those of more than `maxPixels`
+ *   pixels, before memory for the pixels is allocated.
  *
  * @example
  * ```ts
@@ -154,7 +156,8 @@ function pictureOf(op: string, x: AnyTensor, dtypes: readonly string[], most: nu
  * The bytes of a PNG file of a picture: [height, width] or [height, width, channels] with 1 to 4
  * channels, uint8 or uint16. Needs no package.
  *
- * Throws a ShapeError or a DTypeError for other tensors.
+ * @throws {ShapeError} For another shape.
+ * @throws {DTypeError} For another dtype.
  */
 export function encodePng(x: AnyTensor): Uint8Array<ArrayBuffer> {
   return pngOf("encodePng", x);
@@ -190,7 +193,9 @@ function jpegOf(op: string, x: AnyTensor, quality: number): Promise<Uint8Array<A
  * The bytes of a baseline JPEG file of a picture: [height, width] or [height, width, channels] with 1
  * or 3 channels, uint8. The file has three components also for grey. Needs the package `jpeg-js`.
  *
- * Throws a ShapeError or a DTypeError for other tensors, and a PackageError without the package.
+ * @throws {ShapeError} For another shape.
+ * @throws {DTypeError} For another dtype.
+ * @throws {PackageError} If the package `jpeg-js` is not installed.
  */
 export async function encodeJpeg(
   x: AnyTensor,
@@ -202,7 +207,8 @@ export async function encodeJpeg(
 /**
  * Writes a picture to a file, whose name ends in .png, .jpg or .jpeg. `quality` is that of JPEG.
  *
- * Throws as {@link encodePng} and {@link encodeJpeg} do, and an ArgumentError for other names.
+ * @throws {ArgumentError} For other names.
+ * @throws As {@link encodePng} and {@link encodeJpeg}.
  */
 export async function writeImage(
   path: Path,

@@ -215,7 +215,8 @@ function isVector(value: object): value is ArrowVector {
  * add an axis. One chunk of numbers is shared: writes to the tensor change the column. Bools, several
  * chunks and columns with nulls are copied.
  *
- * Throws an ArgumentError for nulls without the option `fill`, and a DTypeError for other types.
+ * @throws {ArgumentError} For nulls without the option `fill`.
+ * @throws {DTypeError} For other types.
  */
 export function fromArrow(
   column: ArrowVector | ArrowData,
@@ -247,8 +248,8 @@ export function fromArrow(
  * apache-arrow. Axes after the first become lists of a fixed size. Shares the elements of a contiguous
  * tensor on the CPU; others are copied, and bools become bits.
  *
- * Throws a ShapeError for a tensor without axes, and a DTypeError for bfloat16 and other dtypes that
- * Arrow does not have.
+ * @throws {ShapeError} For a tensor without axes.
+ * @throws {DTypeError} For bfloat16 and other dtypes that Arrow does not have.
  *
  * @example
  * ```ts

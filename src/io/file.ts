@@ -95,7 +95,7 @@ function findEmbedded(path: Path): Embedded | undefined {
 /**
  * Opens a file. Files inside an executable of Bun cannot be opened, but read.
  *
- * Throws a FormatError for what is no regular file: to open a pipe would wait for a writer.
+ * @throws {FormatError} If the path is no regular file: opening a pipe would wait for a writer.
  */
 async function openFile(path: Path): Promise<Source> {
   const embedded = findEmbedded(path);
@@ -117,7 +117,11 @@ async function openFile(path: Path): Promise<Source> {
   };
 }
 
-/** The size of a file that this program may read. Throws as {@link readFile} does. */
+/**
+ * The size of a file that this program may read.
+ *
+ * @throws As {@link readFile}.
+ */
 export async function sizeOf(path: Path): Promise<number> {
   const handle = await openFile(path);
   try {
@@ -283,13 +287,21 @@ export class RawSafetensorsFile {
     }
   }
 
-  /** Reads one tensor. Throws a DisposedError once the file is closed. */
+  /**
+   * Reads one tensor.
+   *
+   * @throws {DisposedError} Once the file is closed.
+   */
   async get(name: string): Promise<RawTensor> {
     const info = findInfo(this.header, name, this.file);
     return rawTensor(info, name, await this.read(name), this.file);
   }
 
-  /** Reads the bytes of one tensor. Throws a DisposedError once the file is closed. */
+  /**
+   * Reads the bytes of one tensor.
+   *
+   * @throws {DisposedError} Once the file is closed.
+   */
   async read(name: string): Promise<Uint8Array<ArrayBuffer>> {
     const info = findInfo(this.header, name, this.file);
     if (this.#closed) {

@@ -143,7 +143,8 @@ function isPath(id: string): boolean {
  * `HUGGINGFACE_HUB_CACHE`, `HF_HOME`, `XDG_CACHE_HOME`, or else `~/.cache/huggingface/hub`. Deno
  * needs permission to read the folder, and these variables unless `cache` is given.
  *
- * Throws an ArgumentError that says where it looked, and how to get the model.
+ * @throws {ArgumentError} If the cache does not have the model; the message names the folders that
+ *   were searched, and how to get the model.
  *
  * @example
  * ```ts

@@ -399,8 +399,8 @@ function place(
  * Parses the header in the first bytes of a file of `fileSize` bytes; undefined if they do not hold
  * all of it. Values of metadata refer to the bytes.
  *
- * Throws a FormatError for anything that is not as the format says, and unless every tensor is
- * within the file, at its alignment, and apart from all others.
+ * @throws {FormatError} If the file violates the format, and unless every tensor is
+ *   within the file, at its alignment, and apart from all others.
  */
 export function parseGguf(
   bytes: Uint8Array,

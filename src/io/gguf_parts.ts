@@ -66,9 +66,11 @@ export function checkWhole<F extends File<unknown>>(source: F): F {
 }
 
 /**
- * The tensors of all parts of a model whose first part is `source`, at `path`; `source` itself if it
- * is a whole model. Throws a FormatError for another part, and for parts that are missing or those of
- * another model.
+ * The tensors of all parts of a model whose first part is `source`, at `path`; `source` itself if
+ * it is a whole model.
+ *
+ * @throws {FormatError} For another part, and for parts that are missing or those of another
+ *   model.
  */
 export async function withParts<Entry>(
   source: File<Entry>,

@@ -89,8 +89,9 @@ export class TensorImage {
  * it, and other dtypes require `max`. Values outside are clipped, and NaN is black. Elements on a
  * device are copied to the CPU.
  *
- * Throws a ShapeError for any other shape, a shape without elements and an invalid `min`, `max` or
- * `scale`, and a DTypeError for an integer dtype without `max`.
+ * @throws {ShapeError} For any other shape, a shape without elements and an invalid `min`, `max`
+ *   or `scale`.
+ * @throws {DTypeError} For an integer dtype without `max`.
  *
  * @example
  * ```ts

@@ -132,8 +132,10 @@ export interface FixedSafetensors {
   /** `"mapped"`, or `"read: "` and why. */
   readonly backing: string;
   /**
-   * The same tensor in each call. Throws a FormatError if there is none of that name, if it is not
-   * read, or if the file has become shorter.
+   * The same tensor in each call.
+   *
+   * @throws {FormatError} If there is none of that name, if it is not read, or if the file has
+   *   become shorter.
    */
   get(name: string): FixedTensor;
 }

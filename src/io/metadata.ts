@@ -30,8 +30,9 @@ export class Metadata {
   }
 
   /**
-   * The value of `key`, the same in each call; undefined if there is none. Throws a FormatError if it
-   * has a text that is not UTF-8.
+   * The value of `key`, the same in each call; undefined if there is none.
+   *
+   * @throws {FormatError} If a text is not UTF-8.
    */
   get(key: string): MetadataValue | undefined {
     const entry = this.#entries.get(key);

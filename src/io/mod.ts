@@ -175,7 +175,7 @@ function metadataOf(op: string, options: SafetensorsWriteOptions): Record<string
 /**
  * The tensor in .npy bytes (NumPy's `save`), of any byte order and memory order.
  *
- * Throws a FormatError for damaged bytes and for unsupported dtypes.
+ * @throws {FormatError} For damaged bytes and for unsupported dtypes.
  */
 export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): Tensor<DType> {
   return fromRaw(npy.decodeNpy(bytes, npyOptions("decodeNpy", options)));
@@ -184,7 +184,7 @@ export function decodeNpy(bytes: Uint8Array, options: npy.NpyOptions = {}): Tens
 /**
  * The .npy bytes, the same as NumPy's `save` writes.
  *
- * Throws a DTypeError for bfloat16, which the format cannot represent; safetensors can.
+ * @throws {DTypeError} For bfloat16, which the format cannot represent; safetensors can.
  */
 export function encodeNpy(tensor: AnyTensor): Uint8Array<ArrayBuffer> {
   return npy.encodeNpy(toRaw(tensor, "encodeNpy"));
@@ -197,14 +197,15 @@ export async function readNpy(path: Path, options: npy.NpyOptions = {}): Promise
 }
 
 /**
- * The tensor of a .npy file, read-only, on the memory of the file itself where files can be mapped:
- * nothing is read before its first use, and all workers and processes share the memory.
+ * The read-only tensor of a .npy file, mapped into memory if files can be mapped. The system reads
+ * the file at the first use of the tensor, and all workers and processes share the memory.
  *
- * With `{ mmap: false }` and where `info().files` says so, the file is read. An array of Fortran
- * order, of another byte order or alignment, or of bools is a copy in any case.
+ * With `{ mmap: false }`, and if `info().files` reports that files cannot be mapped, the file is
+ * read. An array in Fortran order, with another byte order or alignment, or of bools is always
+ * copied.
  *
- * Throws as {@link decodeNpy} does. A file that has become shorter before the first use of the
- * tensor is a FormatError then.
+ * @throws {FormatError} As {@link decodeNpy}; also at the first use of the tensor, if the file has
+ *   become shorter.
  */
 export async function mapNpy(path: Path, options: MapNpyOptions = {}): Promise<FileTensor> {
   checkOptions("mapNpy", options, [...NPY_OPTIONS, "mmap"]);
@@ -213,19 +214,24 @@ export async function mapNpy(path: Path, options: MapNpyOptions = {}): Promise<F
   return fromFixed(await mapNpyFile(path, mmap, { file, bfloat16 }));
 }
 
-/** Writes a tensor to a .npy file. Throws as {@link encodeNpy} does. */
+/**
+ * Writes a tensor to a .npy file.
+ *
+ * @throws As {@link encodeNpy}.
+ */
 export async function writeNpy(path: Path, tensor: AnyTensor): Promise<void> {
   await writeFile(path, npy.encodeNpy(toRaw(tensor, "writeNpy")));
 }
 
 /**
  * The tensors in .npz bytes (NumPy's `savez`, compressed or not), by name, on an object without a
- * prototype. `names` selects some; `maxBytes` limits the inflated size of compressed members.
- * Members whose names do not end in .npy are skipped.
+ * prototype. Members whose names do not end in .npy are skipped.
  *
- * Throws a FormatError for a damaged archive. An array that {@link decodeNpy} does not read, such
- * as one of strings, hides no other: it is not among the names of the result, and the error is
- * thrown where its property is read, or at once if `names` selects it.
+ * @param options `names` selects tensors; `maxBytes` limits the inflated size of compressed
+ *   members.
+ * @throws {FormatError} For a damaged archive. An array that {@link decodeNpy} cannot read, such as
+ *   one of strings, does not hide others: it is not among the names of the result, and reading its
+ *   property throws the error. If `names` selects it, `decodeNpz` throws.
  */
 export function decodeNpz(
   bytes: Uint8Array,
@@ -251,7 +257,7 @@ function tensorsOf(arrays: Map<string, RawTensor | FormatError>): Record<string,
 /**
  * The bytes of an .npz archive of the tensors; if uncompressed, the same as NumPy's `savez` writes.
  *
- * Throws a DTypeError for bfloat16.
+ * @throws {DTypeError} For bfloat16.
  */
 export function encodeNpz(
   tensors: TensorRecord,
@@ -278,7 +284,11 @@ export async function readNpz(
   return tensorsOf(npz.decodeNpz(await readFile(path), own));
 }
 
-/** Writes tensors to a .npz file. Throws as {@link encodeNpz} does. */
+/**
+ * Writes tensors to a .npz file.
+ *
+ * @throws As {@link encodeNpz}.
+ */
 export async function writeNpz(
   path: Path,
   tensors: TensorRecord,
@@ -294,7 +304,9 @@ export interface SafetensorsIndex {
   /** The strings stored with the tensors, on an object without a prototype. */
   readonly metadata: Readonly<Record<string, string>>;
   /**
-   * Dtype, shape and byte range of a tensor. Throws a FormatError if there is none of that name.
+   * Dtype, shape and byte range of a tensor.
+   *
+   * @throws {FormatError} If there is none of that name.
    */
   info(name: string): safetensors.SafetensorsInfo;
 }
@@ -304,7 +316,7 @@ export interface Safetensors extends SafetensorsIndex {
   /**
    * Copies the tensor of that name out of the bytes.
    *
-   * Throws a FormatError if there is none, and for unsupported element types.
+   * @throws {FormatError} If there is none, and for unsupported element types.
    */
   get(name: string): Tensor<DType>;
 }
@@ -314,7 +326,8 @@ export interface SafetensorsFile extends SafetensorsIndex, AsyncDisposable {
   /**
    * Reads the tensor of that name from the file.
    *
-   * Throws as {@link Safetensors.get} does, and a DisposedError once the file is closed.
+   * @throws {FormatError} As {@link Safetensors.get}.
+   * @throws {DisposedError} If the file is closed.
    */
   get(name: string): Promise<Tensor<DType>>;
   /** Closes the file. */
@@ -332,8 +345,8 @@ function indexOf(header: safetensors.SafetensorsHeader, file: string): Safetenso
 /**
  * The tensors in safetensors bytes. Keeps a reference to the bytes and does not copy them.
  *
- * Throws a FormatError for a header that breaks the format's rules: tensors must match their shapes
- * and cover the bytes without gap or overlap.
+ * @throws {FormatError} For a header that breaks the format's rules: tensors must match their
+ *   shapes and cover the bytes without gap or overlap.
  */
 export function decodeSafetensors(
   bytes: Uint8Array,
@@ -358,7 +371,7 @@ export function decodeSafetensors(
 /**
  * The safetensors bytes, the same as the reference implementation writes.
  *
- * Throws a FormatError for names that the format cannot represent.
+ * @throws {FormatError} For names that the format cannot represent.
  */
 export function encodeSafetensors(
   tensors: TensorRecord,
@@ -376,7 +389,11 @@ function safetensorsOf(
   return safetensors.encodeSafetensors(toRaws(tensors, op), metadata);
 }
 
-/** Opens a .safetensors file and reads its header. Throws as {@link decodeSafetensors} does. */
+/**
+ * Opens a .safetensors file and reads its header.
+ *
+ * @throws As {@link decodeSafetensors}.
+ */
 export async function openSafetensors(path: Path): Promise<SafetensorsFile> {
   const raw = await RawSafetensorsFile.open(path);
   return {
@@ -389,27 +406,26 @@ export async function openSafetensors(path: Path): Promise<SafetensorsFile> {
 
 /** The tensors of a .safetensors file, as {@link mapSafetensors} gives them. */
 export interface MappedSafetensors extends SafetensorsIndex {
-  /** `"mapped"` if the tensors are on the memory of the file, else `"read: "` and why. */
+  /** `"mapped"` if the tensors use the mapped file, otherwise `"read: "` and the reason. */
   readonly backing: string;
   /**
    * The tensor of that name, read-only; the same memory for each call.
    *
-   * Throws a FormatError if there is none, for unsupported element types, and if the file has
-   * become shorter, which is checked once more at the first use of the tensor.
+   * @throws {FormatError} If there is none, for unsupported element types, and if the file has
+   *   become shorter, which is checked once more at the first use of the tensor.
    */
   get(name: string): FileTensor;
 }
 
 /**
- * All tensors of a .safetensors file, read-only, on the memory of the file itself where files can
- * be mapped: a tensor is not read before its first use, and all workers and processes share the
- * memory. It is unmapped when the garbage collector has found the result and all of its tensors
- * unreachable.
+ * All tensors of a .safetensors file, read-only, mapped into memory if files can be mapped. The
+ * system reads a tensor at its first use, and all workers and processes share the memory. The file
+ * is unmapped when the garbage collector has freed the result and all of its tensors.
  *
- * With `{ mmap: false }` and where `info().files` says so, all tensors are read at once. A tensor
- * that is not aligned in the file, or of bools, is a copy in any case.
+ * With `{ mmap: false }`, and if `info().files` reports that files cannot be mapped, all tensors
+ * are read immediately. A tensor that is not aligned in the file, or of bools, is always copied.
  *
- * Throws as {@link decodeSafetensors} does.
+ * @throws As {@link decodeSafetensors}.
  */
 export async function mapSafetensors(
   path: Path,
@@ -423,7 +439,11 @@ export async function mapSafetensors(
   return { ...indexOf(header, String(path)), backing, get: (name) => fromFixed(get(name)) };
 }
 
-/** Writes tensors to a .safetensors file. Throws as {@link encodeSafetensors} does. */
+/**
+ * Writes tensors to a .safetensors file.
+ *
+ * @throws As {@link encodeSafetensors}.
+ */
 export async function writeSafetensors(
   path: Path,
   tensors: TensorRecord,

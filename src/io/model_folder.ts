@@ -166,8 +166,10 @@ export async function openSource(
 }
 
 /**
- * What a JSON file in a folder says, which may be named by a file in it; undefined if there is no such
- * file. Throws a FormatError for a file that is not JSON.
+ * What a JSON file in a folder says, which may be named by a file in it; undefined if there is no
+ * such file.
+ *
+ * @throws {FormatError} For a file that is not JSON.
  */
 export async function readJson(folder: Path, name: string): Promise<unknown> {
   const { dirname, join } = await import("node:path");

@@ -102,7 +102,7 @@ export const NPY_START: number = MAGIC.length + 6 + MAX_HEADER;
  * The array in .npy bytes. Big-endian data is swapped and Fortran order transposed; otherwise
  * `data` is a view of `bytes`.
  *
- * Throws a FormatError unless the bytes are one whole array of a numeric or bool dtype.
+ * @throws {FormatError} Unless the bytes are one whole array of a numeric or bool dtype.
  */
 export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTensor {
   const file = options.file ?? NO_FILE;
@@ -120,7 +120,7 @@ export function decodeNpy(bytes: Uint8Array, options: NpyOptions = {}): RawTenso
 /**
  * What the header of a file of `size` bytes says, of its first {@link NPY_START} bytes.
  *
- * Throws a FormatError where {@link decodeNpy} of the whole file does, except for bools.
+ * @throws {FormatError} Where {@link decodeNpy} of the whole file does, except for bools.
  */
 export function npyInfo(first: Uint8Array, size: number, options: NpyOptions = {}): NpyInfo {
   const cursor: Cursor = new Cursor(first, options.file ?? NO_FILE);
@@ -285,7 +285,7 @@ function toRowMajor(data: Uint8Array, shape: readonly number[], width: number): 
 /**
  * The .npy bytes, the same as NumPy's `save` writes.
  *
- * Throws a DTypeError for bfloat16, which the format cannot represent.
+ * @throws {DTypeError} For bfloat16, which the format cannot represent.
  */
 export function encodeNpy(raw: RawTensor): Uint8Array<ArrayBuffer> {
   checkRaw(raw, "encodeNpy");

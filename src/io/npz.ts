@@ -61,7 +61,7 @@ interface Member {
  * and those that macOS adds, are skipped. Offsets in errors that name a member count from the start
  * of that member.
  *
- * Throws a FormatError for a damaged or hostile archive, and an unknown name.
+ * @throws {FormatError} For a damaged or hostile archive, and an unknown name.
  */
 export function decodeNpz(
   given: Uint8Array,
@@ -326,7 +326,8 @@ function inflate(packed: Uint8Array, size: number, cursor: Cursor, start: number
 /**
  * The bytes of an .npz archive of the arrays; if uncompressed, the same as NumPy's `savez` writes.
  *
- * Throws a DTypeError for bfloat16, and a FormatError if zip cannot represent a name or the sizes.
+ * @throws {DTypeError} For bfloat16.
+ * @throws {FormatError} If zip cannot represent a name or the sizes.
  */
 export function encodeNpz(
   arrays: Iterable<readonly [string, RawTensor]>,

@@ -30,7 +30,7 @@ export interface PixelsOptions<C extends number = number> {
  * bits per channel. It takes what the decoders of fast-png, jpeg-js, pngjs and sharp give, and the
  * ImageData of browsers.
  *
- * Throws an ArgumentError for sizes that do not fit the number of samples.
+ * @throws {ArgumentError} For sizes that do not fit the number of samples.
  *
  * @example
  * ```ts

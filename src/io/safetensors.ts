@@ -89,8 +89,8 @@ export function headerLength(start: Uint8Array, fileSize: number, file: string =
  * Parses and checks a header: `text` is its JSON, which begins at byte 8 of a file of `fileSize`
  * bytes.
  *
- * Throws a FormatError unless every tensor's bytes match its shape and together they cover the rest
- * of the file without gap or overlap.
+ * @throws {FormatError} Unless every tensor's bytes match its shape and together they cover the
+ *   rest of the file without gap or overlap.
  */
 export function parseHeader(
   text: Uint8Array,
@@ -271,7 +271,7 @@ function checkCoverage(
 /**
  * The header's entry for `name`.
  *
- * Throws a FormatError if the file has no such tensor.
+ * @throws {FormatError} If the file has no such tensor.
  */
 export function findInfo(
   header: SafetensorsHeader,
@@ -288,7 +288,7 @@ export function findInfo(
 /**
  * The tensor that `info` describes, from its bytes.
  *
- * Throws a FormatError for an unsupported element type, and for bools other than 0 and 1.
+ * @throws {FormatError} For an unsupported element type, and for bools other than 0 and 1.
  */
 export function rawTensor(
   info: SafetensorsInfo,
@@ -312,8 +312,8 @@ export function rawTensor(
  * The safetensors bytes, the same as the reference implementation writes: widest types first, then
  * by name, the header padded to 8 bytes.
  *
- * Throws a FormatError for names that the format cannot represent, and a DTypeError for such
- * dtypes.
+ * @throws {FormatError} For names that the format cannot represent.
+ * @throws {DTypeError} For such dtypes.
  */
 export function encodeSafetensors(
   tensors: Iterable<readonly [string, RawTensor]>,

@@ -6,7 +6,7 @@
 import { ArgumentError } from "../base/errors.ts";
 import { ropeAngles, type RopeScaling } from "../nn/mod.ts";
 
-/** A model's sizes, and what distinguishes it from other Llama-style models. */
+/** The sizes of a Llama-style model, and the variants of its layers. */
 export interface LlamaConfig {
   /** The kind of model, such as `llama` or `qwen2`. */
   readonly architecture: string;
@@ -14,32 +14,32 @@ export interface LlamaConfig {
   readonly layers: number;
   /** The size of hidden states. */
   readonly hidden: number;
-  /** The size between the products of a feed-forward part. */
+  /** The inner size of a feed-forward part. */
   readonly intermediate: number;
-  /** The heads of queries. */
+  /** The number of query heads. */
   readonly heads: number;
-  /** The heads of keys and values. */
+  /** The number of key and value heads. */
   readonly kvHeads: number;
   /** The columns of a head. */
   readonly headDimensions: number;
   /** The number of tokens in the vocabulary. */
   readonly vocabulary: number;
-  /** The tokens that the model was trained for. */
+  /** The maximum number of tokens of a text. */
   readonly contextLength: number;
-  /** The tokens back that attention sees; undefined for all. */
+  /** The number of previous tokens in the attention window; undefined for all. */
   readonly slidingWindow: number | undefined;
-  /** What norms add to the mean of squares. */
+  /** The epsilon that norms add to the mean of squares. */
   readonly epsilon: number;
   /** The rotary positions. */
   readonly rope: {
-    /** The columns of a head that are turned. */
+    /** The number of rotated columns of a head. */
     readonly dimensions: number;
     readonly base: number;
     readonly scaling: RopeScaling | undefined;
-    /** Whether neighbors make a pair, as in GGUF files of Llama. */
+    /** Whether neighboring columns form a pair, as in GGUF files of Llama. */
     readonly interleaved: boolean;
   };
-  /** The tokens that end a text: those that the file names, and ends of turns in its vocabulary. */
+  /** The tokens that end a text: those of the file, and the end-of-turn tokens of its vocabulary. */
   readonly endTokens: readonly number[];
 }
 

@@ -131,8 +131,8 @@ function architectureOf(reader: Reader): readonly [architecture: string, interle
  * The sizes in the metadata of a GGUF file. `tensors` has what the metadata may lack, or the number
  * of tokens alone.
  *
- * Throws a FormatError for models that are not Llama-style, for sizes that are missing or out of
- * range, and for keys of `rope` and `attention` that may change results and are not known.
+ * @throws {FormatError} For models that are not Llama-style, for sizes that are missing or out of
+ *   range, and for keys of `rope` and `attention` that may change results and are not known.
  */
 export function configOfGguf(
   metadata: Metadata,

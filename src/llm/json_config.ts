@@ -138,8 +138,10 @@ function windowOf(reader: Reader, architecture: string, layers: number): number 
 }
 
 /**
- * The sizes in a config.json. Throws a FormatError for models that are not Llama-style, for sizes that
- * are missing or out of range, and for keys that may change results and are not known.
+ * The sizes in a config.json.
+ *
+ * @throws {FormatError} For models that are not Llama-style, for sizes that are missing or out of
+ *   range, and for keys that may change results and are not known.
  */
 export function configOfJson(json: unknown, file: string): LlamaConfig {
   const given = objectOf(json);

@@ -1,5 +1,5 @@
 /**
- * Models that generate text, and sessions, which keep what a model has computed.
+ * Models that generate text, and sessions, which cache keys and values of their tokens.
  *
  * @module
  */
@@ -30,58 +30,58 @@ import { stopTexts, TextStream, tokensIn } from "./text_stream.ts";
 
 /** Options of {@link open}. */
 export interface OpenOptions<V extends t.Device = t.Device> {
-  /** The dtype of cached keys and values; float16 by default. q8_0 takes half the memory. */
+  /** The dtype of the key-value cache; float16 by default. q8_0 needs half the memory. */
   readonly cache?: nn.CacheDType | undefined;
   /** The device of the weights and of the cache; the CPU by default. */
   readonly device?: V | undefined;
-  /** Floats of the weights are cast to it, quantized ones dequantized; as in the file by default. */
+  /** The dtype to which weights are cast or dequantized; by default they keep that of the file. */
   readonly dtype?: t.PackedDType | undefined;
   /** The sizes of the model, for weights without config.json or metadata. */
   readonly config?: LlamaConfig | undefined;
-  /** Called while weights are loaded. */
+  /** A function that gets the progress while weights are loaded. */
   readonly onProgress?: ((progress: nn.LoadProgress) => void) | undefined;
-  /** Ends the loading. */
+  /** Stops loading. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of a session. */
 export interface SessionOptions {
-  /** The tokens that the cache has room for at first; 256 by default. It grows. */
+  /** The initial capacity of the cache in tokens; 256 by default. The cache grows by doubling. */
   readonly capacity?: number | undefined;
 }
 
-/** Why a text has ended: by a stop token or text, or by one of two limits. */
+/** The reason why a text has ended: a stop token or text, or one of two limits. */
 export type FinishReason = "stop" | "maxTokens" | "contextLength";
 
 /** Options of `generate`. */
 export interface GenerateOptions extends SamplerOptions {
-  /** The most tokens to generate; as many as the context has room for by default. */
+  /** The maximum number of tokens to generate; by default the rest of the context. */
   readonly maxTokens?: number | undefined;
-  /** The tokens that end the text, which they are no part of; those of the file by default. */
+  /** The tokens that end the text; they are not part of it. By default those of the file. */
   readonly stopTokens?: readonly number[] | undefined;
-  /** Ends the text: the iteration throws its reason. */
+  /** Stops the generation: the iteration throws the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What texts need; a tokenizer of `@huggingface/tokenizers` is one. */
+/** Converts text to tokens and back, such as a tokenizer of `@huggingface/tokenizers`. */
 export interface TextCodec {
-  /** The tokens of a text, or an object that has them. */
+  /** Returns the tokens of a text, or an object with the tokens as `ids`. */
   encode(text: string): readonly number[] | { readonly ids: readonly number[] };
-  /** The text of tokens; U+FFFD stands for bytes that are no whole character. */
+  /** Returns the text of tokens, with U+FFFD for bytes of an incomplete character. */
   decode(ids: number[]): string;
 }
 
 /** Options of `generateText`. */
 export interface GenerateTextOptions extends GenerateOptions {
-  /** Texts that end the text, which they are no part of. */
+  /** Texts that end the generated text; they are not part of it. */
   readonly stop?: string | readonly string[] | undefined;
-  /** Called with each token, before its text comes. */
+  /** A function that gets each token before its text. */
   readonly onToken?: ((id: number) => void) | undefined;
 }
 
 const GENERATE_OPTIONS = ["maxTokens", "stopTokens", "signal", ...SAMPLER_OPTIONS];
 
-/** Numbers of tokens that are computed at once, the greatest first: one program each. */
+/** Sizes of chunks of tokens, the largest first: one program each. */
 const CHUNKS: readonly number[] = [128, 64, 32, 16, 8, 4, 2, 1];
 
 /** The next chunk of `left` tokens: nearly full, or full. */
@@ -91,10 +91,14 @@ function chunkOf(left: number): number {
 }
 
 /**
- * Opens a Llama-style model (Llama, Mistral, Qwen 2 and 3, SmolLM): a GGUF file, or a folder with
- * config.json and safetensors. Quantized weights stay quantized.
+ * Opens a Llama-style model (Llama, Mistral, Qwen 2 and 3, SmolLM). Quantized weights stay
+ * quantized.
  *
- * Throws a FormatError for other models, and for files that lack something or are damaged.
+ * @param source The path of a GGUF file or of a folder with config.json and safetensors, or the
+ *   bytes of a file.
+ * @returns The model, with loaded weights; `using` or `dispose` frees it.
+ * @throws {FormatError} For other models, for damaged files, and for files without a required
+ *   tensor or size.
  *
  * @example
  * ```ts
@@ -142,7 +146,7 @@ export async function open<V extends t.Device = "cpu">(
   }
 }
 
-/** What a model consists of besides its weights and their function. */
+/** The parts of a model other than its weights and the function of a step. */
 interface ModelParts {
   readonly cache: nn.CacheDType;
   readonly device: t.Device | undefined;
@@ -181,12 +185,12 @@ export class LanguageModel implements Disposable {
     this.#factors = factors;
   }
 
-  /** What the file says of itself: see {@link nn.Weights.metadata}. */
+  /** The metadata of the file: see {@link nn.Weights.metadata}. */
   get metadata(): nn.Metadata {
     return this.#weights.metadata;
   }
 
-  /** A session without tokens. */
+  /** Returns a new session without tokens. */
   session(options: SessionOptions = {}): Session {
     this.#checkAlive();
     checkOptions("make a session", options, ["capacity"]);
@@ -202,7 +206,7 @@ export class LanguageModel implements Disposable {
     return new Session(this, cache, []);
   }
 
-  /** The tokens that follow `ids`, one at a time: {@link Session.generate} in a session of its own. */
+  /** Generates the tokens after `ids`: {@link Session.generate} of a new session. */
   async *generate(
     ids: readonly number[],
     options: GenerateOptions = {},
@@ -211,7 +215,7 @@ export class LanguageModel implements Disposable {
     return yield* session.generate(ids, options);
   }
 
-  /** The text that follows `prompt`: {@link Session.generateText} in a session of its own. */
+  /** Generates the text after `prompt`: {@link Session.generateText} of a new session. */
   async *generateText(
     codec: TextCodec,
     prompt: string | readonly number[],
@@ -330,23 +334,23 @@ export class Session implements Disposable {
     this.#tokens = [...tokens];
   }
 
-  /** The tokens whose keys and values it has. */
+  /** The tokens whose keys and values are in the cache. */
   get tokens(): readonly number[] {
     return this.#tokens.slice();
   }
 
-  /** The memory of keys and values in bytes. */
+  /** The memory of the cache in bytes. */
   get bytes(): number {
     return this.#cache.bytes;
   }
 
-  /** A session of its own that has seen the same. */
+  /** Returns a new session with a copy of the cache. */
   fork(): Session {
     this.#checkIdle();
     return new Session(this.model, this.#cache.copy(), this.#tokens);
   }
 
-  /** Forgets all tokens but the first `length`. */
+  /** Removes all tokens except the first `length` from the cache. */
   truncate(length: number): void {
     this.#checkIdle();
     this.#cache.truncate(length);
@@ -417,8 +421,13 @@ export class Session implements Disposable {
   }
 
   /**
-   * The logits of the token after `ids`, [V], or with `all` those after each of them: ids.length times
-   * V. The session has then seen `ids`.
+   * Computes the logits of the token after `ids`. The cache then has `ids`.
+   *
+   * @param ids The whole text as tokens.
+   * @param options `all` returns the logits after each token; `signal` stops the computation.
+   * @returns One logit for each token of the vocabulary; with `all`, one such vector for each of
+   *   `ids`, in one array.
+   * @throws {ArgumentError} For tokens out of range, and for more tokens than the context has.
    */
   async logits(
     ids: readonly number[],
@@ -437,11 +446,13 @@ export class Session implements Disposable {
   }
 
   /**
-   * The tokens that follow `ids`, one at a time, each computed off the event loop. `ids` is the whole
-   * text: what of it the session has seen is not computed again. Returns why the text has ended.
+   * Generates the tokens after `ids`, one at a time, each computed off the event loop. Only tokens
+   * that are not in the cache are computed.
    *
-   * Throws an ArgumentError for options and tokens out of range, and the reason of `signal` if that
-   * aborts.
+   * @param ids The whole text as tokens.
+   * @returns The tokens, and at the end the reason why the text has ended.
+   * @throws {ArgumentError} For options and tokens out of range.
+   * @throws The reason of `signal`, if it aborts.
    */
   async *generate(
     ids: readonly number[],
@@ -489,8 +500,12 @@ export class Session implements Disposable {
   }
 
   /**
-   * The text that follows `prompt`, a piece at a time: whole characters, without stop texts.
-   * `codec` makes tokens of text and text of tokens.
+   * Generates the text after `prompt`, in pieces of whole characters, without stop texts.
+   *
+   * @param codec Converts text to tokens and back.
+   * @param prompt The whole text before, as text or as tokens.
+   * @returns The pieces, and at the end the reason why the text has ended.
+   * @throws As {@link Session.generate}.
    */
   async *generateText(
     codec: TextCodec,
@@ -519,7 +534,7 @@ export class Session implements Disposable {
     }
   }
 
-  /** Frees keys and values. */
+  /** Frees the cache. */
   dispose(): void {
     this.#cache.dispose();
   }

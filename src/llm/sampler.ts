@@ -1,5 +1,5 @@
 /**
- * Chooses tokens by their logits.
+ * Samples tokens from logits.
  *
  * @module
  */
@@ -9,24 +9,24 @@ import { tokensIn } from "./text_stream.ts";
 import { checkOptions } from "../table/infer.ts";
 import * as random from "../api/random.ts";
 
-/** How tokens are chosen, in the order in which it is applied. */
+/** Options of sampling, in the order in which they are applied. */
 export interface SamplerOptions {
   /**
-   * Logits of tokens in the text so far are divided by it if they are positive, and else multiplied;
-   * 1 by default, which changes nothing.
+   * The divisor of positive logits of earlier tokens, and the factor of negative ones; 1, without
+   * effect, by default.
    */
   readonly repetitionPenalty?: number | undefined;
-  /** The last tokens that the penalty looks at; all by default. */
+  /** The number of last tokens to which the penalty applies; all by default. */
   readonly repetitionWindow?: number | undefined;
-  /** Logits are divided by it; 0, the default, takes the greatest one. */
+  /** The divisor of logits; 0, the default, selects the most likely token. */
   readonly temperature?: number | undefined;
-  /** Only the K most likely tokens; 0, the default, for all. */
+  /** Keeps only the K most likely tokens; 0, the default, keeps all. */
   readonly topK?: number | undefined;
-  /** Only the most likely tokens whose probabilities add up to it; 1 by default. */
+  /** Keeps only the most likely tokens up to this sum of probabilities; 1 by default. */
   readonly topP?: number | undefined;
-  /** Only tokens at least this part as likely as the most likely one; 0 by default. */
+  /** Keeps only tokens with at least this fraction of the largest probability; 0 by default. */
   readonly minP?: number | undefined;
-  /** The random numbers are those of the seed; of a new one by default. */
+  /** The seed of the random numbers; a new one by default. */
   readonly seed?: number | bigint | undefined;
 }
 

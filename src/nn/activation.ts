@@ -125,7 +125,9 @@ export function selu<X extends AnyTensor>(x: X, options?: ActivationOptions): Ac
 
 /**
  * x above 0, else `alpha` · (exp(x / `alpha`) − 1), whose derivative is continuous. Integers give
- * float32. Throws an ArgumentError for an alpha of 0.
+ * float32.
+ *
+ * @throws {ArgumentError} For an alpha of 0.
  *
  * @example
  * ```ts
@@ -159,7 +161,7 @@ export function leakyRelu<X extends AnyTensor>(x: X, options?: LeakyReluOptions)
  * x above 0, else `weight` · x, with one weight, or one for each channel of x: [N, C, ...]. Dtypes
  * promote.
  *
- * Throws a ShapeError for a weight of another shape than [], [1] and [C].
+ * @throws {ShapeError} For a weight of another shape than [], [1] and [C].
  *
  * @example
  * ```ts
@@ -270,7 +272,9 @@ export interface HardTanhOptions extends ActivationOptions {
 }
 
 /**
- * x between `min` and `max`. Integers give float32. Throws an ArgumentError for a min above max.
+ * x between `min` and `max`. Integers give float32.
+ *
+ * @throws {ArgumentError} For a min above max.
  *
  * @example
  * ```ts
@@ -345,7 +349,7 @@ export function gelu<X extends AnyTensor>(x: X, options: GeluOptions = {}): Acti
  * a · sigmoid(b) of the two halves a and b of `x` along `axis`, the last one by default. Integers
  * give float32.
  *
- * Throws a ShapeError for an axis of odd size.
+ * @throws {ShapeError} For an axis of odd size.
  *
  * @example
  * ```ts
@@ -381,7 +385,8 @@ export function glu(x: AnyTensor, axis: number = -1, options: ActivationOptions 
 /**
  * silu(`gate`) · `up`, as between the linear layers of Llama models. Integers give float32.
  *
- * Throws a ShapeError and a DTypeError for operands of different shapes and dtypes.
+ * @throws {ShapeError} For operands of different shapes.
+ * @throws {DTypeError} For operands of different dtypes.
  *
  * @example
  * ```ts

@@ -72,7 +72,8 @@ function joined(mask: Operand, seen: Operand): Operand {
  * and values that a query does not see never matter to it, even if they are NaN or infinite: those
  * beyond `lengths` or the causal limit, and those where the mask is false or -Infinity.
  *
- * Throws a ShapeError for shapes that do not fit, and a DTypeError for operands that are not floats.
+ * @throws {ShapeError} For shapes that do not fit.
+ * @throws {DTypeError} For operands that are not floats.
  *
  * @example
  * ```ts

@@ -140,8 +140,9 @@ export function convolve(
  *
  * Takes floats; dtypes promote. 16-bit floats are computed in float32.
  *
- * Throws a ShapeError for shapes that do not fit, a DTypeError for other dtypes and an ArgumentError
- * for bad options.
+ * @throws {ShapeError} For shapes that do not fit.
+ * @throws {DTypeError} For other dtypes.
+ * @throws {ArgumentError} For bad options.
  *
  * @example
  * ```ts
@@ -170,7 +171,7 @@ export function conv1d(
  * give [N, O, H', W']; x may have no axis N. With C groups, each channel has kernels of its own
  * (depthwise).
  *
- * Throws as {@link conv1d} does.
+ * @throws As {@link conv1d}.
  *
  * @example
  * ```ts
@@ -199,7 +200,7 @@ export function conv2d(
  * {@link conv1d} of three axes of space: x [N, C, D, H, W] and weight [O, C / groups, KD, KH, KW], plus
  * bias [O], give [N, O, D', H', W'].
  *
- * Throws as {@link conv1d} does.
+ * @throws As {@link conv1d}.
  *
  * @example
  * ```ts

@@ -138,8 +138,8 @@ export function convLayer(
  * A convolution and the batch norm after it as one convolution, whose weight and bias contain the
  * norm: computed in float32 when they are loaded. Neither layer can be called any more.
  *
- * Throws an ArgumentError for other layers, other numbers of channels, a convolution with an
- * activation, layers of different files, and weights that are loaded already.
+ * @throws {ArgumentError} For other layers, other numbers of channels, a convolution with an
+ *   activation, layers of different files, and weights that are loaded already.
  *
  * @example
  * ```ts

@@ -171,7 +171,7 @@ function transpose(
  * [C, O / groups, K], plus bias [O], give [N, O, W'], where W' is (W − 1) · stride − padding +
  * dilation · (K − 1) + outputPadding + 1. Each element of x adds a kernel to the result.
  *
- * Throws as {@link conv1d} does.
+ * @throws As {@link conv1d}.
  *
  * @example
  * ```ts

@@ -146,8 +146,9 @@ function checkClasses(name: string, target: Operand): void {
  * of shape [N, ...], or [C] with one integer. With `weight`, it is the mean that these weigh. 16-bit
  * floats are computed in float32.
  *
- * Throws a ShapeError for targets that do not fit, a DTypeError for those that are no integers, and an
- * IndexError for a class that does not exist. A mean of no targets is NaN.
+ * @throws {ShapeError} For targets that do not fit.
+ * @throws {DTypeError} For targets that are no integers.
+ * @throws {IndexError} For a class that does not exist. A mean of no targets is NaN.
  *
  * @example
  * ```ts
@@ -185,8 +186,8 @@ export function nllLoss(
  * {@link nllLoss} of the softmax of logits: [N, C, ...] or [C]. Targets are classes, or the
  * probabilities of all classes: floats of the input's shape, whose mean divides by N.
  *
- * Throws errors as {@link nllLoss}, and an ArgumentError for a labelSmoothing that is not between 0
- * and 1.
+ * @throws As {@link nllLoss}.
+ * @throws {ArgumentError} For a labelSmoothing that is not between 0 and 1.
  *
  * @example
  * ```ts

@@ -68,9 +68,10 @@ const EMBEDDING: Op = makeOp({
  * The rows of `weight`: [V, D] at `indices` of any integer dtype and shape: [..., D]. Those of a
  * quantized weight are dequantized.
  *
- * Throws a DTypeError for indices that are no integers, a ShapeError for a weight that is no matrix,
- * and an IndexError for an index outside of 0 … V − 1. Negative ones do not count from the end,
- * unlike those of `take`: they often stand for padding or unknown tokens.
+ * @throws {DTypeError} For indices that are no integers.
+ * @throws {ShapeError} For a weight that is no matrix.
+ * @throws {IndexError} For an index outside of 0 … V − 1. Negative ones do not count from the
+ *   end, unlike those of `take`: they often stand for padding or unknown tokens.
  *
  * @example
  * ```ts

@@ -33,7 +33,7 @@ function exchanged(x: Operand): Operand {
 /**
  * [..., N, H · D] as [..., H, N, D], a view: what {@link attention} takes.
  *
- * Throws a ShapeError if the columns are no multiple of `heads`.
+ * @throws {ShapeError} If the columns are no multiple of `heads`.
  *
  * @example
  * ```ts
@@ -61,7 +61,7 @@ export function splitHeads(x: AnyTensor, heads: number): Operand {
 /**
  * [..., H, N, D] as [..., N, H · D]: what comes after {@link attention}.
  *
- * Throws a ShapeError for fewer than 3 axes.
+ * @throws {ShapeError} For fewer than 3 axes.
  *
  * @example
  * ```ts

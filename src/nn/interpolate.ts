@@ -183,9 +183,9 @@ function smooth(x: Operand, resizes: readonly Resize[], cubic: boolean, covers: 
  *
  * 16-bit floats are computed in float32. In a program, indices and weights are constants.
  *
- * Throws a ShapeError for a rank that the mode does not take and for empty axes, an ArgumentError for
- * sizes and options that do not fit, and a DTypeError for a tensor that is not of floats in all modes
- * but the nearest.
+ * @throws {ShapeError} For a rank that the mode does not take and for empty axes.
+ * @throws {ArgumentError} For sizes and options that do not fit.
+ * @throws {DTypeError} For a tensor that is not of floats in all modes but the nearest.
  *
  * @example
  * ```ts

@@ -72,7 +72,7 @@ export interface LinearLayer<
 > extends Layer, LinearSizes<O, I, D> {
   /**
    * The product with the weight, plus bias, through the activation, plus `add`: [..., I] gives
-   * [..., O]. Throws as `x.linear` does.
+   * [..., O]. It throws as `x.linear`.
    */
   <X extends AnyTensor>(
     x: t.Guard<t.Linear<t.ShapeOf<X>, [O, I]>, X>,
@@ -213,8 +213,9 @@ function joinWeights(
  * loaded. Gives a function that returns the layers' results, as views, or with the option `heads`
  * split into heads of one size: [B, N, H · D] as [B, H, N, D]. The layers cannot be called any more.
  *
- * Throws a ShapeError for layers of different inputs, an ArgumentError for different activations,
- * for layers of different files and for weights that are loaded already.
+ * @throws {ShapeError} For layers of different inputs.
+ * @throws {ArgumentError} For different activations, for layers of different files and for
+ *   weights that are loaded already.
  *
  * @example
  * ```ts

@@ -110,8 +110,9 @@ const HUBER = expression(
  * and give a tensor of rank 0 in the dtype of the input, or one of its shape for the reduction
  * `"none"`.
  *
- * Throws a ShapeError for other shapes, a DTypeError for tensors that are not of floats, and an
- * ArgumentError for an unknown reduction.
+ * @throws {ShapeError} For other shapes.
+ * @throws {DTypeError} For tensors that are not of floats.
+ * @throws {ArgumentError} For an unknown reduction.
  *
  * @example
  * ```ts
@@ -223,8 +224,9 @@ function cosines(x: Operand, y: Operand, axis: number, epsilon: number): Operand
  * The cosines of the angles between the vectors of `x` and `y` along `axis`, 1 by default: tensors of
  * one shape [B, D, ...] give [B, ...]. 16-bit floats are computed in float32.
  *
- * Throws a ShapeError for other shapes, an AxisError, and a DTypeError for tensors that are not of
- * floats.
+ * @throws {ShapeError} For other shapes.
+ * @throws {AxisError} For an axis that the tensors do not have.
+ * @throws {DTypeError} For tensors that are not of floats.
  *
  * @example
  * ```ts

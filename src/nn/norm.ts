@@ -67,8 +67,9 @@ function perChannel(name: string, what: string, x: Operand, given: unknown): Ope
  * channel of x: [N, C, ...], which training has collected. It is one factor and one summand for each
  * channel. 16-bit floats are computed in float32.
  *
- * Throws a DTypeError for tensors that are not of floats, an AxisError for a vector, and a ShapeError
- * for a mean, variance, weight or bias of another shape than [C].
+ * @throws {DTypeError} For tensors that are not of floats.
+ * @throws {AxisError} For a vector.
+ * @throws {ShapeError} For a mean, variance, weight or bias of another shape than [C].
  *
  * @example
  * ```ts
@@ -145,8 +146,10 @@ function overGroups(
  * x: [N, C, ...] with the mean 0 and the variance 1 over each of `groups` groups of consecutive
  * channels and all positions, times `weight`, plus `bias`. 16-bit floats are computed in float32.
  *
- * Throws a DTypeError for tensors that are not of floats, an AxisError for a vector, and a ShapeError
- * if the groups do not divide the channels, or weight or bias has another shape than [C].
+ * @throws {DTypeError} For tensors that are not of floats.
+ * @throws {AxisError} For a vector.
+ * @throws {ShapeError} If the groups do not divide the channels, or weight or bias has another
+ *   shape than [C].
  *
  * @example
  * ```ts
@@ -165,7 +168,8 @@ export function groupNorm<X extends AnyTensor>(
  * x: [N, C, ...] with the mean 0 and the variance 1 over the positions of each channel, times
  * `weight`, plus `bias`. 16-bit floats are computed in float32.
  *
- * Throws errors as {@link groupNorm}, and a ShapeError for x: [N, C].
+ * @throws As {@link groupNorm}.
+ * @throws {ShapeError} For x: [N, C].
  *
  * @example
  * ```ts
@@ -193,8 +197,9 @@ export interface LocalResponseNormOptions {
  * x / (`k` + `alpha` · m)^`beta` with the mean m of the squares of `size` neighboring channels of
  * x: [N, C, ...], where absent ones count as 0. 16-bit floats are computed in float32.
  *
- * Throws a DTypeError for a tensor that is not of floats, an AxisError for a vector, and an
- * ArgumentError for a size below 1.
+ * @throws {DTypeError} For a tensor that is not of floats.
+ * @throws {AxisError} For a vector.
+ * @throws {ArgumentError} For a size below 1.
  *
  * @example
  * ```ts
@@ -246,7 +251,7 @@ export interface DropoutOptions {
  * `x` itself: only training drops elements, and this library is for inference. With it, a model that
  * is ported keeps its form.
  *
- * Throws an ArgumentError for a `p` that is not between 0 and 1.
+ * @throws {ArgumentError} For a `p` that is not between 0 and 1.
  *
  * @example
  * ```ts

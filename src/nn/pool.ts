@@ -119,8 +119,8 @@ function adapt(op: Op, name: string, rank: number, x: unknown, size: AdaptiveSiz
  * The largest element of each window of `kernelSize`: x: [N, C, L] gives [N, C, Lo], and [C,
  * L] gives [C, Lo]. The dtype stays; NaN is larger than all numbers.
  *
- * Throws a ShapeError for another rank and for windows that exceed an axis, and an ArgumentError for
- * sizes, strides and padding out of range.
+ * @throws {ShapeError} For another rank and for windows that exceed an axis.
+ * @throws {ArgumentError} For sizes, strides and padding out of range.
  *
  * @example
  * ```ts
@@ -139,8 +139,8 @@ export function maxPool1d<X extends AnyTensor>(
  * The largest element of each window of `kernelSize`: x: [N, C, H, W] gives [N, C, Ho, Wo], and [C,
  * H, W] gives [C, Ho, Wo]. The dtype stays; NaN is larger than all numbers.
  *
- * Throws a ShapeError for another rank and for windows that exceed an axis, and an ArgumentError for
- * sizes, strides and padding out of range.
+ * @throws {ShapeError} For another rank and for windows that exceed an axis.
+ * @throws {ArgumentError} For sizes, strides and padding out of range.
  *
  * @example
  * ```ts
@@ -159,8 +159,8 @@ export function maxPool2d<X extends AnyTensor>(
  * The largest element of each window of `kernelSize`: x: [N, C, D, H, W] gives [N, C, Do, Ho, Wo], and [C,
  * D, H, W] gives [C, Do, Ho, Wo]. The dtype stays; NaN is larger than all numbers.
  *
- * Throws a ShapeError for another rank and for windows that exceed an axis, and an ArgumentError for
- * sizes, strides and padding out of range.
+ * @throws {ShapeError} For another rank and for windows that exceed an axis.
+ * @throws {ArgumentError} For sizes, strides and padding out of range.
  *
  * @example
  * ```ts
@@ -179,7 +179,7 @@ export function maxPool3d<X extends AnyTensor>(
  * The mean of each window of `kernelSize`: x: [N, C, L] gives [N, C, Lo], and [C, L]
  * gives [C, Lo]. 16-bit floats are summed in float32.
  *
- * Throws a DTypeError for a tensor that is not of floats, and errors as {@link maxPool1d}.
+ * @throws {DTypeError} For a tensor that is not of floats, and errors as {@link maxPool1d}.
  *
  * @example
  * ```ts
@@ -198,7 +198,7 @@ export function avgPool1d<X extends AnyTensor>(
  * The mean of each window of `kernelSize`: x: [N, C, H, W] gives [N, C, Ho, Wo], and [C, H, W]
  * gives [C, Ho, Wo]. 16-bit floats are summed in float32.
  *
- * Throws a DTypeError for a tensor that is not of floats, and errors as {@link maxPool2d}.
+ * @throws {DTypeError} For a tensor that is not of floats, and errors as {@link maxPool2d}.
  *
  * @example
  * ```ts
@@ -217,7 +217,7 @@ export function avgPool2d<X extends AnyTensor>(
  * The mean of each window of `kernelSize`: x: [N, C, D, H, W] gives [N, C, Do, Ho, Wo], and [C, D, H, W]
  * gives [C, Do, Ho, Wo]. 16-bit floats are summed in float32.
  *
- * Throws a DTypeError for a tensor that is not of floats, and errors as {@link maxPool3d}.
+ * @throws {DTypeError} For a tensor that is not of floats, and errors as {@link maxPool3d}.
  *
  * @example
  * ```ts
@@ -239,7 +239,7 @@ export type AdaptiveSize = number | readonly (number | null)[];
  * The largest element of each of `outputSize` windows, which cover the last axis: window i of m goes from
  * ⌊i · n / m⌋ to ⌈(i + 1) · n / m⌉. x: [N, C, L] or [C, L].
  *
- * Throws errors as {@link maxPool1d}.
+ * @throws As {@link maxPool1d}.
  *
  * @example
  * ```ts
@@ -254,7 +254,7 @@ export function adaptiveMaxPool1d<X extends AnyTensor>(x: X, outputSize: Adaptiv
  * The mean of each of `outputSize` windows, which cover the last axis: window i of m goes from
  * ⌊i · n / m⌋ to ⌈(i + 1) · n / m⌉. x: [N, C, L] or [C, L]. 1 pools everything.
  *
- * Throws errors as {@link avgPool1d}.
+ * @throws As {@link avgPool1d}.
  *
  * @example
  * ```ts
@@ -269,7 +269,7 @@ export function adaptiveAvgPool1d<X extends AnyTensor>(x: X, outputSize: Adaptiv
  * The largest element of each of `outputSize` windows, which cover the last 2 axes: window i of m goes from
  * ⌊i · n / m⌋ to ⌈(i + 1) · n / m⌉. x: [N, C, H, W] or [C, H, W].
  *
- * Throws errors as {@link maxPool2d}.
+ * @throws As {@link maxPool2d}.
  *
  * @example
  * ```ts
@@ -284,7 +284,7 @@ export function adaptiveMaxPool2d<X extends AnyTensor>(x: X, outputSize: Adaptiv
  * The mean of each of `outputSize` windows, which cover the last 2 axes: window i of m goes from
  * ⌊i · n / m⌋ to ⌈(i + 1) · n / m⌉. x: [N, C, H, W] or [C, H, W]. 1 pools everything.
  *
- * Throws errors as {@link avgPool2d}.
+ * @throws As {@link avgPool2d}.
  *
  * @example
  * ```ts
@@ -299,7 +299,7 @@ export function adaptiveAvgPool2d<X extends AnyTensor>(x: X, outputSize: Adaptiv
  * The largest element of each of `outputSize` windows, which cover the last 3 axes: window i of m goes from
  * ⌊i · n / m⌋ to ⌈(i + 1) · n / m⌉. x: [N, C, D, H, W] or [C, D, H, W].
  *
- * Throws errors as {@link maxPool3d}.
+ * @throws As {@link maxPool3d}.
  *
  * @example
  * ```ts
@@ -314,7 +314,7 @@ export function adaptiveMaxPool3d<X extends AnyTensor>(x: X, outputSize: Adaptiv
  * The mean of each of `outputSize` windows, which cover the last 3 axes: window i of m goes from
  * ⌊i · n / m⌋ to ⌈(i + 1) · n / m⌉. x: [N, C, D, H, W] or [C, D, H, W]. 1 pools everything.
  *
- * Throws errors as {@link avgPool3d}.
+ * @throws As {@link avgPool3d}.
  *
  * @example
  * ```ts

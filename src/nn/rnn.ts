@@ -321,8 +321,9 @@ function recur(
  * In a program, the steps are unrolled. Weights are cast to the dtype of x; 16-bit floats are
  * computed in float32.
  *
- * Throws a DTypeError for tensors that are not of floats, and a ShapeError for x of another rank or
- * without elements, and for weights and states that do not fit.
+ * @throws {DTypeError} For tensors that are not of floats.
+ * @throws {ShapeError} For x of another rank or without elements, and for weights and states that
+ *   do not fit.
  *
  * @example
  * ```ts
@@ -352,7 +353,7 @@ export function lstm(
  *
  * r, z = σ(W x + b + U h + b′), n = tanh(W x + b + r · (U h + b′)), h = (1 − z) · n + z · h
  *
- * Throws errors as {@link lstm}.
+ * @throws As {@link lstm}.
  *
  * @example
  * ```ts
@@ -379,7 +380,7 @@ export function gru(
  * A plain recurrent layer, h = tanh(W x + b + U h + b′) for each step, with arguments and results as
  * for {@link gru}.
  *
- * Throws errors as {@link lstm}.
+ * @throws As {@link lstm}.
  *
  * @example
  * ```ts

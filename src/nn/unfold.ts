@@ -14,8 +14,11 @@ import type { Operand } from "../memory/operand.ts";
  * new last axis: [..., n, ...] gives [..., ⌊(n − size) / step⌋ + 1, ..., size]. It is `unfold` of
  * PyTorch's tensors.
  *
- * Throws an AxisError, a ShapeError for a size that exceeds the axis, and an ArgumentError for a step
- * below 1. Windows that overlap share elements, so that the view cannot be written.
+ * Windows that overlap share elements, so a program cannot write to the view.
+ *
+ * @throws {AxisError} For an axis that x does not have.
+ * @throws {ShapeError} For a size that exceeds the axis.
+ * @throws {ArgumentError} For a step below 1.
  *
  * @example
  * ```ts

@@ -68,7 +68,7 @@ export type PartTensors<P extends PartSpecs, D extends DType, V extends t.Device
     : never;
 };
 
-/** The tensors below `prefix`, by their new names. */
+/** The tensors whose names begin with `prefix`, by their new names. */
 function renamed(source: TensorSource, { prefix, rename }: WeightsOptions): TensorSource {
   if (prefix === undefined && rename === undefined) return source;
   const { file } = source;
@@ -88,22 +88,25 @@ function renamed(source: TensorSource, { prefix, rename }: WeightsOptions): Tens
 }
 
 /**
- * Opens the weights of a model: a .safetensors file, the index of several
- * (`model.safetensors.index.json`), a .gguf file, an .npz archive, or a folder that has one of these
- * or .npy files. Bytes of such a file, but not of an index, are taken too.
+ * Opens the weights of a model: a .safetensors file, the index of several files
+ * (`model.safetensors.index.json`), a .gguf file, an .npz archive, or a folder with one of these or
+ * with .npy files. It also takes the bytes of such a file, but not of an index.
  *
- * Reads only the headers. Safetensors, GGUF and .npy files are mapped into memory where `info().files`
- * says so: tensors are on the memory of the file, whose parts the system loads when they are first
- * used, and are copied when they are written. Layers that prepare their weights do so in `done`. With
- * `{ mmap: false }`, and where files cannot be mapped, layers read their tensors then. No file stays
- * open. An archive is read as a whole.
+ * `open` reads only headers. Safetensors, GGUF and .npy files are mapped into memory if
+ * `info().files` reports it: tensors use the memory of the file, which the system reads at the
+ * first use, and are copied before the first write. With `{ mmap: false }`, and if files cannot be
+ * mapped, each layer reads its tensors in `done`. No file stays open. An archive is read
+ * completely.
  *
- * Without the option `dtype`, layers take float16, bfloat16 and float32 as they are; weights of
- * float64 need `{ dtype: "float64" }` or a cast. Linear and embedding layers take quantized weights
- * of GGUF files as they are; all other layers, and all of them with `dtype`, dequantize them when
- * they are loaded.
+ * Without the option `dtype`, layers take float16, bfloat16 and float32 without a cast; weights of
+ * float64 need `{ dtype: "float64" }` or another dtype. Linear and embedding layers keep quantized
+ * weights of GGUF files. All other layers, and all layers with `dtype`, dequantize them when they
+ * are loaded.
  *
- * Throws a FormatError for damaged files and for folders without weights, with what they have.
+ * @param source A path, or the bytes of a file.
+ * @returns The weights; `using` or `dispose` frees them with all their layers.
+ * @throws {FormatError} For damaged files, and for folders without weights; the message lists the
+ *   content.
  *
  * @example
  * ```ts
@@ -126,7 +129,8 @@ export async function open<E extends DType = t.PackedDType, V extends t.Device =
 }
 
 /**
- * The weights in tensors, which stay as they are: layers copy what they need when they are loaded.
+ * The weights in tensors of the program. Layers copy the tensors that they need; the tensors do not
+ * change.
  *
  * @example
  * ```ts
@@ -168,11 +172,11 @@ function cursorOf<E extends DType, V extends t.Device>(
 }
 
 /**
- * A place in the weights of a model, by the dotted names of its tensors; made by {@link open}.
+ * The weights of a model, by the dotted names of its tensors; made by {@link open}.
  *
- * Tensors and layers are asked for below it, with their shapes. What is missing or has another
- * shape is noted; {@link Weights.done} throws all of it as one error, and else loads all layers.
- * Everything made from the weights belongs to them: `dispose` or `using` frees it.
+ * Its methods return tensors and layers by their names below `path`, and check their shapes. {@link
+ * Weights.done} loads all layers, or throws one error that lists all tensors that are missing or
+ * have another shape. The weights own their tensors and layers: `dispose` or `using` frees them.
  *
  * `D` is the dtype of the weights that layers compute with, `V` their device.
  *
@@ -192,7 +196,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   readonly #ledger: Ledger;
-  /** The names below it begin with this and a dot; `""` for all names. */
+  /** The prefix of its names, without the dot; `""` for all names. */
   readonly path: string;
 
   /** Programs use {@link open}. @ignore */
@@ -206,12 +210,12 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     return joinName(this.path, name as string);
   }
 
-  /** The place `name` below this one: `w.at("encoder.layer.0")`. */
+  /** The weights whose names begin with `name` and a dot: `w.at("encoder.layer.0")`. */
   at(name: string): Weights<D, V> {
     return new Weights(this.#ledger, this.#name("go to", name));
   }
 
-  /** Whether there is a tensor of that name, or are tensors below it. */
+  /** Whether there is a tensor with this name, or with this name and a dot as its prefix. */
   has(name: string): boolean {
     const whole = this.#name("look for", name);
     const entries = this.#ledger.entries("look for a name");
@@ -219,31 +223,34 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     return this.#ledger.names(whole, "look for a name").length > 0;
   }
 
-  /** The names of all tensors below this place, without its path. */
+  /** The names of all tensors below `path`, relative to it. */
   names(): string[] {
     return this.#ledger.names(this.path, "list names");
   }
 
   /**
-   * What the file says of itself: values by key. GGUF files have the sizes of the model and its
-   * tokenizer, safetensors files have texts; others have none.
+   * The metadata of the file: values by key. GGUF files have the sizes of the model and the
+   * tokenizer, safetensors files have texts; other files have none.
    */
   get metadata(): Metadata {
     return this.#ledger.metadata;
   }
 
-  /** Dtype and shape of a tensor; undefined if there is none of that name. */
+  /** Dtype and shape of a tensor; undefined if there is no tensor with this name. */
   info(name: string): WeightInfo | undefined {
     const entry = this.#ledger.entries("look for a name").get(this.#name("look for", name));
     return entry && { dtype: entry.dtype, shape: Object.freeze([...entry.shape]) };
   }
 
   /**
-   * A tensor, which is read at once unless its file is mapped, with its shape checked if one is
-   * given. Floats have the dtype of the weights, others that of the file; the option `dtype` casts.
-   * If it is asked for again, it is the same tensor.
+   * A tensor. It is read immediately, unless its file is mapped. Later calls with the same name
+   * return the same tensor.
    *
-   * Each use of a tensor that is missing or has another shape throws a FormatError.
+   * @param name The name, relative to `path`.
+   * @param shape The expected shape, if it is to be checked.
+   * @param options `dtype` casts the tensor. By default floats have the dtype of the weights, other
+   *   tensors that of the file.
+   * @throws {FormatError} At a use of the tensor, if it is missing or has another shape.
    *
    * @example
    * ```ts
@@ -270,11 +277,12 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * What `build` returns for each of the places `name.0`, `name.1`, …: for `count` of them, or for
-   * as many as there are.
+   * The results of `build` for `name.0`, `name.1` and so on.
+   *
+   * @param build A function of the weights below each of these names, and of the index.
    */
   list<R>(name: string, build: (w: Weights<D, V>, index: number) => R): R[];
-  /** {@link list} of `count` places. */
+  /** {@link list} with a given number of names. */
   list<R>(
     name: string,
     count: number | undefined,
@@ -297,12 +305,15 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * A layer of a kind of your own: `make` gets the tensors `parts` below `name` once, when they are
-   * loaded, and returns the function of the layer. Tensors and packed weights that it needs later it
-   * passes to `own`; all others are freed when it returns.
+   * A layer with tensors and code of the program.
    *
-   * A part is a shape, or `{ shape, optional: true }` for a tensor that may be absent. All are
-   * floats.
+   * @param name The prefix of the names of the tensors.
+   * @param parts The shapes of the tensors by the last part of their names; `{ shape, optional:
+   *   true }` for a tensor that can be absent. All tensors are floats.
+   * @param make A function that gets the tensors once, when they are loaded, and returns the
+   *   function of the layer. It passes tensors and packed weights that the layer needs later to
+   *   `own`; all others are freed when `make` returns.
+   * @returns The layer.
    *
    * @example
    * ```ts
@@ -331,8 +342,8 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * A linear layer of `name.weight` [O, I] and `name.bias` [O]: [..., I] gives [..., O]. The weight
-   * is packed once, unless it is of float64. A call takes a residual: `layer(x, { add })`.
+   * A linear layer with `name.weight` [O, I] and `name.bias` [O], from [..., I] to [..., O]. The
+   * weight is packed once, unless it is float64. A call takes a residual: `layer(x, { add })`.
    *
    * @example
    * ```ts
@@ -353,8 +364,8 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * The rows of `name.weight` [N, D] at integers. With the option `dtype`, results are cast: so
-   * float32 is computed with weights of 16 bits.
+   * An embedding layer: the rows of `name.weight` [N, D] at integer indices. The option `dtype`
+   * casts the results, for example to float32 for weights of 16 bits.
    *
    * @example
    * ```ts
@@ -380,8 +391,8 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * A layer norm over the last axis, of `name.weight` and `name.bias` [N]. A call takes a residual,
-   * which is added to x first: `norm(x, { add })`.
+   * A layer norm over the last axis, with `name.weight` and `name.bias` [N]. A call takes a
+   * residual, which is added to x first: `norm(x, { add })`.
    */
   layerNorm<const N extends number>(
     name: string,
@@ -398,7 +409,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     );
   }
 
-  /** An RMS norm over the last axis, of `name.weight` [N]; with a residual as {@link layerNorm}. */
+  /** An RMS norm over the last axis, with `name.weight` [N] and a residual as in {@link layerNorm}. */
   rmsNorm<const N extends number>(
     name: string,
     size: N,
@@ -504,9 +515,8 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * A batch norm of [B, C, …] by the running statistics of training, which are folded into a scale
-   * and a shift: of `name.running_mean`, `name.running_var` [C], and `name.weight` and `name.bias` if
-   * the file has them.
+   * A batch norm of [B, C, …] with the statistics `name.running_mean` and `name.running_var` [C], and
+   * with `name.weight` and `name.bias` if the file has them. They are folded into a scale and a shift.
    */
   batchNorm<const C extends number>(
     name: string,
@@ -519,12 +529,12 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * Loads the layers below this place, and ends the requests: for the whole file, no more of them
-   * are possible.
+   * Loads all layers below `path`. After `done` of the whole file, requests for layers throw.
    *
-   * Throws one FormatError that lists all that is missing, has another shape, or is left over: in
-   * the file, but asked for by no one, and not among the names of `ignore`. Then, and if a file
-   * cannot be read, nothing stays allocated.
+   * @param options `ignore` has the names of tensors that may stay unused; * matches any
+   *   characters.
+   * @throws {FormatError} One error that lists all tensors that are missing, have another shape, or
+   *   are unused. After an error, all allocated memory is freed.
    *
    * @example
    * ```ts
@@ -545,7 +555,7 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   }
 
   /**
-   * {@link done}, which lets other work of the event loop run between the layers.
+   * Does the same as {@link done}, and returns to the event loop between the layers.
    *
    * @example
    * ```ts

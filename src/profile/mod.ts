@@ -19,9 +19,9 @@ export type { ProfileReport };
 
 /** Options of {@link profile}. */
 export interface ProfileOptions {
-  /** The number of runs that count, from 1; the rows have their means. 1 by default. */
+  /** The number of measured runs, at least 1; the rows have their means. 1 by default. */
   readonly repeat?: number;
-  /** The number of runs before those, which do not count. 0 by default. */
+  /** The number of runs before them, which are not measured. 0 by default. */
   readonly warmup?: number;
 }
 
@@ -34,15 +34,18 @@ function checkCount(name: string, value: number, least: number): void {
 }
 
 /**
- * Runs `f` and measures each op in it: time, bytes, operations, backend and threads. The report
- * prints as a table, and gives a trace for `chrome://tracing` and Perfetto.
+ * Runs `f` and measures the time, bytes, operations, backend and threads of each op. The report
+ * prints as a table, and contains a trace for `chrome://tracing` and Perfetto.
  *
- * The first calls of a process also open the native library and compile loops: `{ warmup: 1 }`
- * leaves them out. On devices other than the CPU, each op is waited for before the next one begins,
- * so that its time is its own; the whole takes longer than without a profile. Results of all runs
- * but the last are left to the garbage collector.
+ * The first calls of a process also open the native library and compile loops; `{ warmup: 1 }`
+ * excludes them. On devices other than the CPU, the profile waits for each op before the next one,
+ * so the total time is longer than without a profile. Results of all runs except the last are
+ * garbage-collected.
  *
- * Throws a TypeError if `f` is async: ops after its first `await` would run outside the profile.
+ * @param f A synchronous function.
+ * @param options The number of measured runs, and of runs before them.
+ * @returns The report, with the result of the last run.
+ * @throws {TypeError} If `f` is async: ops after its first `await` would run outside the profile.
  *
  * @example
  * ```ts

@@ -61,7 +61,7 @@ export type ComplexOf<A, B> = t.ToComplex[t.OperandDType<"where", A, B>];
  * The complex numbers with the given real and imaginary parts, which broadcast: complex128 if one of
  * them is float64, else complex64.
  *
- * Throws a DTypeError for parts that are complex themselves.
+ * @throws {DTypeError} For parts that are complex themselves.
  *
  * @example
  * ```ts

@@ -61,7 +61,7 @@ function filled(
 /**
  * A tensor of zeros.
  *
- * Throws a ShapeError for sizes that are not nonnegative integers.
+ * @throws {ShapeError} For sizes that are not nonnegative integers.
  *
  * @example
  * ```ts
@@ -254,7 +254,7 @@ export function scalar(
  * DTypeError), and typed arrays and tensors are cast, as by `astype`; a float array with a complex
  * dtype of its precision has real and imaginary parts in turn. `shape` arranges the elements.
  *
- * Throws a ShapeError for ragged arrays and for a shape of another size.
+ * @throws {ShapeError} For ragged arrays and for a shape of another size.
  *
  * @example
  * ```ts
@@ -302,9 +302,10 @@ export interface BufferOptions<E extends DType, N extends Shape> {
 /**
  * A tensor on existing memory: writes to one change the other.
  *
- * Throws a ShapeError if shape and strides exceed the memory, an IndexError if the offset does, and
- * a DTypeError if the array cannot contain the dtype or its buffer is resizable. A tensor whose
- * strides let several indexes reach one element is readable, but not writable.
+ * @throws {ShapeError} If shape and strides exceed the memory.
+ * @throws {IndexError} If the offset exceeds the memory.
+ * @throws {DTypeError} If the array cannot contain the dtype or its buffer is resizable. A tensor
+ *   whose strides let several indexes reach one element is readable, but not writable.
  *
  * @example
  * ```ts
@@ -442,8 +443,9 @@ function isResizable(memory: ArrayBufferLike): boolean {
  * default. `arange(stop)` starts at 0. Bigints give int64 and are exact beyond 2^53; then all three
  * must be bigints.
  *
- * Throws a ShapeError for a number that is not finite, an IndexError for step 0 and a DTypeError
- * for a value that an integer dtype cannot represent.
+ * @throws {ShapeError} For a number that is not finite.
+ * @throws {IndexError} For step 0.
+ * @throws {DTypeError} For a value that an integer dtype cannot represent.
  *
  * @example
  * ```ts

@@ -121,8 +121,9 @@ const defined = new Map<string, ElementwiseFunction | KernelFunction>();
  * An op defined by a function runs on the CPU; for inputs on a device it throws a DeviceError. One that
  * calls itself without end throws an OpError.
  *
- * Each worker has only the ops that it defines itself. Throws an OpError for an invalid or existing
- * name, and for an invalid definition.
+ * Each worker has only the ops that it defines itself.
+ *
+ * @throws {OpError} For an invalid or existing name, and for an invalid definition.
  *
  * @example
  * ```ts
@@ -154,7 +155,7 @@ export function defineOp(
 /**
  * The op that {@link defineOp} has made under `name` in this thread.
  *
- * Throws an OpError if there is none: each worker defines its own ops.
+ * @throws {OpError} If there is none: each worker defines its own ops.
  */
 export function getOp(name: string): KernelFunction {
   const found = defined.get(name) as KernelFunction | undefined;

@@ -78,8 +78,8 @@ const MOST_SHOWN = 2000;
  * Formats a tensor of any shape with its shape and dtype, `tensor([1, 2.5], shape [2], float32)`,
  * with aligned rows on lines of their own.
  *
- * Throws a {@link ShapeError} for an option that is not a count, and a TypeError for an unknown
- * option.
+ * @throws {ShapeError} For an option that is not a count.
+ * @throws {TypeError} For an unknown option.
  */
 export function formatTensor(x: Operand, options: FormatOptions = {}): string {
   checkOptions("toString", options, FORMAT_OPTIONS);

@@ -121,7 +121,7 @@ const KINDS: Readonly<Record<DTypeKind, string>> = {
 /**
  * Whether a dtype is of a kind, is a dtype, or is one of several of these.
  *
- * Throws a DTypeError for other names.
+ * @throws {DTypeError} For other names.
  *
  * @example
  * ```ts
@@ -151,7 +151,8 @@ function isOne(dtype: DType, kind: unknown, name: string): boolean {
  * The dtype that tensors, dtypes and numbers give together: numbers are weak, and decide only where
  * there is nothing else.
  *
- * Throws a DTypeError where dtypes do not promote, and an ArgumentError for no arguments.
+ * @throws {DTypeError} Where dtypes do not promote.
+ * @throws {ArgumentError} For no arguments.
  *
  * @example
  * ```ts

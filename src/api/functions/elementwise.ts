@@ -57,7 +57,7 @@ const FREXP: Op = makeOp({
  * Mantissas of at least 0.5 and less than 1, and exponents as int32: x = mantissa * 2^exponent. 0,
  * infinities and NaN are their own mantissas, with exponent 0.
  *
- * Throws a DTypeError for other dtypes than floats.
+ * @throws {DTypeError} For other dtypes than floats.
  *
  * @example
  * ```ts

@@ -202,7 +202,7 @@ export type Gradients<X extends AnyTensor, B> = B extends number
  * With one number as `axis` one tensor, else an array with one for each axis. Integers are computed in
  * float64 and give float32.
  *
- * Throws a ShapeError for fewer than edgeOrder + 1 samples, or positions that do not fit.
+ * @throws {ShapeError} For fewer than edgeOrder + 1 samples, or positions that do not fit.
  *
  * @example
  * ```ts
@@ -398,7 +398,7 @@ export interface InterpOptions {
  * Linear interpolation between points: `xs`, in ascending order, and `ys`, their values. Computed in
  * double precision; integers give float32. NaN stays.
  *
- * Throws a ShapeError unless the points are two vectors of one size.
+ * @throws {ShapeError} Unless the points are two vectors of one size.
  *
  * @example
  * ```ts

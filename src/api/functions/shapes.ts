@@ -42,7 +42,8 @@ import type * as t from "../../types/mod.ts";
  * Turns the plane of two axes (0 and 1) by 90 degrees, `times` times, from the first axis to the
  * second: a view.
  *
- * Throws an AxisError for one axis twice, and an ArgumentError unless `times` is an integer.
+ * @throws {AxisError} If both axes are the same.
+ * @throws {ArgumentError} Unless `times` is an integer.
  *
  * @example
  * ```ts
@@ -100,8 +101,8 @@ export interface AsStridedOptions {
  * A view with the given shape and strides, which count elements of `x` from its first one. Elements
  * may be reached in several ways: writing to such a view is not defined.
  *
- * Throws a ShapeError for strides that lead out of the memory between the first and the last
- * element of `x`.
+ * @throws {ShapeError} For strides that lead out of the memory between the first and the last
+ *   element of `x`.
  *
  * @example
  * ```ts
@@ -137,7 +138,7 @@ export function asStrided(
 /**
  * The shape that all `shapes` broadcast to.
  *
- * Throws a ShapeError that names the axis that differs.
+ * @throws {ShapeError} If the shapes do not broadcast; the message names the axis.
  *
  * @example
  * ```ts
@@ -368,7 +369,8 @@ const RAVEL_MULTI_INDEX: Op = makeOp({
  * Indices broadcast. With mode `"raise"` their values are read. The result has the dtype that the
  * indices promote to, or int32 or int64 where that cannot hold all flat indices of `shape`.
  *
- * Throws an IndexError for an index out of range, a DTypeError for floats.
+ * @throws {IndexError} For an index out of range.
+ * @throws {DTypeError} For floats.
  *
  * @example
  * ```ts
@@ -440,7 +442,8 @@ const UNRAVEL_INDEX: Op = makeOp({
  * The indices along the axes of `shape` of elements with these flat indices, in row-major order: one
  * tensor for each axis. Their values are read.
  *
- * Throws an IndexError for an index out of range, a DTypeError for floats.
+ * @throws {IndexError} For an index out of range.
+ * @throws {DTypeError} For floats.
  *
  * @example
  * ```ts

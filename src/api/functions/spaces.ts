@@ -86,7 +86,7 @@ function checkFinite(name: string, ...values: unknown[]): void {
  * `count` numbers from `start` to `stop`, evenly spaced; float32 by default. With `endpoint` false,
  * `stop` itself is excluded. Integer dtypes round down, as in NumPy.
  *
- * Throws a {@link DTypeError} for a number that the dtype does not hold.
+ * @throws {DTypeError} For a number that the dtype does not hold.
  *
  * @example
  * ```ts
@@ -154,7 +154,7 @@ export function logspace(
  * `count` numbers from `start` to `stop`, each the same multiple of the one before; float32 by default.
  * Integer dtypes truncate, as in NumPy.
  *
- * Throws an ArgumentError for 0, and numbers of different signs.
+ * @throws {ArgumentError} For 0, and numbers of different signs.
  *
  * @example
  * ```ts

@@ -52,7 +52,8 @@ const PTP = composite("ptp", (call, x) => {
  * The largest element minus the smallest over `axis` (all axes without one); NaN if there is one.
  * Integers wrap.
  *
- * Throws a ShapeError for no elements and a DTypeError for bool.
+ * @throws {ShapeError} For no elements.
+ * @throws {DTypeError} For bool.
  *
  * @example
  * ```ts
@@ -159,7 +160,7 @@ export interface AverageOptions<K extends boolean, W = AnyTensor | undefined>
  * The weighted mean over `axis` (all axes without one): sum(x * weights) / sum(weights). Integers
  * are computed in float64 and give float32. NaN if the weights add up to 0 and the elements do too.
  *
- * Throws a ShapeError for weights that do not fit.
+ * @throws {ShapeError} For weights that do not fit.
  *
  * @example
  * ```ts
@@ -388,7 +389,7 @@ function covarianceOf(op: Op, x: AnyTensor, options: CovarianceOptions): Operand
  * The covariance matrix of the variables in the rows of `x`: [variables, variables]; of rank 0 for one
  * variable, such as a vector. Integers are computed in float64 and give float32.
  *
- * Throws a ShapeError for more than 2 axes, or numbers of observations that differ.
+ * @throws {ShapeError} For more than 2 axes, or numbers of observations that differ.
  *
  * @example
  * ```ts

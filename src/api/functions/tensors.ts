@@ -90,7 +90,7 @@ const BROADCAST_TENSORS: Op = makeOp({
 /**
  * Coordinate grids of vectors, as views: one tensor for each. `"xy"` swaps the first two axes.
  *
- * Throws a ShapeError for a tensor that is not a vector.
+ * @throws {ShapeError} For a tensor that is not a vector.
  */
 export function meshgrid<const Ts extends readonly AnyTensor[], I extends "xy" | "ij" = "xy">(
   tensors: Ts,
@@ -115,7 +115,8 @@ export function meshgrid(
 /**
  * Tensors joined along an existing axis (0); null joins all elements in a row. Dtypes promote.
  *
- * Throws a ShapeError that names both shapes and the axis.
+ * @throws {ShapeError} If the shapes differ in another axis; the message names both shapes and the
+ *   axis.
  *
  * @example
  * ```ts
@@ -218,7 +219,8 @@ export function sharesBuffer(a: AnyTensor, b: AnyTensor): boolean {
  * A packed weight holds memory as a tensor does: `dispose()` frees it, and a `scope` that does not
  * return it disposes of it.
  *
- * Throws a DTypeError for other dtypes and a ShapeError for other ranks.
+ * @throws {DTypeError} For other dtypes.
+ * @throws {ShapeError} For other ranks.
  *
  * @example
  * ```ts
@@ -251,8 +253,8 @@ export type Quantized<F, S extends Shape, V extends t.Device> = F extends "int8"
  * A block with NaN or an infinity is NaN as a whole. Numbers are rounded to float32 first, and
  * overflow beyond 8 million (q8_0) or half a million (q4_0).
  *
- * Throws a DTypeError for other dtypes than floats, and a ShapeError if the last axis is no multiple
- * of 32.
+ * @throws {DTypeError} For other dtypes than floats.
+ * @throws {ShapeError} If the last axis is no multiple of 32.
  *
  * @example
  * ```ts

@@ -31,7 +31,7 @@ export interface TriangleOptions {
  * The Cholesky factor of positive definite Hermitian matrices [..., N, N]: L with A = L Lᴴ, or with
  * `upper` U with A = Uᴴ U. Only that triangle of A is read.
  *
- * Throws a LinAlgError for a matrix that is not positive definite.
+ * @throws {LinAlgError} For a matrix that is not positive definite.
  *
  * @example
  * ```ts

@@ -167,9 +167,10 @@ export function vectorNorm(
 }
 
 /**
- * The condition numbers of matrices [..., M, N]: the largest singular value over the smallest, or the
- * norm of `ord` times that of the inverse. Singular matrices give Infinity. Throws a ShapeError for
- * matrices without elements.
+ * The condition numbers of matrices [..., M, N]: the largest singular value over the smallest, or
+ * the norm of `ord` times that of the inverse. Singular matrices give Infinity.
+ *
+ * @throws {ShapeError} For matrices without elements.
  *
  * @example
  * ```ts

@@ -34,7 +34,7 @@ export type FloatOfTwo<A extends AnyTensor, B extends AnyTensor> = t.ToFloat[
  * The solution x of a x = b for matrices a [..., N, N] and b [..., N, K]; batches broadcast. A
  * vector b [N] gives [..., N].
  *
- * Throws a LinAlgError for a singular matrix.
+ * @throws {LinAlgError} For a singular matrix.
  *
  * @example
  * ```ts
@@ -85,7 +85,7 @@ export function solveTriangular(
 /**
  * The inverses of matrices [..., N, N].
  *
- * Throws a LinAlgError for a singular matrix.
+ * @throws {LinAlgError} For a singular matrix.
  *
  * @example
  * ```ts
@@ -151,7 +151,7 @@ export type PowerDType<D extends DType, N extends number> = number extends N ? D
 /**
  * Matrices [..., N, N] to an integer power; a negative one inverts them first.
  *
- * Throws a LinAlgError for a negative power of a singular matrix.
+ * @throws {LinAlgError} For a negative power of a singular matrix.
  */
 export function matrixPower<X extends AnyTensor, const N extends number>(
   a: t.Guard<t.Square<"matrixPower", t.ShapeOf<X>>, X>,

@@ -94,8 +94,8 @@ export interface CategoricalOptions<B = number, N extends Shape = Shape> {
  * Indices of categories, drawn with probabilities proportional to exp(logits) along an axis, as
  * int32. The result has the shape `shape` ([]), then that of the logits without the axis.
  *
- * Throws a DTypeError for logits that are no floats, and an ArgumentError for a row with NaN, Infinity
- * or -Infinity only.
+ * @throws {DTypeError} For logits that are no floats.
+ * @throws {ArgumentError} For a row with NaN, Infinity or -Infinity only.
  *
  * @example
  * ```ts
@@ -233,9 +233,9 @@ function chosen(key: Key, n: number, shape: readonly number[], options: ChoiceOp
  * (0), with replacement by default, and by the weights `p` if given. `shape` takes the place of the
  * axis in the result.
  *
- * Throws an ArgumentError for more elements than there are without replacement, and for weights that
- * are negative, not finite, or 0 for too many; a ShapeError for another number of weights than of
- * elements. Without replacement, weights are read on the CPU.
+ * @throws {ArgumentError} For more elements than there are without replacement, and for weights
+ *   that are negative, not finite, or 0 for too many; a ShapeError for another number of weights
+ *   than of elements. Without replacement, weights are read on the CPU.
  *
  * @example
  * ```ts
@@ -293,7 +293,7 @@ export interface ShuffleOptions {
 /**
  * A copy of a tensor with its slices along an axis (0) in random order: `x.take(permutation(key, n))`.
  *
- * Throws an AxisError for an axis that the tensor does not have.
+ * @throws {AxisError} For an axis that the tensor does not have.
  *
  * @example
  * ```ts
@@ -346,8 +346,8 @@ export type MultivariateOptions<E extends DType, V extends t.Device = "cpu"> = R
  * Normally distributed vectors of the given mean [D] and covariance [D, D]; the result has the shape
  * [...shape, D], and is float32 by default. Computed in float64.
  *
- * Throws a ShapeError for other shapes, and an ArgumentError for a covariance that is not symmetric
- * and positive semidefinite.
+ * @throws {ShapeError} For other shapes.
+ * @throws {ArgumentError} For a covariance that is not symmetric and positive semidefinite.
  *
  * @example
  * ```ts

@@ -73,8 +73,8 @@ function ofUniform(
 /**
  * Exponentially distributed floats with the mean `scale` (1); float32 by default.
  *
- * Throws an ArgumentError for a scale that is not finite or below 0, and a DTypeError for one that is
- * not finite in the dtype.
+ * @throws {ArgumentError} For a scale that is not finite or below 0.
+ * @throws {DTypeError} For a scale that is not finite in the dtype.
  *
  * @example
  * ```ts
@@ -99,8 +99,10 @@ export function exponential(
 }
 
 /**
- * Floats of a Laplace distribution around `loc` (0), whose distance from it has the mean `scale` (1);
- * float32 by default. Throws as {@link exponential} does.
+ * Floats of a Laplace distribution around `loc` (0), whose distance from it has the mean `scale`
+ * (1); float32 by default.
+ *
+ * @throws As {@link exponential}.
  */
 export function laplace<
   const N extends Shape,
@@ -237,8 +239,9 @@ export type DeviateOptions<E extends DType, V extends t.Device = "cpu"> = Random
  * Floats of a gamma distribution of the shape parameter `alpha`, times `scale` (1); float32 by
  * default. `alpha` is a number, or a tensor that broadcasts to `shape`.
  *
- * Throws an ArgumentError for an alpha that is negative or not finite, a ShapeError for one that does
- * not broadcast, and a DTypeError for a dtype without fractions.
+ * @throws {ArgumentError} For an alpha that is negative or not finite.
+ * @throws {ShapeError} For parameters that do not broadcast.
+ * @throws {DTypeError} For a dtype without fractions.
  *
  * @example
  * ```ts
@@ -277,8 +280,9 @@ export function gamma(
  * Floats from 0 to 1 of a beta distribution; float32 by default. Both parameters are numbers, or
  * tensors that broadcast to `shape`.
  *
- * Throws an ArgumentError for parameters that are not finite and above 0, or both below 1e-300, a ShapeError for one that
- * does not broadcast, and a DTypeError for a dtype without fractions.
+ * @throws {ArgumentError} For parameters that are not finite and above 0, or both below 1e-300.
+ * @throws {ShapeError} For parameters that do not broadcast.
+ * @throws {DTypeError} For a dtype without fractions.
  */
 export function beta<
   const N extends Shape,
@@ -340,8 +344,9 @@ function counts(
  * Counts of a Poisson distribution with the mean `rate`: a number, or a tensor that broadcasts to
  * `shape`; int32 by default.
  *
- * Throws an ArgumentError for a rate below 0 or above 1e9, a ShapeError for one that does not
- * broadcast, and a DTypeError for another dtype than int32, int64, float32 and float64.
+ * @throws {ArgumentError} For a rate below 0 or above 1e9.
+ * @throws {ShapeError} For parameters that do not broadcast.
+ * @throws {DTypeError} For another dtype than int32, int64, float32 and float64.
  *
  * @example
  * ```ts
@@ -371,8 +376,10 @@ export function poisson(
  * The number of successes in `n` trials of probability `p`: numbers, or tensors that broadcast to
  * `shape`; int32 by default.
  *
- * Throws an ArgumentError for an n that is no integer from 0 to 2^31 - 1 and a p that is not from 0 to
- * 1, a ShapeError for one that does not broadcast, and a DTypeError as {@link poisson} does.
+ * @throws {ArgumentError} For an n that is no integer from 0 to 2^31 - 1 and a p that is not from
+ *   0 to 1.
+ * @throws {ShapeError} For parameters that do not broadcast.
+ * @throws {DTypeError} As {@link poisson}.
  */
 export function binomial<
   const N extends Shape,
@@ -421,8 +428,8 @@ const MOST_DEVIATIONS = 37;
  * Normally distributed floats between two bounds: a normal distribution without the parts below `low`
  * and above `high`; float32 by default. Each number is the quantile of a uniform number.
  *
- * Throws an ArgumentError for bounds that are not in order or leave nothing, and for a mean or a
- * deviation that is not finite or not above 0.
+ * @throws {ArgumentError} For bounds that are not in order or leave nothing, and for a mean or a
+ *   deviation that is not finite or not above 0.
  *
  * @example
  * ```ts

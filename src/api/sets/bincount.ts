@@ -118,7 +118,8 @@ const BINCOUNT: Op = makeOp({
  * How often each integer from 0 to the largest occurs in a vector (int32), or the sum of its weights,
  * in the dtype that a sum of them has.
  *
- * Throws an ArgumentError for negative integers, and a TraceError in compiled functions.
+ * @throws {ArgumentError} For negative integers.
+ * @throws {TraceError} In compiled functions.
  *
  * @example
  * ```ts

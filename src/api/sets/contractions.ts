@@ -90,7 +90,8 @@ export function einsum(
  * The product of `a` and `b` summed over several axes: the last `axes` of `a` and the first of `b` (2
  * by default), or `[axes of a, axes of b]`. The result has the other axes of `a`, then those of `b`.
  *
- * Throws an AxisError for axes that do not exist, and a ShapeError for sizes that differ.
+ * @throws {AxisError} For axes that do not exist.
+ * @throws {ShapeError} For sizes that differ.
  *
  * @example
  * ```ts
@@ -189,7 +190,7 @@ export function kron(a: AnyTensor, b: AnyTensor, options?: UnaryOptions): Operan
  * The sum of the diagonal of a matrix, or of each plane of two axes. Sums of integers are int64, as
  * those of `sum`.
  *
- * Throws a ShapeError for fewer than 2 axes.
+ * @throws {ShapeError} For fewer than 2 axes.
  *
  * @example
  * ```ts
@@ -213,7 +214,7 @@ export function trace(x: AnyTensor, options?: TraceOptions<DType, number, number
 /**
  * The vector product of vectors of size 3 along `axis` (the last one); the other axes broadcast.
  *
- * Throws a ShapeError for vectors of another size.
+ * @throws {ShapeError} For vectors of another size.
  *
  * @example
  * ```ts

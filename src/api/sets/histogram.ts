@@ -265,8 +265,9 @@ const HISTOGRAM: Op = makeOp({
  * Counts are int32; with `weights` they are sums in the dtype of a sum, with `density` floats of the dtype
  * of edges, which is that of the elements for floats, and float64 for integers.
  *
- * Throws an ArgumentError for bins that are no number and no rising edges, for bins that are narrower
- * than the dtype of their edges resolves, and for elements that are not finite if there is no `range`.
+ * @throws {ArgumentError} For bins that are no number and no rising edges, for bins that are
+ *   narrower than the dtype of their edges resolves, and for elements that are not finite if there
+ *   is no `range`.
  *
  * @example
  * ```ts

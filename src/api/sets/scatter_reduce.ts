@@ -137,7 +137,8 @@ const SCATTER_REDUCE: Op = makeOp({
  * With `includeSelf: false` the elements of `x` at indices do not count. Means take floats only. Values
  * are combined in their order, so that results do not depend on threads.
  *
- * Throws an IndexError for an index out of range, and a DTypeError for values of another dtype.
+ * @throws {IndexError} For an index out of range.
+ * @throws {DTypeError} For values of another dtype.
  *
  * @example
  * ```ts

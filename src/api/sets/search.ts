@@ -316,7 +316,7 @@ function isRight(name: string, side: unknown): boolean {
  * The indices (int32) before which `values` would have to be inserted to keep a sorted vector in order.
  * NaN is larger than all numbers. The result has the shape of `values`.
  *
- * Throws a ShapeError if `sorted` is no vector.
+ * @throws {ShapeError} If `sorted` is no vector.
  *
  * @example
  * ```ts
@@ -398,7 +398,7 @@ const DIGITIZE: Op = makeOp({
  * The index (int32) of the bin of each element: i if it is from `bins[i - 1]` to below `bins[i]`, 0 below
  * all edges, and the number of edges above. The edges rise or fall.
  *
- * Throws an ArgumentError for edges that do neither.
+ * @throws {ArgumentError} For edges that do neither.
  *
  * @example
  * ```ts

@@ -182,7 +182,7 @@ export type ConvolveDType<A extends AnyTensor, B extends AnyTensor> = t.OperandD
  * From 192 elements of both on, floats are multiplied as spectra: the error is that of the largest
  * result, and a NaN or an infinity makes NaN of the whole row.
  *
- * Throws a ShapeError for scalars, for empty operands, and for v that is no vector.
+ * @throws {ShapeError} For scalars, for empty operands, and for v that is no vector.
  *
  * @example
  * ```ts
@@ -224,7 +224,7 @@ export function convolve(
  * The correlation of a with the vector v along the last axis of a: the sum of a[k + j] · conj(v[j]) for
  * each shift k, from the first one at which they meet. It is the convolution with v reversed.
  *
- * Throws as {@link convolve} does.
+ * @throws As {@link convolve}.
  *
  * @example
  * ```ts

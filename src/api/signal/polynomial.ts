@@ -70,7 +70,8 @@ export type PolyvalDType<P, X extends AnyTensor> = P extends { readonly dtype: D
  * The values of a polynomial at x. Its coefficients are a vector, or an array of numbers, the one of the
  * highest power first; none give 0.
  *
- * Throws a ShapeError for coefficients that are no vector, and a DTypeError for bool.
+ * @throws {ShapeError} For coefficients that are no vector.
+ * @throws {DTypeError} For bool.
  *
  * @example
  * ```ts
@@ -198,8 +199,9 @@ const MOST_DEGREE = 1000;
  * the one of the highest power first: [degree + 1], or [degree + 1, K] for y [N, K]. Computed in
  * float64; the result is float64 if x or y is, else float32.
  *
- * Throws a ShapeError for shapes that do not fit, an ArgumentError for a degree that is not from 0 to 1000, and a
- * DTypeError for complex numbers.
+ * @throws {ShapeError} For shapes that do not fit.
+ * @throws {ArgumentError} For a degree that is not from 0 to 1000.
+ * @throws {DTypeError} For complex numbers.
  *
  * @example
  * ```ts

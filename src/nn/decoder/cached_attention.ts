@@ -184,7 +184,8 @@ export interface CachedAttentionOptions {
  * The length is a tensor, so that a compiled program is the same for all lengths; a length beyond the
  * rows of the cache counts as all of them. The cache is read only.
  *
- * Throws a ShapeError for shapes that do not fit, and a DTypeError for operands that are not floats.
+ * @throws {ShapeError} For shapes that do not fit.
+ * @throws {DTypeError} For operands that are not floats.
  *
  * @example
  * ```ts

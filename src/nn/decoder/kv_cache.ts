@@ -94,8 +94,10 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
   #length = 0;
 
   /**
-   * Allocates the memory. Throws an ArgumentError for sizes that are no positive integers, and an
-   * OutOfMemoryError without the memory; above 2 TiB, before anything is allocated.
+   * Allocates the memory.
+   *
+   * @throws {ArgumentError} For sizes that are no positive integers.
+   * @throws {OutOfMemoryError} If the memory is not available; above 2 TiB, before anything is allocated.
    */
   constructor(options: KVCacheOptions<V>) {
     const names = ["layers", "heads", "dimensions", "dtype", "capacity", "device"];
@@ -188,8 +190,9 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
    * Adds the keys and values of n tokens: [layers, 2, heads, n, dimensions], or the first `count` of
    * them. They are cast to the cache's dtype; to q8_0, they are quantized.
    *
-   * Throws a ShapeError for rows of another shape, a DTypeError for rows that are neither floats nor of
-   * the cache's dtype, and a TraceError in a compiled function.
+   * @throws {ShapeError} For rows of another shape.
+   * @throws {DTypeError} For rows that are neither floats nor of the cache's dtype.
+   * @throws {TraceError} In a compiled function.
    */
   append(rows: AnyTensor, count?: number): void {
     const own = ownOperand(rows, "append to a KVCache");
@@ -259,7 +262,11 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
     old.dispose();
   }
 
-  /** Forgets all tokens but the first `length`. Throws an ArgumentError for more than there are. */
+  /**
+   * Forgets all tokens but the first `length`.
+   *
+   * @throws {ArgumentError} For a length above the present one.
+   */
   truncate(length: number): void {
     this.#alive();
     if (!Number.isInteger(length) || length < 0 || length > this.#length) {

@@ -105,7 +105,7 @@ const ROPE: Op = makeOp({ kind: "kernel", name: "rope", strided: true, infer, de
  * Rotary position embedding: turns each pair of the first R columns of x [..., M, D] by an angle that
  * depends on the row's position; `cos` and `sin` are of {@link ropeAngles}. The other columns stay.
  *
- * Throws a ShapeError for more angles than pairs.
+ * @throws {ShapeError} For more angles than pairs.
  *
  * @example
  * ```ts

@@ -208,8 +208,8 @@ const OPTIONS = ["dimensions", "base", "scaling", "length", "factors", "device"]
  * Cosines and sines for {@link rope}: [M, R / 2] of float32 for M positions. Computed in JavaScript, in
  * float64, so that far positions are exact: a compiled function takes them as arguments.
  *
- * Throws an ArgumentError for positions that are no integers of at least 0, and for numbers of
- * dimensions, factors and scalings that make no sense.
+ * @throws {ArgumentError} For positions that are no integers of at least 0, and for numbers of
+ *   dimensions, factors and scalings that make no sense.
  *
  * @example
  * ```ts

@@ -44,7 +44,7 @@ export interface LoadProgress {
 
 /** Options of `load`. */
 export interface LoadOptions extends DoneOptions {
-  /** Ends the loading: the promise rejects with its reason, and nothing stays allocated. */
+  /** Stops loading: the promise rejects with the reason of the signal, and all memory is freed. */
   readonly signal?: AbortSignal | undefined;
   /** Called after each layer. */
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
