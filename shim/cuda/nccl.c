@@ -106,7 +106,7 @@ static void look(job *j) {
     breaks(of, "NCCL says: %s", rm_cu.ncclGetErrorString(code));
   }
   if (rm_nanoseconds() >= j->deadline) {
-    breaks(of, "the other ranks gave no answer within %g s", j->timeout / 1e3);
+    breaks(of, "the other ranks did not answer within %g s", j->timeout / 1e3);
   }
   if (of->broken[0] != 0) j->state = FAILED;
 }

@@ -10,7 +10,7 @@ void rm_request_fail_by_code(rm_request *request, int code) {
   char text[2048] = "";
   int length = 0;
   mpi->Error_string(code, text, &length);
-  rm_request_fail(request, false, rm_is_message(request->kind) ? request->peer : -1, "MPI says: %.300s",
+  rm_request_fail(request, false, rm_is_message(request->kind) ? request->peer : -1, "MPI reports: %.300s",
                   text);
 }
 

@@ -6,7 +6,7 @@
 
 #include "world.h"
 
-/* Fails a request by what MPI says. */
+/* Fails a request by what MPI reports. */
 void rm_request_fail_by_code(rm_request *request, int code);
 
 /* Room for one more request of MPI; null, and the request has failed, if there is no memory. */

@@ -203,10 +203,10 @@ void rm_request_advance(rm_request *request, bool is_first) {
   }
   if (request->step == RM_REQUEST_DONE || rm_nanoseconds() < request->deadline) return;
   if (rm_is_message(request->kind)) {
-    rm_request_fail(request, false, request->peer, "rank %d gave no answer within %g s", request->peer,
+    rm_request_fail(request, false, request->peer, "rank %d did not answer within %g s", request->peer,
                     request->timeout / 1e3);
   } else {
-    rm_request_fail(request, false, -1, "the other ranks gave no answer within %g s",
+    rm_request_fail(request, false, -1, "the other ranks did not answer within %g s",
                     request->timeout / 1e3);
   }
 }

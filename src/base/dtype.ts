@@ -460,7 +460,7 @@ export function checkScalar(dtype: DType, value: Scalar | Complex, op: string): 
     if (write !== undefined || Number(value) === 0) return;
     const advice = block > 1 ? `; ${DEQUANTIZE_ADVICE}` : "";
     throw new DTypeError(
-      `Cannot ${op} ${describe(value)} to ${dtype}: it takes no numbers but 0${advice}`,
+      `Cannot ${op} ${describe(value)} to ${dtype}: it takes only the number 0${advice}`,
     );
   }
   if (kind === "f" || typeof value === "boolean") return;

@@ -236,7 +236,7 @@ export class Program implements Holder {
         if (typeof (made as PromiseLike<unknown> | null | undefined)?.then === "function") {
           Promise.resolve(made).catch(() => {});
           throw new TraceError(
-            "Cannot trace an async function: what it awaits would run outside of the program; " +
+            "Cannot trace an async function: code after its first await would run outside of the program; " +
               "await before or after the call",
           );
         }

@@ -27,7 +27,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   toString: "print the result of the call",
   equals: "equal() gives a tensor",
   allclose: "isclose() gives a tensor",
-  intoCow: "copy() gives a tensor of its own",
+  intoCow: "copy() returns an independent tensor",
 };
 
 /** Condition on a number of the program, from its use next to integers. */

@@ -48,7 +48,9 @@ export function interpret<R>(interpreter: Interpreter, body: () => R, what = "in
     if (typeof (made as { then?: unknown } | null)?.then === "function") {
       // No code awaits this promise.
       Promise.resolve(made).catch(() => {});
-      throw typeError(`Cannot ${what} an async function: what it awaits would run outside`);
+      throw typeError(
+        `Cannot ${what} an async function: code after its first await would run outside`,
+      );
     }
     return made;
   } finally {

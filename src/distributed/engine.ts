@@ -60,14 +60,14 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     return { backend: "none", text, rank: 0, size: 1, requests: undefined };
   };
   const { backend, timeout, check } = options;
-  if (backend === "none") return alone("the program asks for none");
+  if (backend === "none") return alone('the option is backend: "none"');
   const shim = findShim();
   if ("reason" in shim) {
     const size = sizeInEnvironment();
     const isAlone = size !== undefined && size <= 1;
     if (backend === "any" && isAlone) return alone(`the native library: ${shim.reason}`);
     const started = size === undefined
-      ? 'a launcher may have started this process, and backend "none" says that it has not; '
+      ? 'a launcher may have started this process (otherwise pass backend "none"); '
       : size > 1
       ? `${size} processes were started, but `
       : "";
@@ -116,7 +116,7 @@ function describeMpi(shim: Shim): string {
 function within<T>(timeout: number, promise: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () =>
-      reject(new RequestFailure(-1, `MPI gave no answer within ${timeout / 1e3} s`, -1, true));
+      reject(new RequestFailure(-1, `MPI did not answer within ${timeout / 1e3} s`, -1, true));
     // Longer delays overflow timers.
     const timer = timeout < 2 ** 31 ? setTimeout(late, timeout) : undefined;
     promise.then(resolve, reject).finally(() => clearTimeout(timer));

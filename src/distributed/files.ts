@@ -86,16 +86,18 @@ function read(group: Group, entry: TensorEntry, axis: number | undefined): AnyTe
 }
 
 /**
- * This rank's parts of the tensors of a safetensors file, of several by their index
- * (model.safetensors.index.json), or of a folder that has them: by name, on an object without a
- * prototype. `plan` says along which axes tensors are cut, as {@link Group.shard} cuts them; the
- * others are whole.
+ * This rank's parts of the tensors of a safetensors file, of the index of several files
+ * (model.safetensors.index.json), or of a folder with one of them. Ranks do not wait for each
+ * other.
  *
- * The files are mapped: a rank reads and copies its parts only, and whole tensors share the memory of
- * the file, among all ranks of a machine, until they are written. Ranks do not wait for each other.
+ * The files are mapped: a rank reads and copies only its parts. Whole tensors share the memory of
+ * the file with all ranks of a machine until the first write to them.
  *
- * @throws {FormatError} For damaged files, for dtypes that are not read and for names in a plan
- *   that no tensor has.
+ * @param plan The axis along which each tensor is split, as by {@link Group.shard}; other tensors
+ *   are whole.
+ * @returns The tensors by name, on an object without a prototype.
+ * @throws {FormatError} For damaged files, for unsupported dtypes and for names in a plan without a
+ *   tensor.
  * @throws {AxisError} For axes that a tensor does not have.
  *
  * @example
@@ -313,19 +315,22 @@ function indexOf(items: readonly Item[], size: number): string {
 }
 
 /**
- * Writes the tensors of all ranks to a folder, as Hugging Face's tools lay a model out: each rank
- * writes a file of its own, model-00001-of-00004.safetensors for rank 0 of 4, and rank 0 writes
- * model.safetensors.index.json, when all files are there. {@link loadShards}, `nn.weights` and other
- * programs read whole tensors from them, on any number of ranks.
+ * Writes the tensors of all ranks to a folder in the layout of Hugging Face: each rank writes one
+ * file, model-00001-of-00004.safetensors for rank 0 of 4, and rank 0 writes
+ * model.safetensors.index.json after all files. {@link loadShards}, `nn.open` and other programs
+ * read whole tensors from them, on any number of ranks.
  *
- * `tensors` are this rank's: parts of those that `plan` has an axis of, which all ranks have and which
- * are joined in the order of ranks, and whole tensors, which some ranks or all have. Each is written by
- * one rank, so that ranks write about as much. One tensor at a time is joined; a rank has in memory
- * what it writes, twice. The folder has to be the same for all ranks, and is made if it is missing.
+ * One rank writes each tensor, and all ranks write about as much. A rank joins one tensor at a
+ * time, and needs twice the memory of the tensors that it writes. Existing files are overwritten,
+ * the index last.
  *
- * All ranks throw if one cannot go on: that one the reason, the others a DistributedError. Throws a
- * DTypeError for dtypes that the format does not have, and a ShapeError or an ArgumentError if ranks
- * have parts that do not fit. Files that were there are overwritten, the index last.
+ * @param folder The same folder for all ranks. It is created if it is missing.
+ * @param tensors The tensors of this rank: parts of those in `plan`, which all ranks have and which
+ *   are joined in the order of ranks, and whole tensors, which some or all ranks have.
+ * @throws {DTypeError} For dtypes that the format does not have.
+ * @throws {ShapeError} If the parts of the ranks do not fit each other.
+ * @throws {ArgumentError} If the ranks pass different plans or names.
+ * @throws {DistributedError} If another rank throws. The rank at fault throws the cause.
  *
  * @example
  * ```ts

@@ -153,17 +153,17 @@ async function average(group: Group, bucket: Bucket): Promise<void> {
 }
 
 /**
- * Replaces gradients by their mean over all ranks, in place: tensors of floats, of any shapes, in
- * arrays and records at any depth. All ranks pass the same tree: names, shapes and dtypes.
+ * Replaces gradients by their mean over all ranks, in place.
  *
- * Tensors of one dtype travel together, in buckets of at least 32 MiB, which are all under way at
- * once; this takes as much memory as the gradients until the promise settles, and no one may change
- * them meanwhile. Sums are in their dtype, as those of {@link Group.allMean} are, and all ranks get
- * the same bits.
+ * Tensors of one dtype are sent together, in buckets of at least 32 MiB, all concurrently. This
+ * needs as much memory as the gradients until the promise settles; the program must not change them
+ * before. Sums have the dtype of the gradients, and all ranks get the same bits.
  *
+ * @param gradients Tensors of floats, of any shapes, in arrays and records at any depth. All ranks
+ *   pass the same names, shapes and dtypes.
  * @throws {DTypeError} For other values and dtypes.
- * @throws {ReadOnlyError} For tensors that cannot be written, before any is changed. Fails as
- *   {@link Group.allMean} does: the gradients may then have changed.
+ * @throws {ReadOnlyError} For read-only tensors, before any gradient changes.
+ * @throws As {@link Group.allMean}: the gradients may then have changed.
  *
  * @example
  * ```ts

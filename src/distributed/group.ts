@@ -122,7 +122,7 @@ type AlongArguments = [
   reduction?: CollectiveReduction,
 ];
 
-/** What a group needs of its world. */
+/** The settings of a group. */
 export interface GroupSettings {
   readonly engine: Engine;
   /** The number of the group in the library. */

@@ -209,7 +209,7 @@ export class Nccl implements DeviceEngine {
     const refuse = (reason: string): null => {
       setNccl(`not used: ${reason}`);
       if (!this.#isRequired) return null;
-      throw new DistributedError(call.name, worldRank, -1, `NCCL is not there: ${reason}`);
+      throw new DistributedError(call.name, worldRank, -1, `NCCL is not available: ${reason}`);
     };
     try {
       let status = shim.rm_cuda_nccl(CUDA_NCCL.load, device, numbers, null);

@@ -93,15 +93,14 @@ async function decode(
 }
 
 /**
- * The picture in the bytes of a PNG or JPEG file, as a tensor [height, width, channels] of uint8; of
- * uint16 for a PNG of 16 bits. Samples of 1, 2 and 4 bits are scaled to 255; colors of a palette have
- * 3 channels, or 4 if some are transparent. Colors become grey as in Pillow; profiles and the
- * orientation in metadata are not applied.
+ * The picture in the bytes of a PNG or JPEG file, as a tensor [height, width, channels] of uint8,
+ * or of uint16 for a PNG of 16 bits. Samples of 1, 2 and 4 bits are scaled to 255. A palette gives
+ * 3 channels, or 4 with transparent colors. Colors are converted to grey as in Pillow. Color
+ * profiles, and the orientation in metadata, are not applied.
  *
- * Needs the package `fast-png` for PNG files, and `jpeg-js` for JPEG files: a PackageError says so
- * where it is missing.
- *
- * @throws {FormatError} For damaged and truncated files and for those of more than `maxPixels`
+ * @throws {PackageError} If the package `fast-png` for PNG files or `jpeg-js` for JPEG files is not
+ *   installed.
+ * @throws {FormatError} For damaged and truncated files, and for files with more than `maxPixels`
  *   pixels, before memory for the pixels is allocated.
  *
  * @example
@@ -118,7 +117,7 @@ export async function decodeImage<C extends 1 | 3 | 4 = 1 | 3 | 4>(
   return await decode("decodeImage", bytes, settled) as ImageTensor<C>;
 }
 
-/** {@link decodeImage} of a file: a path, or a `file:` URL. */
+/** The picture in a file at a path or a `file:` URL: see {@link decodeImage}. */
 export async function readImage<C extends 1 | 3 | 4 = 1 | 3 | 4>(
   path: Path,
   options: DecodeOptions<C> = {},

@@ -237,7 +237,7 @@ class Reader {
     const width = WIDTHS[type];
     if (width !== undefined) {
       this.need(width, what);
-      if (type === BOOL && this.#bytes[cursor.at]! > 1) cursor.fail(`${what} is no bool`);
+      if (type === BOOL && this.#bytes[cursor.at]! > 1) cursor.fail(`${what} is not a bool`);
       cursor.at += width;
     } else if (type === STRING) this.skipText(what);
     else if (type !== ARRAY) {
@@ -357,7 +357,11 @@ function readTensor(reader: Reader, fileSize: number): Placed {
 function alignmentOf(metadata: Metadata, file: string): number {
   const value = metadata.get("general.alignment") ?? DEFAULT_ALIGNMENT;
   if (typeof value === "number" && value > 0 && Number.isInteger(Math.log2(value))) return value;
-  throw new FormatError(`general.alignment is ${String(value)}, which is no power of 2`, file, 0);
+  throw new FormatError(
+    `general.alignment is ${String(value)}, which is not a power of 2`,
+    file,
+    0,
+  );
 }
 
 function place(

@@ -56,7 +56,7 @@ async function readIndex(path: Path): Promise<Map<string, string>> {
       // Other folders are none of the index's business.
       if (typeof part !== "string" || /[\\/\0]|^\.*$/.test(part)) {
         throw new FormatError(
-          `tensor ${quote(name)} is in ${describe(part)}, which is no name of a file`,
+          `tensor ${quote(name)} is in ${describe(part)}, which is not the name of a file`,
           file,
           0,
         );

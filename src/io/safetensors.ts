@@ -260,7 +260,7 @@ function checkCoverage(
   at = dataStart;
   for (const [name, { begin, end }] of sorted) {
     if (begin !== at) {
-      const fault = begin < at ? "overlaps the tensor before it" : "leaves a gap before it";
+      const fault = begin < at ? "overlaps the tensor before it" : "has a gap before it";
       throw new FormatError(`tensor ${quote(name)} ${fault}`, file, begin);
     }
     at = end;

@@ -46,7 +46,7 @@ export class Storage {
   }
 
   /**
-   * The elements; float16 and bfloat16 as bits. Changes when the storage leaves a slab. Throws a
+   * The elements; float16 and bfloat16 as bits. Changes when the storage moves out of a slab. Throws a
    * DeviceError if they are not in the memory of the CPU.
    */
   // Fields set by the constructor are only declared, so that they are written once and a subclass

@@ -105,8 +105,8 @@ export function convLayer(
   checkCount(groups, 1, "groups", op);
   if (inputs % groups !== 0 || outputs % groups !== 0) {
     throw new ArgumentError(
-      `Cannot ${op} from ${inputs} to ${outputs} channels in ${groups} groups: they do not come ` +
-        "out even",
+      `Cannot ${op} from ${inputs} to ${outputs} channels in ${groups} groups: both must be ` +
+        "multiples of the number of groups",
     );
   }
   const kernels = perAxis(kernel, rank, 1, "kernel", op);

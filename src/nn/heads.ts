@@ -31,7 +31,7 @@ function exchanged(x: Operand): Operand {
 }
 
 /**
- * [..., N, H · D] as [..., H, N, D], a view: what {@link attention} takes.
+ * [..., N, H · D] as [..., H, N, D], a view for {@link attention}.
  *
  * @throws {ShapeError} If the columns are no multiple of `heads`.
  *
@@ -59,7 +59,7 @@ export function splitHeads(x: AnyTensor, heads: number): Operand {
 }
 
 /**
- * [..., H, N, D] as [..., N, H · D]: what comes after {@link attention}.
+ * [..., H, N, D], the result of {@link attention}, as [..., N, H · D].
  *
  * @throws {ShapeError} For fewer than 3 axes.
  *

@@ -175,11 +175,11 @@ function smooth(x: Operand, resizes: readonly Resize[], cubic: boolean, covers: 
 /**
  * `x`: [N, C, L], [N, C, H, W] or [N, C, D, H, W] in another `size`, or by `scaleFactor`. Modes:
  *
- * - `"nearest"`: the element that a result begins in, of any dtype; `"nearest-exact"`: the one that
- *   its middle lies in.
+ * - `"nearest"`: the element at the start of a result, of any dtype; `"nearest-exact"`: the element
+ *   at its center.
  * - `"linear"`, `"bilinear"`, `"trilinear"`: between 2 neighbors along 1, 2 or 3 axes.
  * - `"bicubic"`: a cubic convolution of 4 neighbors along 2 axes.
- * - `"area"`: the mean of what a result covers.
+ * - `"area"`: the mean of the elements that a result covers.
  *
  * 16-bit floats are computed in float32. In a program, indices and weights are constants.
  *

@@ -1,5 +1,5 @@
 /**
- * Layers of a file besides linear ones: embeddings and norms.
+ * Embedding and norm layers with the weights of a file.
  *
  * @module
  */

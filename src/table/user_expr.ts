@@ -169,7 +169,9 @@ function typeOf(
       return "number";
     case "name":
       if (!OPERANDS.includes(expr.name) && !parameters.includes(expr.name)) {
-        throw new SyntaxError(`there is no ${quoted(expr.name)}: it is no operand, no parameter`);
+        throw new SyntaxError(
+          `there is no ${quoted(expr.name)}: it is neither an operand nor a parameter`,
+        );
       }
       used.add(expr.name);
       return "number";

@@ -405,8 +405,10 @@ const keptTensors = new Set<unknown>();
  * {@link keep}. Existing tensors stay.
  *
  * Tensors are found in arrays, maps, sets and own properties of objects, at any depth, but not
- * behind getters and in private fields. Throws a TypeError if `body` is async, and a RangeError,
- * without disposing of a tensor, if it returns more than 100,000 objects.
+ * behind getters and in private fields.
+ *
+ * @throws {TypeError} If `body` is async.
+ * @throws {RangeError} If `body` returns more than 100,000 objects; no tensor is then disposed of.
  *
  * @example
  * ```ts
@@ -423,7 +425,9 @@ export function scope<R>(body: () => R): R {
     if (isThenable(made)) {
       // No one else may wait for it, and its rejection would end the process.
       made.then(() => {}, () => {});
-      throw typeError("Cannot scope an async function: what it awaits would run outside");
+      throw typeError(
+        "Cannot scope an async function: code after its first await would run outside",
+      );
     }
     return made;
   }, reachableTensors);
@@ -640,8 +644,8 @@ export class Tensor<
   /**
    * The only element of a tensor of any rank, as a JavaScript value.
    *
-   * Throws a ShapeError unless there is exactly one, and an ArgumentError for an int64 or uint64
-   * beyond ±2^53 without the option `bigint`.
+   * @throws {ShapeError} Unless there is exactly one.
+   * @throws {ArgumentError} For an int64 or uint64 beyond ±2^53 without the option `bigint`.
    *
    * @example
    * ```ts
@@ -667,8 +671,9 @@ export class Tensor<
    * The element at one index for each axis, as a JavaScript value; negative ones count from the
    * end.
    *
-   * Throws an IndexError that names the axis, and an ArgumentError for an int64 or uint64 beyond
-   * ±2^53: use `x.slice(i, j).item({ bigint: true })` for those.
+   * @throws {IndexError} For an index out of range; the message names the axis.
+   * @throws {ArgumentError} For an int64 or uint64 beyond ±2^53: use `x.slice(i, j).item({
+   *   bigint: true })` for those.
    */
   get<X extends AnyTensor, const I extends readonly number[]>(
     this: X,
@@ -684,7 +689,7 @@ export class Tensor<
   /**
    * All elements as nested arrays (a bare value at rank 0).
    *
-   * Throws an ArgumentError for an int64 or uint64 beyond ±2^53 without the option `bigint`.
+   * @throws {ArgumentError} For an int64 or uint64 beyond ±2^53 without the option `bigint`.
    *
    * @example
    * ```ts
@@ -710,7 +715,7 @@ export class Tensor<
    * The value for `JSON.stringify`: {@link toArray}'s nested arrays. JSON has no NaN and no
    * infinities, and writes null for them.
    *
-   * Throws an ArgumentError for an int64 or uint64 beyond ±2^53, as JSON has no bigints.
+   * @throws {ArgumentError} For an int64 or uint64 beyond ±2^53, as JSON has no bigints.
    *
    * @example
    * ```ts
@@ -741,8 +746,9 @@ export class Tensor<
   /**
    * The elements themselves, not a copy: writes to the array change the tensor.
    *
-   * Throws a ShapeError if they are not dense in row-major order, a ReadOnlyError for a read-only
-   * tensor, and a DeviceError for a tensor that is not on the CPU: {@link toTypedArray} copies.
+   * @throws {ShapeError} If the elements are not dense in row-major order.
+   * @throws {ReadOnlyError} For a read-only tensor.
+   * @throws {DeviceError} For a tensor that is not on the CPU: {@link toTypedArray} copies.
    */
   get data(): TypedArrayOf[D] {
     checkAlive(this.storage, "data");
@@ -828,7 +834,7 @@ export class Tensor<
    * finishes all its queued work before `f` runs. Writes of `f` change the tensor. If it is
    * read-only or has several indexes for one element, `f` must not write.
    *
-   * Throws a DeviceError if the native library, which finds addresses, is unavailable.
+   * @throws {DeviceError} If the native library, which finds addresses, is unavailable.
    */
   withPointer<R>(f: (address: bigint) => R): R {
     checkAlive(this.storage, "withPointer");
@@ -864,7 +870,7 @@ export class Tensor<
    * Text for `${x}` and other conversions to a string; an error for operators, which would compare
    * and join texts: use methods such as `less` and `add`.
    *
-   * Throws a DTypeError for `x < y`, `x + 1`, `+x` and the like, of tensors of any size.
+   * @throws {DTypeError} For `x < y`, `x + 1`, `+x` and the like, of tensors of any size.
    *
    * @example
    * ```ts
@@ -946,7 +952,7 @@ export class Tensor<
     return view;
   }
 
-  /** A dense copy with memory of its own. */
+  /** A contiguous copy in new memory. */
   toOwned(): Tensor<D, S, V>;
   toOwned(): Operand {
     return contiguousCopy(this, undefined, "toOwned");
@@ -967,11 +973,10 @@ export class Tensor<
   }
 
   /**
-   * A tensor with memory of its own. An owned tensor moves (this handle is then unusable), a view
-   * or a copy-on-write tensor is copied densely, and a shared tensor moves if no other tensor holds
-   * it.
+   * A tensor that owns its memory. An owned tensor moves (this handle is then unusable). A view or a
+   * copy-on-write tensor is copied contiguously. A shared tensor moves if no other tensor holds it.
    *
-   * Throws a SharedError for a shared tensor that other tensors hold.
+   * @throws {SharedError} For a shared tensor that other tensors hold.
    */
   intoOwned(): Tensor<D, S, V>;
   intoOwned(): Operand {
@@ -1009,7 +1014,7 @@ export class Tensor<
   /**
    * A dense tensor on memory that workers can share; this handle is then unusable.
    *
-   * Throws a DeviceError for a tensor that is not on the CPU.
+   * @throws {DeviceError} For a tensor that is not on the CPU.
    */
   intoShared(): Tensor<D, S, V>;
   intoShared(): Operand {
@@ -1036,7 +1041,7 @@ export class Tensor<
    * This tensor on `device`: a view if it is there already, else a dense copy. `"cuda"` is the
    * first CUDA device, and so is `"cuda:0"`; the others are `"cuda:1"` and so on.
    *
-   * Throws a DeviceError with the reason if there is no such device.
+   * @throws {DeviceError} If there is no such device; the message names the reason.
    */
   to<W extends t.Device>(device: W): Tensor<D, S, t.OnDevice<NoInfer<W>>>;
   to(device: t.Device): Operand {
@@ -1066,7 +1071,10 @@ export class Tensor<
    * one after the other; very many of them, and those on a device, add in a fixed order that is the
    * same every time.
    *
-   * Throws an IndexError, ShapeError, DTypeError or ReadOnlyError before any write.
+   * @throws {IndexError} For an index out of range.
+   * @throws {ShapeError} If `value` does not broadcast.
+   * @throws {DTypeError} If `value` does not fit the dtype.
+   * @throws {ReadOnlyError} For a read-only tensor. No element is written before an error.
    *
    * @example
    * ```ts
@@ -1435,7 +1443,7 @@ export class Tensor<
    * or range, `"..."`, `null` for a new axis; or one string for all axes. These give a view. Arrays
    * of numbers, integer tensors and bool masks pick elements, and give a copy.
    *
-   * Throws an IndexError that names the axis.
+   * @throws {IndexError} For an index out of range; the message names the axis.
    *
    * @example
    * ```ts
@@ -1494,7 +1502,11 @@ export class Tensor<
     return unstack(this, axis);
   }
 
-  /** The same tensor with rank `N` in its type. Throws a ShapeError if it has another rank. */
+  /**
+   * The same tensor with rank `N` in its type.
+   *
+   * @throws {ShapeError} If the tensor has another rank.
+   */
   asRank<X extends AnyTensor, const N extends number>(
     this: X,
     rank: t.Guard<t.AsRank<t.ShapeOf<X>, N>, N>,
@@ -1502,7 +1514,11 @@ export class Tensor<
     return view(VIEWS.asRank, this, "asRank", rank);
   }
 
-  /** The same tensor with the given dtype in its type. Throws a DTypeError if it has another. */
+  /**
+   * The same tensor with the given dtype in its type.
+   *
+   * @throws {DTypeError} If the tensor has another dtype.
+   */
   asDType<E extends DType>(dtype: E): Tensor<NoInfer<E>, S, V, A>;
   asDType(dtype: DType): Operand {
     checkDType(dtype, "asDType");
@@ -1519,7 +1535,11 @@ export class Tensor<
     return applyView(VIEWS.view, this, "asDynamic");
   }
 
-  /** The same tensor with the given shape in its type. Throws a ShapeError if it has another. */
+  /**
+   * The same tensor with the given shape in its type.
+   *
+   * @throws {ShapeError} If the tensor has another shape.
+   */
   asShape<X extends AnyTensor, const N extends Shape>(
     this: X,
     shape: t.Guard<t.AsShape<t.ShapeOf<X>, N>, N>,
@@ -1527,7 +1547,11 @@ export class Tensor<
     return view(VIEWS.asShape, this, "asShape", shape);
   }
 
-  /** The same tensor with the shape of `other` in its type. Throws a ShapeError if it differs. */
+  /**
+   * The same tensor with the shape of `other` in its type.
+   *
+   * @throws {ShapeError} If the shapes differ.
+   */
   like<N extends Shape>(other: Tensor<DType, N, t.Device, t.Access>): Tensor<D, N, V, A>;
   like(other: AnyTensor): Operand {
     const { shape } = ownOperand(other, "like").layout;
@@ -1552,15 +1576,16 @@ export class Tensor<
   }
 
   /**
-   * The numbers of a quantized tensor, such as a weight of a GGUF file, as float32. Throws a DTypeError
-   * for other dtypes.
+   * The numbers of a quantized tensor, such as a weight of a GGUF file, as float32.
+   *
+   * @throws {DTypeError} For other dtypes.
    */
   dequantize(): Tensor<"float32", S, V>;
   dequantize(): Operand {
     return dequantize(this);
   }
 
-  /** The whole tensor repeated along each axis, as often as `repeats` says. */
+  /** The whole tensor, repeated `repeats[i]` times along axis i. */
   tile<X extends AnyTensor, const N extends Shape>(
     this: X,
     repeats: N,
@@ -1647,7 +1672,7 @@ export class Tensor<
 
   /**
    * The indexes (int32) of the nonzero elements: one vector for each axis. For more than 2^31 - 1
-   * elements they are int64, which the type does not say: `asDType("int64")` does.
+   * elements they are int64, unlike in the type: `asDType("int64")` corrects it.
    */
   nonzero<X extends AnyTensor>(
     this: X,
@@ -1692,7 +1717,7 @@ export class Tensor<
    * The `k` largest elements along an axis, largest first, or the smallest ones, and their indices
    * (int32). NaN counts as the largest number; of equal elements the first are taken.
    *
-   * Throws an ArgumentError unless `k` is from 0 to the size of the axis.
+   * @throws {ArgumentError} Unless `k` is from 0 to the size of the axis.
    *
    * @example
    * ```ts
@@ -1722,7 +1747,7 @@ export class Tensor<
    * put them, with all smaller elements before them and all greater ones after them, in their
    * order. NaN counts as the largest number. Negative ranks count from the end.
    *
-   * Throws an ArgumentError for a rank that the axis does not have.
+   * @throws {ArgumentError} For a rank that the axis does not have.
    *
    * @example
    * ```ts
@@ -1789,7 +1814,9 @@ export class Tensor<
    * Integers wrap in the dtype of the result. With `dtype`, operands are cast to it first, which
    * avoids overflow in products of int8.
    *
-   * Throws a ShapeError that names both shapes, and a DTypeError for bool.
+   * @throws {ShapeError} If the inner sizes differ or the batches do not broadcast; the message names
+   *   both shapes.
+   * @throws {DTypeError} For bool.
    *
    * @example
    * ```ts
@@ -1833,8 +1860,10 @@ export class Tensor<
    * [..., I] by weight: [O, I], plus bias: [O], gives [..., O]; then `activation` and the residual
    * `add`, if given. A weight from {@link pack} is faster for few rows.
    *
-   * With a packed weight, sums are float32 and results are rounded once; else each step gives what
-   * the op of its name does. Packed weights have no float64 result: that is a DTypeError.
+   * With a packed weight, sums are float32 and results are rounded once. Otherwise each step computes
+   * the same as the op of its name.
+   *
+   * @throws {DTypeError} For a float64 result of a packed weight.
    *
    * @example
    * ```ts
@@ -1933,7 +1962,9 @@ export class Tensor<
   /**
    * Whether both have one dtype, one shape and the same elements, in whatever layouts.
    *
-   * NaN equals nothing, unless `equalNan` is true. Throws a DeviceError for tensors on two devices.
+   * NaN equals nothing, unless `equalNan` is true.
+   *
+   * @throws {DeviceError} For tensors on two devices.
    *
    * @example
    * ```ts
@@ -2555,7 +2586,7 @@ export class Tensor<
    * x + weight * (end - x), computed in double precision for floats of up to 32 bits. All three
    * operands broadcast.
    *
-   * Throws a DTypeError for integers.
+   * @throws {DTypeError} For integers.
    *
    * @example
    * ```ts
@@ -2586,7 +2617,7 @@ export class Tensor<
   /**
    * x + y / z; all three broadcast. Floats of up to 32 bits are rounded once.
    *
-   * Throws a DTypeError for integers.
+   * @throws {DTypeError} For integers.
    */
   addcdiv<X extends AnyTensor, const P extends TensorOrScalar, const Q extends TensorOrScalar>(
     this: X,
@@ -2625,7 +2656,7 @@ export class Tensor<
 
   /**
    * The product over `axis`: signed integers and bool give int64, unsigned ones uint64, floats their
-   * dtype, unless `dtype` asks for another. 1 for no elements.
+   * dtype, unless `dtype` sets another. 1 for no elements.
    */
   prod<
     X extends AnyTensor,
@@ -2840,7 +2871,7 @@ export class Tensor<
    * `"closestObservation"`, `"interpolatedInvertedCdf"`, `"hazen"`, `"weibull"`,
    * `"medianUnbiased"`, `"normalUnbiased"`.
    *
-   * Throws an ArgumentError for a quantile outside 0 to 1 and for an unknown method.
+   * @throws {ArgumentError} For a quantile outside 0 to 1 and for an unknown method.
    *
    * @example
    * ```ts
@@ -2942,7 +2973,7 @@ export class Tensor<
    * The most frequent element over `axis` and how often it occurs (int32); the smallest one of
    * several. NaN counts as the largest number, and as equal to itself.
    *
-   * Throws a ShapeError for no elements.
+   * @throws {ShapeError} For no elements.
    *
    * @example
    * ```ts
@@ -2968,7 +2999,7 @@ export class Tensor<
   /**
    * The index (int32) of the first largest element along `axis`, or among all in row-major order;
    * NaN wins. A ShapeError for no elements. Among more than 2^31 - 1 elements the index is int64,
-   * which the type does not say: `asDType("int64")` does.
+   * unlike in the type: `asDType("int64")` corrects it.
    */
   argmax<
     X extends AnyTensor,
@@ -2985,7 +3016,7 @@ export class Tensor<
   /**
    * The index (int32) of the first smallest element along `axis`, or among all in row-major order;
    * NaN wins. A ShapeError for no elements. Among more than 2^31 - 1 elements the index is int64,
-   * which the type does not say: `asDType("int64")` does.
+   * unlike in the type: `asDType("int64")` corrects it.
    */
   argmin<
     X extends AnyTensor,
@@ -3267,8 +3298,10 @@ export class Tensor<
    * `axis` (the last one, or several). The variance is that of a population, `epsilon` 1e-5.
    *
    * `weight` and `bias` are optional; they broadcast to the sizes of the axes, in the tensor's
-   * order, and are cast. Integers give float32; 16-bit floats are computed as float32. Throws a
-   * ShapeError for a weight or bias that does not fit, an AxisError for no axes.
+   * order, and are cast. Integers give float32; 16-bit floats are computed as float32.
+   *
+   * @throws {ShapeError} For a weight or bias that does not fit.
+   * @throws {AxisError} For no axes.
    *
    * @example
    * ```ts
@@ -3394,7 +3427,7 @@ function intoShared(x: AnyTensor, layout: Layout, op: string, length: number): A
   return new Tensor(shared, layout);
 }
 
-/** A contiguous copy with memory of its own, made without an op. */
+/** A contiguous copy in new memory, made without an op. */
 function ownedCopy(x: AnyTensor): AnyTensor {
   const { storage, layout } = copyOf(x);
   return new Tensor(storage, layout);

@@ -260,7 +260,7 @@ export type PromoteScalar<D extends DType, X, Op extends string = "promote"> = [
 
 /** {@link PromoteScalar} of a quantized dtype: 0 is the same bits in every dtype. */
 export type ScalarOfQuantized<D extends DType, X, Op extends string> = [X] extends [0] ? D
-  : `Cannot ${Op} ${ScalarText<X>} to ${D}: it takes no numbers but 0${Advice<D>}`;
+  : `Cannot ${Op} ${ScalarText<X>} to ${D}: it takes only the number 0${Advice<D>}`;
 
 /**
  * A scalar as text. Booleans are no placeholder: TypeScript 7.0.2 fails where a template literal has

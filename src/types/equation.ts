@@ -149,7 +149,7 @@ export type EinsumShape<E extends string, Ts extends readonly Shape[]> = Without
   `${infer Left}->${infer Out}`
   ? [BadLetter<`${JoinedTerms<Left>}${Out}`>] extends [infer C extends string]
     ? [C] extends [never] ? ExplicitEinsum<E, Left, Out, Ts>
-    : WrongEquation<E, `"${C}" is no index; indices are letters, or "..." once`>
+    : WrongEquation<E, `"${C}" is not an index; indices are letters, or "..." once`>
   : never
   : [BadLetter<JoinedTerms<WithoutSpaces<E>>>] extends [infer C extends string]
     ? [C] extends [never] ? EinsumResult<
@@ -158,5 +158,5 @@ export type EinsumShape<E extends string, Ts extends readonly Shape[]> = Without
         LettersOnce<JoinedTerms<WithoutSpaces<E>>>,
         Ts
       >
-    : WrongEquation<E, `"${C}" is no index; indices are letters, or "..." once`>
+    : WrongEquation<E, `"${C}" is not an index; indices are letters, or "..." once`>
   : never;

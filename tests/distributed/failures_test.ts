@@ -73,7 +73,7 @@ testEach("a rank is late: promises fail at the deadline, and the world is broken
   const [first, second] = toldBy(outcome) as [Told, Told];
   assertEquals(
     first.message,
-    "Cannot allSum on rank 0: the other ranks gave no answer within 0.5 s",
+    "Cannot allSum on rank 0: the other ranks did not answer within 0.5 s",
     textOf(outcome),
   );
   assert(first.seconds >= 0.5 && first.seconds < 5, `${first.seconds} s`);

@@ -71,7 +71,7 @@ testOne("a rank is late: promises fail at the deadline, and the world is broken"
   const [late, again, barrier] = toldBy(outcome) as [Told, Told, Told];
   assertEquals(
     late.message,
-    "Cannot allSum on rank 0: the other ranks gave no answer within 0.5 s",
+    "Cannot allSum on rank 0: the other ranks did not answer within 0.5 s",
     textOf(outcome),
   );
   assert(late.seconds >= 0.5 && late.seconds < 5, `${late.seconds} s`);
@@ -86,7 +86,7 @@ for (const what of ["lateSync", "lateRead", "lateOpen", "stops", "compared late"
     const outcome = await run(mpi, 2, `${compares ? "lateSync" : what},800`, compares ? {} : ALONE);
     const told = toldBy(outcome);
     assertEquals(told.map(({ rank }) => rank), [0], textOf(outcome));
-    assertMatch(told[0]!.message, /^Cannot allSum on rank 0: .* no answer within 0.8 s$/);
+    assertMatch(told[0]!.message, /^Cannot allSum on rank 0: .* did not answer within 0.8 s$/);
     assert(told[0]!.seconds < 5, textOf(outcome));
     assert(outcome.code !== 0, textOf(outcome));
   });
@@ -112,7 +112,7 @@ testOne("a rank gives up: NCCL tells the others before their deadline", async (m
   const told = toldBy(outcome);
   assertEquals(told.map(({ rank }) => rank), [0, 1], textOf(outcome));
   assertMatch(told[0]!.message, /NCCL says: remote process exited/);
-  assertMatch(told[1]!.message, /no answer within 0.5 s$/);
+  assertMatch(told[1]!.message, /did not answer within 0.5 s$/);
 });
 
 testOne("ranks call other lengths without comparing them, and NCCL finds out", async (mpi) => {
@@ -158,8 +158,8 @@ testOne("a rank has no NCCL: the memory of the CPU serves, or all fail", async (
   assertStringIncludes(outcome.stdout, "not used: another rank has none");
   const required = await run(mpi, 2, "missing,20000,nccl");
   const told = toldBy(required);
-  assertMatch(told[0]!.message, /NCCL is not there: another rank has none/, textOf(required));
-  assertMatch(told.at(-1)!.message, /NCCL is not there: no usable NCCL/);
+  assertMatch(told[0]!.message, /NCCL is not available: another rank has none/, textOf(required));
+  assertMatch(told.at(-1)!.message, /NCCL is not available: no usable NCCL/);
 });
 
 testOne(

@@ -151,11 +151,11 @@ test("what is not as the format says is a FormatError that tells it", () => {
       "arrays in each other",
     ],
     "an unknown type": [fileWith([...text("a"), ...u32(77)]), "unknown type 77"],
-    "no bool": [fileWith([...text("a"), ...u32(BOOL), 2]), "is no bool"],
+    "no bool": [fileWith([...text("a"), ...u32(BOOL), 2]), "is not a bool"],
     "a key that is no UTF-8": [fileWith([...u64(1n), 0xff, ...u32(BOOL), 1]), "not UTF-8"],
     "an alignment of 3": [
       fileWith([...text("general.alignment"), ...u32(UINT32), ...u32(3)]),
-      "no power of 2",
+      "not a power of 2",
     ],
     "a name twice": [fileWith([], twice, 2), 'tensor "a" is there twice'],
     "an overlap": [fileWith([], over, 2), 'tensors "a" and "b" overlap'],

@@ -177,7 +177,7 @@ describe("safetensors: faults are FormatErrors with the offset", () => {
     ["an end beyond the file", file(`{"a":${u8("[2]", "[0,2]")}}`, 1), "holds 1 bytes", 9],
     ["too few bytes for the shape", file(`{"a":${u8("[2]", "[0,1]")}}`, 1), "does not take 1", 9],
     ["data without a tensor", file("{}", 3), "3 bytes follow the data", 10],
-    ["a gap at the start", file(`{"a":${u8("[1]", "[1,2]")}}`, 2), "leaves a gap", 62],
+    ["a gap at the start", file(`{"a":${u8("[1]", "[1,2]")}}`, 2), "has a gap", 62],
     ["metadata that is no object", file('{"__metadata__":"x"}', 0), 'expected "{"', 24],
     ["metadata that is no string", file('{"__metadata__":{"a":1}}', 0), 'expected "\\""', 29],
     ["a repeated metadata key", file('{"__metadata__":{"a":"","a":""}}', 0), '"a" is there', 32],
@@ -209,7 +209,7 @@ describe("safetensors: faults are FormatErrors with the offset", () => {
       file(`{"a":${u8("[2]", "[0,2]")},"b":${u8("[2]", second)}}`, count);
     assertFormatError(() => header(pair("[1,3]", 3)), '"b" overlaps');
     assertFormatError(() => header(pair("[0,2]", 2)), '"b" overlaps');
-    assertFormatError(() => header(pair("[3,5]", 5)), '"b" leaves a gap');
+    assertFormatError(() => header(pair("[3,5]", 5)), '"b" has a gap');
     assertEquals(header(pair("[2,4]", 4)).tensors.size, 2);
   });
 

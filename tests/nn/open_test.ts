@@ -160,9 +160,9 @@ test("damaged files and indexes are refused", () =>
     await refused({}, "weight_map");
     await refused([], "weight_map");
     await refused({ weight_map: ["a"] }, "weight_map");
-    await refused({ weight_map: { x: 1 } }, '"x"', "no name of a file");
+    await refused({ weight_map: { x: 1 } }, '"x"', "not the name of a file");
     for (const path of ["../m-1.safetensors", "a/b", "a\\b", "..", "", "m\0"]) {
-      await refused({ weight_map: { x: path } }, '"x"', "no name of a file");
+      await refused({ weight_map: { x: path } }, '"x"', "not the name of a file");
     }
     await refused({ weight_map: { x: "m-1.safetensors" } }, 'tensor "x" is not in "m-1');
     writeFileSync(join(folder, INDEX), "{");

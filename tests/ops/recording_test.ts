@@ -200,7 +200,7 @@ test("an error of an op, or of an interpreter, leaves the interpreter around it 
   assertEquals(recorder.record, [ones, "add(x, tensor of [5])", "neg(x)"]);
 });
 
-test("an async program is refused: what it awaits would run outside", () => {
+test("an async program is refused: code after its first await would run outside", () => {
   const recorder = new Recorder({});
   const body = (): Promise<never> => Promise.reject(new Error("nothing waits for this"));
   assertThrows(() => interpret(recorder, body), TypeError, "async");

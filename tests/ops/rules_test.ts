@@ -161,7 +161,7 @@ test("ops: a copy has no cast between numbers and other elements", () => {
   assertEquals(cast(info.name, info.name), [{ shape: [3], dtype: info }]);
   const { storage } = of(info.name);
   assertEquals([storage.length, storage.array.length, storage.lanes.length], [3, 6, 6]);
-  assertThrows(() => writeElement(storage, 0, 1), DTypeError, "takes no numbers but 0");
+  assertThrows(() => writeElement(storage, 0, 1), DTypeError, "takes only the number 0");
   writeElement(storage, 0, 0);
   assertEquals(cast("int8", "float64"), [{ shape: [3], dtype: DTYPE.float64 }]);
 });

@@ -187,8 +187,8 @@ test("einsum refuses equations and shapes that do not fit", () => {
   fails("ij,jk->ik", [x], ArgumentError, 'Cannot einsum "ij,jk->ik": it has 2 terms for 1 tensors');
   fails("ij->ii", [x], ArgumentError, "the result has index i twice");
   fails("ij->k", [x], ArgumentError, "no operand has index k of the result");
-  fails("i1->i", [x], ArgumentError, '"1" is no index; indices are letters, or "..." once');
-  fails("i...j...", [x], ArgumentError, "is no index");
+  fails("i1->i", [x], ArgumentError, '"1" is not an index; indices are letters, or "..." once');
+  fails("i...j...", [x], ArgumentError, "is not an index");
   fails("ij->...i", [x], ArgumentError, "only the result has an ellipsis");
   fails("i->j->k", [x], ArgumentError, 'there is more than one "->"');
   fails(

@@ -481,7 +481,7 @@ test("bad arguments are refused, and nothing runs", () => {
 });
 
 test("an async function is refused", () => {
-  const message = "Cannot profile an async function: what it awaits would run outside";
+  const message = "Cannot profile an async function: code after its first await would run outside";
   assertThrows(() => profile(async () => await ones([2])), TypeError, message);
   const rejects = () => Promise.reject(new Error("no code awaits this"));
   assertThrows(() => profile(rejects, { warmup: 1 }), TypeError, message);

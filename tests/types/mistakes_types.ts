@@ -337,7 +337,7 @@ export function quantized(): void {
   q.add(q);
   // @ts-expect-error: Cannot mul q8_0: it takes signed, unsigned, float, complex dtypes; dequantize() makes
   q.mul(0);
-  // @ts-expect-error: Cannot div 2 to q8_0: it takes no numbers but 0; dequantize() makes floats of
+  // @ts-expect-error: Cannot div 2 to q8_0: it takes only the number 0; dequantize() makes floats of
   q.div(2);
   // @ts-expect-error: Cannot equal q8_0: it takes bool, signed, unsigned, float, complex dtypes; dequantize()
   q.equal(q);
@@ -370,7 +370,7 @@ export function equations(): void {
   einsum("ij->ii", a);
   // @ts-expect-error: Cannot einsum "ij->ik": no operand has index k of the result
   einsum("ij->ik", a);
-  // @ts-expect-error: Cannot einsum "i1->i": "1" is no index; indices are letters, or "..." once
+  // @ts-expect-error: Cannot einsum "i1->i": "1" is not an index; indices are letters, or "..." once
   einsum("i1->i", a);
   // @ts-expect-error: Cannot einsum bool: it takes
   einsum("ij->ji", mask);

@@ -122,8 +122,9 @@ export function laplace(
 }
 
 /**
- * Floats of a Gumbel distribution with the mode `loc` (0); float32 by default. Throws as
- * {@link exponential} does.
+ * Floats of a Gumbel distribution with the mode `loc` (0); float32 by default.
+ *
+ * @throws As {@link exponential}.
  */
 export function gumbel<
   const N extends Shape,

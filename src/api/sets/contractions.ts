@@ -59,9 +59,11 @@ export type Summed<E extends string, Ts extends readonly AnyTensor[]> = TensorOf
  *
  * The last argument may be `{ out }`: the result is written there, in its dtype.
  *
- * If the equation is a literal, the compiler checks it and knows the shape of the result. Throws an
- * ArgumentError for a text that is no equation, a ShapeError for shapes that do not fit it, and a
- * DTypeError for bool.
+ * If the equation is a literal, the compiler checks it and knows the shape of the result.
+ *
+ * @throws {ArgumentError} For a text that is no equation.
+ * @throws {ShapeError} For shapes that do not fit it.
+ * @throws {DTypeError} For bool.
  *
  * @example
  * ```ts

@@ -206,7 +206,7 @@ function distrustAll(folder: string, files: readonly CarriedFile[]): string | un
     (inner === undefined || host.platform === "win32"
       ? undefined
       : inner.kind !== "folder"
-      ? `${place} is no folder`
+      ? `${place} is not a folder`
       : isPrivate(inner, entry.owner)
       ? undefined
       : `others can write into ${place}`);

@@ -65,7 +65,7 @@ export function openShim(path?: string): Shim | Unavailable {
     if (embedded !== undefined) return openCarried(embedded);
     const built = new URL(`../../../zig-out/lib/${LIBRARY_FILE}`, import.meta.url);
     if (built.protocol === "file:") return openAt(pathOf(built));
-    return { reason: "no native library comes with a remote module: set ROWMAJOR_LIB" };
+    return { reason: "a remote module has no native library: set ROWMAJOR_LIB" };
   } catch (error) {
     return { reason: inWords(error) };
   }

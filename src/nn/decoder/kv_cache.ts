@@ -157,7 +157,7 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
 
   /**
    * The memory: [layers, 2, heads, capacity, dimensions], where 0 and 1 of the second axis are keys and
-   * values. A new tensor after the cache has grown. Rows from `length` on have no meaning.
+   * values. It is another tensor after the cache has grown. Rows from `length` on are undefined.
    */
   get data(): Tensor<DType, [number, 2, number, number, number], V> {
     return this.#alive();
@@ -263,7 +263,7 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
   }
 
   /**
-   * Forgets all tokens but the first `length`.
+   * Removes all tokens except the first `length`.
    *
    * @throws {ArgumentError} For a length above the present one.
    */
@@ -277,7 +277,7 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
     this.#length = length;
   }
 
-  /** A cache of its own with the same tokens, so that several sequences can go on from them. */
+  /** A copy of the cache, with which another sequence can continue. */
   copy(): KVCache<V> {
     const from = this.#operand();
     const { layers, heads, dimensions, dtype } = this;

@@ -61,13 +61,13 @@ export type RopeScaling =
     readonly attentionFactor?: number | undefined;
   };
 
-/** What angles depend on besides positions. */
+/** Options of angles. */
 export interface RopeAngleOptions<V extends t.Device = "cpu"> {
-  /** R, the number of columns that are turned: even, and at most 65536. */
+  /** R, the number of rotated columns: even, and at most 65536. */
   readonly dimensions: number;
   /** The base of the frequencies base^(−2i / R); 10000 by default. */
   readonly base?: number | undefined;
-  /** For sequences that are longer than those of training; none by default. */
+  /** The scaling for sequences longer than those of training; none by default. */
   readonly scaling?: RopeScaling | undefined;
   /**
    * The length of the sequence, on which `dynamic` and `longrope` depend; up to the last position by

@@ -37,7 +37,7 @@ export type Own = <X extends AnyTensor | AnyPackedWeight>(x: X) => X;
 // deno-lint-ignore no-explicit-any
 export type Make = (tensors: Tensors, own: Own) => (...args: any[]) => unknown;
 
-/** What a layer can do, besides its function. */
+/** The methods of a layer. */
 export interface LayerTraits {
   /** The properties of what `make` returns that the layer has. */
   readonly fields?: readonly string[];

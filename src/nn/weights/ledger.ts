@@ -198,7 +198,7 @@ export class Ledger {
   #unusable(what: string, faults: readonly Fault[]): FormatError {
     const texts = faults.map((fault) => `${fault.name} ${describeFault(fault)}`);
     return new FormatError(
-      `Cannot use ${what}: ${texts.join("; ")}; done() tells all that is wrong`,
+      `Cannot use ${what}: ${texts.join("; ")}; done() lists all errors`,
       this.file,
       0,
     );

@@ -18,11 +18,11 @@ export interface WeightsOptions<E extends DType = DType, V extends t.Device = t.
   readonly dtype?: E | undefined;
   /** The device of the weights. */
   readonly device?: V | undefined;
-  /** Only tensors whose names begin with this and a dot; names are those without it. */
+  /** Selects the tensors whose names begin with this and a dot, and removes it from the names. */
   readonly prefix?: string | undefined;
-  /** The name of a tensor, by that in the file. */
+  /** Maps the name of a tensor in the file to another name. */
   readonly rename?: ((name: string) => string) | undefined;
-  /** The most bytes of an npz archive once inflated; 1 GiB by default. */
+  /** The maximum inflated size of an npz archive in bytes; 1 GiB by default. */
   readonly maxBytes?: number | undefined;
   /** If false, files are read into memory and not mapped. */
   readonly mmap?: boolean | undefined;
@@ -30,15 +30,15 @@ export interface WeightsOptions<E extends DType = DType, V extends t.Device = t.
 
 /** Options of `done`. */
 export interface DoneOptions {
-  /** Names that may be left over; * stands for any characters. */
+  /** Names of tensors that may stay unused; * matches any characters. */
   readonly ignore?: readonly string[] | undefined;
 }
 
-/** How far `load` is. */
+/** The progress of `load`. */
 export interface LoadProgress {
-  /** The bytes of the weights that are loaded. */
+  /** The number of loaded bytes. */
   readonly loaded: number;
-  /** The bytes of all weights to load. */
+  /** The number of bytes of all weights. */
   readonly total: number;
 }
 
@@ -46,7 +46,7 @@ export interface LoadProgress {
 export interface LoadOptions extends DoneOptions {
   /** Stops loading: the promise rejects with the reason of the signal, and all memory is freed. */
   readonly signal?: AbortSignal | undefined;
-  /** Called after each layer. */
+  /** A function that gets the progress after each layer. */
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
 }
 

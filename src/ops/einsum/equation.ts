@@ -83,7 +83,10 @@ function parseTerm(equation: string, text: string): Term {
       term.push(DOTS);
       i += 2;
     } else if (/[A-Za-z]/.test(one)) term.push(one);
-    else throw wrong(equation, `${describe(one)} is no index; indices are letters, or "..." once`);
+    else {throw wrong(
+        equation,
+        `${describe(one)} is not an index; indices are letters, or "..." once`,
+      );}
   }
   return term;
 }

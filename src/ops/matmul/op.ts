@@ -69,7 +69,9 @@ export function doNotFit(name: string, a: Layout, b: Layout, why: string): Shape
 /** The shape of a product; vectors count as [1, K] and [K, 1], and those axes are dropped. */
 export function productShape(name: string, a: Layout, b: Layout): number[] {
   const [ra, rb] = [a.shape.length, b.shape.length];
-  if (ra === 0 || rb === 0) throw doNotFit(name, a, b, "a single element is no matrix; use mul()");
+  if (ra === 0 || rb === 0) {
+    throw doNotFit(name, a, b, "a single element is not a matrix; use mul()");
+  }
   const { m, n, k } = gemmSizes(a, b);
   const kb = b.shape[rb === 1 ? 0 : rb - 2]!;
   if (k !== kb) throw doNotFit(name, a, b, `inner sizes ${k} and ${kb} differ`);

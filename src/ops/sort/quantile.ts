@@ -235,7 +235,9 @@ const MODE: Op = makeOp({
     checkCount(call.name, x.layout, count);
     if (count === 0 && !shape.includes(0)) {
       throw new ShapeError(
-        `Cannot ${call.name} shape ${formatShape(x.layout.shape)}: there is no mode of nothing`,
+        `Cannot ${call.name} shape ${
+          formatShape(x.layout.shape)
+        }: a mode needs at least one element`,
       );
     }
     return [{ shape, dtype: x.storage.info }, { shape, dtype: DTYPE.int32 }];

@@ -125,6 +125,6 @@ fault({
     console.log("lives");`;
   const args = "Deno" in globalThis ? ["eval", script] : ["-e", script];
   const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8" });
-  const refused = "Cannot scope an async function: what it awaits would run outside";
+  const refused = "Cannot scope an async function: code after its first await would run outside";
   assertEquals([status, stdout.trim().split("\n")], [0, [refused, refused, "lives"]]);
 });

@@ -174,7 +174,7 @@ fault({
   const linked = join(folder, "linked");
   mkdirSync(linked, { mode: 0o700 });
   symlinkSync(dirname(good), join(linked, FILES[0].sha256));
-  assertStringIncludes(await kept(linked), "is no folder");
+  assertStringIncludes(await kept(linked), "is not a folder");
 });
 
 fault({
