@@ -188,8 +188,8 @@ function installed(text: string): string[] {
 /** A Python with the packages of the page, or why there is none: as for the benchmarks. */
 function findPython(): { python: string } | { skip: string } {
   const own = process.platform === "win32" ? "Scripts\\python.exe" : "bin/python";
-  const python = process.env.ROWMAJOR_PYTHON ?? join(root, ".venv", own);
-  if (process.env.ROWMAJOR_PYTHON === undefined && !existsSync(python)) {
+  const python = process.env.ROWMAJOR_PYTHON || join(root, ".venv", own);
+  if (!process.env.ROWMAJOR_PYTHON && !existsSync(python)) {
     return { skip: "ROWMAJOR_PYTHON names no Python, and there is no .venv" };
   }
   const code = `import ${installed(page).join(", ")}; assert numpy.__version__ >= "2"`;
