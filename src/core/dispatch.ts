@@ -182,7 +182,10 @@ function runView(call: Call): void {
 
 // ---- running -----------------------------------------------------------------------------------
 
-/** Runs a call: by the current interpreter, if any, else at once. */
+/**
+ * Runs a call that only the caller sees: by the current interpreter, if any, else at once. Kernels
+ * may get scalars and copies in the place of its inputs; see {@link performCall}.
+ */
 export function run(call: Call): void {
   if (frame !== null) return interpretCall(call);
   switch (call.op.kind) {

@@ -7,7 +7,7 @@ import { DTypeError, ShapeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import { apply } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
-import { dispatch, performCall } from "../core/dispatch.ts";
+import { dispatch, run } from "../core/dispatch.ts";
 import { dispose } from "../core/handles.ts";
 import { ownOperand } from "../core/foreign.ts";
 import type { Operand } from "../memory/operand.ts";
@@ -56,7 +56,7 @@ const EMBEDDING: Op = makeOp({
     const plain = withoutWrap(indices, weight.layout.shape[0]!);
     return spend(selectAlong(name, weight, plain, 0, false), (what) => {
       const gather = new Call(INDEX.gather, name, [weight, what.indices], { axis: 0 });
-      performCall(gather);
+      run(gather);
       // The error has the index that was given.
       if (gather.badIndex < 0) return gather.outputs[0]!;
       throw outOfRange(name, weight.layout, 0, indices, gather.badIndex);

@@ -8,7 +8,7 @@ import { currentOf } from "../../base/placeholder.ts";
 import { describe } from "../../base/text.ts";
 import { apply, applyCreate } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
-import { memoryOf, performCall } from "../../core/dispatch.ts";
+import { memoryOf, run } from "../../core/dispatch.ts";
 import { tidy, wrap } from "../../core/handles.ts";
 import { ArgumentError, DTypeError } from "../../base/errors.ts";
 import { readElement } from "../../memory/element.ts";
@@ -162,7 +162,7 @@ function filled(name: string, attributes: CreateAttributes, distribution: Distri
   const integers = distribution === "integers";
   const bounds = integers ? { low, high } : { low: 0n, high: 0n };
   const kernel = { distribution, key: currentOf<Words>(key), ...bounds } as RandomAttributes;
-  performCall(new Call(RANDOM, name, [made], kernel));
+  run(new Call(RANDOM, name, [made], kernel));
   return made;
 }
 

@@ -8,7 +8,7 @@ import { ArgumentError, DTypeError } from "../../base/errors.ts";
 import { describe } from "../../base/text.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import { cast, contiguousCopy, writeValue } from "../../core/copy.ts";
-import { dispatch, performCall } from "../../core/dispatch.ts";
+import { dispatch, run } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { tidy } from "../../core/handles.ts";
 import type { Operand } from "../../memory/operand.ts";
@@ -73,7 +73,7 @@ function fold(call: Call, target: Operand, values: Operand, reduce: string, keep
       reduce,
       includeSelf: keeps,
     });
-    performCall(inner);
+    run(inner);
     checkFound(name, target.layout, what, inner.badIndex);
   });
 }

@@ -114,7 +114,7 @@ export class NativeBackend implements Backend {
 
   supports(call: Call): boolean {
     const { op } = call;
-    if ((this.#numbers[op.id] ??= this.#find(op)) < 0) return false;
+    if (this.#numberOf(op) < 0) return false;
     switch (op.kind) {
       case "map": {
         const { size } = call.plan!;
@@ -181,7 +181,7 @@ export class NativeBackend implements Backend {
 
   #runMap(call: Call): number {
     const op = call.op as MapOp;
-    const number = this.#numbers[op.id] ??= this.#find(op);
+    const number = this.#numberOf(op);
     if (number < 0) return this.#runExpr(call);
     const { inputs } = call;
     const plan = call.plan!;
@@ -275,9 +275,9 @@ export class NativeBackend implements Backend {
       out.info.id,
       numbers,
       out.array,
-      a === null ? null : a.array,
-      b === null ? null : b.array,
-      c === null ? null : c.array,
+      arrayOf(a),
+      arrayOf(b),
+      arrayOf(c),
     );
   }
 

@@ -18,7 +18,7 @@ import { type ReduceAttributes, type ScanAttributes, scanAxis } from "../../tabl
 import { Call, type Input, type MapOp, type ReduceOp } from "../../table/op.ts";
 import { MAP, REDUCE, SCAN } from "../../table/table.ts";
 import { SCALAR_LAYOUT, scalarOperand } from "../../core/calls.ts";
-import { copyInto, copyOf, dispatch, fillWith, performCall } from "../../core/dispatch.ts";
+import { copyInto, copyOf, dispatch, fillWith, run } from "../../core/dispatch.ts";
 import { dispose, tidy } from "../../core/handles.ts";
 import { lanesOf, partOf } from "../../core/lanes.ts";
 import { disturbs, newOutput, prepareOut } from "../../core/write.ts";
@@ -122,7 +122,7 @@ function complexMap(name: ComplexName, inputs: readonly Operand[], out: Operand)
   const parts: Operand[] = [out.storage.info.kind === "c" ? partOf(out, 0) : out];
   for (let k = 0; k < inputs.length; k++) parts.push(partOf(inputs[k]!, 0));
   const attributes: ComplexAttributes = { op: name };
-  performCall(new Call(COMPLEX_MAP, COMPLEX_MAP.name, parts, attributes));
+  run(new Call(COMPLEX_MAP, COMPLEX_MAP.name, parts, attributes));
 }
 
 function runMap(call: Call): void {

@@ -5,7 +5,7 @@
  */
 import { broadcastAll, normalizeAxis, pickedShape } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
-import { dispatch, dispatchAll, performCall } from "../../core/dispatch.ts";
+import { dispatch, dispatchAll, run } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
 import { isOperandArgument, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOperand } from "../../table/infer.ts";
@@ -66,7 +66,7 @@ export function nonzero(x: Operand): Operand[] {
 function gather(name: string, x: Operand, what: Selection): Operand {
   const source = what.source === x.layout ? x : operand(x.storage, what.source);
   const call = new Call(INDEX.gather, name, [source, what.indices], { axis: what.place });
-  performCall(call);
+  run(call);
   checkFound(name, x.layout, what, call.badIndex);
   return call.outputs[0]!;
 }

@@ -18,7 +18,7 @@ import { broadcastShapes, formatShape, normalizeAxis, sameShape } from "../../ba
 import { parseIndexString, sliceBasic } from "../../base/slice.ts";
 import { contiguousCopy, looseCopy, writeCopy, writeValue } from "../../core/copy.ts";
 import { apply, applyInto } from "../../core/apply.ts";
-import { dispatch, performCall } from "../../core/dispatch.ts";
+import { dispatch, run } from "../../core/dispatch.ts";
 import { checkStore, disturbs, overlaps, prepareWrite } from "../../core/write.ts";
 import { readElement } from "../../memory/element.ts";
 import { isOperandArgument, type Operand } from "../../memory/operand.ts";
@@ -152,7 +152,7 @@ function scatter(
   const op = accumulate ? INDEX.scatterAdd : INDEX.scatter;
   const target = operand(x.storage, what.source);
   const call = new Call(op, name, [target, source, what.indices], { axis: what.place });
-  performCall(call);
+  run(call);
   if (source !== given) recycle(source.storage);
   checkFound(name, x.layout, what, call.badIndex);
 }

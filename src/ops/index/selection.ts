@@ -21,7 +21,7 @@ import {
 } from "../../base/shape.ts";
 import { type BasicIndex, notAnIndex, ownSlice, parseOne, sliceAxisBy } from "../../base/slice.ts";
 import { apply } from "../../core/apply.ts";
-import { performCall } from "../../core/dispatch.ts";
+import { run } from "../../core/dispatch.ts";
 import { adopt } from "../../core/foreign.ts";
 import { tidy, wrap } from "../../core/handles.ts";
 import { overlaps } from "../../core/write.ts";
@@ -199,7 +199,7 @@ export function countedNonzero(x: Operand, name: string): Storage {
   const storage = allocateIn(x.storage.memory, DTYPE.int32, count, false);
   const call = new Call(INDEX.nonzeroIndices, name, [x], { count });
   call.outputs[0] = operand(storage, Layout.contiguous([count]));
-  performCall(call);
+  run(call);
   return storage;
 }
 
@@ -466,7 +466,7 @@ export function select(name: string, x: Operand, parts: Parts): Selection {
     const index = operand(tensor.storage, tensor.layout.broadcastTo(picked));
     const [n, stride] = axisOf(layout, axis);
     const call = new Call(INDEX.ravelIndex, name, [positions, index], { size: n, stride });
-    performCall(call);
+    run(call);
     if (call.badIndex >= 0) throw outOfRange(name, layout, axis, index, call.badIndex);
   }
   const source = withAxis(block, place, size, 1, -before);

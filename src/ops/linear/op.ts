@@ -113,7 +113,9 @@ const LINEAR: Op = makeOp({
     const { inputs: [x, weight, bias, add], name, attributes } = call;
     let dtype = productDType(name, x, weight);
     const shape = linearShape(call, (x as Operand).layout, (weight as Operand).layout);
-    if (bias !== undefined) dtype = promoteWith(name, dtype, bias);
+    if (bias !== undefined && (bias as Operand).storage.info !== dtype) {
+      dtype = promoteWith(name, dtype, bias);
+    }
     const activation = (attributes as LinearAttributes | undefined)?.activation;
     if (activation !== undefined) dtype = ruleFor(MAP[activation], dtype, name).result;
     if (add !== undefined) dtype = promoteWith(name, dtype, add);
