@@ -100,6 +100,16 @@ fault({
       ["types", "type TensorOrScalar = AnyTensor | Scalar | Complex;"],
     ] as const
   ) assert(page(id).includes(text), `${id}: ${text}`);
+  // The tags of comments are lists below the text.
+  for (
+    const tag of [
+      "**`source`**",
+      "**Returns**",
+      "**Throws** [`FormatError`](errors.md#FormatError)",
+    ]
+  ) {
+    assert(page("llm").includes(`\n- ${tag}: `), tag);
+  }
   for (const { id, guides } of API_PAGES) {
     assert(Object.keys(guides).length > 0, id);
     for (const file of Object.values(guides)) assert(page(id).includes(`](../docs/${file})`), id);
