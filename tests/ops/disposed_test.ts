@@ -17,10 +17,13 @@ import { operands, PROGRAMS } from "./programs.ts";
 function outcome(name: string, key: string, isInterpreted: boolean): unknown {
   const program = PROGRAMS.find(([one]) => one === name)![1];
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-disposed-"));
+  const path = (file: string): string => join(folder, file);
+  const later = (promise: unknown): void => void Promise.resolve(promise).catch(() => {});
+  // What ops keep of earlier calls, such as the way of an equation, must not matter.
+  if (!isInterpreted) program({ ...operands(), path, later });
   const own = operands();
   own[key].dispose();
-  const later = (promise: unknown): void => void Promise.resolve(promise).catch(() => {});
-  const run = (): unknown => program({ ...own, path: (file: string) => join(folder, file), later });
+  const run = (): unknown => program({ ...own, path, later });
   try {
     if (isInterpreted) interpret({ run: performCall, read() {} }, run);
     else run();

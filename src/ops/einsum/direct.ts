@@ -12,6 +12,7 @@ import { apply } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { frame, partsFrame } from "../../core/interpreter.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
+import { checkAlive } from "../../memory/storage.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
 import type { Direct, DirectView as View, Equation, Label } from "./equation.ts";
 import { MATMUL } from "../matmul/op.ts";
@@ -118,9 +119,9 @@ export function runAgain(
   if (count !== views.length) return undefined;
   for (let k = 0; k < count; k++) {
     const x = xs[isSwapped ? 1 - k : k];
-    if (!isOperand(x) || x.storage.info !== info || views[k]!.last?.from !== x.layout) {
-      return undefined;
-    }
+    if (!isOperand(x)) return undefined;
+    checkAlive(x.storage, "einsum");
+    if (x.storage.info !== info || views[k]!.last?.from !== x.layout) return undefined;
   }
   return perform(direct, xs[0] as Operand, xs[1] as Operand | undefined);
 }
