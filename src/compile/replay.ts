@@ -50,7 +50,7 @@ export interface Executor {
    */
   runLater?(args: readonly Storage[], options: LaterOptions): Promise<readonly Storage[]>;
   /** The handles of captured tensors that it has, if any. */
-  readonly handles?: ReadonlyMap<Storage, number>;
+  readonly handles?: ReadonlyMap<Storage, number> | undefined;
   /** Frees what the last run has not returned. Called after the results have handles. */
   release(): void;
   /** Frees everything. */

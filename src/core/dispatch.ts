@@ -597,6 +597,7 @@ function freeOutputs(
     const made = outputs[k]!;
     if (given[k] === undefined && kernelSpecs === specs) dispose(made);
     else if (made !== given[k]) recycle(made.storage);
+    // Without a given output its place is empty, as before the call.
     outputs[k] = given[k] as never;
   }
 }

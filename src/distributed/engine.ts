@@ -88,7 +88,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     setWorld(-1, `not opened: ${error instanceof RequestFailure ? error.text : String(error)}`);
     throw failed;
   }
-  const [, rank, size] = results;
+  const [rank, size] = [results[1]!, results[2]!];
   const text = describeMpi(shim);
   setWorld(rank, `in use: ${text}`);
   registerEngine((call) => {
@@ -213,11 +213,11 @@ function endWithTheProcess(shim: Shim): void {
     abortWorld(shim, 1);
   };
   const { process, addEventListener } = globalThis as {
-    process: { on(event: string, listener: () => void): void };
-    addEventListener(event: string, listener: () => void): void;
+    process?: { on(event: string, listener: () => void): unknown };
+    addEventListener?: (event: string, listener: () => void) => void;
   };
-  if ("Deno" in globalThis) addEventListener("unload", end);
-  else process.on("exit", end);
+  if ("Deno" in globalThis) addEventListener?.("unload", end);
+  else process?.on("exit", end);
 }
 
 /** Ends all processes of the world. */

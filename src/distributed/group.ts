@@ -421,7 +421,7 @@ export class Group {
     numbers[COLLECTIVE_AT.peer] = color ?? -1;
     numbers[COLLECTIVE_AT.tag] = key;
     const results = await ended("split", requests.start(numbers, null, null), NOTHING);
-    const [group, rank, ranks] = results;
+    const [group, rank, ranks] = [results[0]!, results[1]!, results[2]!];
     if (color === null) return null;
     return new Group({ ...this.#settings, group, rank, size: ranks, limit: countLimit });
   }

@@ -221,7 +221,7 @@ export class Nccl implements DeviceEngine {
       this.#exchange("broadcast", group, timeout, DTYPE.uint8, id, id);
       numbers.set([rank, size, timeout, group]);
       status = shim.rm_cuda_nccl(CUDA_NCCL.open, device, numbers, id);
-      const [number, job] = numbers;
+      const [number, job] = [numbers[0]!, numbers[1]!];
       if (status === STATUS.ok) status = this.#ask(CUDA_NCCL.wait, job);
       reason = status === STATUS.ok ? "another rank cannot open it" : lastError(shim);
       if (!this.#agree(group, timeout, status === STATUS.ok)) return refuse(reason);

@@ -154,7 +154,8 @@ function parseStart(
   for (const byte of cursor.take(MAGIC.length, "the magic string").entries()) {
     if (byte[1] !== MAGIC.charCodeAt(byte[0])) cursor.fail("not an npy file", 0);
   }
-  const [major, minor] = cursor.take(2, "the version");
+  const version = cursor.take(2, "the version");
+  const [major, minor] = [version[0]!, version[1]!];
   if (major < 1 || major > 3 || minor !== 0) {
     cursor.fail(`npy version ${major}.${minor} is not 1.0, 2.0 or 3.0`, MAGIC.length);
   }

@@ -290,7 +290,7 @@ export class LanguageModel implements Disposable {
 /** The tokens of a text; throws an ArgumentError unless `codec` gives them. */
 function encoded(codec: TextCodec, text: string): readonly number[] {
   const made: unknown = codec.encode(text);
-  const ids = Array.isArray(made) ? made : objectOf(made).ids;
+  const ids = Array.isArray(made) ? made : objectOf(made)["ids"];
   if (Array.isArray(ids)) return ids;
   throw new ArgumentError(
     `Cannot generate: encode gave ${

@@ -43,13 +43,13 @@ export function factorsOf(
 /** The tokens with names in the files of a tokenizer, and its own token at the end. */
 async function namedTokens(folder: Path): Promise<{ all: NamedToken[]; eos: unknown[] }> {
   const config = objectOf(await readJson(folder, "tokenizer_config.json"));
-  let all = Object.entries(objectOf(config.added_tokens_decoder))
-    .map(([id, token]): NamedToken => [Number(id), objectOf(token).content]);
+  let all = Object.entries(objectOf(config["added_tokens_decoder"]))
+    .map(([id, token]): NamedToken => [Number(id), objectOf(token)["content"]]);
   if (all.length === 0) {
     const { added_tokens } = objectOf(await readJson(folder, "tokenizer.json"));
     all = [added_tokens ?? []].flat().map(objectOf).map(({ id, content }) => [id, content]);
   }
-  const eos = objectOf(config.eos_token).content ?? config.eos_token;
+  const eos = objectOf(config["eos_token"])["content"] ?? config["eos_token"];
   const isEos = ([, name]: NamedToken): boolean => typeof name === "string" && name === eos;
   return { all, eos: all.filter(isEos).map(([id]) => id) };
 }

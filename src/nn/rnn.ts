@@ -344,7 +344,7 @@ export function lstm(
 ): Readonly<Record<"output" | "hidden" | "cell", Operand>> {
   checkOptions("lstm", options, [...OPTIONS, "cell"]);
   const [output, hidden, cell] = tidy(() => recur(LSTM, x, weights, options));
-  return { output, hidden, cell };
+  return { output: output!, hidden: hidden!, cell: cell! };
 }
 
 /**
@@ -373,7 +373,7 @@ export function gru(
 ): Readonly<Record<"output" | "hidden", Operand>> {
   checkOptions("gru", options, OPTIONS);
   const [output, hidden] = tidy(() => recur(GRU, x, weights, options));
-  return { output, hidden };
+  return { output: output!, hidden: hidden! };
 }
 
 /**
@@ -403,5 +403,5 @@ export function rnn(
   const { nonlinearity = "tanh", ...rest } = options;
   const known = checkChoice("rnn", "nonlinearity", nonlinearity, ["tanh", "relu"]);
   const [output, hidden] = tidy(() => recur(plainCell(known), x, weights, rest));
-  return { output, hidden };
+  return { output: output!, hidden: hidden! };
 }

@@ -3453,7 +3453,7 @@ function nested(x: AnyTensor, bigint: boolean, op: string): Nested {
       const [n, stride] = [shape[axis]!, strides[axis]!];
       const made: Nested[] = [];
       if (numbers && axis === shape.length - 1) {
-        for (let i = 0; i < n; i++) made.push(array[position + i * stride]);
+        for (let i = 0; i < n; i++) made.push(array[position + i * stride]!);
       } else for (let i = 0; i < n; i++) made.push(unpack(axis + 1, position + i * stride));
       return made;
     };

@@ -71,7 +71,7 @@ export function frexp<X extends AnyTensor>(x: X): {
 };
 export function frexp(x: AnyTensor): Readonly<Record<"mantissa" | "exponent", Operand>> {
   const [mantissa, exponent] = dispatchAll(FREXP, [x]);
-  return { mantissa, exponent };
+  return { mantissa: mantissa!, exponent: exponent! };
 }
 
 const NAN_TO_NUM: Op = makeOp({

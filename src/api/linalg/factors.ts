@@ -80,7 +80,7 @@ export function qr(
     throw new ArgumentError(`Cannot qr with mode ${describe(mode)}: it is "reduced" or "complete"`);
   }
   const [q, r] = dispatchAll(LINALG.qr, [a], { mode });
-  return { q, r };
+  return { q: q!, r: r! };
 }
 
 /** The results of {@link lu}. */
@@ -110,5 +110,5 @@ export function lu<X extends AnyTensor>(
 /** The implementation. @ignore */
 export function lu(a: AnyTensor): Readonly<Record<"p" | "l" | "u", Operand>> {
   const [l, u, p] = dispatchAll(LINALG.lu, [a]);
-  return { p, l, u };
+  return { p: p!, l: l!, u: u! };
 }

@@ -47,7 +47,7 @@ export function eigh(
   options: TriangleOptions = {},
 ): Readonly<Record<"eigenvalues" | "eigenvectors", Operand>> {
   const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eigh, [a], upperOf("eigh", options));
-  return { eigenvalues, eigenvectors };
+  return { eigenvalues: eigenvalues!, eigenvectors: eigenvectors! };
 }
 
 /** The eigenvalues of {@link eigh} alone, which takes less time. */
@@ -91,7 +91,7 @@ export function svd(
   checkOptions("svd", options, ["fullMatrices"]);
   const { fullMatrices = true } = options;
   const [u, s, vh] = dispatchAll(LINALG.svd, [a], { fullMatrices });
-  return { u, s, vh };
+  return { u: u!, s: s!, vh: vh! };
 }
 
 /** The singular values of matrices [..., M, N], largest first: [..., min(M, N)]. */
@@ -132,7 +132,7 @@ export function eig<X extends AnyTensor>(a: t.Guard<t.Square<"eig", t.ShapeOf<X>
 /** The implementation. @ignore */
 export function eig(a: AnyTensor): Readonly<Record<"eigenvalues" | "eigenvectors", Operand>> {
   const [eigenvalues, eigenvectors] = dispatchAll(LINALG.eig, [a]);
-  return { eigenvalues, eigenvectors };
+  return { eigenvalues: eigenvalues!, eigenvectors: eigenvectors! };
 }
 
 /** The eigenvalues of {@link eig} alone. */

@@ -124,7 +124,7 @@ export function slogdet<X extends AnyTensor>(
 /** The implementation. @ignore */
 export function slogdet(a: AnyTensor): Readonly<Record<"sign" | "logabsdet", Operand>> {
   const [sign, logabsdet] = dispatchAll(LINALG.slogdet, [a]);
-  return { sign, logabsdet };
+  return { sign: sign!, logabsdet: logabsdet! };
 }
 
 /**
@@ -427,5 +427,5 @@ export function lstsq(
     ];
   });
   const [x, residuals, rank, s] = made;
-  return { x, residuals, rank, s };
+  return { x: x!, residuals: residuals!, rank: rank!, s: s! };
 }

@@ -307,7 +307,7 @@ export function histogram(
     const inputs = withWeights(name, [own, ...edges], weights);
     return dispatchAll(HISTOGRAM, inputs, { ...spec, density, weighted: weights !== undefined });
   });
-  return { counts, edges: all };
+  return { counts: counts!, edges: all! };
 }
 
 const HISTOGRAM_BIN_EDGES: Op = makeOp({
@@ -541,5 +541,5 @@ export function histogram2d(
     const inputs = withWeights(name, [...own, ...edgesX, ...edgesY], weights);
     return dispatchAll(HISTOGRAM2D, inputs, { x, y, density, weighted: weights !== undefined });
   });
-  return { counts, xEdges, yEdges };
+  return { counts: counts!, xEdges: xEdges!, yEdges: yEdges! };
 }

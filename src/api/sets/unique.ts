@@ -196,7 +196,7 @@ export type VectorOf<X extends AnyTensor> = TensorOf<
  */
 export function uniqueValues<X extends AnyTensor>(x: X, options?: UniqueOptions): VectorOf<X>;
 export function uniqueValues(x: AnyTensor, options: UniqueOptions = {}): Operand {
-  return unique(VALUES, x, options)[0];
+  return unique(VALUES, x, options)[0]!;
 }
 
 /**
@@ -218,7 +218,7 @@ export function uniqueCounts(
   options: UniqueOptions = {},
 ): Readonly<Record<"values" | "counts", Operand>> {
   const [values, counts] = unique(COUNTS, x, options);
-  return { values, counts };
+  return { values: values!, counts: counts! };
 }
 
 /**
@@ -243,7 +243,7 @@ export function uniqueInverse(
   options: UniqueOptions = {},
 ): Readonly<Record<"values" | "inverseIndices", Operand>> {
   const [values, inverseIndices] = unique(INVERSE, x, options);
-  return { values, inverseIndices };
+  return { values: values!, inverseIndices: inverseIndices! };
 }
 
 /**
@@ -267,5 +267,5 @@ export function uniqueAll(
   options: UniqueOptions = {},
 ): Readonly<Record<"values" | "indices" | "inverseIndices" | "counts", Operand>> {
   const [values, indices, inverseIndices, counts] = unique(ALL, x, options);
-  return { values, indices, inverseIndices, counts };
+  return { values: values!, indices: indices!, inverseIndices: inverseIndices!, counts: counts! };
 }

@@ -79,7 +79,7 @@ function buffers(shim: Shim): Buffers | undefined {
   const { toArrayBuffer } = bunFfi();
   const numbers = new Float64Array(3);
   if (shim.rm_buffers(BUFFERS.open, numbers) !== STATUS.ok) return undefined;
-  const [owner, ownerLost, bufferLost] = numbers;
+  const [owner, ownerLost, bufferLost] = [numbers[0]!, numbers[1]!, numbers[2]!];
   // The context must be an address; the callback does not read it.
   const bytes = toArrayBuffer(owner, 0, 8, owner, ownerLost);
   const inUse = new Float64Array(bytes);

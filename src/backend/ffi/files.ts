@@ -60,7 +60,9 @@ export class MappedFile {
 
   /** `first` is a view. */
   constructor(mapper: Mapper, first: ArrayBuffer, numbers: Float64Array) {
-    [this.#mapping, this.#address, this.bytes] = numbers;
+    this.#mapping = numbers[0]!;
+    this.#address = numbers[1]!;
+    this.bytes = numbers[2]!;
     this.#mapper = mapper;
     this.#first = first;
   }
