@@ -6,10 +6,12 @@
  *
  * @module
  */
-import { readdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readText, root } from "../scripts/tools.ts";
-import { fromJson, means, type Results } from "./report.ts";
+import { root } from "../scripts/tools.ts";
+import { newest } from "./harness/pages.ts";
+import { groupOf, linesOf, oursOf, ratioOf, type Results, threadsOf } from "./harness/results.ts";
+import { suite } from "./suites/primitives.ts";
 
 const FILE = "docs/benchmarks.svg";
 
@@ -64,16 +66,20 @@ function mark(runtime: (typeof RUNTIMES)[number], ratio: number, y: number, mean
 /** The picture of the rows with one thread. */
 export function toSvg(results: Results): string {
   const rows = results.rows.filter(({ threads }) => threads === 1);
-  const lines = means(results).filter(({ threads }) => threads === 1);
+  const one = threadsOf(results).indexOf(1);
+  const names = oursOf(results).map((side) => results.sides[side]!.name);
+  const at = Object.fromEntries(RUNTIMES.map((runtime) => [runtime, names.indexOf(runtime)]));
+  const lines = linesOf(results, suite).filter(({ name }) => name !== "memory")
+    .map(({ name, ratios }) => ({ name, ratio: ratios[one]! }));
   const height = TOP + lines.length * (2 * LINE + GAP) + 44;
   const bottom = height - 40;
   const parts: string[] = [];
   for (let power = LOWEST; power <= HIGHEST; power++) {
-    const at = x(2 ** power);
+    const line = x(2 ** power);
     const kind = power === 0 ? "one" : "grid";
     parts.push(
-      `<line class="${kind}" x1="${at}" x2="${at}" y1="${TOP - 6}" y2="${bottom}"/>`,
-      `<text class="soft" x="${at}" y="${TOP - 12}" text-anchor="middle">${
+      `<line class="${kind}" x1="${line}" x2="${line}" y1="${TOP - 6}" y2="${bottom}"/>`,
+      `<text class="soft" x="${line}" y="${TOP - 12}" text-anchor="middle">${
         power === LOWEST ? "≤ " : ""
       }${label(power)}</text>`,
     );
@@ -85,15 +91,15 @@ export function toSvg(results: Results): string {
       `<text x="12" y="${y + LINE / 2 + 4}"${total ? ' class="total"' : ""}>${name}</text>`,
     );
     for (const [k, runtime] of RUNTIMES.entries()) {
-      const mean = ratio[runtime];
+      const mean = ratio[at[runtime]!]?.wall;
       if (mean === undefined) continue;
-      const at = y + k * LINE;
-      const mine = total ? [] : rows.filter((row) => row.group === name);
+      const own = y + k * LINE;
+      const mine = total ? [] : rows.filter((row) => groupOf(row) === name);
       parts.push(
-        ...mine.flatMap((row) => row.ratio[runtime] ?? [])
-          .map((value) => mark(runtime, value, at, false)),
-        mark(runtime, mean, at, true),
-        `<text class="mean ${runtime}" x="${RIGHT + 14}" y="${at + 4}">${mean.toFixed(2)}×</text>`,
+        ...mine.flatMap((row) => ratioOf(row, at[runtime]!)?.wall ?? [])
+          .map((value) => mark(runtime, value, own, false)),
+        mark(runtime, mean, own, true),
+        `<text class="mean ${runtime}" x="${RIGHT + 14}" y="${own + 4}">${mean.toFixed(2)}×</text>`,
       );
     }
   }
@@ -105,9 +111,9 @@ export function toSvg(results: Results): string {
     `<text x="${RIGHT + i * 62 - 60}" y="30">${runtime}</text>`
   );
   const overall = lines.find(({ name }) => name === "overall")?.ratio;
-  const spoken = RUNTIMES.filter((runtime) => overall?.[runtime] !== undefined)
-    .map((runtime) => `${overall![runtime]!.toFixed(2)} in ${runtime}`).join(", ");
-  const { date, machine, versions } = results;
+  const spoken = RUNTIMES.filter((runtime) => overall?.[at[runtime]!] !== undefined)
+    .map((runtime) => `${overall![at[runtime]!]!.wall.toFixed(2)} in ${runtime}`).join(", ");
+  const { date, machine, sides, commit } = results;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img" ` +
     `aria-label="Time relative to the faster of NumPy and PyTorch, one thread; overall: ${spoken}">`,
@@ -118,8 +124,9 @@ export function toSvg(results: Results): string {
     `also as numbers. Small: single benchmarks.</text>`,
     ...key,
     ...parts,
-    `<text class="soft" x="12" y="${height - 14}">${date}, ${machine}, 1 thread; ${
-      Object.values(versions).join(", ")
+    `<text class="soft" x="12" y="${height - 14}">${date}, ${machine.processor}, ` +
+    `${machine.instructions}, 1 thread, commit ${commit}; ${
+      sides.map(({ version }) => version).join(", ")
     }</text>`,
     "</svg>\n",
   ].join("\n");
@@ -127,9 +134,7 @@ export function toSvg(results: Results): string {
 
 /** The picture of the newest whole run in bench/results. */
 export function makeChart(): string {
-  const newest = readdirSync(join(root, "bench", "results"))
-    .filter((name) => /^[\d-]+-native\.json$/.test(name)).sort().at(-1);
-  return toSvg(fromJson(readText(`bench/results/${newest}`)));
+  return toSvg(newest("primitives")!);
 }
 
 /** Writes the picture. */

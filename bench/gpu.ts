@@ -28,8 +28,8 @@ import { findCuda } from "../src/backend/cuda.ts";
 import { CUDA_CONTROL, CUDA_MEMORY } from "../src/backend/ffi/abi.ts";
 import { lastError, readCudaInfo } from "../src/backend/ffi/text.ts";
 import { type GpuRow, gpuWork } from "./gpu_work.ts";
-import { median } from "./report.ts";
-import type { Input, Tensors } from "./work.ts";
+import type { Input, Tensors } from "./gpu_work.ts";
+import { median } from "./harness/suite.ts";
 
 const { values } = parseArgs({
   options: {

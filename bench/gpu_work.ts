@@ -10,7 +10,19 @@ import * as rm from "../mod.ts";
 import { compile } from "../src/compile/mod.ts";
 import * as nn from "../src/nn/mod.ts";
 import { QUANT, type QuantName } from "../src/ops/quantized/formats.ts";
-import type { Input, Tensors } from "./work.ts";
+
+/** An input array: normal floats, integers from 1 to 100, or indexes < `below`. */
+export interface Input {
+  readonly dtype: rm.DType;
+  readonly shape: readonly number[];
+  /** For indexes: one more than the largest. */
+  readonly below?: number;
+  /** Floats without their signs: for logarithms and roots. */
+  readonly positive?: boolean;
+}
+
+/** The tensors of a row, by the names of its inputs. */
+export type Tensors = Record<string, rm.Tensor<rm.DType>>;
 
 /** One thing to time. */
 export interface GpuRow {

@@ -1,209 +1,251 @@
 /**
- * Times the work list in rowmajor on Deno and on Bun, in NumPy and in PyTorch, all in one run.
+ * Measures rowmajor on Deno and Bun beside other libraries, all in one run.
  *
- *     deno task bench [--quick] [--filter=text] [--backend=js|native] [--threads=1|all|both]
- *                     [--no-numpy] [--no-torch] [--save]
+ *     deno task bench [SUITE...] [--rows=REGEX] [--threads=1,2] [--rounds=N] [--ms=N] [--quick]
+ *                     [--runtimes=deno,bun] [--backend=js|native] [--level=v3]
+ *                     [--peers=NAME,...|none] [--before=FOLDER] [--install] [--save] [--pages] [--list]
  *
- * The peers live as long as the run and take turns, row by row and round by round, so that
- * interference slows all of them. `--save` writes bench/results/ and, for a whole run, the tables
- * of docs/benchmarks.md and README. Knows nothing of how a row is timed.
+ * Without a SUITE, the six usual ones run. `--save` writes bench/results/, and for a whole run the
+ * tables of the documents; `--pages` only writes the tables, from the newest results. `--level=v3`
+ * holds all sides to AVX2 by their own switches. `--before` adds another checkout, whose library is
+ * built, and it once again as the control, which shows the noise. Peers that are missing are reported
+ * and left out; `--install` installs those in Python in `.venv`.
  *
  * @module
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { ensureInstalled, root, writeTable } from "../scripts/tools.ts";
-import { type Effort, measureMemory, measureTimes } from "./measure.ts";
-import { Peer, type PeerName, type PeerOptions } from "./peers.ts";
-import { findPython, type Package } from "./python_env.ts";
-import {
-  means,
-  type Results,
-  summarize,
-  type Timing,
-  toJson,
-  toMarkdown,
-  toMeans,
-  toText,
-} from "./report.ts";
-import { WORK } from "./work.ts";
-import { keyOf } from "./worker.ts";
+import { parseArgs } from "node:util";
+import { ensureInstalled, root } from "../scripts/tools.ts";
+import { fileOf, writePages } from "./harness/pages.ts";
+import { installPeers } from "./harness/python.ts";
+import { type Results, type SideInfo, summarize, toJson } from "./harness/results.ts";
+import { measureRows, type Timing } from "./harness/runner.ts";
+import { NO_SWITCH, servedSides } from "./harness/served.ts";
+import { keyOf, type RunOptions, RUNTIMES, type Side, type Suite } from "./harness/suite.ts";
+import { printed } from "./harness/tables.ts";
+import { loadSuite, SUITES, USUAL } from "./suites/mod.ts";
 
-interface Options {
-  quick: boolean;
-  filter: string;
-  backend?: "js" | "native";
-  threads?: "1" | "all" | "both";
-  without: Set<Package>;
-  save: boolean;
-}
+const USAGE =
+  `usage: deno task bench [SUITE...] [--rows=REGEX] [--threads=1,2] [--rounds=N] [--ms=N]
+         [--quick] [--runtimes=deno,bun] [--backend=js|native] [--level=v3]
+         [--peers=NAME,...|none] [--before=FOLDER] [--install] [--save] [--pages] [--list]
+suites: ${SUITES.join(", ")}
 
-const USAGE = "usage: deno task bench [--quick] [--filter=text] [--backend=js|native]\n" +
-  "         [--threads=1|all|both] [--no-numpy] [--no-torch] [--save]";
+--rows=REGEX      only rows whose group/name matches; --list prints them
+--threads=1,2     numbers of threads; by default 1 and all cores
+--rounds=N        timings of each row
+--ms=N            milliseconds of a timing
+--quick           half as long, at most two rounds, one number of threads, no long rows
+--runtimes=deno   one runtime only
+--backend=js      JavaScript loops instead of the native library
+--level=v3        all sides held to AVX2, by their own switches
+--peers=NAME,...  these peers only; none
+--before=FOLDER   also another checkout, and it once again as the control
+--install         install the missing peers in Python in .venv
+--save            write bench/results/, and for a whole run the tables of the documents
+--pages           write the tables of the documents from the newest results, and measure nothing
+--list            print the suites, or the rows of those that are named`;
 
-function parseOptions(args: readonly string[]): Options {
-  const options: Options = { quick: false, filter: "", without: new Set(), save: false };
-  for (let i = 0; i < args.length; i++) {
-    const [name, value] = args[i].split("=", 2);
-    if (name === "--quick") options.quick = true;
-    else if (name === "--save") options.save = true;
-    else if (name === "--no-numpy") options.without.add("numpy");
-    else if (name === "--no-torch") options.without.add("torch");
-    else if (name === "--filter") options.filter = value ?? args[++i] ?? "";
-    else if (name === "--backend" && (value === "js" || value === "native")) {
-      options.backend = value;
-    } else if (name === "--threads" && (value === "1" || value === "all" || value === "both")) {
-      options.threads = value;
-    } else {
-      console.error(USAGE);
-      process.exit(2);
-    }
-  }
-  // A short run checks the goals of the JavaScript loops.
-  if (options.quick) options.backend ??= "js";
-  options.threads ??= options.quick ? "1" : "both";
-  return options;
-}
-
-const EFFORT = { quick: { ms: 10, rounds: 7 }, long: { ms: 20, rounds: 7 } };
-
-/** Starts the peers; reports and omits other libraries that do not start. */
-async function startPeers(names: readonly PeerName[], options: PeerOptions): Promise<Peer[]> {
-  const started = names.map((name) => new Peer(name, options));
-  const outcomes = await Promise.allSettled(started.map((peer) => peer.ready()));
-  return started.filter((peer, i) => {
-    const outcome = outcomes[i];
-    if (outcome.status === "fulfilled") return true;
-    console.error(`Cannot start ${peer.name}: ${outcome.reason.message}`);
-    if (peer.name === "Deno" || peer.name === "Bun") process.exit(1);
-    return false;
-  });
-}
-
-/** The tables of a run for docs/benchmarks.md, and its configuration. */
-function describe(results: Results): string {
-  const { date, machine, versions, backend, mode } = results;
-  return [
-    `- \`${mode}\`, ${date}, backend ${backend}`,
-    `- ${machine}`,
-    `- ${Object.values(versions).join(", ")}`,
-    `\n${toMarkdown(results)}`,
-  ].join("\n");
-}
-
-/** Writes the run to bench/results/, and a whole run to the pages and their picture. */
-async function save(results: Results, quick: boolean): Promise<void> {
-  const folder = join(root, "bench", "results");
-  mkdirSync(folder, { recursive: true });
-  const name = `${results.date}-${results.backend}${quick ? "-quick" : ""}.json`;
-  writeFileSync(join(folder, name), toJson(results));
-  console.log(`wrote ${join(folder, name)}`);
-  const whole = rows.length === WORK.length && options.threads === "both" && !quick;
-  if (whole && results.backend === "native" && options.without.size === 0) {
-    writeTable("docs/benchmarks.md", describe(results));
-    writeTable("README.md", toMeans(results));
-    const { writeChart } = await import("./chart.ts");
-    writeChart();
-  }
-}
-
-/** The result of the goals for the run. */
-function verdict(results: Results): string[] {
-  const { rows, backend } = results;
-  const set = rows.filter(({ goal }) => goal !== undefined);
-  const missed = set.filter(({ misses }) => misses.length > 0);
-  const lines = set.length > 0
-    ? [`goals: ${set.length - missed.length} of ${set.length} rows met`]
-    : [];
-  if (backend === "js") return lines;
-  for (const { group, name, threads, ratio, goal, misses } of missed) {
-    const by = misses.map((peer) => `${peer} ${ratio[peer]!.toFixed(2)}×`).join(", ");
-    lines.push(`  missed, ${threads} threads: ${group}/${name}: ${by}; ${goal}`);
-  }
-  for (const { name, threads, ratio, goal, misses } of means(results)) {
-    if (misses.length === 0) continue;
-    const by = misses.map((peer) => `${peer} ${ratio[peer]!.toFixed(2)}×`).join(", ");
-    lines.push(`  missed, ${threads} threads: the mean of ${name}: ${by}; ≤ ${goal}×`);
-  }
-  return lines;
-}
-
-const options = parseOptions(process.argv.slice(2));
-await ensureInstalled();
-const rows = WORK.filter((row) =>
-  !(options.quick && row.long) && keyOf(row).includes(options.filter)
-);
-if (rows.length === 0) {
-  console.error(`No row's group or name contains "${options.filter}"`);
+function fail(message: string): never {
+  console.error(message);
   process.exit(2);
 }
-const wanted: readonly Package[] = (["numpy", "torch"] as const)
-  .filter((name) => !options.without.has(name));
-// PyTorch is large: a short run uses an installed one and does not download it. A short run waits
-// for NumPy, but not for gigabytes.
-const python = findPython(wanted, options.quick ? ["numpy"] : wanted);
-const has = (name: Package) => wanted.includes(name) && !python.missing.has(name);
-const began = performance.now();
-let names: PeerName[] = [
-  ...(has("numpy") ? ["NumPy" as const] : []),
-  ...(has("torch") ? ["PyTorch" as const] : []),
-  "Deno",
-  "Bun",
-];
 
-const cores = availableParallelism();
-const counts = options.threads === "both"
-  ? [...new Set([1, cores])]
-  : [options.threads === "all" ? cores : 1];
-const effort: Effort = options.quick ? EFFORT.quick : EFFORT.long;
-const timings: Timing[] = [];
-let versions: Results["versions"] = {};
-let backend: Results["backend"] = "js";
-for (const threads of counts) {
-  const peers = await startPeers(names, { ...options, threads, python: python.path });
-  names = peers.map((peer) => peer.name);
-  versions = Object.fromEntries(peers.map((peer) => [peer.name, peer.version]));
-  const runtimes = peers.filter(({ serves }) => serves !== undefined);
-  const serving = runtimes.map(({ name, serves }) => `${name}: ${serves}`).join(", ");
-  console.log(`${threads} of ${cores} threads; backends: ${serving}`);
-  backend = runtimes.every(({ serves }) => serves === "native") ? "native" : "js";
-  const served = rows.filter((row) => !(backend === "js" && row.heavy));
-  timings.push(...await measureTimes(served, peers, threads, effort));
-  await Promise.all(peers.map((peer) => peer.close()));
-}
-const memory = options.quick ? [] : await measureMemory(
-  rows.filter((row) => row.memory),
-  names,
-  { ...options, threads: counts.at(-1)!, python: python.path },
-);
-
-const results: Results = {
-  date: new Date().toISOString().slice(0, 10),
-  machine: `${cpus()[0]?.model.trim() ?? "unknown"}, ${cores} cores, ` +
-    `${process.platform} ${process.arch}`,
-  versions,
-  backend,
-  mode: ["deno task bench", ...process.argv.slice(2).filter((arg) => arg !== "--save")].join(" "),
-  rows: timings.map((timing) => summarize(timing, backend)),
-  memory,
-};
-const seconds = ((performance.now() - began) / 1000).toFixed(0);
-console.log(Object.values(results.versions).join(", "));
-console.log(`${results.machine}; medians of ${effort.rounds} rounds; ${seconds} s\n`);
-console.log(toText(results));
-console.log(
-  "\nratio: the time divided by that of the faster of NumPy and PyTorch; below 1 is faster",
-);
-for (const name of options.without) console.log(`without ${name}, as asked`);
-for (const [name, reason] of python.missing) console.log(`without ${name}: ${reason}`);
-for (const line of verdict(results)) console.log(line);
-
-// One of the peers is always running; any further load takes the processor from them.
-const others = loadavg()[0] - Math.max(...counts);
-if (others > cores - 1) {
-  console.log(`The machine was busy (${others.toFixed(1)} other processes): times are too long`);
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        rows: { type: "string", default: "" },
+        threads: { type: "string" },
+        rounds: { type: "string" },
+        ms: { type: "string" },
+        quick: { type: "boolean", default: false },
+        runtimes: { type: "string", default: "deno,bun" },
+        backend: { type: "string" },
+        level: { type: "string" },
+        peers: { type: "string" },
+        before: { type: "string" },
+        install: { type: "boolean", default: false },
+        save: { type: "boolean", default: false },
+        pages: { type: "boolean", default: false },
+        list: { type: "boolean", default: false },
+        help: { type: "boolean", default: false },
+      },
+    });
+  } catch (error) {
+    return fail(`${(error as Error).message}\n${USAGE}`);
+  }
 }
 
-if (options.save) await save(results, options.quick);
+const args = process.argv.slice(2);
+const { values, positionals } = parse(args);
+if (values.help) {
+  console.log(USAGE);
+  process.exit();
+}
+const names = positionals.length > 0 ? positionals : USUAL;
+const unknown = names.find((name) => !SUITES.includes(name));
+if (unknown !== undefined) fail(`There is no suite "${unknown}"\n${USAGE}`);
+const pattern = new RegExp(values.rows);
+const runtimes = RUNTIMES.filter((name) => values.runtimes.split(",").includes(name.toLowerCase()));
+const counts = values.threads?.split(",").map(Number);
+const numbers = [...counts ?? [], ...[values.rounds, values.ms].flatMap((x) => x ?? [])];
+if (
+  runtimes.length === 0 || numbers.some((x) => !(Number(x) >= 1)) ||
+  ![undefined, "js", "native"].includes(values.backend) ||
+  ![undefined, "v3"].includes(values.level)
+) fail(USAGE);
+
+/** The largest instruction set of this processor. */
+function instructions(): string {
+  if (process.arch === "arm64") return "NEON";
+  if (!existsSync("/proc/cpuinfo")) return "x86-64";
+  const flags = new Set(
+    /^flags\s*:(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1]?.split(" "),
+  );
+  if (flags.has("avx512f")) return flags.has("amx_tile") ? "AVX-512 and AMX" : "AVX-512";
+  return flags.has("avx2") ? "AVX2" : "SSE4.2";
+}
+
+/** The commit of this checkout, with a mark if sources differ from it. */
+function commit(): string {
+  try {
+    const git = (...args: string[]) =>
+      execFileSync("git", args, { cwd: root, encoding: "utf8", stdio: "pipe" }).trim();
+    const changed = git("status", "--porcelain", "--", "src", "shim", "bench", ":!bench/results");
+    return git("rev-parse", "--short=10", "HEAD") + (changed === "" ? "" : " and changes");
+  } catch {
+    return "unknown";
+  }
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+function report(message: string): void {
+  progress("");
+  console.error(message);
+}
+
+/** Runs a suite; undefined if it cannot run. */
+async function run(
+  name: string,
+  suite: Suite,
+): Promise<{ results: Results; part: boolean } | void> {
+  const unable = suite.unable?.();
+  if (unable !== undefined) return report(`${name}: ${unable}`);
+  const rows = suite.rows.filter((row) => pattern.test(keyOf(row)) && !(values.quick && row.long));
+  if (rows.length === 0) return report(`${name}: no row matches ${pattern}`);
+  const rounds = Number(values.rounds ?? (values.quick ? Math.min(2, suite.rounds) : suite.rounds));
+  const ms = Number(values.ms ?? (values.quick ? suite.ms / 2 : suite.ms));
+  const all = suite.threads ?? [...new Set([1, availableParallelism()])];
+  const threads = counts ?? (values.quick ? all.slice(0, 1) : all);
+  const missing: Record<string, string> = {};
+  const timings: Timing[] = [];
+  const load: number[] = [];
+  const began = new Map<string, SideInfo>();
+  let backend: Results["backend"] = values.backend === "js" ? "js" : "native";
+  let isWhole = rows.length === suite.rows.length && threads.length === all.length;
+  for (const count of threads) {
+    load.push(Number((loadavg()[0]! / availableParallelism()).toFixed(2)));
+    const options: RunOptions = {
+      ...{ suite: name, threads: count, ms, runtimes },
+      ...(values.backend === undefined ? {} : { backend: values.backend as "js" | "native" }),
+      ...(values.level === undefined ? {} : { level: "v3" as const }),
+      ...(values.peers === undefined ? {} : { peers: values.peers.split(",") }),
+      ...(values.before === undefined ? {} : { before: values.before }),
+      without: (peer, reason) => {
+        if (!(peer in missing)) report(`${name}: without ${peer}: ${reason}`);
+        missing[peer] = reason;
+      },
+    };
+    const sides: Side[] = await (suite.sides ?? ((options) => servedSides(suite, options)))(
+      options,
+    );
+    try {
+      timings.push(
+        ...await measureRows(suite, rows, sides, {
+          ...{ threads: count, rounds, progress },
+          fail: (message) => {
+            report(message);
+            process.exitCode = 1;
+          },
+        }),
+      );
+    } finally {
+      await Promise.all(sides.map((side) => side.close()));
+    }
+    for (const side of sides) {
+      const { name, peer, runtime, version, level } = side;
+      began.set(name, {
+        ...{ name, peer, version },
+        ...(runtime === undefined ? {} : { runtime }),
+        ...(level === undefined ? {} : { level }),
+      });
+      if (level === "none") backend = "js";
+    }
+  }
+  progress("");
+  const sides = [...began.values()];
+  // A run without a peer that could take part does not replace the tables.
+  const lacks = Object.values(missing).some((reason) => reason !== NO_SWITCH);
+  if (lacks || values.peers !== undefined || runtimes.length < 2) isWhole = false;
+  const results: Results = {
+    suite: name,
+    date: new Date().toISOString().slice(0, 10),
+    commit: commit(),
+    command: [
+      "deno task bench",
+      name,
+      ...args.filter((arg) => !SUITES.includes(arg) && arg !== "--save"),
+    ].join(" "),
+    machine: {
+      processor: cpus()[0]?.model.trim() ?? "unknown",
+      cores: availableParallelism(),
+      system: `${process.platform} ${process.arch}`,
+      instructions: instructions(),
+    },
+    ...(values.level === undefined ? {} : { level: "v3" as const }),
+    backend,
+    rounds,
+    load,
+    sides,
+    missing,
+    rows: timings.map((timing) => summarize(timing, sides)),
+  };
+  return { results, part: !isWhole || values.quick };
+}
+
+if (values.list) {
+  for (const name of names) {
+    const { title, rows } = await loadSuite(name);
+    console.log(`${name}: ${title}, ${rows.length} rows`);
+    if (positionals.length > 0) {
+      for (const row of rows.map(keyOf).filter((row) => pattern.test(row))) console.log(`  ${row}`);
+    }
+  }
+} else if (values.pages) {
+  await writePages();
+} else {
+  await ensureInstalled();
+  for (const name of names) {
+    const suite = await loadSuite(name);
+    if (values.install) installPeers(suite.python ?? []);
+    const made = await run(name, suite);
+    if (made === undefined) continue;
+    console.log(printed(made.results, suite) + "\n");
+    if (!values.save) continue;
+    const file = fileOf(made.results, made.part);
+    writeFileSync(join(root, file), toJson(made.results));
+    console.log(`wrote ${file}`);
+    if (!made.part) await writePages();
+  }
+}
+process.exit();

@@ -1,6 +1,6 @@
 /**
  * The programs of this folder on small inputs, for tests, and on large ones, for the benchmark.
- * bench/cookbook_peer.py makes the same inputs.
+ * bench/suites/cookbook_peer.py makes the same inputs.
  *
  * @module
  */

@@ -4,8 +4,8 @@
     .venv/bin/python scripts/golden/minilm.py models/minilm
 
 The model is in the folder that `deno task models` makes. With `--onnx FILE` it exports the encoder
-instead, with the names that transformers.js gives inputs and outputs, for bench/texts.ts. Vectors
-are little-endian float32 in base64.
+instead, with the names that transformers.js gives inputs and outputs, for the bench, which reads
+models/minilm/onnx/model.onnx. Vectors are little-endian float32 in base64.
 """
 
 import argparse

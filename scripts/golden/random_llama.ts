@@ -14,7 +14,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { runPeer } from "../../bench/llama_peer.ts";
+import { runPeer } from "../../bench/suites/llama_peer.ts";
 import { randomLlama, WIDE } from "../../tests/support/llama.ts";
 import { root } from "../tools.ts";
 
@@ -43,12 +43,8 @@ try {
     const model = join(folder, `${format}.gguf`);
     writeFileSync(model, bytes);
     const lines = runPeer(peer, { model, threads: 1, count: COUNT, prompts });
-    const rows = lines.map((line) =>
-      line.what === "tokens"
-        ? `   {"tokens": ${JSON.stringify(line.tokens)}, "margins": ${
-          JSON.stringify(line.margins)
-        }}`
-        : ""
+    const rows = lines.map(({ tokens, margins }) =>
+      `   {"tokens": ${JSON.stringify(tokens)}, "margins": ${JSON.stringify(margins)}}`
     );
     const hash = createHash("sha256").update(bytes).digest("hex");
     results.push(

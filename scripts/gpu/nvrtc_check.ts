@@ -30,7 +30,7 @@ import { availableParallelism } from "node:os";
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
-import { installWheel, venv } from "../../bench/python_env.ts";
+import { installWheel, venv } from "../../bench/harness/python.ts";
 import { allFamilies, type NamedFamily } from "../../src/backend/cuda/families.ts";
 import { openShim } from "../../src/backend/ffi/load.ts";
 import {
@@ -199,7 +199,7 @@ async function openCompilers(count: number, install: boolean): Promise<Compiler[
   const attempts: [env: NodeJS.ProcessEnv, prepare?: () => string | undefined][] = [];
   if (existsSync(venv)) attempts.push([own]);
   attempts.push([process.env]);
-  if (install) attempts.push([own, () => installWheel(WHEEL.name, WHEEL.version)]);
+  if (install) attempts.push([own, () => installWheel(`${WHEEL.name}==${WHEEL.version}`)]);
   let reason: string | undefined;
   for (const [env, prepare] of attempts) {
     const failed = prepare?.();

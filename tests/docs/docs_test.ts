@@ -145,19 +145,6 @@ test("code that is no call of the library is in a page, and pages that are left 
   assertEquals(Object.keys(OTHER_PAGES).filter((path) => !existsSync(new URL(path, root))), []);
 });
 
-test("README has the means of the figures in docs/benchmarks.md", () => {
-  const means = (text: string) =>
-    text.split("\n").filter((line) => /^\|.*×/.test(line)).map((line) => {
-      const [name, ...ratios] = line.split("|").slice(1, 6).map((cell) => cell.trim());
-      return `${name!.replaceAll("*", "")}: ${ratios.join(" ")}`;
-    });
-  const [table] = read("README.md").split("<!-- /table -->");
-  const [, figures] = read("docs/benchmarks.md").split("### Geometric means");
-  const groups = means(table!);
-  assertEquals(groups.length, 6);
-  for (const group of groups) assert(means(figures!).includes(group), group);
-});
-
 test("README is short, and ends with five links", () => {
   const text = read("README.md");
   assert(text.split("\n").length <= 111, "at most 110 lines");

@@ -6,6 +6,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { makeChart } from "../../bench/chart.ts";
+import { blocks, pageOf } from "../../bench/harness/pages.ts";
+import { SUITES } from "../../bench/suites/mod.ts";
 import { FEATURES } from "../../scripts/generate/feature_list.ts";
 import { makeCoverage } from "../../scripts/generate/coverage.ts";
 import { makeFeatures } from "../../scripts/generate/features.ts";
@@ -49,10 +51,28 @@ test("docs/benchmarks.svg is what bench/chart.ts draws of the newest results", (
   assertEquals(readText("docs/benchmarks.svg"), picture);
   const labels = [...picture.matchAll(/text-anchor="middle">([^<]*)</g)].map(([, text]) => text);
   assertEquals(labels, ["≤ 1/16×", "1/8×", "1/4×", "1/2×", "1×", "2×", "4×"]);
-  // The numbers at the right are those of the table.
-  const [, means = ""] = readText("docs/benchmarks.md").split("### Geometric means");
+  // The numbers at the right are those of the table of one thread.
+  const [, table = ""] = readText("docs/benchmarks.md").split("<!-- primitives -->");
+  const rows = table.split("<!-- /primitives -->")[0]!.split("\n")
+    .filter((line) => /^\| \w/.test(line) && !line.startsWith("| memory"))
+    .map((line) => line.split("|").slice(2, 4).map((cell) => cell.split("·")[0]!.trim()));
   const drawn = [...picture.matchAll(/class="mean \w+" [^>]*>([^<]*)</g)].map(([, text]) => text);
-  const table = means.split("### ")[0]!.split("\n").filter((line) => line.includes("×"))
-    .flatMap((line) => line.split("|").slice(2, 4).map((cell) => cell.trim()));
-  assertEquals(drawn, table);
+  assertEquals(drawn, rows.flat().map((ratio) => `${ratio}×`));
+});
+
+test("the tables of the documents, and the pages of suites, are those of the newest runs", async () => {
+  const made = await blocks();
+  assert(made.length >= 6, `${made.length} blocks`);
+  for (const { file, name, text } of made) {
+    const [, rest = ""] = readText(file).split(`<!-- ${name} -->`);
+    assertEquals(rest.split(`<!-- /${name} -->`)[0]!.trim(), text, `${file}: ${name}`);
+  }
+  for (const name of SUITES) {
+    const page = await pageOf(name);
+    if (page !== undefined) assertEquals(readText(`bench/results/${name}.md`), page);
+  }
+  assert(
+    readText("docs/benchmarks.md").split("\n").length <= 251,
+    "docs/benchmarks.md is too long",
+  );
 });

@@ -1,6 +1,6 @@
 /**
  * The programs of the cookbook give what NumPy gives for the same inputs: the golden data is made by
- * bench/cookbook_peer.py.
+ * bench/suites/cookbook_peer.py.
  *
  * @module
  */
