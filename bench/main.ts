@@ -94,6 +94,8 @@ const unknown = names.find((name) => !SUITES.includes(name));
 if (unknown !== undefined) fail(`There is no suite "${unknown}"\n${USAGE}`);
 const pattern = new RegExp(values.rows);
 const runtimes = RUNTIMES.filter((name) => values.runtimes.split(",").includes(name.toLowerCase()));
+// Another checkout is compared alone.
+const peers = values.peers ?? (values.before === undefined ? undefined : "none");
 const counts = values.threads?.split(",").map(Number);
 const numbers = [...counts ?? [], ...[values.rounds, values.ms].flatMap((x) => x ?? [])];
 if (
@@ -159,7 +161,7 @@ async function run(
       ...{ suite: name, threads: count, ms, runtimes },
       ...(values.backend === undefined ? {} : { backend: values.backend as "js" | "native" }),
       ...(values.level === undefined ? {} : { level: "v3" as const }),
-      ...(values.peers === undefined ? {} : { peers: values.peers.split(",") }),
+      ...(peers === undefined ? {} : { peers: peers.split(",") }),
       ...(values.before === undefined ? {} : { before: values.before }),
       without: (peer, reason) => {
         if (!(peer in missing)) report(`${name}: without ${peer}: ${reason}`);
@@ -196,7 +198,7 @@ async function run(
   const sides = [...began.values()];
   // A run without a peer that could take part does not replace the tables.
   const lacks = Object.values(missing).some((reason) => reason !== NO_SWITCH);
-  if (lacks || values.peers !== undefined || runtimes.length < 2) isWhole = false;
+  if (lacks || peers !== undefined || runtimes.length < 2) isWhole = false;
   const results: Results = {
     suite: name,
     date: new Date().toISOString().slice(0, 10),
@@ -240,7 +242,9 @@ if (values.list) {
     if (values.install) installPeers(suite.python ?? []);
     const made = await run(name, suite);
     if (made === undefined) continue;
-    console.log(printed(made.results, suite) + "\n");
+    // Goals are those beside other libraries.
+    const { goal: _goal, meanGoal: _meanGoal, ...compared } = suite;
+    console.log(printed(made.results, values.before === undefined ? suite : compared) + "\n");
     if (!values.save) continue;
     const file = fileOf(made.results, made.part);
     writeFileSync(join(root, file), toJson(made.results));

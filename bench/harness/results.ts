@@ -171,9 +171,14 @@ export interface Miss {
   readonly value: string;
 }
 
+/** Nanoseconds with a unit. */
+function nsText(ns: number): string {
+  return ns >= 1e6 ? `${Number((ns / 1e6).toPrecision(3))} ms` : `${ns} ns`;
+}
+
 /** A goal as text. */
 export function goalText({ ratio, ns, beside }: Goal): string {
-  if (ns !== undefined) return `≤ ${ns} ns`;
+  if (ns !== undefined) return `≤ ${nsText(ns)}`;
   return `≤ ${ratio}${beside === undefined ? "" : ` of ${beside}`}`;
 }
 
@@ -316,7 +321,7 @@ export function missesOf(results: Results, suite: Suite): Miss[] {
       const { name } = results.sides[side]!;
       return [{
         ...{ row: row.row, threads: row.threads, side: name, goal: goalText(goal) },
-        value: goal.ns === undefined ? value.toFixed(2) : `${value} ns`,
+        value: goal.ns === undefined ? value.toFixed(2) : nsText(value),
       }];
     })
   );

@@ -190,10 +190,16 @@ export function about(results: Results): string {
     : own === undefined || level !== undefined || held.startsWith(own)
     ? ""
     : `, rowmajor by ${own}`;
-  const busy = Math.max(...load) > 0.5 ? `; load ${Math.max(...load)} per core before it` : "";
+  const most = Math.max(...load);
+  const busy = most > 0.5 ? [`load ${most} per core before it`] : [];
   const versions = [...new Set(sides.map(({ version }) => version))].filter((text) => text !== "");
-  return `${machine.processor}, ${machine.cores} cores, ${held}${used}; ${date}, commit ${commit}; ` +
-    `${rounds === 1 ? "1 round" : `medians of ${rounds} rounds`}; ${versions.join(", ")}${busy}`;
+  return [
+    `${machine.processor}, ${machine.cores} cores, ${held}${used}`,
+    `${date}, commit ${commit}`,
+    rounds === 1 ? "1 round" : `medians of ${rounds} rounds`,
+    ...(versions.length === 0 ? [] : [versions.join(", ")]),
+    ...busy,
+  ].join("; ");
 }
 
 /** Text in lines of at most 100 characters, as `deno fmt` writes it. */

@@ -66,7 +66,6 @@ export const OTHERS: Readonly<Record<string, string>> = {
   "Target requires 2 element(s) but source may have fewer": "a message of the compiler",
   'safetensors.torch.save_file(model.state_dict(), "resnet18.safetensors")': "Python",
   'convert("L")': "Pillow",
-  "relu(a * b + c)": "mathematics",
   "Math.sqrt(x)": "an error, of the compiler too",
   "Math.log(x)": "an error of the compiler",
   '(name) => name.endsWith("q_proj.weight") ? 0 : undefined': "an option of the example after it",
