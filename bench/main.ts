@@ -196,9 +196,9 @@ async function run(
   }
   progress("");
   const sides = [...began.values()];
-  // A run without a peer that could take part does not replace the tables.
+  // A run without a peer that it was to have does not replace the tables.
   const lacks = Object.values(missing).some((reason) => reason !== NO_SWITCH);
-  if (lacks || peers !== undefined || runtimes.length < 2) isWhole = false;
+  if (lacks || peers === "none" || runtimes.length < 2) isWhole = false;
   const results: Results = {
     suite: name,
     date: new Date().toISOString().slice(0, 10),
@@ -239,7 +239,7 @@ if (values.list) {
   await ensureInstalled();
   for (const name of names) {
     const suite = await loadSuite(name);
-    if (values.install) installPeers(suite.python ?? []);
+    if (values.install) installPeers(suite.python ?? [], suite.modules);
     const made = await run(name, suite);
     if (made === undefined) continue;
     // Goals are those beside other libraries.

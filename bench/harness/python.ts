@@ -71,9 +71,9 @@ export function installWheel(wheel: string): string | undefined {
   return succeeds(own, [...pip, wheel], false) ? undefined : `pip install ${wheel} failed`;
 }
 
-/** Installs the modules of peers that are missing; reports failures. */
-export function installPeers(peers: readonly PythonPeer[]): void {
-  for (const name of new Set(peers.flatMap((peer) => MODULES[peer]))) {
+/** Installs the modules of peers, and `more`, that are missing; reports failures. */
+export function installPeers(peers: readonly PythonPeer[], more: readonly string[] = []): void {
+  for (const name of new Set([...peers.flatMap((peer) => MODULES[peer]), ...more])) {
     if (existsSync(own) && succeeds(own, ["-c", `import ${name}`])) continue;
     const failed = installWheel(pinned(name));
     if (failed !== undefined) console.error(failed);

@@ -11,7 +11,7 @@ import { join, resolve } from "node:path";
 import process from "node:process";
 import { findTool, root } from "../../scripts/tools.ts";
 import { environment, HELD, LineProcess } from "./line_process.ts";
-import { findPython, MODULES } from "./python.ts";
+import { findPython, MODULES, pinned } from "./python.ts";
 import {
   keyOf,
   type Outcome,
@@ -174,18 +174,26 @@ export async function servedSides(suite: Suite, options: RunOptions): Promise<Si
     return names.map((name) => new ServedSide({ ...name, ms }, server, about, start));
   };
   const wanted = (suite.python ?? []).filter((name) => mayHold(options, name));
-  const python = findPython(wanted);
+  const { modules = [] } = suite;
+  const python = findPython(wanted, modules);
   const script = join(root, "bench", "harness", "peer.py");
   for (const name of PYTHON_PEERS.filter((name) => wanted.includes(name))) {
-    const reason = MODULES[name].map((module) => python.missing.get(module)).find((one) => one);
+    const reason = [...MODULES[name], ...modules].map((module) => python.missing.get(module))
+      .find((reason) => reason !== undefined);
     if (reason !== undefined) {
       without(name, reason);
       continue;
     }
     const args = [script, name, `--threads=${threads}`, `--level=${level ?? ""}`];
     const start = () => new Server(name, [python.path!, ...args], { cwd: root, env });
+    const side = served([{ name, peer: true }], start).then((sides) => {
+      const pin = pinned(MODULES[name].at(-1)!).split("==")[1];
+      const version = sides[0]!.version.split(" ").at(-1)!.split("+")[0];
+      if (version !== pin) console.error(`${name} has version ${version}, not the pinned ${pin}`);
+      return sides;
+    });
     sides.push(
-      served([{ name, peer: true }], start).catch((error: Error) => {
+      side.catch((error: Error) => {
         without(name, error.message);
         return [];
       }),

@@ -165,6 +165,8 @@ export interface Suite {
   readonly baseline?: string;
   /** The libraries in Python that may have statements. */
   readonly python?: readonly PythonPeer[];
+  /** Modules that statements of the suite need beside those of their library. */
+  readonly modules?: readonly string[];
   /** Whether one process measures all rows of a group, once a round. */
   readonly whole?: boolean;
   readonly rounds: number;

@@ -20,6 +20,7 @@ export const suite: Suite = {
     statements: { NumPy: `cookbook("${name}")()` },
   })),
   python: ["NumPy"],
+  modules: ["scipy"],
   ...{ rounds: 3, ms: 150, threads: [1] },
   beside: "each",
   lines: "group",

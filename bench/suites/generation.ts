@@ -181,6 +181,7 @@ export const suite: Suite = {
   beside: "each",
   lines: "row",
   shortRows: /: (start to first token|prompt of 128|token after 64)$/,
+  modules: MODULES,
   unable: () => MODELS.length > 0 ? undefined : "deno task models smollm2 makes models/smollm2",
   sides,
   run,

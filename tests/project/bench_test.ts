@@ -5,7 +5,7 @@ import { linalg, scope, zeros } from "../../mod.ts";
 import { drop, make } from "../../bench/harness/inputs.ts";
 import { environment } from "../../bench/harness/line_process.ts";
 import { fileOf } from "../../bench/harness/pages.ts";
-import { pinned } from "../../bench/harness/python.ts";
+import { findPython, pinned } from "../../bench/harness/python.ts";
 import { linesOf, missesOf, type Results, summarize, toJson } from "../../bench/harness/results.ts";
 import { disagreement, measureRows, TOLERANCE } from "../../bench/harness/runner.ts";
 import { mayHold } from "../../bench/harness/served.ts";
@@ -368,6 +368,12 @@ test("runs of a part, of JavaScript and of AVX2 do not replace the tables of a w
     fileOf({ ...results, backend: "js" }, false),
     "bench/results/2026-01-02-primitives-js.json",
   );
+});
+
+test("modules that no Python imports are reported with what installs them", () => {
+  const { missing } = findPython([], ["no_such_module_of_python"]);
+  assertMatch(missing.get("no_such_module_of_python")!, /does not import .*--install/);
+  assertEquals([...findPython([]).missing], []);
 });
 
 test("peers are pinned, held to AVX2 by switches of their own, or left out", () => {

@@ -18,7 +18,7 @@ import { findTool, readText, root } from "../../../scripts/tools.ts";
 import config from "../../../site/.vitepress/config.ts";
 import { fault } from "../support.ts";
 
-const markdown = ["", "docs", "docs/adr", "examples", "tests", "tests/emulator"]
+const markdown = ["", "bench/results", "docs", "docs/adr", "examples", "tests", "tests/emulator"]
   .flatMap((folder) =>
     existsSync(join(root, folder))
       ? readdirSync(join(root, folder)).filter((name) => name.endsWith(".md"))
