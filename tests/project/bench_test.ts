@@ -6,7 +6,14 @@ import { drop, make } from "../../bench/harness/inputs.ts";
 import { environment } from "../../bench/harness/line_process.ts";
 import { fileOf } from "../../bench/harness/pages.ts";
 import { findPython, pinned } from "../../bench/harness/python.ts";
-import { linesOf, missesOf, type Results, summarize, toJson } from "../../bench/harness/results.ts";
+import {
+  compares,
+  linesOf,
+  missesOf,
+  type Results,
+  summarize,
+  toJson,
+} from "../../bench/harness/results.ts";
 import { disagreement, measureRows, TOLERANCE } from "../../bench/harness/runner.ts";
 import { mayHold } from "../../bench/harness/served.ts";
 import {
@@ -263,6 +270,16 @@ test("a row has medians, and ratios of wall and processor time by rounds", () =>
     ratio: [[2, 4, null, null, null], [0.15, 0.6, null, 3, null]],
     cpuRatio: [[0.5, null, null, null, null], [null, null, null, null, null]],
   });
+});
+
+test("sides are compared with other libraries, and with the baseline of their runtime", () => {
+  const eager = { name: "Deno eager", peer: false, runtime: "Deno", version: "" } as const;
+  const [numpy, , deno, before, bun] = SIDES;
+  assertEquals([numpy, eager, before].map((side) => compares(deno, side)), [true, false, false]);
+  assertEquals([numpy, deno, before, bun].map((side) => compares(bun, side)), [
+    ...[true, false],
+    ...[true, false],
+  ]);
 });
 
 const run = (timings: readonly [Row, number, Record<string, readonly Figure[]>][]): Results => ({
