@@ -114,7 +114,7 @@ export async function measureRows(
             step.sides = step.sides.filter((other) => other !== side);
             for (const row of step.rows) delete figures.get(row)![side.name];
           }
-          if (side.spins && threads > 1) {
+          if (side.spins && threads > 1 && (suite.spins?.test(keyOf(step.rows[0]!)) ?? true)) {
             await new Promise((resolve) => setTimeout(resolve, SPINNING));
           }
         }

@@ -167,6 +167,8 @@ export interface Suite {
   readonly python?: readonly PythonPeer[];
   /** Modules that statements of the suite need beside those of their library. */
   readonly modules?: readonly string[];
+  /** Rows in whose calls peers use threads that spin afterwards; all if absent. */
+  readonly spins?: RegExp;
   /** Whether one process measures all rows of a group, once a round. */
   readonly whole?: boolean;
   readonly rounds: number;

@@ -290,6 +290,7 @@ export const suite: Suite = {
   groups: Object.fromEntries(Object.entries(GROUPS).map(([name, { title }]) => [name, title])),
   rows: parts.flatMap((part) => [...part()].map(rowOf)),
   python: ["NumPy", "PyTorch"],
+  spins: /^(linalg|eigen|det|einsum|complex matmul)/,
   rounds: 3,
   ms: 40,
   beside: "fastest",

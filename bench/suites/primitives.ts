@@ -793,6 +793,7 @@ export const suite: Suite = {
   ),
   rows: [...all, idle],
   python: ["NumPy", "PyTorch"],
+  spins: /^matmul\//,
   rounds: 7,
   ms: 20,
   beside: "fastest",
