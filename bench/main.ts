@@ -249,7 +249,8 @@ if (values.list) {
     const file = fileOf(made.results, made.part);
     writeFileSync(join(root, file), toJson(made.results));
     console.log(`wrote ${file}`);
-    if (!made.part) await writePages();
+    if (made.part) console.log("not a whole run with all peers: the tables of documents stay");
+    else await writePages();
   }
 }
 process.exit();
