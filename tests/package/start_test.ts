@@ -16,7 +16,7 @@ import { test } from "node:test";
   const env = process.env as Record<string, string>;
   const { code, stdout, stderr } = await run(findTool("deno"), args, { cwd: root, env });
   assertEquals([code, stderr], [0, ""]);
-  const times = [...stdout.matchAll(/^  (import|first product) +([\d.]+ m?s) +([\d.]+ m?s)$/gm)];
+  const times = [...stdout.matchAll(/^ {2}(import|first product) +([\d.]+ m?s) +([\d.]+ m?s)$/gm)];
   assertEquals(times.map(([, name]) => name), Array(3).fill(["import", "first product"]).flat());
   const titles = [...stdout.matchAll(/^(.*), 1 thread$/gm)].map(([, title]) => title);
   assertEquals(titles, ["checkout", "JSR package", "npm package"]);
