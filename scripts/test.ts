@@ -1,14 +1,17 @@
 /**
- * Runs every test file under Deno and under Bun, shows what fails, and counts.
+ * Runs the test files under Deno and under Bun, shows what fails, and counts.
  *
- * Arguments select the files whose paths contain one of them; `--runtime=deno` or `--runtime=bun`
- * runs one runtime only. `--device cuda` runs the CUDA tests, on this machine's device if there is
- * a driver, else on the emulator; `ROWMAJOR_TEST_CUDA`, `device` or `emulator`, overrides that.
+ * tests/plan.ts names the files and runtimes of `npm test`; `--all` runs everything. Arguments select
+ * the files whose paths contain one of them, also those that only `--all` runs else;
+ * `--runtime=deno` or `--runtime=bun` runs one runtime only. `--device cuda` runs the CUDA tests, on
+ * this machine's device if there is a driver, else on the emulator; `ROWMAJOR_TEST_CUDA`, `device` or
+ * `emulator`, overrides that.
  *
  * Each file runs in a process of its own, with as many in parallel as the machine has cores. A file
  * that takes longer than `--minutes` (15) is killed, and fails with a description of its processes.
  * Counts come from the runtimes' JUnit reports, and a file that ran no test counts as a failure.
- * The last line is the total, alone: `N passed, N failed[, N skipped]`.
+ * Then come the 20 slowest files, each subject's processor time beside its budget, and the files
+ * over their budgets. The last line is the total, alone: `N passed, N failed[, N skipped]`.
  *
  * @module
  */
@@ -18,6 +21,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
+import { budgetOf, type Runtime as Name, runtimesOf, subjectOf, SUBJECTS } from "../tests/plan.ts";
 import { ensureInstalled, findTool, start, testFiles } from "./tools.ts";
 
 interface Counts {
@@ -27,7 +31,7 @@ interface Counts {
 }
 
 interface Runtime {
-  name: "deno" | "bun";
+  name: Name;
   args: (report: string, file: string) => string[];
   /** Lines of the runtime's output without information. */
   quiet: RegExp;
@@ -46,7 +50,7 @@ const runtimes: Runtime[] = [
     args: (report, file) => [
       "test",
       // Not its default of five seconds, which a busy machine exceeds; long tests take minutes.
-      `--timeout=${process.env.ROWMAJOR_TEST_LONG === "1" ? 900_000 : 120_000}`,
+      `--timeout=${process.env.ROWMAJOR_TEST_ALL === "1" ? 900_000 : 120_000}`,
       "--reporter=junit",
       `--reporter-outfile=${report}`,
       file,
@@ -82,13 +86,47 @@ function readReport(path: string): Counts {
   return counts;
 }
 
+/** What a file took in one runtime. */
+interface Time {
+  readonly runtime: Name;
+  readonly file: string;
+  /** Seconds until its end. */
+  readonly wall: number;
+  /** Seconds of one core, of all its processes; elsewhere than on Linux those until its end. */
+  readonly core: number;
+}
+const times: Time[] = [];
+
+/** A command line that writes the processor time of a program to a file, and the program's own. */
+function timed(path: string, args: string[], into: string): [string, string[]] {
+  if (process.platform !== "linux") return [path, args];
+  return ["/bin/sh", ["-c", '"$@"; code=$?; times > "$0"; exit $code', into, path, ...args]];
+}
+
+/** Adds the times of the shell's children, `1m2.5s 0m1.0s`, in the last line of a file. */
+function readTimes(path: string): number | undefined {
+  try {
+    const line = readFileSync(path, "utf8").trim().split("\n").at(-1)!;
+    const parts = [...line.matchAll(/(\d+)m([\d.,]+)s/g)];
+    return parts.reduce((sum, [, m, s]) => sum + 60 * Number(m) + Number(s!.replace(",", ".")), 0);
+  } catch {
+    // Not Linux, or the program was killed.
+    return undefined;
+  }
+}
+
 /** Runs a file, and shows its output unless it only reports success. */
 async function runFile(runtime: Runtime, file: string, folder: string): Promise<Counts> {
   const report = join(folder, `${runtime.name}-${file.replace(/\W/g, "-")}.xml`);
   const begin = performance.now();
   const lines: string[] = [];
   let last = "";
-  const code = await start(findTool(runtime.name), runtime.args(report, `./${file}`), {
+  const line = timed(
+    findTool(runtime.name),
+    runtime.args(report, `./${file}`),
+    `${report}.times`,
+  );
+  const code = await start(...line, {
     env: { ...process.env, NO_COLOR: "1" },
     onLine: (line) => {
       last = line;
@@ -107,22 +145,26 @@ async function runFile(runtime: Runtime, file: string, folder: string): Promise<
   if (none) lines.push("ran no test");
   if (code !== 0) lines.push(`exited with ${code}`);
   if ((none || code !== 0) && counts.failed === 0) counts.failed++;
-  const seconds = ((performance.now() - begin) / 1000).toFixed(1);
-  console.log(`${runtime.name} ${file}: ${inWords(counts)} (${seconds} s)`);
+  const wall = (performance.now() - begin) / 1000;
+  const core = readTimes(`${report}.times`) ?? wall;
+  times.push({ runtime: runtime.name, file, wall, core });
+  console.log(
+    `${runtime.name} ${file}: ${inWords(counts)} (${wall.toFixed(1)} s, core ${core.toFixed(1)} s)`,
+  );
   for (const line of lines) console.log(`  ${line}`);
   return counts;
 }
 
-/** Files that take minutes, which start first: the last one would run alone. */
-const LONG = ["tests/package/typescript_test.ts"];
-
 /**
- * Runs all files in all runtimes, in parallel, but no file in two runtimes at once, as some build
+ * Runs all files in their runtimes, in parallel, but no file in two runtimes at once, as some build
  * in one fixed folder. Returns the counts of each runtime.
  */
 async function runAll(files: string[], folder: string): Promise<Map<Runtime, Counts>> {
-  const waiting = chosen.flatMap((runtime) => files.map((file) => ({ runtime, file })));
-  waiting.sort((a, b) => Number(LONG.includes(b.file)) - Number(LONG.includes(a.file)));
+  const waiting = chosen.flatMap((runtime) =>
+    files.filter((file) => runs(file, runtime.name)).map((file) => ({ runtime, file }))
+  );
+  // A long file that starts last would run alone.
+  waiting.sort((a, b) => budgetOf(b.file) - budgetOf(a.file));
   const counts = new Map(chosen.map((runtime) => [runtime, { passed: 0, failed: 0, skipped: 0 }]));
   const running = new Set<string>();
   const work = async (): Promise<void> => {
@@ -142,6 +184,30 @@ async function runAll(files: string[], folder: string): Promise<Map<Runtime, Cou
   return counts;
 }
 
+/** Shows the slowest files, each subject's processor time, and what exceeds its budget. */
+function showTimes(): void {
+  const row = ({ runtime, file, wall, core }: Time): string =>
+    `${core.toFixed(1).padStart(7)} ${wall.toFixed(1).padStart(7)}  ${runtime} ${file}`;
+  console.log("\nThe slowest files, in seconds of one core and until their ends:");
+  const slowest = times.toSorted((a, b) => b.core - a.core);
+  for (const time of slowest.slice(0, 20)) console.log(row(time));
+  if (all || names.length > 0 || onCuda) return;
+  console.log("\nSubjects, in seconds of one core:");
+  for (const subject of SUBJECTS) {
+    const own = times.filter(({ file }) => subjectOf(file) === subject);
+    const core = own.reduce((sum, time) => sum + time.core, 0);
+    const over = core > subject.budget ? "  over its budget" : "";
+    console.log(`${core.toFixed(0).padStart(5)} of ${subject.budget}  ${subject.name}${over}`);
+  }
+  const over = slowest.filter(({ file, core }) => core > budgetOf(file));
+  for (const time of over) {
+    console.log(
+      `over its budget of ${budgetOf(time.file)} s: ${time.runtime} ${time.file}, ` +
+        `${time.core.toFixed(1)} s`,
+    );
+  }
+}
+
 function inWords({ passed, failed, skipped }: Counts): string {
   return `${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ""}`;
 }
@@ -154,11 +220,12 @@ function hasDriver(): boolean {
     : existsSync("/dev/nvidiactl") || existsSync("/dev/dxg");
 }
 
-const { values: { runtime: only, device, minutes: most }, positionals: names } = parseArgs({
+const { values: { runtime: only, device, all, minutes: most }, positionals: names } = parseArgs({
   allowPositionals: true,
   options: {
     runtime: { type: "string", multiple: true },
     device: { type: "string" },
+    all: { type: "boolean", default: false },
     minutes: { type: "string", default: "15" },
   },
 });
@@ -168,12 +235,21 @@ if (
   chosen.length < (only?.length ?? 1) || ![undefined, "cuda"].includes(device) || !(minutes > 0)
 ) {
   console.error(
-    "usage: test.ts [--runtime=deno|bun] [--device cuda] [--minutes N] [part of a file name ...]",
+    "usage: test.ts [--all] [--runtime=deno|bun] [--device cuda] [--minutes N] [part of a file name ...]",
   );
   process.exit(2);
 }
+if (all) process.env.ROWMAJOR_TEST_ALL = "1";
 const onCuda = device === "cuda";
 if (onCuda) process.env.ROWMAJOR_TEST_CUDA ??= hasDriver() ? "device" : "emulator";
+
+/** Whether a file runs in a runtime. */
+function runs(file: string, runtime: Name): boolean {
+  const usual = runtimesOf(file, all || onCuda ? "all" : "test");
+  // A file that is asked for by name runs, even if npm test leaves it to test:all.
+  const own = usual.length === 0 && names.length > 0 ? runtimesOf(file, "all") : usual;
+  return own.includes(runtime);
+}
 
 /** Builds the shim, so that the native backend is tested too. */
 async function buildShim(): Promise<void> {
@@ -215,6 +291,7 @@ try {
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
+if (times.length > 1) showTimes();
 if (files.length === 0) console.log(`No test file matches ${names.join(", ")}`);
 console.log(["", ...lines, inWords(total)].join("\n"));
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;

@@ -10,6 +10,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { findMpis, launcherFlags, type Mpi, MPI_PACKAGES } from "../../scripts/mpi.ts";
 import { root } from "../../scripts/tools.ts";
+import { RUNS_ALL } from "../support/amount.ts";
 
 export type { Mpi };
 
@@ -18,10 +19,8 @@ const inDeno = "Deno" in globalThis;
 /** The implementations that are there. */
 export const MPIS: readonly Mpi[] = findMpis();
 
-const isLong = process.env.ROWMAJOR_TEST_LONG === "1";
-
-/** For tests to which all are alike: one; all with ROWMAJOR_TEST_LONG=1. */
-export const ONE_MPI: readonly Mpi[] = isLong ? MPIS : MPIS.slice(0, 1);
+/** For tests to which all are alike: one; all with ROWMAJOR_TEST_ALL=1. */
+export const ONE_MPI: readonly Mpi[] = RUNS_ALL ? MPIS : MPIS.slice(0, 1);
 
 const missing = Object.keys(MPI_PACKAGES).filter((name) => !MPIS.some((mpi) => mpi.name === name));
 if (missing.length > 0) {
@@ -125,7 +124,7 @@ export function launch(
 
 /**
  * Defines a test for each implementation; where there is none, a skipped one. That of the system runs
- * with ROWMAJOR_TEST_LONG=1, as the packages have both kinds.
+ * with ROWMAJOR_TEST_ALL=1, as the packages have both kinds.
  */
 export function testEach(
   name: string,
@@ -133,7 +132,7 @@ export function testEach(
   mpis: readonly Mpi[] = MPIS,
 ): void {
   for (const mpi of mpis) {
-    const runs = isLong || mpi.name !== "system" || MPIS.length === 1;
+    const runs = RUNS_ALL || mpi.name !== "system" || MPIS.length === 1;
     (runs ? test : test.skip)(`${mpi.name}: ${name}`, () => body(mpi));
   }
   if (MPIS.length === 0) test.skip(`no MPI is installed: ${name}`, () => {});

@@ -4,7 +4,6 @@
  *
  * @module
  */
-import process from "node:process";
 import { test, type TestContext } from "node:test";
 
 /** What a fault is. */
@@ -29,11 +28,4 @@ export function fault(
     console.log(`fault ${entry}: ${kind}; ${found}`);
     await body(t);
   });
-}
-
-/**
- * How much a test does: `usual`, or `all` with `ROWMAJOR_TEST_LONG=1`, which is for runs by hand.
- */
-export function amount(usual: number, all: number): number {
-  return process.env.ROWMAJOR_TEST_LONG === "1" ? all : usual;
 }

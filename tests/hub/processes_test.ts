@@ -24,9 +24,10 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { root } from "../../scripts/tools.ts";
 import { download } from "../../src/hub/mod.ts";
+import { amount } from "../support/amount.ts";
 import { blobOf, COMMIT, folderOf, type Hub, sha256, WEIGHTS, withHub } from "./support.ts";
 
-const ROUNDS = process.env.ROWMAJOR_TEST_LONG === "1" ? 20 : 2;
+const ROUNDS = amount(2, 20);
 const PROCESSES = 8;
 const PIECE = 1 << 14;
 

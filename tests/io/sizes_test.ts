@@ -5,7 +5,7 @@
  *
  * Fields are found, not listed: those that readers read of a good file by DataViews, the numbers in
  * texts, and every place of the segments of JPEG files. A run tries a part of the files, all of them
- * with `ROWMAJOR_TEST_LONG=1`.
+ * with `ROWMAJOR_TEST_ALL=1`.
  *
  * @module
  */
@@ -21,10 +21,10 @@ import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { modelFolder, temporary } from "../llm/models.ts";
 import { randomLlama } from "../support/llama.ts";
+import { RUNS_ALL } from "../support/amount.ts";
 import type { Any } from "../support.ts";
 import { latin1 } from "./golden.ts";
 
-const LONG = process.env.ROWMAJOR_TEST_LONG === "1";
 /** The most steps for a file, of which a decoder has some thousand for the smallest picture. */
 const STEPS = (size: number): number => 300_000 + 500 * size;
 const BYTES = (size: number): number => 64e6 + 10 * size;
@@ -307,7 +307,7 @@ test("files with sizes that they do not have: few bytes, few steps, typed errors
   let tried = 0, refused = 0;
   const most = { bytes: 0, steps: 0 };
   for (const { name, size, damaged } of all) {
-    const chosen = damaged.filter(([what]) => LONG || drawOf(name + what) < 0.05);
+    const chosen = damaged.filter(([what]) => RUNS_ALL || drawOf(name + what) < 0.05);
     for (const [what, open] of chosen) {
       await takeSteps();
       takeBytes();
@@ -325,5 +325,5 @@ test("files with sizes that they do not have: few bytes, few steps, typed errors
       `bytes and ${most.steps.toFixed(3)} of the steps that they may take`,
   );
   assert(refused > tried / 2 && refused < tried);
-  assertEquals(tried === count, LONG);
+  assertEquals(tried === count, RUNS_ALL);
 });

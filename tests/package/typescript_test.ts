@@ -14,6 +14,7 @@ import process from "node:process";
 import { after, test } from "node:test";
 import { stageDeno, stageJsr, stageNpm } from "../../scripts/release/package.ts";
 import { findTool, readText, root } from "../../scripts/tools.ts";
+import { RUNS_ALL } from "../support/amount.ts";
 import { check, inDeno, librariesIn, run, temporary } from "./support.ts";
 
 // A compiler does not depend on the runtime of this test.
@@ -162,11 +163,11 @@ function compile(compiler: string, folder: string, config: Config): { cell: stri
 
 /**
  * True if a run compiles with this compiler and these options: the first and the last compiler with
- * all options, those between with a third of them. `ROWMAJOR_TEST_LONG=1` compiles with all.
+ * all options, those between with a third of them. `ROWMAJOR_TEST_ALL=1` compiles with all.
  */
 function isChosen(row: number, column: number, isFirst: boolean): boolean {
   const isLast = row === COMPILERS.length - 1;
-  return process.env.ROWMAJOR_TEST_LONG === "1" || isFirst || isLast || (row + column) % 3 === 0;
+  return RUNS_ALL || isFirst || isLast || (row + column) % 3 === 0;
 }
 
 /** Compiles the programs with compilers and options, prints a table, and throws for faults. */

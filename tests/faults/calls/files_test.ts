@@ -29,7 +29,8 @@ import vm from "node:vm";
 import { crc32, deflateRawSync } from "node:zlib";
 import { arange, DTypeError, FormatError, io } from "../../../mod.ts";
 import { loose } from "../../support.ts";
-import { amount, fault } from "../support.ts";
+import { amount } from "../../support/amount.ts";
+import { fault } from "../support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-faults-"));
 after(() => rmSync(folder, { recursive: true }));

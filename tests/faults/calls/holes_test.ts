@@ -7,7 +7,8 @@
 import { assert, assertEquals } from "@std/assert";
 import * as rm from "../../../mod.ts";
 import { generator } from "../../ops/table/operands.ts";
-import { amount, fault } from "../support.ts";
+import { amount } from "../../support/amount.ts";
+import { fault } from "../support.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;

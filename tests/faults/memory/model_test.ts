@@ -9,7 +9,8 @@ import { setFlagsFromString } from "node:v8";
 import vm from "node:vm";
 import * as rm from "../../../mod.ts";
 import { generator } from "../../ops/table/operands.ts";
-import { amount, fault } from "../support.ts";
+import { amount } from "../../support/amount.ts";
+import { fault } from "../support.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;

@@ -24,7 +24,8 @@ import { Storage } from "../../../src/memory/storage.ts";
 import { findNative } from "../../../src/backend/cpu.ts";
 import { BackendCalls } from "../../calls.ts";
 import { loose } from "../../support.ts";
-import { amount, fault } from "../support.ts";
+import { amount } from "../../support/amount.ts";
+import { fault } from "../support.ts";
 
 const TRIES = amount(150, 10_000);
 const BACKENDS = typeof findNative() === "string" ? ["js"] as const : ["js", "native"] as const;

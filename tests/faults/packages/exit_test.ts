@@ -11,7 +11,8 @@ import { join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
 import { info } from "../../../mod.ts";
-import { amount, fault } from "../support.ts";
+import { amount } from "../../support/amount.ts";
+import { fault } from "../support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-exit-"));
 after(() => rmSync(folder, { recursive: true }));

@@ -1,0 +1,68 @@
+/**
+ * What runs when: the runtimes of each test file in `npm test` and in `npm run test:all`, and the
+ * processor time that `npm test` may take.
+ *
+ * A file that no rule names runs in both runtimes in both.
+ *
+ * @module
+ */
+
+export type Runtime = "deno" | "bun";
+
+/** `test` is what a change must pass, in ten minutes; `all` is everything. */
+export type Suite = "test" | "all";
+
+/** Files that do not run everywhere, and why. */
+export interface Rule {
+  readonly files: RegExp;
+  readonly test: readonly Runtime[];
+  readonly all: readonly Runtime[];
+  readonly reason: string;
+}
+
+const BOTH: readonly Runtime[] = ["deno", "bun"];
+
+/** The first rule that matches a file counts. */
+export const RULES: readonly Rule[] = [];
+
+/** A part of the tests. The first one that matches a file has it. */
+export interface Subject {
+  readonly name: string;
+  readonly files: RegExp;
+  /** Seconds of one core, in both runtimes together, of `npm test`. */
+  readonly budget: number;
+}
+
+export const SUBJECTS: readonly Subject[] = [
+  { name: "CUDA emulator", files: /^tests\/(cuda|emulator|gpu)\//, budget: 240 },
+  { name: "distributed", files: /^tests\/distributed\//, budget: 120 },
+  {
+    name: "types and compilers",
+    files: /^tests\/(types|package\/typescript)/,
+    budget: 60,
+  },
+  { name: "packages and site", files: /^tests\/(package|site)\//, budget: 60 },
+  { name: "docs", files: /^tests\/docs\//, budget: 80 },
+  { name: "all else", files: /^/, budget: 600 },
+];
+
+/** Seconds of one core that a file may take in one runtime, in `npm test`. */
+const FILE_BUDGET = 15;
+
+/** Files that may take more. */
+const LARGER: Readonly<Record<string, number>> = {};
+
+/** The runtimes that run a file in a suite. */
+export function runtimesOf(file: string, suite: Suite): readonly Runtime[] {
+  return RULES.find(({ files }) => files.test(file))?.[suite] ?? BOTH;
+}
+
+/** The subject of a file. */
+export function subjectOf(file: string): Subject {
+  return SUBJECTS.find(({ files }) => files.test(file))!;
+}
+
+/** Seconds of one core that a file may take in one runtime, in `npm test`. */
+export function budgetOf(file: string): number {
+  return LARGER[file] ?? FILE_BUDGET;
+}
