@@ -31,7 +31,7 @@ import {
   zeros,
 } from "../../mod.ts";
 import { compile, offload } from "../../src/compile/mod.ts";
-import { amount } from "../faults/support.ts";
+import { amount } from "../support/amount.ts";
 import { found, inDeno, moduleAt, runApart, when } from "../native/support.ts";
 import { generator } from "../ops/table/operands.ts";
 import { type Any, loose } from "../support.ts";

@@ -7,7 +7,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { arange, random, type Tensor, where, zeros } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
-import { amount } from "../faults/support.ts";
+import { amount } from "../support/amount.ts";
 import type { Any } from "../support.ts";
 import { testOnBackends } from "./support.ts";
 

@@ -5,7 +5,7 @@
  * @module
  */
 import { test } from "node:test";
-import { amount } from "../faults/support.ts";
+import { amount } from "../support/amount.ts";
 import type { Any } from "../support.ts";
 import { checkRandom } from "./random_programs.ts";
 import { plain, testOnBackends, withTiles } from "./support.ts";

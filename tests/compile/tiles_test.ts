@@ -10,7 +10,7 @@ import { random, setThreads } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { Native } from "../../src/compile/native.ts";
 import { TILE_LIMITS } from "../../src/compile/tiles.ts";
-import { amount } from "../faults/support.ts";
+import { amount } from "../support/amount.ts";
 import { generator } from "../ops/table/operands.ts";
 import { found } from "../native/support.ts";
 import type { Any } from "../support.ts";
