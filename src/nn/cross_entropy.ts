@@ -101,11 +101,12 @@ function losses(
   ignoreIndex: number,
   smoothing: number,
 ): Operand {
-  const { logs, axis, weight, how } = classes;
+  const { name, logs, axis, weight, how } = classes;
   const { info } = logs.storage;
   const [targets, counts] = targetsOf(classes, given, ignoreIndex);
   const index = applyView(VIEWS.expandDims, targets, "expandDims", axis);
-  const picked = applyView(VIEWS.squeeze, takeAlongAxis(logs, index, axis), "squeeze", axis);
+  const along = takeAlongAxis(logs, index, axis, name);
+  const picked = applyView(VIEWS.squeeze, along, "squeeze", axis);
   const factors = weight === undefined ? undefined : take(weight, targets);
   let made = apply(MAP.neg, picked);
   if (factors !== undefined) made = apply(MAP.mul, made, factors);

@@ -248,6 +248,25 @@ test("a wrong out is an error before anything is written", () => {
   });
 });
 
+test("an index of a tensor without elements is checked", () => {
+  onBackends(() => {
+    const x = zeros([2, 0]);
+    const index = (i: number): Any => tensor([i], { dtype: "int32" });
+    const set = (x: Any, i: Any): Any => {
+      const copy = x.copy();
+      copy.set([i], zeros([1, 0]));
+      return copy;
+    };
+    for (const f of [(x: Any, i: Any) => x.take(i, 0), set]) {
+      const compiled = loose(compile(f));
+      for (const call of [f, compiled]) {
+        assertEquals(call(x, index(1)).layout.size, 0);
+        assertFails(() => call(x, index(2)), "IndexError", "[2, 0] at 2");
+      }
+    }
+  });
+});
+
 test("out may overlap arguments, captured tensors and results that are arguments", () => {
   onBackends(() => {
     for (const size of [3, 500]) {

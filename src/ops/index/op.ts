@@ -205,7 +205,13 @@ function broadcastIndices(call: Call, indices: Operand): Operand {
 }
 
 /** `x[…, indices[…], …]` along `axis`: both have the same rank, and other axes broadcast. */
-export function takeAlongAxis(x: Operand, indices: Indices, axis: number): Operand {
-  const own = ownIndex(indices, "takeAlongAxis");
-  return dispatch(TAKE_ALONG, [x, asInput(own)], { axis, indices: asAttribute(own) });
+export function takeAlongAxis(
+  x: Operand,
+  indices: Indices,
+  axis: number,
+  name: string = TAKE_ALONG.name,
+): Operand {
+  const own = ownIndex(indices, name);
+  const attributes = { axis, indices: asAttribute(own) };
+  return dispatch(TAKE_ALONG, [x, asInput(own)], attributes, undefined, name);
 }
