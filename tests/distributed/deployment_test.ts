@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { library } from "../native/support.ts";
 import { makeExecutable, temporary } from "../package/support.ts";
 import { root } from "../../scripts/tools.ts";
-import { ONE_MPI, ranksOf, testEach, textOf } from "./support.ts";
+import { ranksOf, testEach, textOf } from "./support.ts";
 
 const PROGRAM = "examples/distributed/k_means.ts";
 const OUTPUT = /^1347 digits, in groups of [\d, ]+\nmean ink of each: [\d., ]+\n$/;
@@ -34,7 +34,7 @@ if (inDeno) {
       2,
       textOf(refused),
     );
-  }, ONE_MPI);
+  });
 }
 
 if (inDeno && process.env.DENORT_BIN === undefined) {
@@ -48,5 +48,5 @@ if (inDeno && process.env.DENORT_BIN === undefined) {
     const outcome = await ranksOf(mpi, 2, [out], { env });
     assertEquals([outcome.code, outcome.stderr], [0, ""]);
     assertMatch(outcome.stdout, OUTPUT);
-  }, ONE_MPI);
+  });
 }

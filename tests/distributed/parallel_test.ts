@@ -1,6 +1,5 @@
 /**
- * Averages of gradients, products and files that ranks share: programs/parallel.ts alone, and on 2 and
- * 4 ranks of each MPI that is there.
+ * Averages of gradients, products and files that ranks share: programs/parallel.ts alone and on ranks.
  *
  * @module
  */
@@ -10,7 +9,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { emulatorFolder, whyNoEmulator } from "../emulator/build.ts";
-import { command, launch, MPIS, ONE_MPI, type Outcome, ranks, testEach } from "./support.ts";
+import { RUNS_ALL } from "../support/amount.ts";
+import { command, launch, MPIS, type Outcome, ranks, testEach } from "./support.ts";
 
 const PROGRAM = "tests/distributed/programs/parallel.ts";
 const DEVICES = "tests/distributed/programs/parallel_devices.ts";
@@ -36,10 +36,10 @@ test("a process alone averages, multiplies and reads files", async () => {
   });
 });
 
-for (const size of [2, 4]) {
+for (const size of RUNS_ALL ? [2, 4] : [2]) {
   testEach(`${size} ranks average, multiply and share files`, async (mpi) => {
     await check((args) => ranks(mpi, size, PROGRAM, { args }));
-  }, ONE_MPI);
+  });
 }
 
 const reason = whyNoEmulator();

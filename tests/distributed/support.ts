@@ -19,8 +19,17 @@ const inDeno = "Deno" in globalThis;
 /** The implementations that are there. */
 export const MPIS: readonly Mpi[] = findMpis();
 
-/** For tests to which all are alike: one; all with ROWMAJOR_TEST_ALL=1. */
+/** One implementation; all with ROWMAJOR_TEST_ALL=1. */
 export const ONE_MPI: readonly Mpi[] = RUNS_ALL ? MPIS : MPIS.slice(0, 1);
+
+/** The first implementation of the other kind, with another ABI and launcher; none if there is none. */
+export const OTHER_MPI: readonly Mpi[] = MPIS
+  .filter(({ isOpenMpi }) => isOpenMpi !== MPIS[0]!.isOpenMpi).slice(0, 1);
+
+/** An implementation of each kind in Deno, one in Bun; all with ROWMAJOR_TEST_ALL=1. */
+export const BOTH_KINDS: readonly Mpi[] = RUNS_ALL || !inDeno
+  ? ONE_MPI
+  : [...ONE_MPI, ...OTHER_MPI];
 
 const missing = Object.keys(MPI_PACKAGES).filter((name) => !MPIS.some((mpi) => mpi.name === name));
 if (missing.length > 0) {
@@ -122,18 +131,12 @@ export function launch(
   });
 }
 
-/**
- * Defines a test for each implementation; where there is none, a skipped one. That of the system runs
- * with ROWMAJOR_TEST_ALL=1, as the packages have both kinds.
- */
+/** Defines a test for each implementation; where there is none, a skipped one. */
 export function testEach(
   name: string,
   body: (mpi: Mpi) => Promise<void>,
-  mpis: readonly Mpi[] = MPIS,
+  mpis: readonly Mpi[] = ONE_MPI,
 ): void {
-  for (const mpi of mpis) {
-    const runs = RUNS_ALL || mpi.name !== "system" || MPIS.length === 1;
-    (runs ? test : test.skip)(`${mpi.name}: ${name}`, () => body(mpi));
-  }
+  for (const mpi of mpis) test(`${mpi.name}: ${name}`, () => body(mpi));
   if (MPIS.length === 0) test.skip(`no MPI is installed: ${name}`, () => {});
 }
