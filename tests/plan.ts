@@ -25,7 +25,7 @@ const BOTH: readonly Runtime[] = ["deno", "bun"];
 /** The first rule that matches a file counts. */
 export const RULES: readonly Rule[] = [
   {
-    files: /^tests\/distributed\/(?!(collectives|ends|mismatches|nccl)_)/,
+    files: /^tests\/distributed\/(?!(collectives|ends|mismatches|nccl)_test)/,
     test: ["deno"],
     all: BOTH,
     reason: "the runtimes differ in how they call MPI and NCCL; those four files test that in both",
