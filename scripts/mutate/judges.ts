@@ -3,7 +3,8 @@
  *
  * Each test file runs once in a copy of the tree whose sources note what is reached. What that shows
  * is kept in tmp/mutate/judges.json, for each test file under a hash of src, of what tests share, and
- * of the file itself. Knows nothing of how mutants are made.
+ * of the file itself, and apart for each suite where the file does more in one of them. Knows nothing
+ * of how mutants are made.
  *
  * @module
  */
@@ -25,7 +26,8 @@ import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import ts from "typescript";
 import { TABLE } from "../../src/table/table.ts";
-import { findTool, start, testFiles, writeWhole } from "../tools.ts";
+import { runtimesOf, type Suite } from "../../tests/plan.ts";
+import { findTool, start, testFiles, type Tool, writeWhole } from "../tools.ts";
 import type { Mutant } from "./operators.ts";
 import { notesModule, type Part, partAt, withNotes } from "./reach.ts";
 
@@ -55,7 +57,7 @@ export interface Judges {
  * compare src with its types or with generated text, and would notice any change at all.
  */
 const NO_JUDGES = [
-  /^tests\/(project|server|gpu|emulator)\//,
+  /^tests\/(project|server|gpu|emulator|site)\//,
   /^tests\/package\/(?!cache_test)/,
   /^tests\/(native\/driver|cuda\/prebuilt)_test/,
   /^examples\/server\//,
@@ -66,6 +68,9 @@ const NO_JUDGES = [
 /** The tests of the types; they alone see mutants of types, and only those. */
 const TYPES = "tests/types/types_test.ts";
 
+/** The module that tells tests which suite runs. */
+const AMOUNT = "tests/support/amount.ts";
+
 /** The tests of each op of the table. */
 const OP_TESTS = TABLE.map(({ name }) => opTests(name));
 
@@ -75,7 +80,7 @@ function opTests(name: string): string {
 }
 
 /** Files of which only some tests judge, or whose tests take long together: a judge for each. */
-const FILTERS: Readonly<Record<string, readonly string[]>> = {
+export const FILTERS: Readonly<Record<string, readonly string[]>> = {
   "tests/ops/table_test.ts": [...OP_TESTS, "/^(casts|all patterns|sums)/"],
   "tests/cuda/table_test.ts": [...OP_TESTS, "/^(casts|all patterns|sums)/"],
   "tests/cuda/programs_test.ts": [
@@ -89,35 +94,51 @@ const FILTERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Sources that tests run in programs which may not write, and so note nothing, with those tests. */
-const WITHOUT_NOTES: Readonly<Record<string, string>> = {
+export const WITHOUT_NOTES: Readonly<Record<string, string>> = {
   "src/backend/ffi/cache.ts": "tests/package/cache_test.ts",
 };
-
-/**
- * What the judges of one mutant may take in all, in seconds. One that takes longer alone judges
- * only where nothing cheaper reaches the mutant, or where it reaches most of the file.
- */
-const MOST_SECONDS = 20;
 
 /** What copies have of their own, besides files: what is mutated, and what imports it. */
 const COPIED = new Set(["src", "tests", "examples", "scripts"]);
 /** What copies do not have. Everything else they have as a link: the library, packages, shim … */
 const NOT_COPIED = new Set([".git", ".zig-cache", "tmp"]);
 
-/** A copy of the tree, in which one mutant at a time is put. */
-export class Copy {
-  readonly #base = mkdtempSync(join(tmpdir(), "rowmajor-mutants-"));
-  /** The tree. */
-  readonly folder: string = join(this.#base, "tree");
-  /** Where tests, and what they start, have their temporary files. */
-  readonly temporary: string = join(this.#base, "temporary");
-  /** The file in which sources note what is reached. */
-  readonly notes: string = join(this.#base, "notes");
-  readonly #kernels = join(this.#base, "kernels");
+/** What a program runs as in a copy. */
+interface RunOptions {
+  readonly onLine?: (line: string) => void;
+  readonly tool?: Tool;
+  /** How much tests do, if not as much as in the copy's suite. */
+  readonly suite?: Suite;
+}
 
-  /** Copies the tree in `root`. */
-  constructor(root: string) {
-    for (const folder of [this.folder, this.temporary, this.#kernels]) mkdirSync(folder);
+/** A copy of the tree, in which one fault at a time is put. */
+export class Copy {
+  readonly #suite: Suite;
+  readonly #base: string;
+  /** The tree. */
+  readonly folder: string;
+  /** Where tests, and what they start, have their temporary files. */
+  readonly temporary: string;
+  /** The file in which sources note what is reached. */
+  readonly notes: string;
+  readonly #kernels: string;
+
+  /**
+   * Copies the tree in `root`, into a temporary folder or into `base`; tests in it do as much as in
+   * `suite`.
+   */
+  constructor(root: string, suite: Suite, base?: string) {
+    this.#suite = suite;
+    this.#base = base ?? mkdtempSync(join(tmpdir(), "rowmajor-mutants-"));
+    const inBase = (name: string): string => join(this.#base, name);
+    this.folder = inBase("tree");
+    this.temporary = inBase("temporary");
+    this.notes = inBase("notes");
+    this.#kernels = inBase("kernels");
+    for (const folder of [this.folder, this.temporary, this.#kernels]) {
+      rmSync(folder, { recursive: true, force: true });
+      mkdirSync(folder, { recursive: true });
+    }
     for (const entry of readdirSync(root, { withFileTypes: true })) {
       const [from, to] = [join(root, entry.name), join(this.folder, entry.name)];
       if (NOT_COPIED.has(entry.name)) continue;
@@ -134,14 +155,16 @@ export class Copy {
   async run(
     args: string[],
     seconds: number,
-    onLine: (line: string) => void = () => {},
+    { onLine = () => {}, tool = "deno", suite = this.#suite }: RunOptions = {},
   ): Promise<{ code: number; late: boolean }> {
     let late = false;
-    const code = await start(findTool("deno"), args, {
+    const { ROWMAJOR_TEST_ALL: _, ...env } = process.env;
+    const code = await start(findTool(tool), args, {
       cwd: this.folder,
       stdio: ["ignore", "pipe", "pipe"],
       env: {
-        ...process.env,
+        ...env,
+        ...(suite === "all" && { ROWMAJOR_TEST_ALL: "1" }),
         NO_COLOR: "1",
         TMPDIR: this.temporary,
         ROWMAJOR_TEST_CUDA: "emulator",
@@ -193,14 +216,21 @@ async function record(file: string, filter: string | undefined, copy: Copy): Pro
   const { code } = await copy.run(
     ["test", "-A", "--no-check", ...chosen, file],
     900,
-    (line) => output.push(line),
+    { onLine: (line) => output.push(line) },
   );
   const seconds = Math.round((performance.now() - begin) / 10) / 100;
+  // A sample may hold none of the tests that a filter takes.
+  const isEmpty = output.some((line) => /^ok \| 0 passed/.test(line));
   if (code !== 0) {
     throw new Error(`Without a mutant ${file} fails already:\n${output.slice(-40).join("\n")}`);
   }
   const notes = new Set(readFileSync(copy.notes, "utf8").split("\n").slice(0, -1).map(Number));
-  return { file, ...(filter !== undefined && { filter }), seconds, notes: [...notes] };
+  return {
+    file,
+    ...(filter !== undefined && { filter }),
+    seconds,
+    notes: isEmpty ? [] : [...notes],
+  };
 }
 
 /** A file with notes. */
@@ -277,20 +307,52 @@ function hashShared(root: string): string {
   return hash.digest("hex");
 }
 
-/** The judges of a tree, from what was kept or from runs in the copies. */
-export async function findJudges(root: string, copies: readonly Copy[]): Promise<Judges> {
+/** Whether a test does more in one suite than in the other: it imports {@link AMOUNT}. */
+function dependsOnSuite(root: string, test: string): boolean {
+  const seen = new Set([test]);
+  for (const file of seen) {
+    if (file === AMOUNT) return true;
+    const { importedFiles } = ts.preProcessFile(readFileSync(join(root, file), "utf8"));
+    for (const { fileName } of importedFiles) {
+      const path = join(dirname(file), fileName).replaceAll("\\", "/");
+      const isOfTests = fileName.startsWith(".") && !path.startsWith("src/");
+      if (isOfTests && path.endsWith(".ts") && existsSync(join(root, path))) seen.add(path);
+    }
+  }
+  return false;
+}
+
+/** What is to judge in a suite, and the keys under which it is kept. */
+function wantedJudges(
+  root: string,
+  suite: Suite,
+): { file: string; filter: string | undefined; key: string }[] {
+  const shared = hashShared(root);
+  return testFiles(root).filter((file) =>
+    !NO_JUDGES.some((test) => test.test(file)) && runtimesOf(file, suite).includes("deno")
+  ).flatMap((file) => {
+    const hash = createHash("sha256").update(shared).update(readFileSync(join(root, file)));
+    if (suite === "all" && dependsOnSuite(root, file)) hash.update(suite);
+    const digits = hash.digest("hex").slice(0, 16);
+    return (FILTERS[file] ?? [undefined]).map((filter) => ({
+      file,
+      filter,
+      key: `${file} ${filter ?? ""} ${digits}`,
+    }));
+  });
+}
+
+/** The judges of a tree in a suite, from what was kept or from runs in the copies. */
+export async function findJudges(
+  root: string,
+  suite: Suite,
+  copies: readonly Copy[],
+): Promise<Judges> {
   const kept = join(root, "tmp", "mutate", "judges.json");
   const known: Record<string, Judge> = existsSync(kept)
     ? JSON.parse(readFileSync(kept, "utf8"))
     : {};
-  const shared = hashShared(root);
-  const tests = testFiles(root).filter((file) => !NO_JUDGES.some((test) => test.test(file)));
-  const wanted = tests.flatMap((file) => {
-    const filters = FILTERS[file] ?? [undefined];
-    const hash = createHash("sha256").update(shared).update(readFileSync(join(root, file)));
-    const digits = hash.digest("hex").slice(0, 16);
-    return filters.map((filter) => ({ file, filter, key: `${file} ${filter ?? ""} ${digits}` }));
-  });
+  const wanted = wantedJudges(root, suite);
   const missing = wanted.filter(({ key }) => known[key] === undefined);
   const files = noteAll(root);
   if (missing.length > 0) {
@@ -305,7 +367,8 @@ export async function findJudges(root: string, copies: readonly Copy[]): Promise
           }),
       );
     } finally {
-      const lasting = wanted.flatMap(({ key }) => known[key] ? [[key, known[key]]] : []);
+      const both = [...wanted, ...wantedJudges(root, suite === "all" ? "test" : "all")];
+      const lasting = both.flatMap(({ key }) => known[key] ? [[key, known[key]]] : []);
       mkdirSync(dirname(kept), { recursive: true });
       writeWhole(kept, JSON.stringify(Object.fromEntries(lasting)));
     }
@@ -328,8 +391,11 @@ export async function findJudges(root: string, copies: readonly Copy[]): Promise
 /**
  * The judges of `mutant`, in their order; none where no test reaches it. Those that reach more of its
  * file are likelier to notice, and come before others that take as long.
+ *
+ * Together they take no longer than `most` seconds. One that takes longer alone judges only where
+ * nothing cheaper reaches the mutant, or where it reaches most of the file.
  */
-export function judgesOf(mutant: Mutant, judges: Judges): Judge[] {
+export function judgesOf(mutant: Mutant, judges: Judges, most: number): Judge[] {
   const { file, from, kind, place } = mutant;
   const note = judges.noteOf(file, from);
   const able = judges.list.filter((judge) => canJudge(judge, mutant, note)).map((judge) => {
@@ -342,9 +408,7 @@ export function judgesOf(mutant: Mutant, judges: Judges): Judge[] {
   const likeliest = able.toSorted((a, b) => b.share - a.share).slice(0, 2);
   let sum = 0;
   return able.sort((a, b) => a.cost - b.cost)
-    .filter((one, i) =>
-      (sum += one.judge.seconds) <= MOST_SECONDS || i === 0 || likeliest.includes(one)
-    )
+    .filter((one, i) => (sum += one.judge.seconds) <= most || i === 0 || likeliest.includes(one))
     .map(({ judge }) => judge);
 }
 

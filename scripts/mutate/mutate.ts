@@ -9,8 +9,15 @@
  * - `--list` names the mutants and what comments leave out, and runs nothing;
  * - `--file=`, once or more, and `--name=` choose by a part of the file's path, and of the key;
  * - `--all` judges all, not a sample, and known survivors too;
- * - `--seconds=` is when no more are begun (3300), `--jobs=` how many run at once (2);
- * - `--json=` writes a report.
+ * - `--suite=all` judges by what `npm run test:all` runs in Deno, not by what `npm test` runs;
+ * - `--count=` judges as many mutants, drawn from all by their names, except known survivors; a
+ *   survivor is no failure then. The judges of one may take longer: {@link SECONDS_OF_COUNT};
+ * - `--caught=REPORT` takes what npm test caught, in such a report, as caught by test:all too;
+ * - `--seconds=` is when no more are begun (3300; 5400 with `--count`), `--jobs=` how many run at
+ *   once (2);
+ * - `--json=` writes a report;
+ * - `--compare=TEST,ALL` only compares two reports, and exits with 1 when the shares that were caught
+ *   are more than {@link MOST_POINTS} points apart.
  *
  * @module
  */
@@ -22,6 +29,7 @@ import { parseArgs } from "node:util";
 import ts from "typescript";
 import { LIBRARY_FILE } from "../../src/backend/ffi/load.ts";
 import { TABLE } from "../../src/table/table.ts";
+import type { Suite } from "../../tests/plan.ts";
 import { ensureInstalled, root as here } from "../tools.ts";
 import {
   Copy,
@@ -33,12 +41,19 @@ import {
   onCopies,
   sourceFiles,
 } from "./judges.ts";
-import { type LeftOut, type Mutant, mutantsOf, sample } from "./operators.ts";
+import { draw, type LeftOut, type Mutant, mutantsOf, sample } from "./operators.ts";
 import { SURVIVORS } from "./survivors.ts";
 import { isInEntry, opMutants, TABLE_FILE } from "./table.ts";
 
 /** How many mutants of a function are judged; of a type fewer, since each takes a type check. */
 const MOST = { code: 1, op: 1, type: 1 };
+
+/** What the judges of one mutant may take in all, in seconds; and with `--count`. */
+const SECONDS = 20;
+const SECONDS_OF_COUNT = 60;
+
+/** How far the shares that two suites catch may be apart, in points of a hundred. */
+const MOST_POINTS = 3;
 
 /** Files, and functions in them, that no judge can run, as judges run in Deno. */
 const ONLY_IN_BUN = [
@@ -65,6 +80,7 @@ export interface Result {
 
 /** What a run says. */
 export interface Report {
+  readonly suite: Suite;
   readonly made: number;
   readonly sampled: number;
   readonly results: readonly Result[];
@@ -80,6 +96,12 @@ export interface Options {
   readonly files: readonly string[];
   readonly name: string;
   readonly all: boolean;
+  /** What judges. */
+  readonly suite: Suite;
+  /** How many are drawn from all, in place of the usual sample. */
+  readonly count?: number | undefined;
+  /** What another suite's report says of mutants that this one catches too. */
+  readonly caught?: readonly Result[] | undefined;
   readonly seconds: number;
   readonly jobs: number;
   readonly known: typeof SURVIVORS;
@@ -88,7 +110,7 @@ export interface Options {
 /** The mutants of a tree: all, and those of the sample. */
 export function makeMutants(
   root: string,
-  { files: parts, name, all }: Options,
+  { files: parts, name, all, count, known }: Options,
 ): { made: Mutant[]; chosen: Mutant[]; leftOut: LeftOut[] } {
   const files = sourceFiles(root);
   const program = ts.createProgram(files.map((path) => join(root, path)), {
@@ -120,6 +142,10 @@ export function makeMutants(
   const made = [...trees.filter((mutant) => !isInEntry(mutant, ops)), ...ops];
   const isChosen = ({ file, key }: Mutant): boolean =>
     parts.some((part) => file.includes(part)) && key.includes(name);
+  if (count !== undefined) {
+    const unknown = made.filter((mutant) => known[mutant.file]?.[mutant.key] === undefined);
+    return { made, chosen: draw(unknown.filter(isChosen), count), leftOut };
+  }
   const drawn = all
     ? made
     : (["code", "op", "type"] as const).flatMap((kind) =>
@@ -137,6 +163,7 @@ async function judge(
   judges: Judges,
   copy: Copy,
   catches: Catches,
+  most: number,
 ): Promise<Result> {
   const { file, key, line, from, to, by } = mutant;
   const begin = performance.now();
@@ -146,7 +173,7 @@ async function judge(
   };
   const rate = (one: Judge): number => (catches.get(`${file} ${nameOf(one)}`) ?? 0) / one.seconds;
   // What has caught most of the file's mutants in the least time is likeliest to catch this one.
-  const able = judgesOf(mutant, judges).sort((a, b) => rate(b) - rate(a));
+  const able = judgesOf(mutant, judges, most).sort((a, b) => rate(b) - rate(a));
   if (able.length === 0) return end("not reached");
   const path = join(copy.folder, file);
   const text = readFileSync(path, "utf8");
@@ -182,11 +209,15 @@ export async function mutate(root: string, options: Options): Promise<Report> {
   }
   const stale = [...reasons].filter(([, found]) => !found).map(([name]) => name);
 
-  const copies = Array.from({ length: options.jobs }, () => new Copy(root));
+  const copies = Array.from({ length: options.jobs }, () => new Copy(root, options.suite));
+  const most = options.count === undefined ? SECONDS : SECONDS_OF_COUNT;
+  const given = new Map(
+    options.caught?.filter(isCaught).map((result) => [nameOfMutant(result), result]),
+  );
   const results: Result[] = [];
   const catches: Catches = new Map();
   try {
-    const judges = await findJudges(root, copies);
+    const judges = await findJudges(root, options.suite, copies);
     console.log(`${made.length} mutants, ${chosen.length} chosen, ${judges.list.length} judges`);
     await onCopies(copies, chosen, async (mutant, copy) => {
       const isKnown = reasons.has(nameOfMutant(mutant));
@@ -195,8 +226,13 @@ export async function mutate(root: string, options: Options): Promise<Report> {
         results.push({ file, key, line, status: "known", by: "", seconds: 0 });
         return;
       }
+      const before = given.get(nameOfMutant(mutant));
+      if (before !== undefined) {
+        results.push({ ...before, seconds: 0 });
+        return;
+      }
       if (secondsSince() > options.seconds) return;
-      const result = await judge(mutant, judges, copy, catches);
+      const result = await judge(mutant, judges, copy, catches, most);
       const isMissed = result.status === "survived" || result.status === "not reached";
       results.push(isKnown && isMissed ? { ...result, status: "known" } : result);
       if (isMissed && !isKnown) console.log(`${result.status}: ${nameOfMutant(result)}`);
@@ -209,11 +245,73 @@ export async function mutate(root: string, options: Options): Promise<Report> {
     for (const copy of copies) copy.remove();
   }
   const minutes = Math.round(secondsSince() / 6) / 10;
-  return { made: made.length, sampled: chosen.length, results, leftOut, stale, minutes };
+  return {
+    suite: options.suite,
+    made: made.length,
+    sampled: chosen.length,
+    results,
+    leftOut,
+    stale,
+    minutes,
+  };
+}
+
+/** Whether a test noticed. */
+function isCaught({ status }: Result): boolean {
+  return status === "caught" || status === "timed out";
+}
+
+/** What two reports of the same mutants say of each other. */
+export interface Comparison {
+  /** How many mutants both judged. */
+  readonly judged: number;
+  /** The shares that each caught, in percent. */
+  readonly shares: readonly [number, number];
+  /** Mutants that only one of them caught. */
+  readonly onlyFirst: readonly Result[];
+  readonly onlySecond: readonly Result[];
+}
+
+/** Compares what two runs caught, of the mutants that both judged. */
+export function compare(first: Report, second: Report): Comparison {
+  const nameOfResult = ({ file, key }: Result): string => `${file} ${key}`;
+  const others = new Map(second.results.map((result) => [nameOfResult(result), result]));
+  const pairs = first.results.flatMap((one) => {
+    const other = others.get(nameOfResult(one));
+    return other === undefined || one.status === "known" || other.status === "known"
+      ? []
+      : [[one, other] as const];
+  });
+  const share = (at: 0 | 1): number =>
+    100 * pairs.filter((pair) => isCaught(pair[at])).length / pairs.length;
+  return {
+    judged: pairs.length,
+    shares: [share(0), share(1)],
+    onlyFirst: pairs.flatMap(([one, other]) => isCaught(one) && !isCaught(other) ? [one] : []),
+    onlySecond: pairs.flatMap(([one, other]) => isCaught(other) && !isCaught(one) ? [other] : []),
+  };
+}
+
+/** Prints a comparison; gives the exit code. */
+function showComparison(first: Report, second: Report): number {
+  const { judged, shares: [a, b], onlyFirst, onlySecond } = compare(first, second);
+  const list = (suite: Suite, results: readonly Result[]): void => {
+    if (results.length > 0) console.log(`Only ${suite} catches:`);
+    for (const { file, key, by } of results) console.log(`  ${file} ${key} (${by})`);
+  };
+  list(first.suite, onlyFirst);
+  list(second.suite, onlySecond);
+  console.log(
+    `${judged} mutants; ${first.suite} catches ${a.toFixed(1)}% in ${first.minutes} minutes, ` +
+      `${second.suite} ${b.toFixed(1)}% in ${second.minutes}: ` +
+      `${Math.abs(b - a).toFixed(1)} points apart`,
+  );
+  return judged > 0 && Math.abs(b - a) <= MOST_POINTS ? 0 : 1;
 }
 
 /** Prints a report; gives the exit code. */
-function conclude({ made, sampled, results, leftOut, stale, minutes }: Report): number {
+function conclude(report: Report, isCount: boolean): number {
+  const { made, sampled, results, leftOut, stale, minutes } = report;
   const of = (...statuses: Result["status"][]): Result[] =>
     results.filter(({ status }) => statuses.includes(status));
   const missed = of("survived", "not reached");
@@ -231,6 +329,7 @@ function conclude({ made, sampled, results, leftOut, stale, minutes }: Report): 
       `(${of("not reached").length} are reached by no test), ${of("known").length} known` +
       `${unjudged > 0 ? `, ${unjudged} not judged for want of time` : ""}; ${minutes} minutes`,
   );
+  if (isCount) return unjudged > 0 ? 1 : 0;
   return missed.length > 0 || stale.length > 0 ? 1 : 0;
 }
 
@@ -241,17 +340,35 @@ if (import.meta.main) {
       all: { type: "boolean", default: false },
       file: { type: "string", multiple: true, default: [""] },
       name: { type: "string", default: "" },
+      suite: { type: "string", default: "test" },
+      count: { type: "string" },
+      caught: { type: "string" },
       jobs: { type: "string", default: "2" },
-      seconds: { type: "string", default: "3300" },
+      seconds: { type: "string" },
       json: { type: "string" },
+      compare: { type: "string" },
     },
   });
-  const { seconds, jobs, file: files, name, all } = values;
-  const options = {
+  const { suite, count, caught, seconds, jobs, file: files, name, all, compare: both } = values;
+  const read = (path: string): Report => JSON.parse(readFileSync(path, "utf8"));
+  const [first, second, ...others] = both?.split(",") ?? [];
+  const isWrong = (suite !== "test" && suite !== "all") || others.length > 0 ||
+    (both !== undefined && second === undefined) || (count !== undefined && !(Number(count) > 0));
+  if (isWrong) {
+    console.error("usage: mutate.ts [--suite=test|all] [--count=N] ... | --compare=TEST,ALL");
+    process.exit(2);
+  }
+  if (first !== undefined && second !== undefined) {
+    process.exit(showComparison(read(first), read(second)));
+  }
+  const options: Options = {
     files,
     name,
     all,
-    seconds: Number(seconds),
+    suite,
+    count: count === undefined ? undefined : Number(count),
+    caught: caught === undefined ? undefined : read(caught).results,
+    seconds: Number(seconds ?? (count === undefined ? 3300 : 5400)),
     jobs: Number(jobs),
     known: SURVIVORS,
   };
@@ -268,6 +385,6 @@ if (import.meta.main) {
     if (!existsSync(library)) throw new Error(`${library} has to be built first`);
     const report = await mutate(here, options);
     if (values.json) writeFileSync(values.json, JSON.stringify(report, null, 2) + "\n");
-    process.exitCode = conclude(report);
+    process.exitCode = conclude(report, count !== undefined);
   }
 }

@@ -419,3 +419,11 @@ export function sample(mutants: readonly Mutant[], most: number): Mutant[] {
     (_, i) => lists.flatMap((list) => list.slice(i, i + 1)).sort(([a], [b]) => a < b ? -1 : 1),
   ).flat().map(([, mutant]) => mutant);
 }
+
+/** `count` mutants, or all if there are fewer, drawn by their names alone. */
+export function draw(mutants: readonly Mutant[], count: number): Mutant[] {
+  return mutants.map((mutant) => [rankOf(mutant), mutant] as const)
+    .sort(([a], [b]) => a < b ? -1 : 1)
+    .slice(0, count)
+    .map(([, mutant]) => mutant);
+}

@@ -1,18 +1,27 @@
 /**
  * Mutation testing: the mutants of each operator on small sources, exclusions, stable keys and
- * samples, and the report of a run on a small tree with gaps in its tests.
+ * samples, the report of a run on a small tree with gaps in its tests, and the comparison of two
+ * reports.
  *
  * @module
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import ts from "typescript";
-import { mutate } from "../../scripts/mutate/mutate.ts";
-import { type LeftOut, type Mutant, mutantsOf, sample } from "../../scripts/mutate/operators.ts";
+import { FILTERS, WITHOUT_NOTES } from "../../scripts/mutate/judges.ts";
+import { compare, mutate, type Report, type Result } from "../../scripts/mutate/mutate.ts";
+import {
+  draw,
+  type LeftOut,
+  type Mutant,
+  mutantsOf,
+  sample,
+} from "../../scripts/mutate/operators.ts";
 import { isInEntry, opMutants } from "../../scripts/mutate/table.ts";
+import { root } from "../../scripts/tools.ts";
 import type { MapOp } from "../../src/table/op.ts";
 import { MAP } from "../../src/table/table.ts";
 
@@ -233,6 +242,15 @@ describe("keys and samples", () => {
     assertEquals(names(more.filter(({ place }) => place !== "added")), names(drawn));
     assertEquals(sample([], 2), []);
   });
+
+  it("a draw takes some of all, and others only in the place of later ones", () => {
+    const names = (list: Mutant[]) => list.map(({ key }) => key);
+    const all = names(draw(made(source).mutants, 1000));
+    assertEquals([...all].sort(), names(made(source).mutants).sort());
+    assertEquals(names(draw(made(source).mutants, 5)), all.slice(0, 5));
+    const more = names(draw(made(`function added(n: number) ${body}\n${source}`).mutants, 1000));
+    assertEquals(more.filter((key) => !key.startsWith("added ")), all);
+  });
 });
 
 it("mutants of an op take the place of those of the tree", () => {
@@ -264,6 +282,7 @@ it("a run reports what no test notices", { timeout: 120_000 }, async () => {
       files: [""],
       name: "",
       all: true,
+      suite: "test",
       seconds: 300,
       jobs: 1,
       known: { "src/a.ts": known },
@@ -308,4 +327,35 @@ it("a run reports what no test notices", { timeout: 120_000 }, async () => {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+it("two reports are compared by the mutants that both judged", () => {
+  const result = (key: string, status: Result["status"]): Result => ({
+    ...{ file: "src/a.ts", key, line: 1, status, by: "a_test.ts", seconds: 1 },
+  });
+  const report = (suite: "test" | "all", results: Result[]): Report => ({
+    ...{ suite, made: 9, sampled: 9, results, leftOut: [], stale: [], minutes: 1 },
+  });
+  const first = report("test", [
+    result("a", "caught"),
+    result("b", "timed out"),
+    result("c", "survived"),
+    result("d", "not reached"),
+    result("e", "caught"),
+  ]);
+  const second = report("all", [
+    result("d", "survived"),
+    result("c", "caught"),
+    result("b", "caught"),
+    result("a", "caught"),
+    result("f", "survived"),
+  ]);
+  const { judged, shares, onlyFirst, onlySecond } = compare(first, second);
+  assertEquals([judged, ...shares], [4, 50, 75]);
+  assertEquals([onlyFirst, onlySecond.map(({ key }) => key)], [[], ["c"]]);
+});
+
+it("the tests that judge mutants in a way of their own are there", () => {
+  const files = [...Object.keys(FILTERS), ...Object.values(WITHOUT_NOTES)];
+  assertEquals(files.filter((file) => !existsSync(join(root, file))), []);
 });
