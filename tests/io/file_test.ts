@@ -3,7 +3,9 @@
  *
  * @module
  */
+import { execFileSync } from "node:child_process";
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   lstatSync,
@@ -19,12 +21,16 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { after, describe, it } from "node:test";
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { arange, io } from "../../mod.ts";
 import { DisposedError, FormatError } from "../../src/base/errors.ts";
 import { RawSafetensorsFile, readFile, writeFile } from "../../src/io/file.ts";
 import { encodeSafetensors } from "../../src/io/safetensors.ts";
 import { inDeno, moduleAt, runApart } from "../native/support.ts";
+import { loose } from "../support.ts";
+import { amount } from "../support/amount.ts";
 import { goldenFile } from "./golden.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-io-"));
@@ -86,6 +92,19 @@ describe("files", () => {
     assert(!(error instanceof FormatError));
     await assertRejects(() => RawSafetensorsFile.open(join(folder, "none")), Error, "ENOENT");
   });
+
+  // Opening a pipe waits for a writer.
+  it("that are pipes, folders or devices are refused at once", {
+    skip: process.platform === "win32" && "needs Unix",
+  }, async () => {
+    const pipe = join(folder, "pipe");
+    execFileSync("mkfifo", [pipe]);
+    for (const path of [pipe, folder, "/dev/null"]) {
+      for (const read of [io.readNpy, io.readNpz, io.openSafetensors]) {
+        await assertRejects(() => read(path) as Promise<unknown>, FormatError, "not a file");
+      }
+    }
+  });
 });
 
 describe("safetensors files on demand", () => {
@@ -117,6 +136,68 @@ describe("safetensors files on demand", () => {
     assertEquals((await file.get("b")).data, new Uint8Array([9]));
     await assertRejects(() => file.get("a"), FormatError, "bool byte is 2");
     await file.close();
+  });
+
+  it("that are replaced or become longer are a FormatError, not bytes of both", async () => {
+    const path = join(folder, "replaced.safetensors");
+    await io.writeSafetensors(path, { a: arange(2), b: arange(3) });
+    const file = await io.openSafetensors(path);
+    assertEquals(loose(await file.get("a")).toArray(), [0, 1]);
+    await io.writeSafetensors(path, { a: arange(3), b: arange(2) });
+    await assertRejects(() => file.get("b"), FormatError, "has changed since it was opened");
+
+    const longer = await io.openSafetensors(path);
+    appendFileSync(path, "x");
+    await assertRejects(() => longer.get("b"), FormatError, "has changed since it was opened");
+  });
+
+  // A descriptor that is collected would end Bun.
+  it("that nothing closes cost no descriptor", async () => {
+    const path = join(folder, "open.safetensors");
+    await io.writeSafetensors(path, { a: arange(2) });
+    const errors: unknown[] = [];
+    const note = (error: unknown): void => void errors.push(error);
+    process.on("uncaughtException", note);
+    try {
+      const count = amount(2000, 10_000);
+      for (let i = 0; i < count; i++) {
+        const file = await io.openSafetensors(path);
+        if (i % 100 === 0) assertEquals(loose(await file.get("a")).toArray(), [0, 1]);
+      }
+      const { Bun } = globalThis as { Bun?: { gc(now: boolean): void } };
+      for (let i = 0; i < 4; i++) {
+        Bun?.gc(true);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    } finally {
+      process.off("uncaughtException", note);
+    }
+    assertEquals(errors, []);
+  });
+
+  it("with a header of many tensors let other code run while it is parsed", async () => {
+    const count = 100_000;
+    for (const reversed of [false, true]) {
+      const parts = Array.from({ length: count }, (_, k) => {
+        const i = reversed ? count - 1 - k : k;
+        return `"layer.${i}":{"dtype":"U8","shape":[1],"data_offsets":[${i},${i + 1}]}`;
+      });
+      const header = new TextEncoder().encode(`{${parts.join(",")}}`);
+      const path = join(folder, "many.safetensors");
+      const bytes = new Uint8Array(8 + header.length + count).fill(7);
+      bytes.set(header, 8);
+      new DataView(bytes.buffer).setBigUint64(0, BigInt(header.length), true);
+      writeFileSync(path, bytes);
+      let turns = 0;
+      const timer = setInterval(() => turns++, 0);
+      const file = await io.openSafetensors(path);
+      clearInterval(timer);
+      assert(turns >= 10, `${turns} turns while the file was opened`);
+      assertEquals(file.names.length, count);
+      assertEquals(file.info("layer.99999").shape, [1]);
+      assertEquals((await file.get("layer.31")).toArray(), [7]);
+      await file[Symbol.asyncDispose]();
+    }
   });
 
   it("with a fault are closed, and the error names the path", async () => {

@@ -7,8 +7,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
+import vm from "node:vm";
 import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
-import { DisposedError, DTypeError, FormatError, io, tensor } from "../../mod.ts";
+import { arange, DisposedError, DTypeError, FormatError, io, tensor } from "../../mod.ts";
 import { golden, goldenFile } from "./golden.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-io-"));
@@ -63,6 +64,19 @@ describe("io: tensors", () => {
     assertThrows(() => io.encodeNpy(x), DTypeError, "bfloat16");
     const { bytes } = goldenFile("bfloat16.npy");
     assertEquals(io.decodeNpy(bytes, { bfloat16: true }).dtype, "bfloat16");
+  });
+
+  it("are read from bytes of another realm", () => {
+    const realm = vm.createContext({});
+    const inRealm = (bytes: Uint8Array): Uint8Array => {
+      const made = vm.runInContext(`new Uint8Array(${bytes.length})`, realm) as Uint8Array;
+      made.set(bytes);
+      return made;
+    };
+    assertEquals(io.decodeNpy(inRealm(io.encodeNpy(arange(3)))).toArray(), [0, 1, 2]);
+    assertEquals(io.decodeNpz(inRealm(io.encodeNpz({ a: arange(3) }))).a!.toArray(), [0, 1, 2]);
+    const tensors = inRealm(io.encodeSafetensors({ a: arange(2) }));
+    assertEquals(io.decodeSafetensors(tensors).get("a").toArray(), [0, 1]);
   });
 
   it("that are gone, and what is no tensor, are refused by name", () => {
@@ -131,9 +145,22 @@ describe("io: what is no argument is refused, by the name of the function", () =
     });
   }
 
+  it("maps and arrays of tensors, which have no names", async () => {
+    const map = new Map([["a", tensor([1])]]);
+    for (const given of [map, [tensor([1])]]) {
+      for (const op of ["encodeNpz", "encodeSafetensors"]) {
+        assertThrows(() => loose[op](given), DTypeError, "tensors by name");
+      }
+      for (const op of ["writeNpz", "writeSafetensors"]) {
+        const write = async (): Promise<unknown> => await loose[op](join(folder, "map"), given);
+        await assertRejects(write, DTypeError, "tensors by name");
+      }
+    }
+  });
+
   it("bytes that are none", () => {
     for (const op of ["decodeNpy", "decodeNpz", "decodeSafetensors"]) {
-      for (const given of [null, undefined, "x", [1], new ArrayBuffer(8)]) {
+      for (const given of [null, undefined, "x", [1], new ArrayBuffer(8), new Float32Array(9)]) {
         assertThrows(() => loose[op](given), TypeError, "expected a Uint8Array");
       }
     }

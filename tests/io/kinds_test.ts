@@ -13,7 +13,6 @@ import {
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { test } from "node:test";
 import { arange, FormatError, io, zeros } from "../../mod.ts";
 import { decodeImage, encodePng, readImage } from "../../src/images/mod.ts";
@@ -21,25 +20,12 @@ import { kindOf } from "../../src/io/kinds.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { randomLlama } from "../support/llama.ts";
+import { zip } from "./archive.ts";
 import { latin1 } from "./golden.ts";
 
-/** A zip archive of empty stored members. */
+/** A zip archive of empty members. */
 function zipOf(...names: string[]): Uint8Array {
-  const { crc32 } = process.getBuiltinModule("node:zlib");
-  const u16 = (n: number): string => String.fromCharCode(n & 255, n >> 8);
-  const u32 = (n: number): string => u16(n & 0xffff) + u16(n >>> 16);
-  const sum = u32(crc32(new Uint8Array(0)));
-  let members = "", directory = "";
-  for (const name of names) {
-    const common = `\x14\0\0\0\0\0\0\0\0\0${sum}${u32(0)}${u32(0)}${u16(name.length)}\0\0`;
-    directory += `PK\x01\x02\x14\0${common}${"\0".repeat(10)}${u32(members.length)}${name}`;
-    members += `PK\x03\x04${common}${name}`;
-  }
-  const count = u16(names.length);
-  const end = `PK\x05\x06\0\0\0\0${count}${count}${u32(directory.length)}${
-    u32(members.length)
-  }\0\0`;
-  return latin1(members + directory + end);
+  return zip(Object.fromEntries(names.map((name) => [name, new Uint8Array()])));
 }
 
 const pad = (text: string): Uint8Array => latin1(text.padEnd(600, "\x01"));

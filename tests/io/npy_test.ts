@@ -5,6 +5,7 @@
  */
 import { describe, it } from "node:test";
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { DTYPE, type DType } from "../../src/base/dtype.ts";
 import { DTypeError, ShapeError } from "../../src/base/errors.ts";
 import type { RawTensor } from "../../src/io/bytes.ts";
 import { decodeNpy, encodeNpy } from "../../src/io/npy.ts";
@@ -63,7 +64,34 @@ describe("npy: NumPy's files", () => {
     for (const descr of ["'=f4'", "'f4'"]) {
       assertEquals(decodeNpy(npy(dict("(1,)", descr), 4)), decodeNpy(npy(dict("(1,)"), 4)), descr);
     }
-    assertEquals(decodeNpy(npy(dict("(1,)", "'u1'"), 1)).dtype, "uint8");
+  });
+
+  it("reads dtypes by letters, by names, and with an order that says nothing", () => {
+    const forms: Readonly<Partial<Record<DType, readonly string[]>>> = {
+      float64: ["<d", "d", "|f8", "=f8", "float64"],
+      float32: ["<f"],
+      float16: ["e"],
+      int64: ["<q", "l"],
+      uint64: ["<Q"],
+      int32: ["i"],
+      uint32: ["I"],
+      int16: ["<h"],
+      uint16: ["H"],
+      int8: ["b"],
+      uint8: ["B", "u1", "uint8"],
+      bool: ["?", "bool"],
+    };
+    for (const [dtype, list] of Object.entries(forms)) {
+      const { bytes } = DTYPE[dtype as DType];
+      for (const descr of list) {
+        assertEquals(decodeNpy(npy(dict("(1,)", `'${descr}'`), bytes)).dtype, dtype, descr);
+      }
+    }
+    // Strings with the prefix of Python 2.
+    assertEquals(decodeNpy(npy(dict("(1,)", "u'<f8'"), 8)).dtype, "float64");
+    const swapped = npy(dict("(1,)", "'>d'"), 8);
+    swapped.set([1, 2, 3, 4, 5, 6, 7, 8], swapped.length - 8);
+    assertEquals(decodeNpy(swapped).data, Uint8Array.of(8, 7, 6, 5, 4, 3, 2, 1));
   });
 
   it("reads headers in other orders, spacings and quotes, and Python 2's long sizes", () => {
@@ -72,6 +100,8 @@ describe("npy: NumPy's files", () => {
     assertEquals(decodeNpy(npy(header, 6)), expected);
     assertEquals(decodeNpy(npy(header, 6, "\x02\x00")), expected);
     assertEquals(decodeNpy(npy(` ${header}  `, 6, "\x03\x00")), expected);
+    const prefixed = "{u'descr': u'|u1', u'fortran_order': False, u'shape': (2, 3L), }";
+    assertEquals(decodeNpy(npy(prefixed, 6)), expected);
   });
 });
 
@@ -130,6 +160,12 @@ describe("npy: faults are FormatErrors with the offset", () => {
     ["an unfinished string", npy("{'descr': '<f4"), "does not end", start + 14],
     ["fortran_order 1", npy(dict("(1,)", "'<f4'", "1"), 4), 'expected "False"', start + 34],
     ["a repeated key", npy(`{'descr': '<f4', 'descr': '<f4'}`), '"descr" is repeated', start + 17],
+    ...["'shape': (1,)", "'fortran_order': False"].map((pair): typeof cases[number] => [
+      "repeated " + pair,
+      npy(`{${pair}, ${pair}}`),
+      "is repeated",
+      start + 1 + pair.length + 2,
+    ]),
     ["an unknown key", npy(`{'a': 1}`), '"a" is repeated or unknown', start + 1],
     ["a missing key", npy(`{'descr': '<f4', 'shape': (1,)}`, 4), "lacks one of", start],
     ["no dict", npy("4"), 'expected "{", found "4"', start],

@@ -6,9 +6,11 @@
 import { describe, it } from "node:test";
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib";
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { arange, io } from "../../mod.ts";
 import { DTypeError, FormatError } from "../../src/base/errors.ts";
 import type { RawTensor } from "../../src/io/bytes.ts";
 import { decodeNpz, encodeNpz } from "../../src/io/npz.ts";
+import { zip } from "./archive.ts";
 import { assertFormatError, decodeWhole, golden, goldenFile, latin1 } from "./golden.ts";
 
 const TWO: [string, RawTensor][] = [
@@ -98,6 +100,48 @@ describe("npz: NumPy's archives", () => {
     }, 'x.npz at byte 55: member "b.npy" is damaged');
     const text = encodeNpz([["__proto__", TWO[0][1]]]);
     assertEquals([...decodeNpz(text).keys()], ["__proto__"]);
+  });
+});
+
+describe("npz: archives of other programs", () => {
+  /** An npy file. */
+  function npy(descr: string, shape: string, data: Uint8Array): Uint8Array {
+    const header = `{'descr': ${descr}, 'fortran_order': False, 'shape': ${shape}, }\n`;
+    const start = latin1(`\x93NUMPY\x01\0${String.fromCharCode(header.length)}\0${header}`);
+    return new Uint8Array([...start, ...data]);
+  }
+
+  it("an array that is not read hides no other, nor does what macOS adds", () => {
+    const members = {
+      "format.npy": npy("'|S3'", "()", latin1("csc")),
+      "o.npy": npy("'|O'", "(1,)", new Uint8Array(40)),
+      "time.npy": npy("'<M8[ns]'", "(1,)", new Uint8Array(8)),
+      "__MACOSX/._data.npy": latin1("\0\x05\x16\x07"),
+      "data.npy": io.encodeNpy(arange(3)),
+    };
+    for (const packed of [false, true]) {
+      const arrays = io.decodeNpz(zip(members, { packed }));
+      assertEquals(Object.keys(arrays), ["data"]);
+      assertEquals(arrays.data!.toArray(), [0, 1, 2]);
+      assertThrows(() => arrays.format, FormatError, "format.npy at byte");
+      assert("time" in arrays);
+      const chosen = (): unknown => io.decodeNpz(zip(members), { names: ["o", "data"] });
+      assertThrows(chosen, FormatError, '"|O" is not a dtype that is read');
+    }
+  });
+
+  it("records of zip64 are read whatever the size, and refused where they end early", () => {
+    for (const packed of [false, true]) {
+      const bytes = zip({ "a.npy": io.encodeNpy(arange(3)), "b.npy": io.encodeNpy(arange(2)) }, {
+        zip64: true,
+        packed,
+      });
+      const arrays = io.decodeNpz(bytes);
+      assertEquals(Object.values(arrays).map((x) => x.toArray()), [[0, 1, 2], [0, 1]]);
+      for (let end = 0; end < bytes.length; end += 7) {
+        assertThrows(() => io.decodeNpz(bytes.subarray(0, end)), FormatError);
+      }
+    }
   });
 });
 

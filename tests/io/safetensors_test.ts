@@ -87,6 +87,18 @@ describe("safetensors: the reference implementation's files", () => {
   });
 });
 
+describe("safetensors: headers of other programs", () => {
+  it("a tensor may have keys that the format does not know, of any value", () => {
+    for (const value of ['"x"', "1", "-0.5e3", "null", "[1, {}]", '{"b": [true, {"c": "}"}]}']) {
+      const bytes = file(
+        `{"a":{"dtype":"U8","note": ${value},"shape":[1],"data_offsets":[0,1]}}`,
+        1,
+      );
+      assertEquals(get(bytes, "a").data, Uint8Array.of(1), value);
+    }
+  });
+});
+
 describe("safetensors: writing what the format cannot hold", () => {
   const raw: RawTensor = { dtype: "uint8", shape: [2], data: new Uint8Array(2) };
 
