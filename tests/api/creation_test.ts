@@ -191,6 +191,15 @@ test("Creation: a class that extends a typed array counts as that, other views a
   );
 });
 
+test("Creation: a Uint8ClampedArray makes uint8, in its type too", () => {
+  const pixels = new Uint8ClampedArray([1, 2, 300]);
+  const x: Tensor<"uint8", [number], "cpu"> = tensor(pixels);
+  assertEquals([x.dtype, x.toArray()], ["uint8", [1, 2, 255]]);
+  const y: Tensor<"uint8", [number], "cpu"> = fromBuffer(pixels);
+  pixels[0] = 9;
+  assertEquals(y.toArray(), [9, 2, 255]);
+});
+
 test("Creation: a value that turns into something else while it is read is refused", () => {
   for (const dtype of ["float32", "int32", "float64"] as const) {
     const row = [1, 2];
@@ -226,6 +235,36 @@ test("Creation: a linear space ends exactly at its stop", () => {
     const x = linspace(0.1, 0.7, count, { dtype: "float64" });
     assertEquals([x.get(0), x.get(count - 1)], [0.1, 0.7]);
   }
+});
+
+/** `np.linspace(start, stop, count, endpoint=endpoint, dtype=np.int32)`, by NumPy 2.4. */
+const INTEGER_LINES: [
+  start: number,
+  stop: number,
+  count: number,
+  closed: number[],
+  open: number[],
+][] = [
+  [-3, 3, 6, [-3, -2, -1, 0, 1, 3], [-3, -2, -1, 0, 1, 2]],
+  [0, 1, 5, [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]],
+  [-1, 1, 4, [-1, -1, 0, 1], [-1, -1, 0, 0]],
+  [5, -5, 7, [5, 3, 1, 0, -2, -4, -5], [5, 3, 2, 0, -1, -3, -4]],
+  [-2.5, 2.5, 6, [-3, -2, -1, 0, 1, 2], [-3, -2, -1, 0, 0, 1]],
+  [0, 10, 4, [0, 3, 6, 10], [0, 2, 5, 7]],
+  [-7, -1, 4, [-7, -5, -3, -1], [-7, -6, -4, -3]],
+  [3, -4, 3, [3, -1, -4], [3, 0, -2]],
+];
+
+test("Creation: a linear space of integers rounds down, like NumPy's", () => {
+  for (const [start, stop, count, closed, open] of INTEGER_LINES) {
+    for (const dtype of ["int32", "int64", "int8"] as const) {
+      assertEquals(linspace(start, stop, count, { dtype }).toArray(), closed);
+      assertEquals(linspace(start, stop, count, { dtype, endpoint: false }).toArray(), open);
+    }
+  }
+  assertThrows(() => linspace(-0.5, 3, 6, { dtype: "uint8" }), DTypeError, "it is outside 0 to");
+  assertThrows(() => linspace(0, 1, 3, { dtype: "bool" }), DTypeError, "Cannot linspace 0.5");
+  assertEquals(linspace(0, 1, 2, { dtype: "bool" }).toArray(), [false, true]);
 });
 
 test("Creation: long ranges are exact, whatever the step", () => {

@@ -11,6 +11,7 @@ import {
   concat,
   type DType,
   DTypeError,
+  fromBuffer,
   full,
   iinfo,
   promoteTypes,
@@ -19,6 +20,7 @@ import {
   tensor,
   zeros,
 } from "../../mod.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
 import { assertRefused, iota, loose } from "../support.ts";
 
 const INTEGERS = [
@@ -105,6 +107,36 @@ test("Element types: integers wrap, divide by zero to 0, and shift out to 0", ()
   assertEquals(full([1], 7, { dtype: "int32" }).floorDivide(0).item(), 0);
   assertEquals(full([1], 7, { dtype: "int64" }).remainder(0).item(), 0);
   assertEquals(full([1], 7, { dtype: "uint16" }).bitwiseLeftShift(16).item(), 0);
+});
+
+test("Element types: int64 is shifted by 63, 64 and 65 bits", () => {
+  for (const { on } of BACKENDS) {
+    if (typeof on === "string") continue;
+    using(on, () => {
+      const x = loose(tensor([-8n, -8n, -8n])), n = tensor([63n, 64n, 65n]);
+      assertEquals(x.bitwiseRightShift(n).toArray(), [-1, 0, 0]);
+      assertEquals(x.bitwiseLeftShift(n).toArray(), [0, 0, 0]);
+    });
+  }
+});
+
+test("Element types: int64 beyond 2^53 is rounded once on the way to float32", () => {
+  const beyond = 2n ** 53n + 2n ** 29n + 1n;
+  for (const { on } of BACKENDS) {
+    if (typeof on === "string") continue;
+    using(on, () => {
+      const x = loose(tensor([beyond, -beyond, 2n ** 53n + 2n ** 29n, -(2n ** 53n)]));
+      const up = 2 ** 53 + 2 ** 30;
+      assertEquals(x.astype("float32").toArray(), [up, -up, 2 ** 53, -(2 ** 53)]);
+    });
+  }
+});
+
+test("Element types: NaN of any bits stays NaN in 16 bits", () => {
+  const bits = new Uint32Array([0x7fffffff, 0xffffffff, 0x7f800001]);
+  const x = fromBuffer(new Float32Array(bits.buffer));
+  assertEquals(x.astype("bfloat16").isnan().toArray(), [true, true, true]);
+  assertEquals(x.astype("float16").isnan().toArray(), [true, true, true]);
 });
 
 test("Element types: casts saturate, truncate, and turn NaN to 0", () => {

@@ -19,6 +19,7 @@ import {
   where,
   zeros,
 } from "../../mod.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
 import { assertRefused, asView, iota, loose } from "../support.ts";
 
 test("Arithmetic: + - * / with a tensor", () => {
@@ -58,6 +59,16 @@ test("Sign of zero: sign(0) is 0, also for negative zero and integers; NaN stays
   assertEquals(tensor([NaN]).sign().isnan().item(), true);
   for (const dtype of ["float16", "bfloat16", "float64", "int64", "uint8"] as const) {
     assertEquals(Number(zeros([1], { dtype }).sign().item()), 0);
+  }
+});
+
+test("Sign of zero: atan2 of a tiny negative number by a large one is -0", () => {
+  for (const { on } of BACKENDS) {
+    if (typeof on === "string") continue;
+    using(on, () => {
+      const x = loose(tensor([-5e-324], { dtype: "float64" }));
+      assert(Object.is(x.atan2(1e300).item(), -0));
+    });
   }
 });
 

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
   type AnyTensor,
@@ -13,6 +13,7 @@ import {
   AxisError,
   broadcastTensors,
   concat,
+  DeviceError,
   DisposedError,
   DTypeError,
   eye,
@@ -33,6 +34,14 @@ import {
   zeros,
 } from "../../mod.ts";
 import { NativeError } from "../../src/base/errors.ts";
+import { Layout } from "../../src/base/layout.ts";
+import { apply, applyInPlace } from "../../src/core/apply.ts";
+import { dispatch } from "../../src/core/dispatch.ts";
+import { allocate } from "../../src/memory/pool.ts";
+import { Storage } from "../../src/memory/storage.ts";
+import { matmul } from "../../src/ops/matmul/op.ts";
+import { MAP, REDUCE } from "../../src/table/table.ts";
+import { operand } from "../ops/table/operands.ts";
 import { assertRefused, iota, loose } from "../support.ts";
 
 /** Operands of every kind that a mistake could spoil. */
@@ -164,6 +173,37 @@ test("Bad sizes: NaN, fractional, negative or overflowing ones are ShapeErrors",
   assertRefused(() => arange(0, Infinity), ShapeError, ["arange", "Infinity"]);
 });
 
+// Thousands of axes would overflow the stack, and a shape of 1e9 sizes would take seconds.
+test("Bad sizes: a tensor has at most 64 axes, whatever makes it", () => {
+  const long = loose(new Array(1e9));
+  const sixtyFour = loose(new Array(64).fill(1));
+  const pair = loose(zeros([1, 1], { dtype: "int32" }));
+  const many = loose(new Array(5000).fill(1));
+  const calls: Record<string, () => unknown> = {
+    zeros: () => zeros(long),
+    full: () => full(many, 1),
+    reshape: () => loose(arange(1)).reshape(many),
+    broadcastTo: () => loose(arange(1)).broadcastTo(many),
+    slice: () => loose(arange(1)).slice(...new Array(64).fill(null)),
+    take: () => loose(zeros(sixtyFour)).take(pair),
+    "slice by a tensor": () => loose(zeros(sixtyFour)).slice(pair),
+    "slice by a tensor and null": () => loose(zeros(sixtyFour)).slice(null, pair),
+    stack: () => stack([zeros(sixtyFour), zeros(sixtyFour)]),
+    oneHot: () => loose(zeros(sixtyFour, { dtype: "int32" })).oneHot(2),
+    expandDims: () => {
+      let made = loose(arange(1));
+      for (let i = 0; i < 70; i++) made = made.expandDims(0);
+    },
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    const error = assertThrows(call, ShapeError, "but a tensor has at most 64", name);
+    // The words of the message are those of the name.
+    const said = error.message.replaceAll(" ", "").toLowerCase();
+    assertStringIncludes(said, `cannot${name.split(" ")[0]!.toLowerCase()}:`);
+  }
+  assertEquals(loose(zeros(sixtyFour)).sum().item(), 0);
+});
+
 test("Bad sizes: more memory than there is gives an OutOfMemoryError with the bytes", () => {
   const wide = loose(iota([1, 1])).broadcastTo([2 ** 26, 2 ** 26]);
   for (const run of [() => zeros([2 ** 52]), () => wide.add(1), () => wide.toOwned()]) {
@@ -256,6 +296,29 @@ test("Bad writes: read-only and broadcast targets are ReadOnlyErrors that name t
       if (name === "sum" && target.rank === 2) continue;
       assertRefused(write, ReadOnlyError, name, x, target);
     }
+  }
+});
+
+test("Bad devices: an op on two devices is refused, whatever the dtypes", () => {
+  class Elsewhere extends Storage {
+    override get device(): string {
+      return "elsewhere:0";
+    }
+  }
+  const layout = Layout.contiguous([2]);
+  const here = operand(allocate("float32", 2, true), layout);
+  for (const dtype of ["float32", "float64"] as const) {
+    const { array, info } = allocate(dtype, 2, true);
+    const there = operand(new Elsewhere(array, info, true, false), layout);
+    const parts = ["on cpu and elsewhere:0", "on elsewhere:0 and cpu"];
+    assertThrows(() => apply(MAP.add, here, there), DeviceError, parts[0]);
+    assertThrows(() => apply(MAP.add, there, here), DeviceError, parts[1]);
+    assertThrows(() => apply(MAP.where, true, here, there), DeviceError, parts[0]);
+    assertThrows(() => applyInPlace(MAP.add, "add_", there, here), DeviceError, parts[1]);
+    assertThrows(() => apply(MAP.neg, here, undefined, undefined, { out: there }), DeviceError);
+    assertThrows(() => dispatch(REDUCE.sum, [here], { axis: 0 }, there), DeviceError);
+    assertThrows(() => matmul(here, there), DeviceError, parts[0]);
+    assertThrows(() => matmul(there, here), DeviceError, parts[1]);
   }
 });
 

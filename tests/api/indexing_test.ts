@@ -16,7 +16,9 @@ import {
   tensor,
   zeros,
 } from "../../mod.ts";
-import { assertRefused, iota, loose } from "../support.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
+import { site } from "../ops/table/operands.ts";
+import { type Any, assertRefused, iota, loose } from "../support.ts";
 
 test("Read and write: get and set take one index for each axis", () => {
   const x = zeros([2, 3]);
@@ -119,6 +121,56 @@ test("Integer indexes: bad ones are IndexErrors that name axis, index and size",
   assertRefused(() => loose(x).slice([0, 1], [0, 1, 2]), ShapeError, ["[2]", "[3]"], x);
   assertRefused(() => loose(x).slice([0], [0], [0]), IndexError, ["[3, 4]", "3"], x);
   assertRefused(() => loose(x).slice(zeros([2])), DTypeError, "float32", x);
+  assertRefused(() => loose(x).slice("...", [0], "..."), IndexError, "more than one", x);
+  assertEquals(loose(x).slice([]).shape, [0, 4]);
+  // The index as it was given, though it was broadcast.
+  const rows = tensor([[0], [7]], { dtype: "int32" });
+  const columns = tensor([0, 1], { dtype: "int32" });
+  assertRefused(() => loose(x).slice(rows, columns), IndexError, "at 7", x);
+});
+
+test("Integer indexes: values are cast, strided or of more axes than the places they go to", () => {
+  const places = [[0, 2]] as never;
+  const x = zeros([3, 2]);
+  x.set(places, loose(tensor([[1, 2], [3, 4]], { dtype: "float16" })));
+  assertEquals(x.toArray(), [[1, 2], [0, 0], [3, 4]]);
+  x.set(places, loose(tensor([[1, 2], [3, 4]]).transpose()));
+  assertEquals(x.toArray(), [[1, 3], [0, 0], [2, 4]]);
+  x.set(places, loose(tensor([[[5, 6], [7, 8]]])));
+  assertEquals(x.toArray(), [[5, 6], [0, 0], [7, 8]]);
+  const y = zeros([4]);
+  y.set([tensor([[0, 1], [2, 3]], { dtype: "int32" })], tensor([[1, 2], [3, 4]]).transpose());
+  assertEquals(y.toArray(), [1, 3, 2, 4]);
+});
+
+test("Integer indexes: long rows are picked from where they are, dense or not", () => {
+  const x = iota([5, 1200]);
+  const first = (rows: unknown) => loose(rows).toArray().map((row: number[]) => row.slice(0, 2));
+  assertEquals(first(loose(x).slice("1:, 4:").slice([2, 0])), [[3604, 3605], [1204, 1205]]);
+  assertEquals(first(loose(x).slice(":, ::2").slice([2, 0])), [[2400, 2402], [0, 2]]);
+  const y = zeros([5, 1200]);
+  loose(y).slice("1:, 4:").set([[2, 0]], loose(x).slice("1:3, 4:"));
+  assertEquals(first(y.slice("1:4, 4:")), [[2404, 2405], [0, 0], [1204, 1205]]);
+});
+
+for (const { name, on } of BACKENDS) {
+  test(`Integer indexes: elements of 64 bits are moved whole, there and back: ${name}`, () => {
+    using(on, () => {
+      const values = [2n ** 40n, -3n, 2n ** 62n, 5n];
+      const x = tensor(values, { dtype: "int64", device: site.device });
+      const picked = loose(x).slice([2, 0]);
+      assertEquals(picked.toArray({ bigint: true }), [values[2], values[0]]);
+      x.set([[1, 3]], picked);
+      assertEquals(x.toArray({ bigint: true }), [values[0], values[2], values[2], values[0]]);
+    });
+  });
+}
+
+// Memory that another worker may change is copied before its indexes are checked.
+test("Integer indexes: those in shared memory give what the same ones elsewhere give", () => {
+  const index = arange(0, 300, 3, { dtype: "int32" });
+  const expected = arange(300).slice(index).toArray();
+  assertEquals(arange(300).slice(loose(index).intoShared()).toArray(), expected);
 });
 
 test("Masks: a bool tensor picks where it is true, for reading and for writing", () => {
@@ -138,6 +190,53 @@ test("Masks: one of another shape is an IndexError, and picking nothing is empty
   assertRefused(() => loose(x).set([[true]], 0), IndexError, ["set", "[1]"], x);
   assertEquals(loose(x).slice(x.greater(9)).toArray(), []);
   assertEquals([...loose(x).slice([false, false]).shape], [0, 3]);
+});
+
+test("Masks: those of rank 0 take all or nothing, like NumPy's", () => {
+  for (const { name, on } of BACKENDS) {
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      const y = (): Any => loose(iota([2, 3])).to(device);
+      const [yes, no] = [true, false].map((one) => loose(tensor(one)).to(device));
+      const i = loose(tensor([1, 0], { dtype: "int32" })).to(device);
+      const s = loose(tensor(3)).to(device);
+      /** What NumPy gives for `y[...]`: the shape, and the elements. */
+      const cases: [index: Any[], shape: number[], elements: unknown][] = [
+        [[yes], [1, 2, 3], [[[0, 1, 2], [3, 4, 5]]]],
+        [[no], [0, 2, 3], []],
+        [[yes, 0], [1, 3], [[0, 1, 2]]],
+        [[0, yes], [1, 3], [[0, 1, 2]]],
+        [[yes, ":", 1], [1, 2], [[1, 4]]],
+        [[":", yes], [2, 1, 3], [[[0, 1, 2]], [[3, 4, 5]]]],
+        [[":", no], [2, 0, 3], [[], []]],
+        [[yes, i], [2, 3], [[3, 4, 5], [0, 1, 2]]],
+        [[i, yes], [2, 3], [[3, 4, 5], [0, 1, 2]]],
+        [[yes, yes], [1, 2, 3], [[[0, 1, 2], [3, 4, 5]]]],
+        [[yes, no], [0, 2, 3], []],
+        [[yes, null], [1, 1, 2, 3], [[[[0, 1, 2], [3, 4, 5]]]]],
+        [["...", yes], [2, 3, 1], [[[0], [1], [2]], [[3], [4], [5]]]],
+        [[i, ":", yes], [2, 3], [[3, 4, 5], [0, 1, 2]]],
+        [[":", yes, 1], [2, 1], [[1], [4]]],
+        [[yes, [0], [1]], [1], [1]],
+      ];
+      for (const [index, shape, elements] of cases) {
+        const made = y().slice(...index);
+        const what = `${name}: ${index}`;
+        assertEquals([[...made.shape], made.toArray()], [shape, elements], what);
+      }
+      assertEquals([s.slice(yes).toArray(), s.slice(no).toArray()], [[3], []], name);
+      const written = (index: Any[], value: Any): unknown => y().set(index, value).toArray();
+      assertEquals(written([yes], 5), [[5, 5, 5], [5, 5, 5]], name);
+      assertEquals(written([no], 5), [[0, 1, 2], [3, 4, 5]], name);
+      assertEquals(written([yes, 0], 9), [[9, 9, 9], [3, 4, 5]], name);
+      const row = loose(tensor([[[1, 2, 3]]])).to(device);
+      assertEquals(written([":", yes], row), [[1, 2, 3], [1, 2, 3]], name);
+      const z = loose(tensor(3)).to(device);
+      assertEquals(z.set([z.greater(1)], 2).item(), 2, name);
+      assertThrows(() => y().slice(no, i), ShapeError, "Cannot slice");
+    });
+  }
+  assertRefused(() => loose(iota([2, 3])).slice(true), IndexError, "Cannot slice by true");
 });
 
 test("Adding at indexes: what is written adds up, wherever the index names a place again", () => {
@@ -243,7 +342,6 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
     assert(taken.isContiguous);
   }
   assertEquals(loose(y).takeAlongAxis(y.argsort(1)).toArray(), y.sort(1).toArray());
-  assertEquals(loose(tensor([5, 6, 7])).takeAlongAxis([2, -3], 0).toArray(), [7, 5]);
   assertEquals(zeros([2, 0]).takeAlongAxis(zeros([2, 0], { dtype: "int32" }), 1).shape, [2, 0]);
   const none = zeros([2, 0]);
   const one = zeros([2, 1], { dtype: "int32" });
@@ -254,6 +352,22 @@ test("take and takeAlongAxis: by integer tensors along one axis", () => {
   y.putAlongAxis_(y.argmin(1, { keepDims: true }), -5, 1);
   assertEquals(y.toArray(), [[3, -5, 2], [-5, 9, 4]]);
   assertRefused(() => x.take([3], 1), IndexError, ["axis 1", "3"], x);
+});
+
+test("take and takeAlongAxis: an index out of range is found, at the first place too", () => {
+  const x = loose(iota([2, 3]));
+  for (const { on } of BACKENDS) {
+    if (typeof on === "string") continue;
+    using(on, () => {
+      assertEquals(loose(tensor([5, 6, 7])).takeAlongAxis([2, -3], 0).toArray(), [7, 5]);
+      for (const indexes of [[[3, 0], [0, 0]], [[0, 0], [0, -4]]]) {
+        const bad = tensor(indexes, { dtype: "int32" });
+        assertRefused(() => x.takeAlongAxis(bad, 1), IndexError, ["takeAlongAxis", "axis 1"], x);
+      }
+    });
+  }
+  const flat = tensor([0, 1, 0], { dtype: "int32" });
+  assertRefused(() => x.takeAlongAxis(flat, 0), ShapeError, "ranks differ", x);
 });
 
 test("Stepping iterator: views along any axis, every n-th, backwards when negative", () => {

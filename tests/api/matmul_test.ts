@@ -16,6 +16,7 @@ import {
   tensor,
   zeros,
 } from "../../mod.ts";
+import { DTYPE } from "../../src/base/dtype.ts";
 import { assertRefused, asView, iota, loose } from "../support.ts";
 
 const EXAMPLE = [[22, 28], [49, 64], [76, 100]];
@@ -208,6 +209,19 @@ test("Matmul dtypes: they promote, and integers wrap exactly", () => {
   assertEquals(big.matmul(loose(big.T)).item(), 2);
   const wide = full([1, 2], 2n ** 62n + 1n);
   assertEquals(loose(wide).matmul(wide.T).item({ bigint: true }), 2n);
+});
+
+test("Matmul dtypes: products of integers wrap in every column", () => {
+  for (const [dtype, value] of [["int32", 123456789n], ["int64", 1234567890123456789n]] as const) {
+    const bits = DTYPE[dtype].bytes * 8;
+    const a = zeros([3, 2], { dtype }).add(tensor(value, { dtype }));
+    const b = tensor([[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]], { dtype }).mul(tensor(value, { dtype }));
+    const wrap = (x: bigint): bigint => BigInt.asIntN(bits, x);
+    const row = [1n, 2n, 3n, 4n, 5n].map((i) =>
+      wrap(value * wrap(i * value) + value * wrap((i + 5n) * value))
+    );
+    assertEquals(loose(a).matmul(b).toArray({ bigint: true }), [row, row, row]);
+  }
 });
 
 test("Matmul dtypes: with dtype, operands are cast first", () => {

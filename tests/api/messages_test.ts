@@ -8,8 +8,9 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
+import * as rm from "../../mod.ts";
 import { concat, full, IndexError, ones, ShapeError, stack, Tensor, zeros } from "../../mod.ts";
-import { iota, loose } from "../support.ts";
+import { type Any, iota, loose } from "../support.ts";
 
 /** Methods whose errors describe the operation in English. */
 const IN_ENGLISH: Record<string, RegExp> = {
@@ -134,4 +135,100 @@ test("Messages: sizes, axes and tensors that are no array are shown as one", () 
     [() => loose(stack)([]), ShapeError, "Cannot stack: it takes an array of at least one tensor"],
   ];
   for (const [run, type, text] of cases) assertThrows(run, type, text);
+});
+
+const lib: Any = rm;
+const { io, tensor } = lib;
+const matrix = (): Any => loose(iota([2, 3]));
+const COUNT = 1e6;
+const many = (one: unknown): Any => new Array(COUNT).fill(one);
+const text = "x".repeat(COUNT);
+const digits = 10n ** 100_000n;
+/** A list whose own iterator never ends. */
+const endless = (): Any =>
+  Object.assign([1.5, 2, 4], {
+    *[Symbol.iterator]() {
+      for (;;) yield 1;
+    },
+  });
+
+/** Calls with lists, names and numbers of a million elements, letters and digits. */
+const LONG: Record<string, () => unknown> = {
+  zeros: () => lib.zeros(many(1.5)),
+  "zeros of a bigint": () => lib.zeros([digits]),
+  "zeros of a dtype": () => lib.zeros([2], { dtype: text }),
+  "zeros on a device": () => lib.zeros([2], { device: text }),
+  "zeros of a symbol": () => lib.zeros([Symbol(text)]),
+  reshape: () => matrix().reshape(many(1.5)),
+  asShape: () => matrix().asShape(many(2)),
+  broadcastTo: () => matrix().broadcastTo(many(2)),
+  permute: () => matrix().permute(many(0)),
+  "permute by arguments": () => matrix().permute(...new Array(50_000).fill(0)),
+  sum: () => matrix().sum(many(0)),
+  "sum along a bigint": () => matrix().sum(digits),
+  "sum with an option": () => matrix().sum(0, { [text]: 1 }),
+  squeeze: () => matrix().squeeze(many(0)),
+  flip: () => matrix().flip(many(0)),
+  expandDims: () => matrix().expandDims(many(0)),
+  tile: () => matrix().tile(many(1)),
+  repeat: () => matrix().repeat(many(1)),
+  roll: () => matrix().roll(many(1), [0]),
+  pad: () => matrix().pad(many([1, 1])),
+  "pad by pairs": () => matrix().pad([many(1), [0, 0]]),
+  split: () => matrix().split(many(1.5)),
+  get: () => matrix().get(...new Array(50_000).fill(0)),
+  slice: () => matrix().slice(text),
+  "slice by a bigint": () => matrix().slice(digits),
+  "slice by arguments": () => matrix().slice(...new Array(50_000).fill(0)),
+  "slice by arrays": () => matrix().slice(many(1.5)),
+  set: () => matrix().set(many(0), 1),
+  "set of a bigint": () => matrix().astype("int8").set([0], digits),
+  take: () => matrix().take(many(1.5)),
+  add: () => lib.zeros([2], { dtype: "int8" }).add(digits),
+  "add of a string": () => matrix().add(text),
+  full: () => lib.full([2], digits, { dtype: "int8" }),
+  asRank: () => matrix().asRank(digits),
+  to: () => matrix().to(text),
+  fromBuffer: () => lib.fromBuffer(new Float32Array(4), { shape: [2], strides: many(1) }),
+  tensor: () => tensor([1], { shape: many(1) }),
+  broadcastTensors: () =>
+    lib.broadcastTensors(...Array.from({ length: 5000 }, (_, i) => lib.zeros([i + 2]))),
+  toString: () => matrix().toString({ precision: digits }),
+  image: () => lib.image(matrix(), { max: digits }),
+  key: () => lib.random.key(digits),
+  warmUp: () => lib.warmUp("cpu", [text]),
+  defineOp: () => lib.defineOp({ name: text, expr: "x" }),
+  "defineOp by an expression": () => lib.defineOp({ name: "longOne", expr: text }),
+  "defineOp with a parameter": () =>
+    lib.defineOp({ name: "longOne", expr: "x", parameters: [text] }),
+  getOp: () => lib.getOp(text),
+  setBackend: () => lib.setBackend(text),
+  finfo: () => lib.finfo(text),
+  "io.decodeNpy": () => io.decodeNpy(new Uint8Array(10), { file: text }),
+  "io.decodeNpz": () => io.decodeNpz(io.encodeNpz({ a: matrix() }), { names: [text] }),
+  "io.decodeSafetensors": () =>
+    io.decodeSafetensors(io.encodeSafetensors({ a: matrix() })).get(text),
+  "io.encodeSafetensors": () => io.encodeSafetensors({ a: matrix() }, { metadata: { [text]: 1 } }),
+};
+
+test("Messages: they stay short, however long lists, names and numbers are", () => {
+  for (const [name, call] of Object.entries(LONG)) {
+    const error = assertThrows(call, Error, undefined, name);
+    // A path is shown whole, as long as one may be.
+    const most = name === "io.decodeNpy" ? 4200 : 1000;
+    assert(error.message.length < most, `${name}: ${error.message.length} characters`);
+  }
+  const lists: Record<string, () => unknown> = {
+    reshape: () => matrix().reshape(endless()),
+    zeros: () => lib.zeros([1.5, endless()]),
+    asShape: () => matrix().asShape(endless()),
+    pad: () => matrix().pad([endless(), [1, 1]]),
+    take: () => matrix().take(endless()),
+  };
+  for (const [name, call] of Object.entries(lists)) {
+    assert(assertThrows(call, RangeError, undefined, name).message.length < 200);
+  }
+  assertThrows(() => matrix().reshape(many(1.5).slice(0, 64)), ShapeError, "1.5, 1.5]");
+  const error = assertThrows(() => matrix().asShape(many(2)), ShapeError);
+  assert(error.message.includes("[2, 2, 2, 2, 2, 2, 2, 2, … 999992 more]"), error.message);
 });

@@ -6,14 +6,23 @@
 import { assert, assertAlmostEquals, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import {
+  type AnyTensor,
   ArgumentError,
   AxisError,
   DTypeError,
   full,
   ShapeError,
+  type Tensor,
   tensor,
   zeros,
 } from "../../mod.ts";
+import { Layout } from "../../src/base/layout.ts";
+import { dispatch } from "../../src/core/dispatch.ts";
+import { allocate } from "../../src/memory/pool.ts";
+import type { ReduceOp } from "../../src/table/op.ts";
+import { REDUCE } from "../../src/table/table.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
+import { operand, read } from "../ops/table/operands.ts";
 import { assertRefused, asView, iota, loose } from "../support.ts";
 
 test("Reductions: over axis 1 of (2, 3, 4) the shape is (2, 4), or (2, 1, 4) when kept", () => {
@@ -76,6 +85,92 @@ test("Reductions: sums of many floats keep their digits", () => {
   const x = full([1000000], 0.1, { dtype: "float64" });
   // In sequence, they sum to 100000.00000133.
   assertAlmostEquals(x.sum().item(), 100000, 1e-9);
+});
+
+// One large term, and many that are too small to change it one by one.
+const SMALL_TERMS = 4000;
+const LARGE = 1e16;
+/** The input whose mapped value is `LARGE`, if it differs from the value itself. */
+const LARGE_INPUTS: Readonly<
+  Record<string, [x: number, y: number, result: (sum: number) => number]>
+> = {
+  var: [1e8, 0, (sum) => sum / (SMALL_TERMS + 1)],
+  std: [1e8, 0, (sum) => Math.sqrt(sum / (SMALL_TERMS + 1))],
+  norm2: [1e8, 0, Math.sqrt],
+  normP: [LARGE ** (1 / 3), 0, Math.cbrt],
+  nanSquares: [1e8, 0, (sum) => sum],
+  mean: [LARGE, 0, (sum) => sum / (SMALL_TERMS + 1)],
+};
+
+for (const row of Object.values(REDUCE) as ReduceOp[]) {
+  // Every sum, whatever the op claims.
+  if (row.expr !== "a + x" || row.result === "int32") continue;
+  test(`Reductions: ${row.name} of float64 keeps what is small beside the largest term`, () => {
+    const exponential = row.name.toLowerCase().endsWith("sumexp");
+    const [x, y, result] = exponential
+      ? [Math.log(LARGE), 0, row.name === "sumExp" ? (s: number) => s : Math.log]
+      : LARGE_INPUTS[row.name] ?? [LARGE, 0, (s: number) => s];
+    const storage = allocate("float64", SMALL_TERMS + 1, false);
+    storage.array.fill((exponential ? 0 : 1) as never);
+    storage.array[0] = x;
+    const second = allocate("float64", 1, false);
+    second.array[0] = y;
+    const given = row.name === "normP" ? { [row.parameters[0]!]: 3 } : {};
+    const operands = [
+      operand(storage, Layout.contiguous([SMALL_TERMS + 1])),
+      operand(second, Layout.contiguous([1])),
+    ];
+    const made = dispatch(row, operands.slice(0, row.arity), { axis: 0, ...given });
+    const [found] = read(made) as [number];
+    const first = exponential ? Math.exp(x) : row.name === "normP" ? x ** 3 : LARGE;
+    // Within a block terms are added plainly; without blocks, a whole lane of them is lost.
+    const expected = result(first + SMALL_TERMS);
+    const allowed = Math.abs(expected - result(first + SMALL_TERMS - 500));
+    assert(Math.abs(found - expected) < allowed, `${found}, not ${expected}`);
+  });
+}
+
+test("Reductions: sums in uint32 wrap at each step, so that they stay exact beyond 2^53", () => {
+  const n = 2 ** 21 + 100;
+  const x = full([n], 2 ** 32 - 1, { dtype: "uint32" });
+  assertEquals(x.sum(null, { dtype: "uint32" }).item(), 2 ** 32 - n);
+  const running = loose(x).cumulativeSum(0, { dtype: "uint32" });
+  assertEquals(running.get(n - 1), 2 ** 32 - n);
+});
+
+test("Reductions: products of unsigned integers are uint64, along axes and running too", () => {
+  for (const { name, on } of BACKENDS) {
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      for (const dtype of ["uint8", "uint16", "uint32", "uint64"] as const) {
+        const what = `${name}, ${dtype}`;
+        const x = loose(tensor([[255, 255, 255, 255], [255, 255, 255, 255]], { dtype })).to(device);
+        const show = (y: AnyTensor): unknown => [y.dtype, loose(y).toArray({ bigint: true })];
+        // 255^8 is above 2^63.
+        assertEquals(show(x.prod()), ["uint64", 255n ** 8n], what);
+        assertEquals(show(x.T.prod()), ["uint64", 255n ** 8n], what);
+        assertEquals(show(x.prod(1)), ["uint64", [255n ** 4n, 255n ** 4n]], what);
+        const running = Array.from({ length: 8 }, (_, i) => 255n ** BigInt(i + 1));
+        assertEquals(show(x.reshape([8]).cumulativeProd()), ["uint64", running], what);
+        const from = { includeInitial: true };
+        assertEquals(
+          show(x.slice(0).cumulativeProd(0, from)),
+          ["uint64", [1n, ...running.slice(0, 4)]],
+          what,
+        );
+        assertEquals(x.sum().dtype, dtype === "uint64" ? "uint64" : "int64", what);
+        assertEquals(x.prod(null, { dtype }).dtype, dtype, what);
+      }
+      assertEquals(loose(tensor([-2, 3], { dtype: "int8" })).to(device).prod().dtype, "int64");
+      const bits = loose(tensor([true, false])).to(device);
+      assertEquals([bits.prod().dtype, bits.cumulativeProd().dtype], ["int64", "int64"]);
+    });
+  }
+  const product: Tensor<"uint64", [], "cpu"> = tensor([3], { dtype: "uint8" }).prod();
+  const running: Tensor<"uint64", [1], "cpu"> = tensor([3], { dtype: "uint32" }).cumulativeProd();
+  const sum: Tensor<"int64", [], "cpu"> = tensor([3], { dtype: "uint8" }).sum();
+  const signed: Tensor<"int64", [], "cpu"> = tensor([3], { dtype: "int8" }).prod();
+  assertEquals([product, running, sum, signed].map((x) => x.size), [1, 1, 1, 1]);
 });
 
 test("Reductions: means and other floats refuse a dtype that is no float", () => {

@@ -136,6 +136,11 @@ add("Tensor.set index, lists", () => [[0, 1], [2, 0]], (index) => {
   y.set(index, 9);
   return y;
 });
+add("Tensor.set index, booleans", () => [[true, false, true]], (index) => {
+  const y = line(3);
+  y.set(index, 9);
+  return y;
+});
 add("Tensor.slice index", () => [1, 0], (index) => x().slice(index));
 add("Tensor.slice booleans", () => [true, false], (index) => x().slice(index));
 add("Tensor.moveAxis source", () => [0, 1], (list) => x().moveAxis(list, [1, 0]));
@@ -486,6 +491,7 @@ export const LEFT_OUT: ReadonlyMap<string, string> = new Map(
 export const UNTYPED: readonly string[] = [
   ...["tensor data", "Tensor.slice index", "Tensor.slice booleans", "Tensor.set index, lists"],
   ...[
+    "Tensor.set index, booleans",
     "Tensor.reshape shape, copied",
     "Tensor.pad widths, one pair",
     "Tensor.takeAlongAxis indexes",

@@ -6,7 +6,7 @@
  */
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
-import { addDType, DTYPE, type DType } from "../../src/base/dtype.ts";
+import { addDType, DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
 import { DTypeError } from "../../src/base/errors.ts";
 import { Layout } from "../../src/base/layout.ts";
 import { writeElement } from "../../src/memory/element.ts";
@@ -17,7 +17,8 @@ import { type Expr, parseExpr, printExpr, someExpr, type Spelling } from "../../
 import { computeOf, inferCopy, inferMap, resultOf, takes } from "../../src/table/infer.ts";
 import { Call, type MapOp } from "../../src/table/op.ts";
 import { checkUserExpr, ownParameters } from "../../src/table/user_expr.ts";
-import { exprFor, MAP, REDUCE } from "../../src/table/table.ts";
+import { exprFor, MAP, REDUCE, TABLE } from "../../src/table/table.ts";
+import { golden } from "./table/golden.ts";
 
 const plain: Spelling = {
   num: (text) => text,
@@ -104,6 +105,14 @@ test("ops: a kind without an expression of its own takes that of integers, then 
   assertEquals([exprFor(noBool, "u"), exprFor(noBool, "b")], ["y", "y"]);
   const one = op({ expr: "x" });
   assertEquals([exprFor(one, "f"), exprFor(one, "u"), exprFor(one, "b")], ["x", "x", "x"]);
+});
+
+test("ops: each takes the dtypes that there is golden data for, and no others", () => {
+  for (const dtype of DTYPES) {
+    const { kind } = DTYPE[dtype];
+    const taken = TABLE.filter((row) => row.dtypes.includes(kind)).map(({ name }) => name);
+    assertEquals(taken.sort(), Object.keys(golden(dtype).rows).sort(), dtype);
+  }
 });
 
 test("ops: the dtypes that they compute in and give", () => {

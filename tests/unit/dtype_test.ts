@@ -18,7 +18,7 @@ import {
 } from "../../src/base/dtype.ts";
 import { describe } from "../../src/base/text.ts";
 import { DTypeError } from "../../src/base/errors.ts";
-import { toBf16, toF16 } from "../../src/base/half.ts";
+import { roundHalf, toBf16, toF16 } from "../../src/base/half.ts";
 
 /** Short names, in the order of {@link DTYPES}; `--` is an error. */
 const SHORT = "b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 bf f4 f8".split(" ");
@@ -144,6 +144,21 @@ test("float16 and bfloat16: values next to the middle of two are rounded to the 
       assertEquals([at(1 + 1.5 * unit - tiny), at(1 + 1.5 * unit + tiny)], [one + 1, one + 2]);
     }
   }
+});
+
+test("roundHalf rounds doubles to float16 once, half to even", () => {
+  const [half, tiny] = [2 ** -11, 2 ** -40];
+  // float32 would make a tie of what is next to one.
+  assertEquals(
+    [1 + half - tiny, 1 + half, 1 + half + tiny, 1 + 3 * half].map((x) => roundHalf(x)),
+    [
+      1,
+      1,
+      1 + 2 * half,
+      1 + 4 * half,
+    ],
+  );
+  assertEquals(roundHalf(-1 - half + tiny), -1);
 });
 
 test("dtypes: values as messages show them", () => {

@@ -5,6 +5,7 @@
  */
 import { describe, it } from "node:test";
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { arange, linspace, random } from "../../mod.ts";
 import type { Operand } from "../../src/memory/operand.ts";
 import { DTYPE, type DType, DTYPES, type PlainDType, type Scalar } from "../../src/base/dtype.ts";
 import { writeElement } from "../../src/memory/element.ts";
@@ -162,8 +163,24 @@ describe("display of floats", () => {
     shows(make("float64", [2], [333333, 9999999]), "tensor([333333, 9999999], shape [2], float64)");
     shows(third(1), "tensor([0.33333333, 0.03333333], shape [2], float64)", { precision: 8 });
     shows(make("float64", [2], [NaN, 0]), "tensor([NaN, 0], shape [2], float64)");
+    shows(make("float64", [1], [1234567.5]), "tensor([1.23457e+06], shape [1], float64)");
     // float32 has seven digits: the last of them is noise.
     shows(make("float32", [2], [0.1 + 0.2, 16.1]), "tensor([0.3, 16.1], shape [2], float32)");
+  });
+
+  it("gives no number more than six digits, at any scale", () => {
+    for (const scale of [1e-12, 1e-3, 0.1, 1, 10, 1e3, 1e5, 1e7, 1e12]) {
+      for (const dtype of ["float32", "float64"] as const) {
+        const x = random.uniform(random.key(35), [20], { low: 0.5, dtype }).mul(scale);
+        const text = formatTensor(x);
+        const numbers = text.slice(0, text.indexOf("shape")).match(/\d[\d.]*(e[-+]\d+)?/g)!;
+        assertEquals(numbers.length, 20);
+        for (const number of numbers) {
+          const digits = number.replace(/e.*/, "").replace(".", "").replace(/^0+/, "");
+          assert(digits.length <= 6, `${number} of ${dtype} by ${scale}`);
+        }
+      }
+    }
   });
 
   it("shows negative zero", () => {
@@ -333,6 +350,31 @@ describe("display of long tensors", () => {
     ], { lineWidth: 40 });
   });
 
+  it("puts commas at the same places of all lines, whatever the line width", () => {
+    for (const lineWidth of [40, 55, 60, 80]) {
+      for (const x of [arange(1000), arange(4e6).reshape([2, 2_000_000]), arange(3e6).neg()]) {
+        const text = formatTensor(x, { lineWidth, edgeItems: 5 });
+        const lines = text.replace(/\]+,\s+shape[\s\S]*/, "").split("\n").filter((line) =>
+          line.includes(",")
+        );
+        assert(lines.length > 1, text);
+        const commas = lines.map((line) =>
+          [...line.replace(/\],$/, "]").matchAll(/,/g)].map(({ index }) => index)
+        );
+        const [longest = []] = [...commas].sort((one, other) => other.length - one.length);
+        for (const [i, line] of commas.entries()) {
+          assert(line.every((at) => longest.includes(at)), `${lines[i]} in ${text}`);
+        }
+      }
+    }
+    shows(linspace(0, 1, 10), [
+      "tensor([0,       0.11111, 0.22222,",
+      "        0.33333, 0.44444, 0.55556,",
+      "        0.66667, 0.77778, 0.88889,",
+      "        1], shape [10], float32)",
+    ], { lineWidth: 36 });
+  });
+
   it("follows threshold and edgeItems, and elides no axis that is short", () => {
     shows(make("int8", [3, 2, 4], (i) => i), [
       "tensor([[[ 0, ...,  3],",
@@ -457,9 +499,13 @@ describe("display as HTML", () => {
   });
 
   it("stands in a box that scrolls, also with the keyboard", () => {
-    assert(/^<div style="[^"]*overflow:auto[^"]*" tabindex="0"><table>/.test(
-      formatHtml(make("int8", [2, 2], [1, 2, 3, 4])),
-    ));
+    const text = formatHtml(make("int8", [2, 2], [1, 2, 3, 4]));
+    assert(
+      /^<div style="[^"]*max-height:[^"]*overflow:auto[^"]*" tabindex="0"><table>/.test(text),
+      text,
+    );
+    const scopes = [...text.matchAll(/<th scope="(\w+)"/g)].map(([, scope]) => scope);
+    assertEquals(scopes, ["col", "col", "row", "row"]);
   });
 
   it("is elided like text, and names the indices of what it shows", () => {

@@ -204,6 +204,9 @@ describe("layout: what a layout says of itself", () => {
       assertEquals(apart.overlapsItself, false, `${strides}`);
     }
     assertEquals(Layout.contiguous([3, 3]).flip(1).diagonal().overlapsItself, false);
+    // Windows that slide by less than their length.
+    const windows = (step: number): boolean => new Layout([3, 4], [step, 1], 0).overlapsItself;
+    assertEquals([1, 2, 3, 4, 5].map(windows), [true, true, true, false, false]);
   });
 });
 
@@ -270,6 +273,8 @@ describe("layout: broadcastTo", () => {
     assertEquals(x.strides, [2, 2, 1]);
     assertEquals(parts(x.broadcastTo([3, 2, 4, 2])), [[3, 2, 4, 2], [0, 2, 0, 1], 6]);
     assertEquals(x.broadcastTo([3, 2, 4, 2]).size, 48);
+    // A new axis of size 1, too.
+    assertEquals(Layout.contiguous([3]).broadcastTo([1, 3]).strides, [0, 1]);
   });
   it("broadcast of size 1 to size 0 is empty, and size 0 does not grow", () => {
     assertEquals(Layout.contiguous([1, 3]).broadcastTo([0, 3]).size, 0);

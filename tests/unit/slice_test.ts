@@ -81,6 +81,9 @@ describe("slice: auto-reverse of range objects", () => {
     assertEquals(take(rangeInclusive(2, -20)), [2, 1, 0]);
     assertEquals(take(range(-20, 2)), [0, 1]);
     assertEquals(take(range(20, 12)), NONE);
+    for (const [start, stop] of [[12, 15], [12, 12], [10, 12]] as const) {
+      assertEquals(take(range(start, stop)), NONE);
+    }
     assertEquals(take(range(-12, -20)), NONE);
   });
   it('auto-reverse: a "5:2" string is empty, as in NumPy', () => assertEquals(take("5:2"), NONE));
@@ -154,6 +157,8 @@ describe("slice: empty slices", () => {
     assertEquals(view.shape, [0, 3]);
     assertEquals([view.size, view.offset, view.contiguous], [0, 7, true]);
     assertEquals(sliceAxisBy(Layout.contiguous([2, 3], 7), 0, Slice.from(2)).offset, 7);
+    const row = sliceBasic(Layout.contiguous([2, 0, 3], 4), [1]);
+    assertEquals([row.offset, row.size], [4, 0]);
   });
 });
 
@@ -227,6 +232,15 @@ describe("slice: an index on one axis", () => {
     assertEquals(sliceAxisBy(x, -1, 2).shape, [5, 4]);
     assertEquals(sliceBasic(x, [3]), view);
     assertEquals(sliceBasic(x, ["3"]), view);
+    // A row of a transposed layout is not dense.
+    const columns = Layout.contiguous([3, 4]).transpose();
+    assertEquals(
+      [columns.selectAxis(0, 1), sliceBasic(columns, [1])].map((row) => row.contiguous),
+      [
+        false,
+        false,
+      ],
+    );
   });
   it("one axis by a slice, a range or a string", () => {
     assertEquals(sliceAxisBy(x, 1, range(3, 1)), sliceBasic(x, [":", range(3, 1)]));
@@ -306,7 +320,11 @@ describe("slice: index strings", () => {
   });
   it("an index string that is not one is an IndexError that quotes it", () => {
     for (
-      const bad of ["", "1,", ",1", "a", "1.5", "1:2:3:4", "1e3", "0x1", "--1", "1 2", "..", "+1"]
+      const bad of [
+        ...["", "1,", ",1", "a", "1.5", "1:2:3:4", "1e3", "0x1", "--1", "1 2", "..", "+1"],
+        // Bounds are decimal integers, whatever else Number() takes.
+        ...["1e0:", ":0x4", "1.0:", "::1e0", ":Infinity", "+1:"],
+      ]
     ) {
       rejects(() => parseIndexString(bad), `Cannot slice by "${bad}": `);
     }
