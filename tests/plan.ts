@@ -30,6 +30,15 @@ export const RULES: readonly Rule[] = [
     all: BOTH,
     reason: "the runtimes differ in how they call MPI and NCCL; those four files test that in both",
   },
+  {
+    files:
+      /^examples\/|^tests\/(chat|embed|classify_image|vad)\/|^tests\/server\/(batcher|docs|page)_/,
+    test: ["deno"],
+    all: BOTH,
+    reason:
+      "examples are programs on the API, which other tests run in both; the runtimes differ in " +
+      "sockets, signals and files, which the other tests of the server and those of the hub cover",
+  },
 ];
 
 /** A part of the tests. The first one that matches a file has it. */

@@ -46,8 +46,9 @@ test("the command answers a question, and says how fast", () => {
 });
 
 test("the command says what is wrong", () => {
-  assertEquals([command().status, command("--help").status], [2, 0]);
-  assertMatch(command().stderr, /^usage: /);
+  const none = command();
+  assertEquals([none.status, command("--help").status], [2, 0]);
+  assertMatch(none.stderr, /^usage: /);
   const { status, stderr } = command(model, "--raw=a", "--top-p=2");
   assertEquals([status, stderr.trim()], [
     1,

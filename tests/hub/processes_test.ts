@@ -27,8 +27,8 @@ import { download } from "../../src/hub/mod.ts";
 import { amount } from "../support/amount.ts";
 import { blobOf, COMMIT, folderOf, type Hub, sha256, WEIGHTS, withHub } from "./support.ts";
 
-const ROUNDS = amount(2, 20);
-const PROCESSES = 8;
+const ROUNDS = amount(1, 20);
+const PROCESSES = amount(5, 8);
 const PIECE = 1 << 14;
 
 /** A program that downloads the model, and prints the checksum of what it finds, or its error. */
@@ -100,7 +100,7 @@ test(`${PROCESSES} processes download at once, and some are killed: ${ROUNDS} ro
           console.log(output);
         }
       };
-      // Three are killed, each after another part, the first one before any other is done.
+      // Up to three are killed, each after another part, the first one before any other is done.
       hub.answer = sendInPieces(hub, (token, pieces) => {
         const victim = ["p0", "p3", "p6"].indexOf(token);
         if (victim >= 0 && pieces === 2 + 7 * victim + round % 5) {

@@ -13,6 +13,7 @@ import { test } from "node:test";
 import { ArgumentError, FormatError } from "../../mod.ts";
 import { download } from "../../src/hub/mod.ts";
 import { type Any, loose } from "../support.ts";
+import { RUNS_ALL } from "../support/amount.ts";
 import { blobOf, COMMIT, folderOf, type Hub, sha256, WEIGHTS, withHub } from "./support.ts";
 
 const TREE = `/api/models/org/m/tree/${COMMIT}`;
@@ -175,15 +176,17 @@ test("lists without an end are refused", () =>
     };
     await refused(hub, endless, `the answer has more than ${2 ** 26} bytes`);
     // Of all pages together.
-    await refused(
-      hub,
-      (response, page) => {
-        response.setHeader("link", `<${address}${TREE}?page=${page}>; rel="next"`);
-        return sendJson(response, `[${" ".repeat(2 ** 24)}]`);
-      },
-      "the answer has more than",
-      4,
-    );
+    if (RUNS_ALL) {
+      await refused(
+        hub,
+        (response, page) => {
+          response.setHeader("link", `<${address}${TREE}?page=${page}>; rel="next"`);
+          return sendJson(response, `[${" ".repeat(2 ** 24)}]`);
+        },
+        "the answer has more than",
+        4,
+      );
+    }
     await refused(
       hub,
       (response) => endless(response.writeHead(500)),

@@ -5,7 +5,7 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { spawnSync } from "node:child_process";
-import { connect } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import process from "node:process";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
@@ -142,12 +142,11 @@ test("server process: what cannot be is said, with exit code 2 or 1", SLOW, asyn
   const help = run("--help");
   assertEquals([help.status, help.stderr], [0, ""]);
 
-  const server = await startServer(runtime);
-  try {
-    const taken = run("--port", `${server.port}`);
-    assertEquals(taken.status, 1, taken.stdout);
-    assert(/^Cannot start: .*(in use|EADDRINUSE)/.test(taken.stderr), taken.stderr);
-  } finally {
-    await server.end();
-  }
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  const { port } = other.address() as AddressInfo;
+  const taken = run("--port", `${port}`);
+  other.close();
+  assertEquals(taken.status, 1, taken.stdout);
+  assert(/^Cannot start: .*(in use|EADDRINUSE)/.test(taken.stderr), taken.stderr);
 });

@@ -18,6 +18,7 @@ import { classify, loadModel, type Model, MODEL_FILE } from "../model.ts";
 import { EPOCHS, initialModel, lossAndGradients, SEED, train, withShifts } from "../train.ts";
 import { arange, info, io, random, setBackend, type Tensor } from "../../../mod.ts";
 import { findTool, root } from "../../../scripts/tools.ts";
+import { RUNS_ALL } from "../../../tests/support/amount.ts";
 
 /** For tests that train or start programs: seconds, and more on a busy machine. */
 const SLOW = { timeout: 120_000 };
@@ -177,7 +178,7 @@ test("digits: a short training lowers the loss, and the key decides its result",
   assertNotEquals(once.bytes, other.bytes);
 });
 
-test("digits: training makes the committed model, to the bit", SLOW, () => {
+(RUNS_ALL ? test : () => {})("digits: training makes the committed model, to the bit", SLOW, () => {
   const served = info().devices.cpu as "js" | "native";
   try {
     setBackend("js");
