@@ -1,0 +1,67 @@
+/**
+ * The parameters of the public interface that take lists, as the type checker finds them: each has a
+ * call in calls.ts, so that a new function cannot be forgotten.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { root } from "../../scripts/tools.ts";
+import { CALLS, LEFT_OUT, UNTYPED } from "./calls.ts";
+import { findListParameters, keyOf } from "./find.ts";
+
+test("every parameter that takes a list has a call here, and each call its parameter", () => {
+  const parameters = findListParameters();
+  const found = new Set(parameters.keys());
+  const known = new Set([...Object.keys(CALLS), ...LEFT_OUT.keys()]);
+  for (const key of UNTYPED) found.add(key);
+  assertEquals([...found].filter((key) => !known.has(key)), [], "without a call");
+  assertEquals([...known].filter((key) => !found.has(key)), [], "of no parameter");
+  assert(found.size > 280, `${found.size} parameters`);
+  for (const parameter of parameters.values()) assert(keyOf(parameter).includes(" "));
+});
+
+/**
+ * Where src asks whether a value is an array, except in `listIn` and what else `src/base` has: lists
+ * that the library has made or copied, of files, or to tell one kind of argument from another.
+ */
+const ARRAYS: Readonly<Record<string, number>> = {
+  "src/compile/same.ts": 3,
+  "src/compile/signature.ts": 2,
+  "src/compile/trace.ts": 2,
+  "src/core/dispatch.ts": 3,
+  "src/distributed/files.ts": 1,
+  "src/hub/requests.ts": 2,
+  "src/io/arrow.ts": 1,
+  "src/io/metadata.ts": 4,
+  "src/io/model_folder.ts": 1,
+  "src/llm/gguf_config.ts": 1,
+  "src/llm/json_config.ts": 2,
+  "src/llm/model.ts": 2,
+  "src/llm/reader.ts": 1,
+  "src/table/infer.ts": 2,
+  "src/table/views.ts": 3,
+  "src/ops/create/from_data.ts": 3,
+  "src/ops/index/op.ts": 2,
+  "src/ops/index/put.ts": 1,
+  "src/ops/join/op.ts": 1,
+  "src/ops/manipulate/op.ts": 6,
+  "src/ops/einsum/op.ts": 2,
+  "src/ops/index/selection.ts": 5,
+  "src/ops/softmax_norm/op.ts": 1,
+  "src/tensor/tensor.ts": 2,
+};
+
+test("arrays of the caller are recognized by listIn, which copies them", () => {
+  const found: Record<string, number> = {};
+  const folder = join(root, "src");
+  for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+    if (!name.endsWith(".ts") || /^(base|types)[\\/]/.test(name)) continue;
+    const text = readFileSync(join(folder, name), "utf8");
+    const count = text.split(/\bArray\.isArray\b/).length - 1;
+    if (count > 0) found[`src/${name.replaceAll("\\", "/")}`] = count;
+  }
+  assertEquals(found, ARRAYS, "use listIn, or note here why the array is not the caller's");
+});
