@@ -55,8 +55,9 @@ async function importCopy(url: string): Promise<Any> {
 }
 
 const ours: Any = { ...rm, compile, profile };
-const other = await importCopy(copyTo("other"));
-const newer = await importCopy(
+const otherUrl = copyTo("other");
+const other = await importCopy(otherUrl);
+const newer: Any = await import(`${
   copyTo(
     "newer",
     (text) =>
@@ -64,8 +65,8 @@ const newer = await importCopy(
         "PROTOCOL = 1;",
         "PROTOCOL = 2;",
       ),
-  ),
-);
+  )
+}/mod.ts`);
 const backends = ["js", "native"].filter((name) =>
   name === "js" || rm.info().backends.native !== undefined &&
     !rm.attempt(() => rm.setBackend("native")).error
@@ -239,11 +240,10 @@ function output(name: string, text: string): { stdout: string; stderr: string } 
 }
 
 test("an entry point of another copy works without the copy's mod.ts", () => {
-  const url = copyTo("entries");
   const here = pathToFileURL(join(root, "mod.ts")).href;
   const program = (entry: string, use: string): string =>
     `import { ones } from ${JSON.stringify(here)};
-    import * as entry from ${JSON.stringify(`${url}/${ENTRIES[`./${entry}`]}`)};
+    import * as entry from ${JSON.stringify(`${otherUrl}/${ENTRIES[`./${entry}`]}`)};
     const x = ones([2, 2]);
     console.log(String((${use}).toArray()));`;
   const uses: [string, string, string][] = [
@@ -266,7 +266,7 @@ test("an entry point of another copy works without the copy's mod.ts", () => {
       assertMatch(
         line!,
         new RegExp(
-          `^rowmajor is loaded twice: version ${version} from ${url}/.*, and .* from file:`,
+          `^rowmajor is loaded twice: version ${version} from ${otherUrl}/.*, and .* from file:`,
         ),
       );
       assertEquals(rest, [""], entry);
