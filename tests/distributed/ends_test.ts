@@ -4,7 +4,6 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { RUNS_ALL } from "../support/amount.ts";
 import { BOTH_KINDS, ranks, testEach, textOf, type Told, toldBy } from "./support.ts";
 
 const PROGRAM = "tests/distributed/programs/failures.ts";
@@ -24,7 +23,7 @@ testEach("a rank throws: promises and calls that wait fail at once", async (mpi)
   assertStringIncludes(outcome.stderr, "rank 1 has thrown");
 });
 
-for (const what of ["exit0", "kill", ...RUNS_ALL ? ["exit1"] : []]) {
+for (const what of ["exit0", "exit1", "kill"]) {
   testEach(`a rank ends (${what}): the launcher ends all`, async (mpi) => {
     const outcome = await ranks(mpi, 2, PROGRAM, { args: [what] });
     assert(outcome.code !== 0 && outcome.code !== null, textOf(outcome));

@@ -7,7 +7,6 @@ import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/as
 import { mkdirSync } from "node:fs";
 import { test } from "node:test";
 import { emulatorCopy } from "../emulator/build.ts";
-import { RUNS_ALL } from "../support/amount.ts";
 import { mpis, run, without } from "./nccl.ts";
 import { type Mpi, textOf, type Told, toldBy } from "./support.ts";
 
@@ -35,7 +34,7 @@ testOne("a rank is late: promises fail at the deadline, and the world is broken"
   assert(outcome.code !== 0, textOf(outcome));
 });
 
-const LATE = ["lateSync", "lateRead", "lateOpen", ...RUNS_ALL ? ["stops", "compared late"] : []];
+const LATE = ["lateSync", "lateRead", "lateOpen", "stops", "compared late"];
 for (const what of LATE) {
   testOne(`a rank is late (${what}): a failure at the deadline`, async (mpi) => {
     const compares = what === "compared late";
@@ -95,7 +94,7 @@ testOne("ranks call other collectives: errors name both calls", async (mpi) => {
   assertEquals(outcome.stdout.match(/rank \d: no error/g)?.length, 2);
 });
 
-for (const what of ["memory", ...RUNS_ALL ? ["fails"] : []]) {
+for (const what of ["fails", "memory"]) {
   testOne(`a call of NCCL fails (${what})`, async (mpi) => {
     const outcome = await run(mpi, 2, `${what},800`);
     const [zero, one] = toldBy(outcome) as [Told, Told];

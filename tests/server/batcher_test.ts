@@ -108,18 +108,22 @@ test("batcher: two batches off the event loop at once, and others wait for one o
     }), { maxBatch: 2, maxWaitMs: 0, capacity: 8, atOnce: 2, onBatch: (size) => sizes.push(size) });
   const first = batcher.add([1, 2, 3, 4, 5])!;
   const last = assertRejects(() => batcher.add([6])!, Error, "no");
+  const opened = async (count: number) => {
+    while (open.length < count) await delay(1);
+  };
+  await opened(2);
   await delay(5);
   assertEquals([open.map(({ items }) => items), batcher.length], [[[1, 2], [3, 4]], 2]);
   assertEquals(batcher.add([7, 8, 9, 10, 11, 12, 13]), undefined);
   open[1]!.end();
-  await delay(5);
+  await opened(3);
   assertEquals(open.map(({ items }) => items), [[1, 2], [3, 4], [5, 6]]);
   open[2]!.end(new Error("no"));
   await assertRejects(() => first, Error, "no");
   await last;
   open[0]!.end();
   const more = batcher.add([14]);
-  await delay(5);
+  await opened(4);
   open[3]!.end();
   assertEquals([await more, sizes], [[28], [2, 2, 2, 1]]);
 });
