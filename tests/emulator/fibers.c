@@ -430,11 +430,18 @@ void emu_watch_faults(void) { emu_faults_watch(on_fault); }
 
 /* ---- grids ---------------------------------------------------------------------------------- */
 
-/* All bits set: NaN, or -1. */
+/* All bits set: NaN, or -1. Not by memset: zig brings its own, which goes byte by byte. */
 static void fill_shared(const grid *what) {
+  typedef long long pack __attribute__((vector_size(32), aligned(1)));
   for (int i = 0; i < 2; i++) {
     char *const *part = what->kernel->shared[i];
-    if (part[0] != part[1]) memset(part[0], 0xff, (size_t)(part[1] - part[0]));
+    char *at = part[0];
+    for (; part[1] - at >= (long)sizeof(pack); at += sizeof(pack)) {
+      *(pack *)at = (pack){-1, -1, -1, -1};
+      /* Else the compiler makes memset of it. */
+      __asm__ volatile("" ::: "memory");
+    }
+    while (at < part[1]) *(volatile char *)at++ = (char)0xff;
   }
 }
 

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -367,17 +368,9 @@ static void count(int which) {
   emu_numbers[which]++;
 }
 
-/* Gives the library of the program, as it lies in the folder or newly made. */
-static bool find_or_compile(program *p, text *library) {
+static bool compile(program *p, const char *cache, const char *kept, text *library) {
   static atomic_int serial;
-  const char *cache = emu_cache();
-  char key[40], kept[512], folder[400], made[512];
-  key_of(p, key);
-  snprintf(kept, sizeof kept, "%s/%s.so", cache, key);
-  if (read_file(kept, library)) {
-    count(CACHED);
-    return true;
-  }
+  char folder[400], made[512];
   snprintf(folder, sizeof folder, "%s/%d-%d", cache, (int)getpid(), atomic_fetch_add(&serial, 1));
   snprintf(made, sizeof made, "%s/made.so", folder);
   mkdir(folder, 0700);
@@ -385,6 +378,28 @@ static bool find_or_compile(program *p, text *library) {
   bool good = compile_in(p, folder, made) && read_file(made, library);
   if (good) rename(made, kept);
   remove_folder(p, folder);
+  return good;
+}
+
+/* Gives the library of the program, as it lies in the folder or newly made: once, by one process. */
+static bool find_or_compile(program *p, text *library) {
+  const char *cache = emu_cache();
+  char key[40], kept[512], path[512];
+  key_of(p, key);
+  snprintf(kept, sizeof kept, "%s/%s.so", cache, key);
+  snprintf(path, sizeof path, "%s/%s.lock", cache, key);
+  bool good = read_file(kept, library);
+  if (good) {
+    count(CACHED);
+    return true;
+  }
+  int lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  if (lock >= 0) flock(lock, LOCK_EX);
+  good = read_file(kept, library);
+  if (good) count(CACHED);
+  else good = compile(p, cache, kept, library);
+  unlink(path);
+  if (lock >= 0) close(lock);
   return good;
 }
 
