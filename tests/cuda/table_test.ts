@@ -12,7 +12,7 @@ import { shareOf, tableTests } from "../ops/table/suite.ts";
 const reason = whyNoCuda();
 if (reason !== undefined) test(`the table on CUDA (${reason})`, { skip: true }, () => {});
 else {
-  openCudaForTests();
+  openCudaForTests({ apart: true });
   const launched = recordKernels();
   // Each fused op would be a kernel of its own to compile.
   const compiled = { dtypes: ["float32"], fused: false } as const;

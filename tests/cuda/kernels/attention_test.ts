@@ -97,7 +97,7 @@ function compare(
 }
 
 function run(): void {
-  openCudaForTests();
+  openCudaForTests({ apart: true });
 
   for (const dtype of DTYPES) {
     test(`attention, ${dtype}: sizes around those of tiles, with and without a causal limit`, () => {

@@ -7,6 +7,17 @@
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { type DType, tensor, where, zerosLike } from "../../../mod.ts";
+import { usualFamilies } from "../../../src/backend/cuda/families.ts";
+import {
+  argReduceSource,
+  define,
+  type Family,
+  mapSource,
+  reduceSource,
+  scanSource,
+} from "../../../src/backend/cuda/source/mod.ts";
+import { resultOf } from "../../../src/table/infer.ts";
+import { ARG_REDUCE, MAP, REDUCE, SCAN } from "../../../src/table/table.ts";
 import { openCudaForTests, whyNoCuda } from "../support/device.ts";
 import { assertListed, recordKernels } from "../support/kernels.ts";
 
@@ -53,10 +64,35 @@ function operand(dtype: DType, device: string): Any {
   return device === "cpu" ? x : x.to(device);
 }
 
+const TESTED = ["float32", "float16", "int64", "uint8"] as const;
+
+/** The kernels for many axes, to be compiled together. */
+function genericFamilies(): Family[] {
+  const { add, less, where: choose, mul } = MAP;
+  const maps = [add, less, choose, mul].flatMap((row) =>
+    [...TESTED, "int16" as const].map((dtype) => mapSource(row, dtype, dtype, false))
+  );
+  const copies = TESTED.map((dtype) => mapSource(MAP.copy, dtype, dtype, true));
+  const folds = TESTED.flatMap((from) => [
+    reduceSource(REDUCE.sum, from, resultOf(REDUCE.sum, from), null),
+    reduceSource(REDUCE.max, from, from, null),
+    argReduceSource(ARG_REDUCE.argmax, from, "int32"),
+  ]);
+  const scans = TESTED.map((from) =>
+    scanSource(SCAN.cumulativeSum, from, resultOf(SCAN.cumulativeSum, from))
+  );
+  const generic = ["along_generic", "across_generic"] as const;
+  return [
+    define([...maps, ...copies].map((source) => [source, ["generic"]] as const)),
+    define(folds.map((source) => [source, generic] as const)),
+    define(scans.map((source) => [source, generic] as const)),
+  ];
+}
+
 const reason = whyNoCuda();
 if (reason !== undefined) test(`many axes on CUDA (${reason})`, { skip: true }, () => {});
 else {
-  openCudaForTests();
+  openCudaForTests({ families: [...usualFamilies(), ...genericFamilies()] });
   const launched = recordKernels();
   const run = (dtype: DType, device: string): Map<string, unknown> => {
     const x = operand(dtype, device);
@@ -65,7 +101,7 @@ else {
       Object.entries(PROGRAMS).map(([name, program]) => [name, program(x, moved).toArray()]),
     );
   };
-  for (const dtype of ["float32", "float16", "int64", "uint8"] as const) {
+  for (const dtype of TESTED) {
     test(`ten axes of ${dtype}: what CUDA and the CPU give is the same`, () => {
       const there = run(dtype, "cuda");
       for (const [name, value] of run(dtype, "cpu")) assertEquals(there.get(name), value, name);

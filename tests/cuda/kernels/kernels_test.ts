@@ -52,7 +52,7 @@ function open(): Shim | string {
   if (shim.rm_cuda_open(name, new Float64Array(3)) !== STATUS.ok) {
     throw new Error("the shim cannot open the emulator");
   }
-  prepareEmulator(folder);
+  prepareEmulator(folder, true);
   return shim;
 }
 

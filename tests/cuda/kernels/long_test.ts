@@ -29,7 +29,7 @@ const FOLDS = ["sum", "max", "mean", "argmax", "argmin", "any"] as const;
 const SCANS = ["cumulativeSum", "cumulativeProd"] as const;
 
 const reason = whyNoCuda();
-if (reason === undefined) openCudaForTests();
+if (reason === undefined) openCudaForTests({ apart: true });
 else console.log(`Long axes on CUDA are not tested: ${reason}`);
 const check = reason === undefined ? test : test.skip;
 

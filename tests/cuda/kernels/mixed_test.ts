@@ -7,6 +7,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import { type DType, tensor } from "../../../mod.ts";
+import { allFamilies, usualFamilies } from "../../../src/backend/cuda/families.ts";
 import type { Any } from "../../support.ts";
 import { openCudaForTests, whyNoCuda } from "../support/device.ts";
 import { assertListed, recordKernels } from "../support/kernels.ts";
@@ -37,7 +38,9 @@ const CASES: Record<string, (dtype: DType, device: string, from: number) => Any>
 const reason = whyNoCuda();
 if (reason !== undefined) test(`mixed dtypes on CUDA (${reason})`, { skip: true }, () => {});
 else {
-  openCudaForTests();
+  const mixed = OPS.map((op) => `${op} mixed`);
+  const families = allFamilies().filter(({ name }) => mixed.includes(name));
+  openCudaForTests({ families: [...usualFamilies(), ...families] });
   const launched = recordKernels();
   for (const other of OTHERS) {
     test(`float32 with ${other}: what CUDA and the CPU give is the same`, () => {

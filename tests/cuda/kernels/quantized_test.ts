@@ -134,7 +134,7 @@ function assertProduct(
 }
 
 function run(): void {
-  openCudaForTests();
+  openCudaForTests({ apart: true });
 
   for (const format of FORMATS) {
     const { size } = QUANT[format];

@@ -28,9 +28,16 @@ export function whyNoCuda(): string | undefined {
  * Prepares the emulator in `folder` for tests. The threads of each kernel run in one of six orders,
  * drawn at random, differently in each runtime; that costs nothing, and a whole file covers all
  * orders. `ROWMAJOR_EMULATOR_ORDER` selects one. The shim caches no compiled kernels.
+ *
+ * With `apart`, each block of memory is an allocation of its own, which ends at a protected page: a
+ * kernel that leaves its memory by one element fails.
  */
-export function prepareEmulator(folder: string): Emulator {
+export function prepareEmulator(folder: string, apart: boolean): Emulator {
   const emulator = controlEmulator(folder);
+  if (apart) {
+    emulator.setVariable("ROWMAJOR_CUDA_BLOCKS", "1");
+    emulator.set("exact", 1);
+  }
   emulator.set("order", Number(process.env.ROWMAJOR_EMULATOR_ORDER || 6));
   emulator.set("seed", "Deno" in globalThis ? 1 : 2);
   // The emulator has its own cache of compiled kernels.
@@ -42,8 +49,29 @@ export function prepareEmulator(folder: string): Emulator {
 }
 
 /**
- * A device that compiles the kernels of `families` a family at a time, which makes tests several
- * times faster; with `only`, no others are available.
+ * How many families the emulator compiles at once: it takes most of the time for their headers. With
+ * a planted fault all are compiled anew, so that small sources are faster; a real device's compiler
+ * takes its time for kernels.
+ */
+const TOGETHER = onHardware || process.env.ROWMAJOR_EMULATOR_PLANT ? 1 : 8;
+
+/** Joins families that have no kernel in common. */
+function join(families: readonly Family[]): Family[] {
+  const joined: { sources: string[]; names: Set<string> }[] = [];
+  for (const { source, names } of families) {
+    const last = joined.at(-1);
+    const room = last !== undefined && last.sources.length < TOGETHER;
+    if (room && !names.some((name) => last.names.has(name))) {
+      last.sources.push(source);
+      for (const name of names) last.names.add(name);
+    } else joined.push({ sources: [source], names: new Set(names) });
+  }
+  return joined.map(({ sources, names }) => ({ source: sources.join(""), names: [...names] }));
+}
+
+/**
+ * A device that compiles the kernels of `families` several families at a time, which makes tests
+ * several times faster; with `only`, no others are available.
  */
 export class FamilyDevice extends CudaDevice {
   /** By the names of their kernels. */
@@ -52,7 +80,7 @@ export class FamilyDevice extends CudaDevice {
   constructor(shim: Shim, index: number, families: readonly Family[], readonly only = false) {
     super(shim, index);
     this.#families = new Map(
-      families.flatMap((family) => family.names.map((name) => [name, family])),
+      join(families).flatMap((family) => family.names.map((name) => [name, family])),
     );
   }
 
@@ -65,16 +93,22 @@ export class FamilyDevice extends CudaDevice {
 
 /**
  * Makes `"cuda"` the tested device, a {@link FamilyDevice}. Must be called before the first use of
- * the device.
+ * the device. `apart` is for {@link prepareEmulator}.
  */
-export function openCudaForTests(families = usualFamilies(), only = false): void {
+export function openCudaForTests(
+  { families = usualFamilies(), only = false, apart = false }: {
+    families?: readonly Family[];
+    only?: boolean;
+    apart?: boolean;
+  } = {},
+): void {
   const shim = openShim();
   if ("reason" in shim) throw new Error(shim.reason);
   if (!onHardware) {
     const folder = new TextEncoder().encode(`${emulatorFolder()}\0`);
     const status = shim.rm_cuda_open(folder, new Float64Array(3));
     if (status !== 0) throw new Error(`the emulator cannot be opened: status ${status}`);
-    prepareEmulator(emulatorFolder());
+    prepareEmulator(emulatorFolder(), apart);
   }
   registerDevices("cuda", (index) => {
     const found = findCuda();
