@@ -239,8 +239,8 @@ if (
   );
   process.exit(2);
 }
-if (all) process.env.ROWMAJOR_TEST_ALL = "1";
 const onCuda = device === "cuda";
+if (all || onCuda) process.env.ROWMAJOR_TEST_ALL = "1";
 if (onCuda) process.env.ROWMAJOR_TEST_CUDA ??= hasDriver() ? "device" : "emulator";
 
 /** Whether a file runs in a runtime. */

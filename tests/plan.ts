@@ -51,6 +51,18 @@ export const RULES: readonly Rule[] = [
     all: ["deno"],
     reason: "the type checker and the text of src are the same in both runtimes",
   },
+  {
+    files: /^tests\/gpu\/verify_test\.ts$/,
+    test: [],
+    all: BOTH,
+    reason: "a script for machines with a GPU, which runs the other CUDA tests again",
+  },
+  {
+    files: /^tests\/(cuda\/(?!smoke_test)|gpu\/)/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "what differs between foreign functions of the runtimes is in cuda/smoke_test.ts",
+  },
 ];
 
 /** A part of the tests. The first one that matches a file has it. */
