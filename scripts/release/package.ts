@@ -30,6 +30,7 @@ import { brotliCompressSync, constants } from "node:zlib";
 import { type CarriedFile, COMPRESSED_SUFFIX } from "../../src/backend/ffi/cache.ts";
 import { ensureInstalled, ENTRIES, findTool, root, start } from "../tools.ts";
 import { bundle } from "./bundle.ts";
+import { findKept, keep } from "./kept.ts";
 
 /** The targets, and the name of the library on each. */
 export const TARGETS: Readonly<Record<string, string>> = {
@@ -141,10 +142,17 @@ function copySources(folder: string): void {
   copyTexts(folder);
 }
 
-/** A file in Brotli. The best quality, by default, takes a quarter less than deflate does. */
+/**
+ * A file in Brotli. The best quality, by default, takes a quarter less than deflate does, and eight
+ * seconds for a library.
+ */
 function brotliOf(path: string): Buffer {
-  const params = { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS };
-  return brotliCompressSync(readFileSync(path), { params });
+  const { sha256 } = packed(path, "");
+  const folder = findKept("brotli", sha256) ?? keep("brotli", sha256, (folder) => {
+    const params = { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS };
+    writeFileSync(join(folder, "file.br"), brotliCompressSync(readFileSync(path), { params }));
+  });
+  return readFileSync(join(folder, "file.br"));
 }
 
 const contents = new Map<string, string>();
@@ -531,22 +539,45 @@ async function compileSources(
   rmSync(sources, { recursive: true });
 }
 
+/** A hash of the modules of a folder, of the compiler and of its options. */
+function hashOf(folder: string, options: unknown): string {
+  const { version } = JSON.parse(
+    readFileSync(join(root, "node_modules", "typescript", "package.json"), "utf8"),
+  );
+  const hash = createHash("sha256").update(JSON.stringify([version, options]));
+  for (const path of readdirSync(folder, { recursive: true, encoding: "utf8" }).sort()) {
+    if (!path.endsWith(".ts")) continue;
+    hash.update(`${path} `).update(readFileSync(join(folder, path)));
+  }
+  return hash.digest("hex");
+}
+
 /** Writes the declarations of all modules that the entry points reach. */
 async function declare(sources: string, folder: string): Promise<void> {
   const { compilerOptions } = JSON.parse(readFileSync(join(root, "tsconfig.json"), "utf8"));
-  const types = join(root, "node_modules", "@types");
-  writeJson(join(sources, "tsconfig.json"), {
-    compilerOptions: {
-      ...compilerOptions,
-      ...{ noEmit: false, declaration: true, emitDeclarationOnly: true, noCheck: true },
-      // Editors offer no internals.
-      stripInternal: true,
-      ...{ rewriteRelativeImportExtensions: true, rootDir: ".", outDir: folder, paths: {} },
-      typeRoots: [types],
-    },
-    files: Object.values(ENTRIES),
-  });
-  await run("deno", ["run", "-A", "npm:typescript/tsc", "-p", sources], root);
+  const options = {
+    ...compilerOptions,
+    ...{ noEmit: false, declaration: true, emitDeclarationOnly: true, noCheck: true },
+    // Editors offer no internals.
+    stripInternal: true,
+    ...{ rewriteRelativeImportExtensions: true, rootDir: ".", paths: {} },
+  };
+  const hash = hashOf(sources, options);
+  let kept = findKept("declarations", hash);
+  if (kept === undefined) {
+    const made = `${sources}-declarations`;
+    writeJson(join(sources, "tsconfig.json"), {
+      compilerOptions: {
+        ...options,
+        ...{ outDir: made, typeRoots: [join(root, "node_modules", "@types")] },
+      },
+      files: Object.values(ENTRIES),
+    });
+    await run("deno", ["run", "-A", "npm:typescript/tsc", "-p", sources], root);
+    kept = keep("declarations", hash, (to) => cpSync(made, to, { recursive: true }));
+    rmSync(made, { recursive: true });
+  }
+  cpSync(kept, folder, { recursive: true });
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     if (!name.endsWith(".d.ts")) continue;
     const path = join(folder, name);
