@@ -122,7 +122,7 @@ const SOME: Record<string, string> = {
  */
 function chooseFiles(parts: readonly string[], without?: string): string[] {
   const others =
-    /^examples\/|^tests\/(cuda|docs|emulator|gpu|package|project|server)\/|\/(add_an_op|primitives)_/;
+    /^examples\/|^tests\/(cuda|docs|emulator|gpu|lint|package|project|server|site)\/|\/(add_an_op|primitives)_/;
   const programs = /\b(runApart|spawnSync|spawn|rmSync|startServer|runZig|new Worker)\(/;
   return testFiles().filter((path) =>
     path !== without && !others.test(path) &&

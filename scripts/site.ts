@@ -54,13 +54,13 @@ export function readApi(): Map<string, string> {
   return makeApi(JSON.parse(json.toString()));
 }
 
-/** The Markdown of all pages by path. */
-export function stagePages(): Map<string, string> {
+/** The Markdown of all pages by path, with the pages of the API. */
+export function stagePages(api: ReadonlyMap<string, string> = readApi()): Map<string, string> {
   const files = ["CONTRIBUTING.md", "CHANGELOG.md"];
   const docs = list(join(root, "docs")).map((name) => `docs/${name}`);
   const texts = [...files, ...docs].filter((path) => STAGED.test(path) && path.endsWith(".md"))
     .map((path) => [path, readText(path)] as const);
-  const all = [["index.md", readText("site/index.md")] as const, ...texts, ...readApi()];
+  const all = [["index.md", readText("site/index.md")] as const, ...texts, ...api];
   return new Map(all.map(([path, text]) => [
     path.replace(/\bREADME\.md$/, "index.md"),
     stagePage(path, text, repository),

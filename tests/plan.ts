@@ -63,6 +63,48 @@ export const RULES: readonly Rule[] = [
     all: BOTH,
     reason: "what differs between foreign functions of the runtimes is in cuda/smoke_test.ts",
   },
+  {
+    files: /^tests\/(types|lint|project|site)\/(?!build_test)/,
+    test: ["deno"],
+    all: ["deno"],
+    reason: "compilers, sources and pages do not depend on the runtime",
+  },
+  {
+    files: /^tests\/docs\/(?!docs_test)/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "docs_test.ts runs a sample of the examples in Bun too",
+  },
+  {
+    files: /^tests\/site\/build_test/,
+    test: [],
+    all: ["deno"],
+    reason: "it installs VitePress; api_test.ts and pages_test.ts check the pages and their links",
+  },
+  {
+    files: /^tests\/package\/start_test/,
+    test: [],
+    all: ["deno"],
+    reason: "a benchmark; npm_test.ts and jsr_test.ts start programs from the packages",
+  },
+  {
+    files: /^tests\/package\/(npm|typescript)_test/,
+    test: ["bun"],
+    all: ["bun"],
+    reason: "they start both runtimes, Node and the compilers; Bun installs and bundles packages",
+  },
+  {
+    files: /^tests\/package\/executable_test/,
+    test: ["bun"],
+    all: BOTH,
+    reason: "executables of Deno need a runtime of their own",
+  },
+  {
+    files: /^tests\/package\/(bundle|documents)_test/,
+    test: ["deno"],
+    all: ["deno"],
+    reason: "texts that scripts write do not depend on the runtime",
+  },
 ];
 
 /** A part of the tests. The first one that matches a file has it. */
@@ -90,7 +132,11 @@ export const SUBJECTS: readonly Subject[] = [
 const FILE_BUDGET = 15;
 
 /** Files that may take more. */
-const LARGER: Readonly<Record<string, number>> = {};
+const LARGER: Readonly<Record<string, number>> = {
+  "tests/docs/docs_test.ts": 45,
+  "tests/package/npm_test.ts": 25,
+  "tests/types/types_test.ts": 20,
+};
 
 /** The runtimes that run a file in a suite. */
 export function runtimesOf(file: string, suite: Suite): readonly Runtime[] {

@@ -57,11 +57,11 @@ export interface Judges {
  * compare src with its types or with generated text, and would notice any change at all.
  */
 const NO_JUDGES = [
-  /^tests\/(project|server|gpu|emulator|site)\//,
-  /^tests\/package\/(?!cache_test)/,
+  /^tests\/(project|server|gpu|emulator|lint|site)\//,
+  /^tests\/package\/(?!cache_)/,
   /^tests\/(native\/driver|cuda\/prebuilt)_test/,
   /^examples\/server\//,
-  /^tests\/docs\/site_test/,
+  /^tests\/types\/strict_test/,
   /^tests\/ops\/(ops_def|add_an_op)_test/,
 ];
 

@@ -8,6 +8,9 @@
  * it. "```ts check: REASON" opens a block that is only type-checked, "```ts ignore: REASON" one that is
  * skipped and counted. Blocks in other languages do not run; see LANGUAGES.
  *
+ * All examples run in Deno, which also checks their types. In Bun `npm test` takes those with modules
+ * of a runtime and a sample of the others, `npm run test:all` all of them.
+ *
  * @module
  */
 
@@ -20,7 +23,6 @@ import {
 } from "@std/assert";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
-import { attempt } from "../../mod.ts";
 import { findTool } from "../../scripts/tools.ts";
 import {
   type Block,
@@ -31,7 +33,10 @@ import {
   root,
   runBlock,
 } from "./blocks.ts";
+import { isSampled } from "../support/amount.ts";
 import { blockOfSpans, OTHER_PAGES, OTHERS, readSpans } from "./inline.ts";
+
+const inDeno = "Deno" in globalThis;
 
 function listFiles(folder: string, extension: string): string[] {
   const url = new URL(`${folder}/`, root);
@@ -51,7 +56,14 @@ const all = [
 ];
 const blocks = all.filter(({ language }) => language === "ts");
 
-for (const block of blocks) {
+/** Whether a block runs in this runtime. */
+function runsHere({ lines }: Block): boolean {
+  const code = lines.join("\n");
+  const isOfRuntimes = /\bBun\b|import\.meta|"node:|\bwith \{ type\b/.test(code);
+  return inDeno || isOfRuntimes || isSampled(code, 8);
+}
+
+for (const block of blocks.filter(runsHere)) {
   const skip = block.mode !== "run";
   const why = skip ? ` (skipped: ${block.reason})` : "";
   test(`example at ${block.file}:${block.line}${why}`, { skip }, () => runBlock(block));
@@ -96,47 +108,43 @@ test("tasks and files in commands exist, and JSON can be parsed", () => {
   assertEquals(wrong, []);
 });
 
-const deno = attempt(() => findTool("deno"));
-const withoutDeno = deno.error === undefined ? "" : ` (skipped: ${deno.error.message})`;
-
-test(`all examples type-check${withoutDeno}`, {
-  skip: deno.error !== undefined,
-  timeout: 300_000,
-}, async () => {
-  // A wrong one among them shows that the others were checked, and strictly.
-  const wrong = blockOf("1;\n\nconst same = (x) => x;");
-  const checked = [...blocks.filter(({ mode }) => mode !== "ignore"), wrong];
-  const errors = await checkBlocks(checked, deno.value!);
-  assertEquals(errors.filter((error) => !error.includes("self:")), []);
-  assertEquals(errors.length, 1);
-  assertStringIncludes(errors[0], "implicitly has an 'any' type");
-  assertStringIncludes(errors[0], "self:3");
-});
+// Bun has no compiler of its own that checks types.
+const checked = { skip: !inDeno && "the compiler is Deno's", timeout: 300_000 };
 
 /** Pages with the calls in their prose and tables. */
 const pages = ["README.md", "site/index.md", ...listFiles("docs", ".md")]
   .filter((path) => !path.startsWith("docs/adr/") && !Object.hasOwn(OTHER_PAGES, path))
   .map((path) => readSpans(path, read(path)));
 
-// A call that is not one of the library's, or whose names stand for nothing yet, goes to inline.ts or
-// inline_scope.ts.
-test(`calls in prose and tables compile${withoutDeno}`, {
-  skip: deno.error !== undefined,
-  timeout: 300_000,
-}, async () => {
+// One run of the compiler, which reads the library once. A call that is not one of the library's, or
+// whose names stand for nothing yet, goes to inline.ts or inline_scope.ts.
+test("examples, and calls in prose and tables, type-check", checked, async () => {
+  // Wrong ones among them show that the others were checked, and strictly.
+  const wrong = blockOf("1;\n\nconst same = (x) => x;");
+  const examples = [...blocks.filter(({ mode }) => mode !== "ignore"), wrong];
   assert(pages.flat().length > 400, `${pages.flat().length} calls`);
-  // Wrong ones among them show that the others were checked.
   const right = '`x.set(":", y)`, `matmul(y)`, `x.round()`, `await using world = await init()`';
-  const wrong = [
+  const wrongCalls = [
     ...["z.set(complex(re, z.imag()))", "x.rounds()", "sort({ axis })", "nothing(x)"],
     ...["io.readNothing(path)", "x.sum({ axes: 1 })", "new Chat(model)"],
   ];
-  const text = [right, ...wrong.map((code) => `\`${code}\``), "```ts\nx.none()\n```"].join("\n");
-  const found = [...pages, readSpans("self.md", text)].filter((spans) => spans.length > 0);
-  const errors = await checkBlocks(found.map(blockOfSpans), deno.value!);
-  assertEquals(errors.filter((error) => !error.includes("self.md:")), []);
-  const lines = errors.map((error) => Number(/self\.md:(\d+)/.exec(error)![1]));
-  assertEquals([...new Set(lines)].sort(), wrong.map((_, i) => i + 2), errors.join("\n"));
+  const text = [right, ...wrongCalls.map((code) => `\`${code}\``), "```ts\nx.none()\n```"];
+  const calls = [...pages, readSpans("self.md", text.join("\n"))]
+    .filter((spans) => spans.length > 0).map(blockOfSpans);
+
+  const errors = await checkBlocks([...examples, ...calls], findTool("deno"));
+  assertEquals(errors.filter((error) => !/self(\.md)?:/.test(error)), []);
+  const own = errors.filter((error) => error.includes("self:"));
+  assertEquals(own.length, 1);
+  assertStringIncludes(own[0], "implicitly has an 'any' type");
+  assertStringIncludes(own[0], "self:3");
+  const lines = errors.filter((error) => error.includes("self.md:"))
+    .map((error) => Number(/self\.md:(\d+)/.exec(error)![1]));
+  assertEquals(
+    [...new Set(lines)].sort(),
+    wrongCalls.map((_, i) => i + 2),
+    errors.join("\n"),
+  );
 });
 
 test("code that is no call of the library is in a page, and pages that are left out exist", () => {

@@ -5,11 +5,12 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import * as rowmajor from "../../mod.ts";
+import { readText } from "../../scripts/tools.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { evaluate, PEERS, readGolden, readOperands, readPeerRows } from "./peer_tables.ts";
 
@@ -53,7 +54,7 @@ async function run(code: string, folder: string): Promise<unknown> {
 
 for (const peer of PEERS) {
   const page = `docs/from-${peer}.md`;
-  const rows = readPeerRows(readFileSync(new URL(`../../${page}`, import.meta.url), "utf8"));
+  const rows = readPeerRows(readText(page));
   const golden = readGolden(peer);
 
   test(`${page} has golden data for what stands on its left side, and no other`, () => {
@@ -92,6 +93,23 @@ for (const peer of PEERS) {
     assert(compared > 0.9 * Object.keys(golden).length, `${compared} compared`);
   });
 }
+
+test("the pages for users of other libraries say where results differ", () => {
+  // The blocks after these tables show what the library does, and run as tests of the pages.
+  const cases: Readonly<Record<string, readonly RegExp[]>> = {
+    "docs/from-tfjs.md": [/sum.* of int32/, /argMax/, /sign of NaN/, /oneHot .*range/, /pads/],
+    "docs/from-pytorch.md": [/index of another size/, /negative pads/, /squeeze/, /bool/],
+    "docs/differences-from-numpy.md": [/`where` with a condition/, /`isclose`/],
+  };
+  for (const [page, lines] of Object.entries(cases)) {
+    const rows = readText(page).split("\n").filter((line) => line.startsWith("|"));
+    for (const line of lines) {
+      const found = rows.map((row) => row.split("|").slice(1, 4).map((cell) => cell.trim()))
+        .some(([name, there, here]) => line.test(name!) && there !== "" && here !== "");
+      assert(found, `${page}: ${line}`);
+    }
+  }
+});
 
 test("what is not the same is found", () => {
   assert(agrees([[1, 2], [true]], [[1, 2.000001], [true]], false));

@@ -26,6 +26,7 @@ import { pathToFileURL } from "node:url";
 import { HOST, stageForExecutable, TARGETS } from "../../scripts/release/package.ts";
 import { explained } from "../../src/backend/ffi/load.ts";
 import { when } from "../native/support.ts";
+import { amount } from "../support/amount.ts";
 import {
   inDeno,
   librariesIn,
@@ -96,10 +97,11 @@ function inFolder(
 }
 
 inFolder(
-  "eight processes that start at once on an empty cache all run natively",
+  "processes that start at once on an empty cache all run natively",
   async ({ cache, env }) => {
-    const all = await Promise.all(Array.from({ length: 8 }, () => start(env)));
-    assertEquals(all.map(({ cpu }) => cpu), Array(8).fill("native"));
+    const length = amount(4, 8);
+    const all = await Promise.all(Array.from({ length }, () => start(env)));
+    assertEquals(all.map(({ cpu }) => cpu), Array(length).fill("native"));
     assertHolds(cache);
     if (!unix) return;
     for (const path of [cache, join(cache, library!.sha256)]) {
@@ -154,7 +156,8 @@ inFolder("a cache that cannot be trusted is not used", async ({ cache, temporary
   await assertAvoided();
   assertEquals(readdirSync(real), []);
 
-  for (const mode of [0o777, 0o770]) {
+  // cache_folders_test.ts has more of them.
+  for (const mode of [0o777, 0o770].slice(0, amount(1, 2))) {
     const open = `${cache}-${mode}`;
     mkdirSync(open);
     chmodSync(open, mode);

@@ -7,11 +7,9 @@ import { assertEquals } from "@std/assert";
 import { join } from "node:path";
 import process from "node:process";
 import { findTool, root } from "../../scripts/tools.ts";
-import { check, inDeno, run } from "./support.ts";
-import { test } from "node:test";
+import { check, run } from "./support.ts";
 
-// It starts both runtimes.
-(inDeno ? check : test.skip)("the benchmark of starts times checkouts and packages", async () => {
+check("the benchmark of starts times checkouts and packages", async () => {
   const args = ["run", "-A", "--no-check", join(root, "bench", "main.ts"), "start", "--rounds=1"];
   const env = process.env as Record<string, string>;
   const { code, stdout, stderr } = await run(findTool("deno"), args, { cwd: root, env });

@@ -2,7 +2,8 @@
  * The types of the packages under several versions of TypeScript and several sets of options:
  * README's first example and a program of 300 lines compile, and twelve mistakes do not.
  *
- * Prints a table: the seconds of each run, or what was wrong.
+ * `npm test` takes the oldest compiler with its library and the newest with the strictest options,
+ * `npm run test:all` all of them. Prints a table: the seconds of each run, or what was wrong.
  *
  * @module
  */
@@ -17,9 +18,8 @@ import { findTool, readText, root } from "../../scripts/tools.ts";
 import { RUNS_ALL } from "../support/amount.ts";
 import { check, inDeno, librariesIn, run, temporary } from "./support.ts";
 
-// A compiler does not depend on the runtime of this test.
-const checkOnce = inDeno ? test.skip : check;
-const stage = inDeno ? { path: "", [Symbol.dispose]: () => {} } : temporary();
+const bun = findTool("bun");
+const stage = temporary();
 after(() => stage[Symbol.dispose]());
 
 /** The compilers, by the names under which package.json has them. */
@@ -81,7 +81,7 @@ const SOURCE_CONFIGS: Readonly<Record<string, Config>> = {
   },
 };
 
-const FILES = ["readme.ts", "transformer.ts", "mistakes.ts"];
+const FILES = ["readme.ts", "transformer.ts", "floats.ts", "mistakes.ts"];
 const MARK = "// @ts-expect-error: ";
 const programs = join(root, "tests", "package", "programs");
 const mistakes = readText("tests/package/programs/mistakes.ts");
@@ -100,8 +100,9 @@ function writePrograms(folder: string, specifier: string): void {
   const named = (text: string): string => text.replaceAll('"@rowmajor/tensor"', `"${specifier}"`);
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "readme.ts"), named(firstExample()));
-  const transformer = readFileSync(join(programs, "transformer.ts"), "utf8");
-  writeFileSync(join(folder, "transformer.ts"), named(transformer));
+  for (const name of ["transformer.ts", "floats.ts"]) {
+    writeFileSync(join(folder, name), named(readFileSync(join(programs, name), "utf8")));
+  }
   writeFileSync(join(folder, "mistakes.ts"), named(mistakes.replaceAll(MARK, "// ")));
 }
 
@@ -150,7 +151,7 @@ function compile(compiler: string, folder: string, config: Config): { cell: stri
   const tsc = join(root, "node_modules", compiler, "bin", "tsc");
   const begin = performance.now();
   const { stdout, stderr, error } = spawnSync(
-    process.execPath,
+    bun,
     [tsc, "--pretty", "false", "-p", path],
     { cwd: folder, encoding: "utf8", env: { ...process.env, NO_COLOR: "1" } },
   );
@@ -161,13 +162,10 @@ function compile(compiler: string, folder: string, config: Config): { cell: stri
   return { cell, all: faults.join("\n") };
 }
 
-/**
- * True if a run compiles with this compiler and these options: the first and the last compiler with
- * all options, those between with a third of them. `ROWMAJOR_TEST_ALL=1` compiles with all.
- */
-function isChosen(row: number, column: number, isFirst: boolean): boolean {
-  const isLast = row === COMPILERS.length - 1;
-  return RUNS_ALL || isFirst || isLast || (row + column) % 3 === 0;
+/** True if a run compiles with this compiler and these options. */
+function isChosen(compiler: string, config: string): boolean {
+  return RUNS_ALL || (compiler === COMPILERS[0] && config === "es2022") ||
+    (compiler === COMPILERS.at(-1) && config === "strictest");
 }
 
 /** Compiles the programs with compilers and options, prints a table, and throws for faults. */
@@ -181,14 +179,12 @@ function compileAll(
   const row = (cells: readonly string[]): string => cells.map((c) => c.padEnd(width)).join("  ");
   const faults: string[] = [];
   console.log(row([name, ...names]));
-  const compiled = new Set<string>();
-  for (const [at, compiler] of COMPILERS.entries()) {
+  for (const compiler of COMPILERS) {
     const manifest = join(root, "node_modules", compiler, "package.json");
     const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
-    const cells = names.map((config, column) => {
+    const cells = names.map((config) => {
       if (Number.parseFloat(version) < Number.parseFloat(configs[config]!.since ?? "0")) return "-";
-      if (!isChosen(at, column, !compiled.has(config))) return "";
-      compiled.add(config);
+      if (!isChosen(compiler, config)) return "";
       const { cell, all } = compile(compiler, folder, configs[config]!);
       if (all !== "") faults.push(`TypeScript ${version}, ${config}:\n${all}`);
       return cell;
@@ -210,18 +206,21 @@ function makeProject(folder: string): void {
 
 const LONG = { timeout: 600_000 };
 
-checkOnce("types of the package on npm: five compilers, six configurations", LONG, async () => {
+check("types of the package on npm, by compilers and options", LONG, async () => {
   const project = join(stage.path, "project");
   const tarball = await stagedNpm();
   writePrograms(project, "@rowmajor/tensor");
   makeProject(project);
   const env = { HOME: stage.path, TMPDIR: stage.path, TEMP: stage.path };
-  const added = await run(process.execPath, ["add", tarball], { cwd: project, env });
+  const added = await run(bun, ["add", tarball], { cwd: project, env });
   assertEquals(added.code, 0, added.stderr);
   compileAll("npm", project, CONFIGS);
 });
 
-checkOnce("types of the sources: two compilers, also strictest", LONG, () => {
+// tests/types/strict_test.ts compiles the sources, npm_test.ts the types by path in Deno, in npm test.
+const everything = RUNS_ALL ? check : () => {};
+
+everything("types of the sources: two compilers, also strictest", LONG, () => {
   const project = join(stage.path, "sources");
   for (const name of ["mod.ts", "src"]) {
     cpSync(join(root, name), join(project, "rowmajor", name), { recursive: true });
@@ -231,7 +230,7 @@ checkOnce("types of the sources: two compilers, also strictest", LONG, () => {
   compileAll("sources", project, SOURCE_CONFIGS);
 });
 
-checkOnce("types of both packages by path in Deno, also strictest", LONG, async () => {
+everything("types of both packages by path in Deno, also strictest", LONG, async () => {
   await stagedNpm();
   stageDeno(join(stage.path, "deno"), join(stage.path, "npm"));
   await stageJsr(join(stage.path, "jsr"), librariesIn(stage.path));

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import { test } from "node:test";
 import { makeChart } from "../../bench/chart.ts";
 import { blocks, pageOf } from "../../bench/harness/pages.ts";
@@ -46,9 +46,14 @@ test("the picture and the text of the layers are what scripts/generate/layers.ts
   );
 });
 
-test("docs/benchmarks.svg is what bench/chart.ts draws of the newest results", () => {
+test("docs/benchmarks.svg is what bench/chart.ts draws of the newest results, and on pages", () => {
   const picture = makeChart();
   assertEquals(readText("docs/benchmarks.svg"), picture);
+  const [, width = 0, height = 0] = /viewBox="0 0 (\d+) (\d+)"/.exec(picture)!.map(Number);
+  assert(width <= 800 && height <= 600, `${width} × ${height}`);
+  for (const file of ["README.md", "docs/benchmarks.md", "site/index.md"]) {
+    assertMatch(readText(file), /!\[[^\]]+\]\((docs\/)?benchmarks\.svg\)/, file);
+  }
   const labels = [...picture.matchAll(/text-anchor="middle">([^<]*)</g)].map(([, text]) => text);
   assertEquals(labels, ["≤ 1/16×", "1/8×", "1/4×", "1/2×", "1×", "2×", "4×"]);
   // The numbers at the right are those of the table of one thread.

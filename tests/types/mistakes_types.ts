@@ -547,3 +547,9 @@ export function randomNumbers(): void {
   // @ts-expect-error: Type '"gauss"' is not assignable to type
   random.normal(key, [2], { dtype: "gauss" });
 }
+
+export function unknownShape(): Tensor<"float32", [2, 2]> {
+  dynamic.asShape([2, 2]) satisfies Tensor<"float32", [2, 2]>;
+  // @ts-expect-error: Target requires 2 element(s) but source may have fewer.
+  return dynamic;
+}

@@ -54,15 +54,11 @@ describe("types", () => {
       const text = withoutMarks();
       source = text.split("\n");
       writeFileSync(join(temporary, "mistakes.ts"), text);
-      const faults = join(root, "tests", "faults", "types");
-      const files = [
-        "mistakes.ts",
-        ...["shapes", "numerics", "dtypes", "compile", "nn"].map((name) =>
-          join(folder, `${name}_types.ts`)
-        ),
-        ...readdirSync(faults).filter((name) => name.endsWith("_types.ts"))
-          .map((name) => join(faults, name)),
-      ];
+      const names = readdirSync(folder).filter((name) =>
+        name.endsWith("_types.ts") && name !== "mistakes_types.ts"
+      );
+      assert(names.length >= 9, `${names}`);
+      const files = ["mistakes.ts", ...names.map((name) => join(folder, name))];
       const config = { extends: join(root, "tsconfig.json"), files, include: [] };
       writeFileSync(join(temporary, "tsconfig.json"), JSON.stringify(config));
       const tsc = [
@@ -98,6 +94,8 @@ describe("types", () => {
       if (!line.includes(MARK)) return;
       const message = found.get(`mistakes.ts:${i + 2}`) ?? "no error";
       assertStringIncludes(message.replaceAll('\\"', '"'), line.split(MARK)[1], source[i + 1]);
+      // It would hide that a shape is unknown, or another one.
+      assert(!message.includes("cannot be assigned to the mutable type"), message);
       count++;
     });
     assert(count >= 60, `${count} mistakes`);

@@ -1,10 +1,10 @@
 /**
- * Fault 23: a parameter that is only read takes writable tensors too, and internals are not
+ * Access in types: a parameter that is only read takes writable tensors too, and internals are not
  * assignable.
  *
  * @module
  */
-import { type AnyTensor, type ReadonlyTensor, type Tensor, zeros } from "../../../mod.ts";
+import { type AnyTensor, type ReadonlyTensor, type Tensor, zeros } from "./api.ts";
 
 const x = zeros([2, 2]);
 const frozen = x.readonly();

@@ -1,5 +1,5 @@
 /**
- * Faults at the end of a process: entry 2.
+ * The end of a process while a worker is inside OpenBLAS.
  *
  * @module
  */
@@ -9,10 +9,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { after } from "node:test";
-import { info } from "../../../mod.ts";
-import { amount } from "../../support/amount.ts";
-import { fault } from "../support.ts";
+import { after, test } from "node:test";
+import { info } from "../../mod.ts";
+import { amount } from "../support/amount.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-exit-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -21,7 +20,7 @@ after(() => rmSync(folder, { recursive: true }));
 const program = `
   import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
   import process from "node:process";
-  import { ones } from ${JSON.stringify(new URL("../../../mod.ts", import.meta.url).href)};
+  import { ones } from ${JSON.stringify(new URL("../../mod.ts", import.meta.url).href)};
   if (isMainThread) {
     const [how, size] = process.argv.slice(2);
     const worker = new Worker(new URL(import.meta.url), { workerData: Number(size) });
@@ -53,18 +52,21 @@ async function exitCode(how: string, size: number): Promise<number | null> {
   return code;
 }
 
-fault({
-  entry: 2,
-  kind: "a process does not end while a worker is inside OpenBLAS",
-  others: ["an error that is not caught"],
+const withOpenBlas = {
   skip: info().backends.openblas.startsWith("OpenBLAS") ? false : "needs OpenBLAS",
-}, async () => {
-  for (let i = 0; i < amount(2, 10); i++) {
-    for (const size of [600, 1500]) {
-      assertEquals(await exitCode("exit", size), 7);
-      assertEquals(await exitCode("throw", size), 1);
+};
+
+test(
+  "a process ends while a worker is inside OpenBLAS, by exit and by an error",
+  withOpenBlas,
+  async () => {
+    for (let i = 0; i < amount(2, 10); i++) {
+      for (const size of [600, 1500]) {
+        assertEquals(await exitCode("exit", size), 7);
+        assertEquals(await exitCode("throw", size), 1);
+      }
     }
-  }
-  // One product takes longer than the time until the exit.
-  for (let i = 0; i < amount(1, 20); i++) assertEquals(await exitCode("exit", 4000), 7);
-});
+    // One product takes longer than the time until the exit.
+    for (let i = 0; i < amount(1, 20); i++) assertEquals(await exitCode("exit", 4000), 7);
+  },
+);

@@ -1,13 +1,13 @@
 /**
- * Faults of the pages: claims that the library does not keep.
+ * docs/coverage.md says of each name of the array API standard whether the library follows it: what the
+ * standard requires of special values, and what the library gives.
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
-import { textOf } from "../../../scripts/release/package.ts";
-import { readText } from "../../../scripts/tools.ts";
-import { fromBuffer, info, setBackend, type Tensor, tensor } from "../../../mod.ts";
-import { fault } from "../support.ts";
+import { assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { readText } from "../../scripts/tools.ts";
+import { fromBuffer, info, setBackend, type Tensor, tensor } from "../../mod.ts";
 
 type Numbers = readonly number[];
 type Free = Tensor<"float32" | "int32">;
@@ -54,11 +54,7 @@ const REQUIRED: readonly [name: string, call: () => Free | Tensor<"bool">, expec
   ["equal", () => floats([nan]).equal(floats([nan])), [0]],
 ];
 
-fault({
-  entry: 33,
-  kind: "coverage.md said yes where the standard requires other values",
-  others: ["copysign"],
-}, () => {
+test("names whose special values differ from the standard have no yes in coverage.md", () => {
   const served = info().devices.cpu as "js" | "native";
   const other = new Set<string>();
   try {
@@ -81,51 +77,4 @@ fault({
     !new RegExp(`^\\| \`${name}\` \\|.*takes no complex numbers \\|$`, "m").test(page);
   const told = [...new Set(REQUIRED.map(([name]) => name))].filter(differs);
   assertEquals(told, [...other], "names that differ");
-});
-
-fault({
-  entry: 33,
-  kind: "pages for users of other libraries did not say where results differ",
-  others: ["div, floorDiv, topk, concat and bools of TensorFlow.js", "gather, chunk of PyTorch"],
-}, () => {
-  // The blocks after these tables show what the library does, and run as tests of the pages.
-  const cases: Readonly<Record<string, readonly RegExp[]>> = {
-    "docs/from-tfjs.md": [/sum.* of int32/, /argMax/, /sign of NaN/, /oneHot .*range/, /pads/],
-    "docs/from-pytorch.md": [/index of another size/, /negative pads/, /squeeze/, /bool/],
-    "docs/differences-from-numpy.md": [/`where` with a condition/, /`isclose`/],
-  };
-  for (const [page, lines] of Object.entries(cases)) {
-    const rows = readText(page).split("\n").filter((line) => line.startsWith("|"));
-    for (const line of lines) {
-      const found = rows.map((row) => row.split("|").slice(1, 4).map((cell) => cell.trim()))
-        .some(([name, there, here]) => line.test(name!) && there !== "" && here !== "");
-      assert(found, `${page}: ${line}`);
-    }
-  }
-});
-
-fault({
-  entry: 35,
-  kind: "the page of a package has a picture that is not there",
-  others: ["links to files that packages lack"],
-}, () => {
-  /** The targets of links and pictures. */
-  const targets = (text: string) => [...text.matchAll(/\]\(([^)]*)\)/g)].map(([, to]) => to!);
-  for (const name of ["README.md", "CHANGELOG.md"]) {
-    const text = readText(name);
-    assert(targets(text).some((to) => !to.includes(":")), "there are links to mend");
-    const alone = textOf(text, undefined);
-    assertEquals(targets(alone), targets(text).filter((to) => to.includes(":")));
-    assert(!alone.includes("!["));
-    const linked = textOf(text, "https://example.org/rowmajor");
-    assertEquals(targets(linked).length, targets(text).length);
-    for (const to of targets(linked)) assert(/^https:\/\//.test(to), to);
-    // Other text stays.
-    assertEquals(linked.replace(/\]\([^)]*\)/g, "]"), text.replace(/\]\([^)]*\)/g, "]"));
-  }
-  assert(
-    textOf(readText("README.md"), "https://example.org/rowmajor").includes(
-      "](https://example.org/rowmajor/raw/main/docs/benchmarks.svg)",
-    ),
-  );
 });

@@ -1,9 +1,9 @@
 /**
- * Fault 21: scalars, and two operands of one type parameter, in generic code.
+ * Generic code: scalars, and two operands of one type parameter.
  *
  * @module
  */
-import { type DType, type Shape, type Tensor, zeros } from "../../../mod.ts";
+import { type DType, type Shape, type Tensor, zeros } from "./api.ts";
 
 type Float = "float32" | "float64";
 

@@ -1,5 +1,5 @@
 /**
- * Faults of running without the native library: entry 5.
+ * Ops without the native library: a warning, once in a process, for what takes several times longer.
  *
  * @module
  */
@@ -9,9 +9,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { after } from "node:test";
-import { inDeno, library, moduleAt } from "../../native/support.ts";
-import { fault } from "../support.ts";
+import { after, test } from "node:test";
+import { inDeno, library, moduleAt } from "./support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-fallback-"));
 after(() => rmSync(folder, { recursive: true }));
@@ -46,11 +45,7 @@ function run(body: string, permissions: string[] = []): { stdout: string; stderr
 
 const LARGE = "ones([300, 300]).add(1);\n";
 
-fault({
-  entry: 5,
-  kind: "without the native library, ops are several times slower and nothing says so",
-  others: ["Deno without permissions", "Node before 26.1", "a library that cannot be opened"],
-}, () => {
+test("without the native library large ops warn once, and small ops do not", () => {
   // No warning at import, for small ops, and for info().
   const small = run(`for (let i = 0; i < 99; i++) ones([100]).add(1).sum();
     zeros([90000]).slice([1, 2]).add(1);
@@ -79,15 +74,13 @@ fault({
   assertEquals([silenced.stdout, silenced.stderr], ["js\n", ""]);
 });
 
-fault({
-  entry: 5,
-  kind: "every worker repeats a warning of the process",
-  others: [],
-  skip:
-    inDeno && library !== new URL("../../../zig-out/lib/librowmajor.so", import.meta.url).pathname
-      ? "needs the library of zig-out"
-      : false,
-}, () => {
+const ofZigOut = {
+  skip: inDeno && library !== new URL("../../zig-out/lib/librowmajor.so", import.meta.url).pathname
+    ? "needs the library of zig-out"
+    : false,
+};
+
+test("workers do not repeat the warning of the process", ofZigOut, () => {
   const { stdout, stderr } = run(
     `import { Worker, workerData } from "node:worker_threads";
     ${LARGE}

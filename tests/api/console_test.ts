@@ -1,5 +1,5 @@
 /**
- * Faults of what consoles show: stacks of errors, and tensors as numbers.
+ * What consoles show: stacks of errors, and tensors as numbers.
  *
  * @module
  */
@@ -9,17 +9,18 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { attempt, concat, DTypeError, random, type Tensor, tensor, zeros } from "../../../mod.ts";
-import { compile } from "../../../src/compile/mod.ts";
-import { root } from "../../../scripts/tools.ts";
-import { fault } from "../support.ts";
+import { attempt, concat, DTypeError, random, type Tensor, tensor, zeros } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import { root } from "../../scripts/tools.ts";
+import { amount } from "../support/amount.ts";
 
 const inBun = "Bun" in globalThis;
 
 /** Runs a program of a user, and returns its output and its messages. */
 function run(program: string): { status: number | null; stdout: string; stderr: string } {
-  const folder = mkdtempSync(join(tmpdir(), "rowmajor-faults-"));
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-console-"));
   try {
     const path = join(folder, "program.ts");
     const mod = JSON.stringify(pathToFileURL(join(root, "mod.ts")).href);
@@ -53,11 +54,7 @@ const CALLS: readonly (() => unknown)[] = [
   () => compile((y: Tensor) => y.add(zeros([4]) as never))(x),
 ];
 
-fault({
-  entry: 18,
-  kind: "stacks lost the frame of the program",
-  others: ["deep ops in Deno", "every error class of the library"],
-}, () => {
+test("stacks of errors have the program's frame, and at most two of the library", () => {
   const { stackTraceLimit } = Error;
   for (const call of CALLS) {
     const user = () => {
@@ -67,12 +64,12 @@ fault({
     const { error } = attempt(user);
     const lines = error!.stack!.split("\n");
     assertEquals(lines[0], `${error!.name}: ${error!.message}`);
-    assert(lines.some((line) => line.includes("traces_test.ts")), error!.stack);
+    assert(lines.some((line) => line.includes("console_test.ts")), error!.stack);
     Error.stackTraceLimit = 60;
     assert(attempt(user).error!.stack!.split("\n").length > lines.length, "the whole stack");
     Error.stackTraceLimit = stackTraceLimit;
     // Bun prints the source of the first frame.
-    if (inBun) assertMatch(lines[1]!, /traces_test\.ts/, error!.stack);
+    if (inBun) assertMatch(lines[1]!, /console_test\.ts/, error!.stack);
     const isOwn = (line = ""): boolean => line.includes(join(root, "src"));
     lines.forEach((line, i) => assert(!isOwn(line) || !isOwn(lines[i + 1]), error!.stack));
     // `attempt` is a function of the library as well, and `compile` calls one of the program.
@@ -82,39 +79,22 @@ fault({
   assertEquals(Error.stackTraceLimit, stackTraceLimit);
 });
 
-fault({
-  entry: 18,
-  kind: "an uncaught error showed the library's source in Bun",
-  others: [],
-  skip: !inBun && "Deno shows where the error was made, and the frames of the program",
-}, () => {
-  const { status, stderr } = run(`function mine() {
-    const y = rm.zeros([2, 3]).add(rm.zeros([4]) as never);
-    return [y];
-  }
-  mine();`);
-  assertEquals(status, 1);
-  assertMatch(stderr, /\| +const y = rm\.zeros[^]*ShapeError: Cannot add shapes[^]*at mine \(/);
-  assert(!stderr.includes("src/base"), stderr);
-});
+const CANNOT_ADD = "ShapeError: Cannot add shapes";
 
-fault({
-  entry: 21,
-  kind: "an uncaught error at the top level showed no line of the program in Bun",
-  others: ["TypeErrors", "after await", "frames of the library in Deno"],
-}, () => {
-  const add = "ShapeError: Cannot add shapes";
-  for (
-    const [line, message] of [
-      ["x.add(y);", add],
-      ["await null; x.add(y);", add],
-      ["class A { static z = x.add(y); }", add],
-      ["`${x.add(y)}`;", add],
-      ["await (async () => { await null; x.add(y); return 1; })();", add],
-      ["rm.concat([x, y]);", "ShapeError: Cannot concat"],
-      ["x.sum(0, { dim: 0 });", "TypeError: Cannot sum with"],
-    ] as const
-  ) {
+/** Lines of a program that throw, and their messages; `npm test` takes the first three. */
+const LINES: readonly (readonly [line: string, message: string])[] = [
+  ["x.add(y);", CANNOT_ADD],
+  ["await null; x.add(y);", CANNOT_ADD],
+  ["x.sum(0, { dim: 0 });", "TypeError: Cannot sum with"],
+  ["function mine() { const z = x.add(y); return [z]; } mine();", CANNOT_ADD],
+  ["class A { static z = x.add(y); }", CANNOT_ADD],
+  ["`${x.add(y)}`;", CANNOT_ADD],
+  ["await (async () => { await null; x.add(y); return 1; })();", CANNOT_ADD],
+  ["rm.concat([x, y]);", "ShapeError: Cannot concat"],
+];
+
+test("an uncaught error shows the line of the program, and no source of the library", () => {
+  for (const [line, message] of LINES.slice(0, amount(3, LINES.length))) {
     const { status, stderr } = run(
       `const x = rm.zeros([2, 3]) as never as any, y = rm.zeros([4]) as any;\n${line}\n`,
     );
@@ -128,57 +108,45 @@ fault({
   }
 });
 
-fault({
-  entry: 21,
-  kind: "errors of awaited calls showed the library's source in Bun",
-  others: ["errors of the system, which had no frame of the program", "at the top level"],
-}, () => {
+/** Lines that throw what the system and the library report of files. */
+const AWAITED: readonly (readonly [line: string, message: string])[] = [
+  ['await io.readNpy("/absent/x.npy");', "ENOENT: no such file or directory"],
+  ['await io.writeNpy("/absent/x.npy", rm.zeros([2]));', "open '/absent/x.npy'"],
+  ["await io.readNpy(new URL(import.meta.url));", "not an npy file"],
+];
+
+test("errors of awaited calls show the frame of the program, and one of the library", () => {
   const io = JSON.stringify(pathToFileURL(join(root, "src", "io", "mod.ts")).href);
-  for (
-    const [line, message] of [
-      ['await io.readNpy("/absent/x.npy");', "ENOENT: no such file or directory"],
-      ['await io.writeNpy("/absent/x.npy", rm.zeros([2]));', "open '/absent/x.npy'"],
-      ["await io.readNpy(new URL(import.meta.url));", "not an npy file"],
-    ] as const
-  ) {
+  for (const [i, [line, message]] of AWAITED.entries()) {
     const setup = `const io = await import(${io});`;
+    const check = (stderr: string, frames: number): void => {
+      assertStringIncludes(stderr, message);
+      const own = stderr.split("\n").filter((frame) => /^ +at .*(?:\/src\/|rowmajor:)/.test(frame));
+      assertEquals(own.length, frames, stderr);
+      assert(!/^ *\d+ \|.*(?:throw|handle|stat)/m.test(stderr), stderr);
+    };
     const inside = run(`${setup} async function mine() {\n${line}\n}\nawait mine();`).stderr;
-    assertStringIncludes(inside, message);
     assertMatch(inside, /at (?:async )?mine \(.*program\.ts:3:\d+\)/);
+    check(inside, inBun ? 0 : 1);
+    if (i >= amount(1, AWAITED.length)) continue;
     const outside = run(`${setup}\n${line}`).stderr;
-    assertStringIncludes(outside, message);
     // Bun has no frame for a module that awaits a call.
     if (!inBun) assertMatch(outside, /program\.ts:3:\d+/);
-    for (const stderr of [inside, outside]) {
-      const own = stderr.split("\n").filter((frame) => /^ +at .*(?:\/src\/|rowmajor:)/.test(frame));
-      assertEquals(own.length, inBun && stderr === inside ? 0 : 1, stderr);
-      assert(!/^ *\d+ \|.*(?:throw|handle|stat)/m.test(stderr), stderr);
-    }
+    check(outside, 1);
   }
 });
 
-fault({
-  entry: 21,
-  kind: "errors of the library that are made elsewhere keep all its frames",
-  others: [],
-}, () => {
+// Those that are made elsewhere would keep all frames of the library.
+test("typeError() makes all TypeErrors of the library", () => {
   const src = join(root, "src");
   const found = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) =>
     path.endsWith(".ts") && path !== join("base", "stack.ts") &&
     readFileSync(join(src, path), "utf8").includes("new TypeError(")
   );
-  assertEquals(found, [], "typeError() of base/stack.ts makes them");
+  assertEquals(found, []);
 });
 
-fault({
-  entry: 18,
-  kind: "console.log of a tensor as %d ended the program in Bun",
-  others: [
-    "%i and %f",
-    "warn, error, debug, info and group",
-    "format of node:util, also in Deno and Node",
-  ],
-}, () => {
+test("a tensor as %d, %i or %f prints as NaN, and operators refuse it", () => {
   const { status, stdout, stderr } = run(`import { format } from "node:util";
   const x = rm.zeros([2]), one = rm.tensor(1);
   console.log("a %d", x);

@@ -1,9 +1,9 @@
 /**
- * Fault 20: results whose number the types know are tuples.
+ * Results whose number the types know are tuples.
  *
  * @module
  */
-import { broadcastTensors, meshgrid, random, type Tensor, zeros } from "../../../mod.ts";
+import { broadcastTensors, meshgrid, random, type Tensor, zeros } from "./api.ts";
 
 declare const n: number;
 type Key = ReturnType<typeof random.key>;

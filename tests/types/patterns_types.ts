@@ -1,9 +1,9 @@
 /**
- * Fault 22: slices by texts that contain values keep the rank.
+ * Slices by texts that contain values keep the rank.
  *
  * @module
  */
-import { type Tensor, zeros } from "../../../mod.ts";
+import { type Tensor, zeros } from "./api.ts";
 
 declare const n: number;
 declare const big: bigint;

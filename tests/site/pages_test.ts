@@ -1,17 +1,16 @@
 /**
- * The conversion of pages by scripts/site.ts, and its search for dead links. `deno task site`
- * builds the site itself; these tests do not, as that takes packages of its own and some 20
- * seconds.
+ * The conversion of pages to those of the site, the search for dead links, and the sidebar.
  *
  * @module
  */
-import { assertEquals } from "@std/assert";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { assert, assertEquals } from "@std/assert";
+import { existsSync, readdirSync } from "node:fs";
+import { join, posix } from "node:path";
 import { test } from "node:test";
 import { API_PAGES } from "../../scripts/site/api_pages.ts";
-import { findDeadLinks, stagePage } from "../../scripts/site/pages.ts";
-
-const root = new URL("../../", import.meta.url);
+import { findDeadLinks, findDeadMarkdownLinks, stagePage } from "../../scripts/site/pages.ts";
+import { readText, root } from "../../scripts/tools.ts";
+import config from "../../site/.vitepress/config.ts";
 
 test("links to pages stay, links to sources lead to the repository", () => {
   const text = "[a](tour.md#views) [b](../src/ops.ts) ![p](layers.svg) [w](https://x.org) [c](#d)";
@@ -48,13 +47,39 @@ test("dead links are found: pages, files and anchors", () => {
 
 test("every page has a place in the sidebar, and no place is without a page", () => {
   const groups: { items: { link: string }[] }[] = JSON.parse(
-    readFileSync(new URL("site/.vitepress/sidebar.json", root), "utf8"),
+    readText("site/.vitepress/sidebar.json"),
   );
   const links = groups.flatMap(({ items }) => items.map(({ link }) => link));
-  const pages = readdirSync(new URL("docs/", root)).filter((name) => name.endsWith(".md"))
+  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))
     .map((name) => `/docs/${name.slice(0, -".md".length).replace(/^README$/, "")}`);
   const api = API_PAGES.map(({ id }) => `/api/${id}`);
   const others = ["/CHANGELOG", "/CONTRIBUTING", "/api/", "/docs/adr/"];
   assertEquals([...links].sort(), [...pages, ...api, ...others].sort());
-  assertEquals(existsSync(new URL("docs/adr/README.md", root)), true);
+  assertEquals(existsSync(join(root, "docs", "adr", "README.md")), true);
+});
+
+const markdown = ["", "bench/results", "docs", "docs/adr", "examples", "tests", "tests/emulator"]
+  .flatMap((folder) =>
+    existsSync(join(root, folder))
+      ? readdirSync(join(root, folder)).filter((name) => name.endsWith(".md"))
+        .map((name) => posix.join(folder, name))
+      : []
+  );
+
+test("no link between Markdown files is dead, and the site has the anchors of the repository", () => {
+  const { slugify } = config.markdown.anchor;
+  assertEquals(slugify("NVIDIA's compiler"), "nvidias-compiler");
+  assertEquals(slugify("`x.add()`, and more: C++ & β_1"), "xadd-and-more-c--β_1");
+  const files = new Map(markdown.map((path) => [path, readText(path)]));
+  assert(files.size > 30);
+  assertEquals(findDeadMarkdownLinks(files, (path) => existsSync(join(root, path))), []);
+  // A dead one among them is found.
+  files.set(
+    "README.md",
+    "[a](CONTRIBUTING.md#nvidia-s-compiler) [b](CONTRIBUTING.md#nvidias-compiler)",
+  );
+  assertEquals(
+    findDeadMarkdownLinks(files, (path) => existsSync(join(root, path))),
+    ["README.md: CONTRIBUTING.md#nvidia-s-compiler"],
+  );
 });
