@@ -105,6 +105,9 @@ extern _Thread_local int emu_current;
 extern _Thread_local bool emu_has_context;
 
 int emu_allocate(int n, size_t bytes, void **address);
+/* The whole pages of static shared memory, if they are worth mapping; and maps poisoned ones there. */
+bool emu_shared_pages(char *const *part, char **pages);
+bool emu_map_shared(char *const *part);
 int emu_free(void *address);
 /* The device that owns the address, or -1. */
 int emu_owner(const void *address);

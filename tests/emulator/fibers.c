@@ -431,17 +431,25 @@ void emu_watch_faults(void) { emu_faults_watch(on_fault); }
 /* ---- grids ---------------------------------------------------------------------------------- */
 
 /* All bits set: NaN, or -1. Not by memset: zig brings its own, which goes byte by byte. */
-static void fill_shared(const grid *what) {
+static void poison(char *at, const char *end) {
   typedef long long pack __attribute__((vector_size(32), aligned(1)));
+  for (; end - at >= (long)sizeof(pack); at += sizeof(pack)) {
+    *(pack *)at = (pack){-1, -1, -1, -1};
+    /* Else the compiler makes memset of it. */
+    __asm__ volatile("" ::: "memory");
+  }
+  while (at < end) *(volatile char *)at++ = (char)0xff;
+}
+
+/* Of its whole pages, those that were written to are given back: what comes instead is poisoned. */
+static void fill_shared(const grid *what) {
   for (int i = 0; i < 2; i++) {
-    char *const *part = what->kernel->shared[i];
-    char *at = part[0];
-    for (; part[1] - at >= (long)sizeof(pack); at += sizeof(pack)) {
-      *(pack *)at = (pack){-1, -1, -1, -1};
-      /* Else the compiler makes memset of it. */
-      __asm__ volatile("" ::: "memory");
+    char *const *part = what->kernel->shared[i], *pages[2] = {part[0], part[0]};
+    if (emu_shared_pages(part, pages)) {
+      madvise(pages[0], (size_t)(pages[1] - pages[0]), MADV_DONTNEED);
     }
-    while (at < part[1]) *(volatile char *)at++ = (char)0xff;
+    poison(part[0], pages[0]);
+    poison(pages[1], part[1]);
   }
 }
 

@@ -185,6 +185,11 @@ EMU_API int cuModuleGetFunction(void **made, void *from, const char *name) {
   const emu_kernel *kernel = dlsym(m->library, symbol);
   if (kernel == NULL) return NOT_FOUND;
   if (emu_fails(FAIL_DRIVER)) return OUT_OF_MEMORY;
+  /* That of the module once: no kernel runs yet. */
+  const bool is_first = m->functions == NULL;
+  if (!emu_map_shared(kernel->shared[0]) || (is_first && !emu_map_shared(kernel->shared[1]))) {
+    return OUT_OF_MEMORY;
+  }
   function *f = calloc(1, sizeof *f);
   *f = (function){FUNCTION_MAGIC, m, kernel, m->functions};
   *made = m->functions = f;

@@ -151,6 +151,21 @@ static bool map_poison(char *at, size_t bytes) {
   return true;
 }
 
+bool emu_shared_pages(char *const *part, char **pages) {
+  const uintptr_t first = ((uintptr_t)part[0] + PAGE - 1) / PAGE * PAGE;
+  const uintptr_t last = (uintptr_t)part[1] / PAGE * PAGE;
+  /* Few are filled sooner than given back. */
+  if (last < first + 4 * PAGE) return false;
+  pages[0] = (char *)first;
+  pages[1] = (char *)last;
+  return true;
+}
+
+bool emu_map_shared(char *const *part) {
+  char *pages[2];
+  return !emu_shared_pages(part, pages) || map_poison(pages[0], (size_t)(pages[1] - pages[0]));
+}
+
 static void take_away(const allocation *a) {
   mmap(a->pages, a->page_bytes, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

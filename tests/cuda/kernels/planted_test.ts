@@ -302,7 +302,7 @@ const FAULTS: readonly Fault[] = [
     header: "",
     change: ["", ""],
     part: SORTS,
-    env: { ROWMAJOR_EMULATOR_MEMORY: "1000000" },
+    env: { ROWMAJOR_EMULATOR_MEMORY: "20000" },
     says: /OutOfMemoryError|Cannot allocate \d+ bytes on cuda/,
   },
 ];
