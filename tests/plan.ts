@@ -100,7 +100,7 @@ export const RULES: readonly Rule[] = [
     reason: "executables of Deno need a runtime of their own",
   },
   {
-    files: /^tests\/package\/(bundle|documents)_test/,
+    files: /^tests\/package\/(bundle|documents|kept)_test/,
     test: ["deno"],
     all: ["deno"],
     reason: "texts that scripts write do not depend on the runtime",

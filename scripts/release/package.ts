@@ -539,14 +539,17 @@ async function compileSources(
   rmSync(sources, { recursive: true });
 }
 
-/** A hash of the modules of a folder, of the compiler and of its options. */
+/** The module that differs between packages, whose declarations no entry point needs. */
+const EMBEDDED = join(SHIM, "embedded");
+
+/** A hash of the modules of a folder that all packages have, of the compiler and of its options. */
 function hashOf(folder: string, options: unknown): string {
   const { version } = JSON.parse(
     readFileSync(join(root, "node_modules", "typescript", "package.json"), "utf8"),
   );
   const hash = createHash("sha256").update(JSON.stringify([version, options]));
   for (const path of readdirSync(folder, { recursive: true, encoding: "utf8" }).sort()) {
-    if (!path.endsWith(".ts")) continue;
+    if (!path.endsWith(".ts") || path === `${EMBEDDED}.ts`) continue;
     hash.update(`${path} `).update(readFileSync(join(folder, path)));
   }
   return hash.digest("hex");
@@ -574,6 +577,7 @@ async function declare(sources: string, folder: string): Promise<void> {
       files: Object.values(ENTRIES),
     });
     await run("deno", ["run", "-A", "npm:typescript/tsc", "-p", sources], root);
+    rmSync(join(made, `${EMBEDDED}.d.ts`));
     kept = keep("declarations", hash, (to) => cpSync(made, to, { recursive: true }));
     rmSync(made, { recursive: true });
   }

@@ -136,7 +136,6 @@ console.log(y);`,
     }
     for (const [runtime, path, args] of commands) {
       const { code, stderr } = await run(path, [...args, "wrong.mjs"], { cwd: project, env });
-      console.log(`${runtime}:\n${stderr}`);
       assertEquals(code, 1, stderr);
       assertStringIncludes(stderr, "ShapeError: Cannot add shapes [2, 3] and [4]: axis -1");
       const frames = stderr.split("\n").filter((line) => /^ +at .*\.[mc]?[jt]s:/.test(line));
