@@ -108,7 +108,6 @@ for (const { name, on, exact, compiled } of BACKENDS) {
           const own = [q, k, v].map((x) => x.to(device));
           const f = (q: Any, k: Any, v: Any, keys: Any, values: Any, length: Any): Any =>
             nn.cachedAttention(q, k, v, { keys, values, length });
-          compiled?.begin?.();
           using program = compile(f);
           const half = capacity >> 1;
           for (const length of large ? [half + 1, capacity] : [0, 1, half, capacity, 999, -3]) {

@@ -196,7 +196,6 @@ for (const { name, on, compiled } of BACKENDS) {
                 assert(off <= error * Math.max(1, Math.abs(expected[i]!)), `${about}: ${i}`);
               });
               if (compiled === undefined || layout !== "plain") continue;
-              compiled.begin?.();
               using program = compile(turn);
               assertEquals(String(program(x, angles.cos, angles.sin)), String(made), about);
             }

@@ -1,8 +1,8 @@
 /**
  * The backends that run the tests of the op table, and the reference.
  *
- * A new backend joins {@link BACKENDS} to run the same tests; nothing else changes. Knows nothing
- * of ops.
+ * A new backend joins {@link ALL_BACKENDS} to run the same tests; nothing else changes. Knows
+ * nothing of ops.
  *
  * @module
  */
@@ -10,17 +10,16 @@ import type { DType } from "../../../src/base/dtype.ts";
 import type { Backend } from "../../../src/core/backend.ts";
 import { cpuBackend, registerCpu } from "../../../src/core/registry.ts";
 import { JsBackend } from "../../../src/backend/js/backend.ts";
-import { CONFIGURE, type Shim } from "../../../src/backend/ffi/abi.ts";
+import { CONFIGURE } from "../../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../../src/backend/native/backend.ts";
 import { openShim } from "../../../src/backend/ffi/load.ts";
 import type { Device } from "../../../src/types/mod.ts";
 import { MIRROR } from "../../device/mirror.ts";
+import { RUNS_ALL } from "../../support/amount.ts";
 import { site } from "./operands.ts";
 
 /** Which compiled functions are tested with a backend, and how. */
 export interface CompiledOptions {
-  /** Makes them run as the backend does. */
-  readonly begin?: () => void;
   /** The only dtypes to test; absent for all. */
   readonly dtypes?: readonly DType[];
   /** True for ops that are fused, too. */
@@ -44,17 +43,9 @@ const targets: Target[] = [
   { name: "mirror", on: MIRROR, exact: true },
 ];
 
-/** `shim` with an instruction set for every call. */
-function inLevel(shim: Shim, level: number): Shim {
-  const entries = Object.entries(shim).map(([name, call]) => {
-    const inside = (...args: never[]): number => {
-      shim.rm_configure(CONFIGURE.level, level);
-      return (call as (...args: never[]) => number)(...args);
-    };
-    return [name, name === "rm_configure" ? call : inside];
-  });
-  return Object.fromEntries(entries);
-}
+/** The instruction sets of native backends under test: a setting of the library, not of a backend. */
+const levels = new Map<Target["on"], number>();
+let level = 0;
 
 /** The native library, or why there is none to test. */
 const shim = openShim();
@@ -63,43 +54,68 @@ else {
   const best = shim.rm_configure(CONFIGURE.level, 0);
   for (let level = best === 1 ? 1 : 2; level <= best; level++) {
     // Short arrays use the library too.
-    const backend = new NativeBackend(inLevel(shim, level), { crossover: 0 });
-    shim.rm_configure(CONFIGURE.level, level);
-    const begin = (): void => void shim.rm_configure(CONFIGURE.level, level);
-    const compiled = { begin, fused: true };
+    const backend = new NativeBackend(shim, { crossover: 0 });
+    levels.set(backend, level);
+    backend.setLevel(level);
+    const compiled = { fused: true };
     targets.push({ name: `native, ${backend.level}`, on: backend, exact: false, compiled });
   }
+  shim.rm_configure(CONFIGURE.level, 0);
 }
 
-/** The backends under test. */
-export const BACKENDS: readonly Target[] = targets;
+function setLevel(to: number): void {
+  level = to;
+  if (!("reason" in shim)) shim.rm_configure(CONFIGURE.level, to);
+}
+
+/** All backends. */
+export const ALL_BACKENDS: readonly Target[] = targets;
+
+/** Whether the tests run in Bun. */
+export const IN_BUN: boolean = "Bun" in globalThis;
+
+/**
+ * The backends under test: all of them in Deno. What differs in Bun is its JavaScript engine and its
+ * FFI, so that the js backend and the best instruction set stand for the others there, except in
+ * `npm run test:all`.
+ */
+export const BACKENDS: readonly Target[] = IN_BUN && !RUNS_ALL
+  ? [targets[0]!, ...targets.filter(({ name }) => name.startsWith("native")).slice(-1)]
+  : targets;
 
 const reference = new JsBackend(false);
 
 /** Calls `run` with a backend for the CPU, or with operands on a device. */
 export function using<T>(on: Target["on"], run: () => T): T {
   const device = typeof on === "string" ? on : "cpu";
-  const before = { cpu: cpuBackend(), device: site.device };
+  const before = { cpu: cpuBackend(), device: site.device, level };
+  const own = levels.get(on);
+  if (own !== undefined) setLevel(own);
   if (typeof on !== "string") registerCpu(() => on);
   site.device = device;
   try {
     return run();
   } finally {
+    if (own !== undefined) setLevel(before.level);
     registerCpu(() => before.cpu);
     site.device = before.device;
   }
 }
 
 let asker = "";
+const asked = new Map<DType, unknown[]>();
 let answers: unknown[] = [];
 let next = 0;
 
 /**
- * Begins the cases of an op: each target makes the same requests of the reference in the same
- * order.
+ * Begins the cases of an op and a dtype: each target makes the same requests of the reference in the
+ * same order.
  */
-export function beginCases(row: string): void {
-  if (row !== asker) [asker, answers] = [row, []];
+export function beginCases(row: string, dtype: DType): void {
+  if (row !== asker) asked.clear();
+  asker = row;
+  answers = asked.get(dtype) ?? [];
+  asked.set(dtype, answers);
   next = 0;
 }
 

@@ -3,7 +3,10 @@
  *
  * @module
  */
+import { assertEquals } from "@std/assert";
 import { DTYPE, type DType, finfo } from "../../../src/base/dtype.ts";
+import { sameShape, type Shape } from "../../../src/base/shape.ts";
+import type { Operand } from "../../../src/memory/operand.ts";
 import { needsDouble } from "../../../src/table/c_rules.ts";
 import type { TableOp } from "../../../src/table/op.ts";
 import type { Num } from "./operands.ts";
@@ -58,10 +61,7 @@ export function foldTolerance(
   from?: DType,
 ): Tolerance {
   if (DTYPE[dtype].kind !== "f" || row.result === "same") return { ulp: 0, eitherZero: true };
-  const magnitude = values.reduce<number>((sum, x) => {
-    const size = Math.abs(Number(x));
-    return Number.isFinite(size) ? sum + size : sum;
-  }, 0);
+  const magnitude = magnitudeOf(values);
   const count = values.length + 4;
   // Running sums begin with +0, where NumPy's begin with the first element.
   const eitherZero = row.kind === "scan";
@@ -76,21 +76,48 @@ export function foldTolerance(
   return { ulp, slack: magnitude * (count * 2 ** -53 + rounded) + log, eitherZero };
 }
 
+const magnitudes = new WeakMap<readonly Num[], number>();
+
+/** The sum of the finite magnitudes; a list of values never changes. */
+function magnitudeOf(values: readonly Num[]): number {
+  let sum = magnitudes.get(values);
+  if (sum === undefined) {
+    sum = 0;
+    for (const x of values) {
+      const size = Math.abs(Number(x));
+      if (Number.isFinite(size)) sum += size;
+    }
+    magnitudes.set(values, sum);
+  }
+  return sum;
+}
+
+/** Throws unless the result of a case has a shape. */
+export function assertShape(what: () => string, { layout }: Operand, shape: Shape): void {
+  if (!sameShape(layout.shape, shape)) assertEquals(layout.shape, shape, `${what()}: shape`);
+}
+
+/** Throws unless the result of a case has a dtype. */
+export function assertDType(what: () => string, { storage }: Operand, dtype: DType): void {
+  const { name } = storage.info;
+  if (name !== dtype) assertEquals(name, dtype, `${what()}: dtype`);
+}
+
 /** Throws, naming the case and the element, unless `actual` is `expected`. */
 export function assertSame(
-  what: () => string,
+  what: (i: number) => string,
   actual: readonly Num[],
   expected: readonly Num[],
   dtype: DType,
   tolerance: Tolerance = EXACT,
 ): void {
   if (actual.length !== expected.length) {
-    throw new Error(`${what()}: ${actual.length} elements, expected ${expected.length}`);
+    throw new Error(`${what(-1)}: ${actual.length} elements, expected ${expected.length}`);
   }
   for (let i = 0; i < actual.length; i++) {
     const [a, e] = [actual[i]!, expected[i]!];
     if (Object.is(a, e) || near(a, e, dtype, tolerance)) continue;
-    throw new Error(`${what()}: element ${i} is ${show(a)}, expected ${show(e)}`);
+    throw new Error(`${what(i)}: element ${i} is ${show(a)}, expected ${show(e)}`);
   }
 }
 

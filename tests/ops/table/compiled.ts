@@ -93,7 +93,6 @@ export class CompiledCases {
     if (cases.length === 0 || options?.dtypes?.includes(key) === false) return;
     if (!known.has(key)) known.set(key, compileCases(cases));
     const { compiled, refused, places } = known.get(key)!;
-    options?.begin?.();
     const made = compiled(cases.map(({ given }) => given));
     places.add(typeof on === "string" ? on : on.name);
     assertEquals(compiled.programs, places.size, `${this.name} ${key}: programs`);

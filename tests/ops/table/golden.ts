@@ -8,7 +8,7 @@ import { DTYPE, type DType } from "../../../src/base/dtype.ts";
 import { readElement } from "../../../src/memory/element.ts";
 import type { TableOp } from "../../../src/table/op.ts";
 import { wrapExternal } from "../../../src/memory/pool.ts";
-import type { Num } from "./operands.ts";
+import { type Num, often } from "./operands.ts";
 
 /** A fold of one array. */
 export interface FoldCase {
@@ -103,8 +103,18 @@ export function attributesOf(op: TableOp, dtype: DType): Record<string, number> 
   return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
+const decoded = new Map<DType, Map<string, readonly Num[]>>();
+
 /** The elements of an encoded array. */
-export function decode(dtype: DType, text: string): Num[] {
+export function decode(dtype: DType, text: string): readonly Num[] {
+  let own = decoded.get(dtype);
+  if (own === undefined) decoded.set(dtype, own = new Map());
+  let values = own.get(text);
+  if (values === undefined) own.set(text, values = often(decodeOnce(dtype, text)));
+  return values;
+}
+
+function decodeOnce(dtype: DType, text: string): Num[] {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const storage = wrapExternal(dtype, new DTYPE[dtype].array(bytes.buffer));
   return Array.from({ length: storage.array.length }, (_, i) => readElement(storage, i));

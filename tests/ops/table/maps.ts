@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertThrows } from "@std/assert";
 import { DTYPE, type DType, DTYPES, promoteTypes, type Scalar } from "../../../src/base/dtype.ts";
 import { contiguousCopy } from "../../../src/core/copy.ts";
 import { apply, type OpOptions } from "../../../src/core/apply.ts";
@@ -15,9 +15,18 @@ import { takes } from "../../../src/table/infer.ts";
 import type { MapOp } from "../../../src/table/op.ts";
 import { beginCases, referenceOf, type Target, using } from "./backends.ts";
 import { type Args, CompiledCases } from "./compiled.ts";
-import { assertSame, EXACT, mapUlp, show, spacing, type Tolerance } from "./compare.ts";
+import {
+  assertDType,
+  assertSame,
+  assertShape,
+  EXACT,
+  mapUlp,
+  show,
+  spacing,
+  type Tolerance,
+} from "./compare.ts";
 import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
-import { guard, operand, place, read, sample, sizeOf, type View } from "./operands.ts";
+import { guard, type Num, operand, place, read, sample, sizeOf, type View } from "./operands.ts";
 
 /** Operand k has shape and view number k, modulo their number. */
 interface MapLayout {
@@ -123,14 +132,14 @@ class MapCases {
   }
 
   /** The result of the reference for `args`, all of `dtype` and expanded to `shape`. */
-  expected(dtype: DType, args: readonly Operand[], shape: readonly number[]): Operand {
+  expected(dtype: DType, args: readonly Operand[], shape: readonly number[]): Result {
     const n = sizeOf(shape);
     return referenceOf(() => {
       const plain = args.map((x, k) => {
         const list = place(x.storage.info.name, [n], read(x, shape));
         return this.condition(k) ? list : cast(list, dtype);
       });
-      return this.compute(dtype, plain);
+      return resultOf(this.compute(dtype, plain));
     });
   }
 
@@ -157,13 +166,13 @@ class MapCases {
     return wider && DTYPE[to].kind === "f" ? computed : to;
   }
 
-  same(what: () => string, actual: Operand, expected: Operand, dtype: DType): void {
-    const to = actual.storage.info.name;
-    assertEquals(to, expected.storage.info.name, `${what()}: dtype`);
+  same(what: () => string, actual: Operand, expected: Result, dtype: DType): void {
+    const to = expected.dtype;
+    assertDType(what, actual, to);
     assertSame(
       what,
       read(actual),
-      read(expected),
+      expected.values,
       this.unit(dtype, to),
       this.nearReference(dtype),
     );
@@ -193,14 +202,11 @@ class MapCases {
     });
     const made = this.run(dtype, columns);
     const what = this.what(dtype, "golden");
-    assertEquals(made.storage.info.name, entry.result, `${what()}: dtype`);
-    const tolerance = this.tolerance(dtype);
+    assertDType(what, made, entry.result);
+    const of = (i: number): string =>
+      `${what()} of ${columns.map((x) => show(read(x)[i] ?? NaN)).join(", ")}`;
     const expected = decode(entry.result, entry.expected);
-    const operands = columns.map((x) => read(x));
-    read(made).forEach((value, i) => {
-      const of = (): string => `${what()} of ${operands.map((list) => show(list[i]!)).join(", ")}`;
-      assertSame(of, [value], [expected[i]!], entry.result, tolerance);
-    });
+    assertSame(of, read(made), expected, entry.result, this.tolerance(dtype));
     this.count(dtype, "golden");
   }
 
@@ -209,7 +215,7 @@ class MapCases {
       const args = this.operands(dtype, shapes, views);
       const made = this.run(dtype, args);
       const shape = broadcast(args.map((x) => x.layout.shape));
-      assertEquals([...made.layout.shape], shape, `${this.what(dtype, name)()}: shape`);
+      assertShape(this.what(dtype, name), made, shape);
       this.same(this.what(dtype, name), made, this.expected(dtype, args, shape), dtype);
       this.fused(dtype, args);
       this.count(dtype, name);
@@ -310,7 +316,13 @@ class MapCases {
       if (attempt(() => checkStore(DTYPE[result], DTYPE[to], "")).error) {
         assertThrows(() => this.run(dtype, args, { out }), DTypeError, undefined, what());
         assertSame(what, read(out), read(place(to, shape, blank)), to);
-      } else this.into(what, dtype, args, out, referenceOf(() => cast(expected, to)));
+      } else {this.into(
+          what,
+          dtype,
+          args,
+          out,
+          referenceOf(() => resultOf(cast(expected.operand, to))),
+        );}
       this.count(dtype, "out of another dtype");
     }
   }
@@ -352,13 +364,13 @@ class MapCases {
     dtype: DType,
     args: readonly Operand[],
     out: Operand,
-    expected: Operand,
+    expected: Result,
   ): void {
     const check = guard(out);
     const made = this.run(dtype, args, { out });
-    assertEquals(made === out, true, `${what()}: gives the output`);
+    if (made !== out) throw new Error(`${what()}: does not give the output`);
     const unit = this.unit(dtype, out.storage.info.name);
-    assertSame(what, read(out), read(expected), unit, this.nearReference(dtype));
+    assertSame(what, read(out), expected.values, unit, this.nearReference(dtype));
     try {
       check();
     } catch (error) {
@@ -367,12 +379,17 @@ class MapCases {
   }
 }
 
-/** Runs every case of `row` on `target`. */
-export function checkMap(row: MapOp, target: Target, count: Count): void {
+/** Runs every case of `row` for `dtypes` on `target`. */
+export function checkMap(
+  row: MapOp,
+  target: Target,
+  dtypes: readonly DType[],
+  count: Count,
+): void {
   const cases = new MapCases(row, target, count);
-  beginCases(row.name);
   using(target.on, () => {
-    for (const dtype of DTYPES) {
+    for (const dtype of dtypes) {
+      beginCases(row.name, dtype);
       cases.mixed(dtype);
       cases.scalars(dtype);
       if (!cases.takes(dtype)) {
@@ -389,6 +406,17 @@ export function checkMap(row: MapOp, target: Target, count: Count): void {
       cases.compiled.check(dtype);
     }
   });
+}
+
+/** A result of the reference, and what later targets compare after its disposal. */
+interface Result {
+  readonly operand: Operand;
+  readonly dtype: DType;
+  readonly values: readonly Num[];
+}
+
+function resultOf(operand: Operand): Result {
+  return { operand, dtype: operand.storage.info.name, values: read(operand) };
 }
 
 function cast(x: Operand, dtype: DType): Operand {

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { DTYPE, type DType, type Scalar } from "../../../src/base/dtype.ts";
+import { DTYPE, type DType, type Scalar, type TypedArray } from "../../../src/base/dtype.ts";
 import { memoryOf } from "../../../src/core/dispatch.ts";
 import type { Operand } from "../../../src/memory/operand.ts";
 import { readElement, writeElement } from "../../../src/memory/element.ts";
@@ -84,13 +84,29 @@ export function place(
 ): Operand {
   const [layout, length] = arrange(shape, view);
   const storage = allocate(dtype, layout.contiguous ? layout.offset + layout.size : length, false);
-  if (!layout.contiguous) {
-    for (let i = 0; i < length; i++) {
-      writeElement(storage, i, values[(i * 7 + 3) % values.length] ?? 1);
+  const own = filled.get(values);
+  const key = own && `${dtype} ${layout.shape} ${layout.strides} ${layout.offset}`;
+  const array = own?.get(key!);
+  if (array !== undefined) storage.array.set(array as never);
+  else {
+    if (!layout.contiguous) {
+      for (let i = 0; i < length; i++) {
+        writeElement(storage, i, values[(i * 7 + 3) % values.length] ?? 1);
+      }
     }
+    positions(layout).forEach((at, i) => writeElement(storage, at, values[i]!));
+    own?.set(key!, storage.array.slice());
   }
-  positions(layout).forEach((at, i) => writeElement(storage, at, values[i]!));
   return operand(sent(storage), layout);
+}
+
+/** The buffers of {@link place} of the lists that many cases place. */
+const filled = new WeakMap<readonly Scalar[], Map<string, TypedArray>>();
+
+/** `values`, which never change and which many cases place: their buffers are kept. */
+export function often<T extends readonly Scalar[]>(values: T): T {
+  filled.set(values, new Map());
+  return values;
 }
 
 /** The positions of the elements of `layout`, in row-major order; broadcast to `shape`. */
@@ -109,12 +125,17 @@ export function spread(
   strides: readonly number[],
   offset: number,
 ): number[] {
-  let at = [offset];
-  shape.forEach((size, axis) => {
-    const further: number[] = [];
-    for (const from of at) for (let i = 0; i < size; i++) further.push(from + i * strides[axis]!);
-    at = further;
-  });
+  const at: number[] = new Array(sizeOf(shape)).fill(offset);
+  if (at.length === 0) return at;
+  let count = 1;
+  for (const [axis, size] of shape.entries()) {
+    // From the last one, so that none is overwritten before it is spread.
+    for (let k = count - 1; k >= 0; k--) {
+      const from = at[k]!;
+      for (let i = size - 1; i >= 0; i--) at[k * size + i] = from + i * strides[axis]!;
+    }
+    count *= size;
+  }
   return at;
 }
 
@@ -183,6 +204,8 @@ export function specials(dtype: DType): Num[] {
   ];
 }
 
+const samples = new Map<string, readonly Num[]>();
+
 /** `n` values of `dtype`: from `domain`, and with `special` every third a special one. */
 export function sample(
   dtype: DType,
@@ -190,6 +213,19 @@ export function sample(
   n: number,
   seed: number,
   special = true,
+): readonly Num[] {
+  const key = `${dtype} ${domain} ${n} ${seed} ${special}`;
+  let values = samples.get(key);
+  if (values === undefined) samples.set(key, values = often(draw(dtype, domain, n, seed, special)));
+  return values;
+}
+
+function draw(
+  dtype: DType,
+  domain: readonly [number, number],
+  n: number,
+  seed: number,
+  special: boolean,
 ): Num[] {
   const { kind, wide, min, max } = DTYPE[dtype];
   const random = generator(seed + DTYPE[dtype].id * 101 + 1);
