@@ -25,7 +25,7 @@ import {
   namedChains,
   type RandomChain,
 } from "./chains.ts";
-import { BACKENDS, using } from "./table/backends.ts";
+import { ALL_BACKENDS as BACKENDS, using } from "./table/backends.ts";
 import { place, read } from "./table/operands.ts";
 
 /** A step of an op that keeps its dtype. */

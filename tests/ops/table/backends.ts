@@ -75,13 +75,15 @@ export const ALL_BACKENDS: readonly Target[] = targets;
 export const IN_BUN: boolean = "Bun" in globalThis;
 
 /**
- * The backends under test: all of them in Deno. What differs in Bun is its JavaScript engine and its
- * FFI, so that the js backend and the best instruction set stand for the others there, except in
- * `npm run test:all`.
+ * The backends that run tests of more than one op: all of them in `npm run test:all`. Else the
+ * interpreter, which is slow, runs the table only. What differs in Bun is its JavaScript engine and
+ * its FFI: there the generated loops and the best instruction set stand for the others.
  */
-export const BACKENDS: readonly Target[] = IN_BUN && !RUNS_ALL
+export const BACKENDS: readonly Target[] = RUNS_ALL
+  ? targets
+  : IN_BUN
   ? [targets[0]!, ...targets.filter(({ name }) => name.startsWith("native")).slice(-1)]
-  : targets;
+  : targets.filter(({ name }) => name !== "interpreter");
 
 const reference = new JsBackend(false);
 
