@@ -12,19 +12,32 @@ import * as untyped from "deno-std/assert/mod.js";
 
 type ErrorClass<E extends Error> = abstract new (...args: any[]) => E;
 
-/** Whether two values are the same primitives or arrays of such, of the same class and length. */
-function areSameLists(a: unknown, b: unknown): boolean {
-  if (!isList(a) || !isList(b)) return Object.is(a, b);
-  if (a.constructor !== b.constructor || a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) {
-    const [x, y] = [a[i], b[i]];
-    // A hole is not undefined.
-    if (x === undefined || !(Object.is(x, y) || isList(x) && areSameLists(x, y))) return false;
+/**
+ * Whether two values are the same: primitives, and arrays and plain records of such, not too deep. False
+ * also where only the package knows.
+ */
+function areSame(a: unknown, b: unknown, depth = 0): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) {
+    return Object.is(a, b);
   }
-  return true;
+  if (a.constructor !== b.constructor || depth > 20) return false;
+  if (isList(a) && isList(b)) {
+    if (a.length !== b.length) return false;
+    for (let i = 0; i < a.length; i++) {
+      // A hole is not undefined.
+      if (a[i] === undefined || !areSame(a[i], b[i], depth + 1)) return false;
+    }
+    return true;
+  }
+  if (a.constructor !== Object) return false;
+  const keys = Reflect.ownKeys(a);
+  if (keys.length !== Reflect.ownKeys(b).length) return false;
+  return keys.every((key) =>
+    Object.hasOwn(b, key) && areSame(Reflect.get(a, key), Reflect.get(b, key), depth + 1)
+  );
 }
 
-function isList(x: unknown): x is ArrayLike<unknown> {
+function isList(x: object): x is ArrayLike<unknown> {
   return Array.isArray(x) || ArrayBuffer.isView(x) && !(x instanceof DataView);
 }
 
@@ -83,7 +96,7 @@ export const assertAlmostEquals: Assertions["assertAlmostEquals"] = typed.assert
 export const assertArrayIncludes: Assertions["assertArrayIncludes"] = typed.assertArrayIncludes;
 export const assertEquals: Assertions["assertEquals"] = (actual, expected, msg) => {
   // The package takes a microsecond for each number of an array.
-  if (!areSameLists(actual, expected)) typed.assertEquals(actual, expected, msg);
+  if (!areSame(actual, expected)) typed.assertEquals(actual, expected, msg);
 };
 export const assertExists: Assertions["assertExists"] = typed.assertExists;
 export const assertFalse: Assertions["assertFalse"] = typed.assertFalse;
