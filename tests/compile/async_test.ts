@@ -351,7 +351,7 @@ function collect(): void {
 }
 
 testOnBackends("random calls, cancels, writes, disposals and collections", async () => {
-  const calls = amount(2000, 10_000);
+  const calls = amount(600, 10_000);
   await storm(calls / 2, 1);
   const before = memory().bytes;
   const ended = await storm(calls, 2);

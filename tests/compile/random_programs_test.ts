@@ -5,10 +5,12 @@
  * @module
  */
 import { test } from "node:test";
-import { amount } from "../support/amount.ts";
+import { amountIn } from "../support/engine.ts";
 import type { Any } from "../support.ts";
 import { checkRandom } from "./random_programs.ts";
 import { plain, testOnBackends, withTiles } from "./support.ts";
+
+const SEEDS = amountIn(60, 15, 3000);
 
 function check(seed: number, optimize: boolean): Promise<void> {
   // NaNs are equal: their bits are not specified.
@@ -18,11 +20,11 @@ function check(seed: number, optimize: boolean): Promise<void> {
 
 test("random programs in tiles of a few rows", async () => {
   using _ = withTiles({ tile: 300, least: 0 });
-  for (let seed = 5000; seed < 5000 + amount(100, 3000); seed++) await check(seed, true);
+  for (let seed = 5000; seed < 5000 + SEEDS; seed++) await check(seed, true);
 });
 
 for (const optimize of [true, false]) {
   testOnBackends(`random programs ${optimize ? "improved" : "as they are"}`, async () => {
-    for (let seed = 0; seed < amount(100, 3000); seed++) await check(seed, optimize);
+    for (let seed = 0; seed < SEEDS; seed++) await check(seed, optimize);
   });
 }

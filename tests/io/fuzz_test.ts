@@ -1,6 +1,5 @@
 /**
- * Hostile input to the readers: for any bytes, the result is a valid value or a FormatError,
- * quickly and with little memory.
+ * Hostile input to the readers: for any bytes, the result is a valid value or a FormatError.
  *
  * @module
  */
@@ -18,9 +17,13 @@ import {
   parseHeader,
   rawTensor,
 } from "../../src/io/safetensors.ts";
+import { amountIn } from "../support/engine.ts";
 import { decodeWhole, golden, latin1 } from "./golden.ts";
 
 type Decode = (bytes: Uint8Array) => Map<string, RawTensor>;
+
+/** Every such place of a file is tried; odd, so that it comes to each of a byte's bits. */
+const STEP = amountIn(5, 29, 1);
 
 const READERS: [extension: string, decode: Decode][] = [
   [".npy", (bytes) => new Map([["", decodeNpy(bytes, { bfloat16: true })]])],
@@ -61,13 +64,6 @@ function outcome(decode: Decode, bytes: Uint8Array): "value" | "error" {
   return "value";
 }
 
-function within(milliseconds: number, run: () => void): void {
-  const begun = performance.now();
-  run();
-  const taken = performance.now() - begun;
-  assert(taken < milliseconds, `took ${taken} ms`);
-}
-
 /** Where the end record of a zip archive ends. */
 function endOf(bytes: Uint8Array): number {
   return latin1Text(bytes).indexOf("PK\x05\x06") + 22;
@@ -96,7 +92,7 @@ describe("fuzz: golden files", () => {
 
     it(`${extension} cut at every byte is a FormatError`, () => {
       for (const { name, bytes } of files) {
-        for (let length = 0; length < bytes.length; length++) {
+        for (let length = 0; length < bytes.length; length += STEP) {
           // NumPy reads an archive that lacks some of its comment.
           const isWhole = extension === ".npz" && length >= endOf(bytes);
           const expected = isWhole ? outcome(decode, bytes) : "error";
@@ -120,7 +116,7 @@ describe("fuzz: golden files", () => {
       const outcomes = { value: 0, error: 0 };
       for (const { bytes } of files) {
         const copy = bytes.slice();
-        for (let bit = 0; bit < bytes.length * 8; bit++) {
+        for (let bit = 0; bit < bytes.length * 8; bit += STEP) {
           copy[bit >> 3] ^= 1 << (bit & 7);
           outcomes[outcome(decode, copy)]++;
           copy[bit >> 3] = bytes[bit >> 3];
@@ -142,7 +138,7 @@ describe("fuzz: golden files", () => {
           }
           outcome(decode, new Uint8Array(edited));
         }),
-        { seed: 1, numRuns: 3000 },
+        { seed: 1, numRuns: amountIn(1500, 300, 3000) },
       );
     });
 
@@ -151,7 +147,7 @@ describe("fuzz: golden files", () => {
         fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
           outcome(decode, bytes);
         }),
-        { seed: 2, numRuns: 1000 },
+        { seed: 2, numRuns: amountIn(500, 100, 1000) },
       );
     });
   }
@@ -180,7 +176,7 @@ describe("fuzz: headers made of plausible pieces", () => {
         const file = `\x93NUMPY${version2}${length}${header}${"\x01".repeat(count)}`;
         outcome(READERS[0][1], latin1(file));
       }),
-      { seed: 3, numRuns: 3000 },
+      { seed: 3, numRuns: amountIn(1500, 300, 3000) },
     );
   });
 
@@ -195,7 +191,7 @@ describe("fuzz: headers made of plausible pieces", () => {
         const length = String.fromCharCode(header.length & 255, header.length >> 8);
         outcome(READERS[0][1], latin1(`\x93NUMPY\x01\0${length}${header}`));
       }),
-      { seed: 4, numRuns: 1000 },
+      { seed: 4, numRuns: amountIn(500, 100, 1000) },
     );
   });
 
@@ -217,7 +213,7 @@ describe("fuzz: headers made of plausible pieces", () => {
           latin1(`${length}${"\0".repeat(6)}${header}${"x".repeat(count)}`),
         );
       }),
-      { seed: 5, numRuns: 3000 },
+      { seed: 5, numRuns: amountIn(1500, 300, 3000) },
     );
   });
 
@@ -226,20 +222,19 @@ describe("fuzz: headers made of plausible pieces", () => {
       fc.property(fc.json(), (json) => {
         outcome(decodeSafetensors, withHeader(new TextEncoder().encode(json)));
       }),
-      { seed: 6, numRuns: 1000 },
+      { seed: 6, numRuns: amountIn(500, 100, 1000) },
     );
   });
 
-  it("safetensors: megabytes of brackets, names and backslashes end soon", () => {
+  // A parser that takes the square of the length would take hours.
+  it("safetensors: megabytes of brackets, names and backslashes end", () => {
     for (const unit of ["[", '{"a":', '"', "\\", " ", '{"a":{"shape":[', "0"]) {
       const text = `{"a":${unit.repeat(4e6 / unit.length)}`;
-      within(3000, () => outcome(decodeSafetensors, withHeader(latin1(text))));
+      outcome(decodeSafetensors, withHeader(latin1(text)));
     }
     const empty = `{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`;
     const many = Array.from({ length: 50000 }, (_, i) => `"${i}":${empty}`).join(",");
-    within(5000, () => {
-      assertEquals(outcome(decodeSafetensors, withHeader(latin1(`{${many}}`))), "value");
-    });
+    assertEquals(outcome(decodeSafetensors, withHeader(latin1(`{${many}}`))), "value");
   });
 
   function withHeader(header: Uint8Array): Uint8Array {
@@ -256,7 +251,7 @@ describe("fuzz: what is written is read back", () => {
       fc.property(rawTensors.filter(({ dtype }) => dtype !== "bfloat16"), (raw) => {
         assertEquals(decodeNpy(encodeNpy(raw)), raw);
       }),
-      { seed: 7, numRuns: 500 },
+      { seed: 7, numRuns: amountIn(500, 100, 500) },
     );
   });
 
@@ -267,7 +262,7 @@ describe("fuzz: what is written is read back", () => {
         fc.pre(list.every(([name]) => !name.includes("\0")));
         assertEquals([...decodeNpz(encodeNpz(list, { compress }))], list);
       }),
-      { seed: 8, numRuns: 300 },
+      { seed: 8, numRuns: amountIn(300, 60, 300) },
     );
   });
 
@@ -277,7 +272,7 @@ describe("fuzz: what is written is read back", () => {
         const read = decodeSafetensors(encodeSafetensors(list));
         assertEquals(read, new Map(list));
       }),
-      { seed: 9, numRuns: 300 },
+      { seed: 9, numRuns: amountIn(300, 60, 300) },
     );
   });
 });

@@ -17,7 +17,8 @@ import * as nn from "../../src/nn/mod.ts";
 import { sameShape } from "../../src/base/shape.ts";
 import { type Any, asView, loose } from "../support.ts";
 import { isSampled } from "../support/amount.ts";
-import { BACKENDS, IN_BUN, type Target, using } from "../ops/table/backends.ts";
+import { runsHere } from "../support/engine.ts";
+import { BACKENDS, type Target, using } from "../ops/table/backends.ts";
 
 interface GoldenTensor {
   readonly shape: number[];
@@ -142,7 +143,7 @@ function runCase(
   for (const dtype of FLOATS) {
     LAYOUTS.forEach((layout, l) => {
       const text = `${about}, ${dtype}, layout ${l}`;
-      if (IN_BUN && !isSampled(`${text}, ${name}`, 3)) return;
+      if (!runsHere(`${text}, ${name}`, 3)) return;
       const inputs = places.map((k) => layout(inputOf(all[k]!, dtype).to(device)));
       const call = (...given: Any[]): Any[] =>
         tensorsOf(loose(nn)[one.call](...argumentsOf(one.args, (k) => given[places.indexOf(k)])));

@@ -33,9 +33,12 @@ import {
   fused,
   type RandomChain,
 } from "./chains.ts";
+import { amountIn } from "../support/engine.ts";
 import { using } from "./table/backends.ts";
 import { type Num, place, read, sample } from "./table/operands.ts";
 import { check, LEVELS, native, shim } from "../native/support.ts";
+
+const RUNS = amountIn(100, 30, 150);
 
 const numberOf = (op: Op): number => native.numberOf(op);
 
@@ -114,9 +117,9 @@ check("property: chains of many buffers give the bits of their ops one by one", 
         assertEquals(made, expected, `${about}: ${describeChain(chain)}`);
       });
     }),
-    { numRuns: 150 },
+    { numRuns: RUNS },
   );
-  assert(ran > 150, `${ran} chains had kernels`);
+  assert(ran > RUNS, `${ran} chains had kernels`);
 });
 
 /** A step of a float32 chain. */
@@ -344,7 +347,7 @@ check("property: exact chains are those of JavaScript", () => {
       ran++;
       assertEquals(made, using(js, () => eagerly(chain)), describeChain(chain));
     }),
-    { numRuns: 50 },
+    { numRuns: amountIn(50, 40, 50) },
   );
   assert(ran > 25, `${ran} chains had kernels`);
 });

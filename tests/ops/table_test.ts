@@ -10,7 +10,8 @@
  */
 import { test } from "node:test";
 import { isSampled, RUNS_ALL } from "../support/amount.ts";
-import { ALL_BACKENDS, IN_BUN } from "./table/backends.ts";
+import { IN_BUN } from "../support/engine.ts";
+import { ALL_BACKENDS } from "./table/backends.ts";
 import { tableTests } from "./table/suite.ts";
 
 const tests = tableTests(

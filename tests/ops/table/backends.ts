@@ -16,6 +16,7 @@ import { openShim } from "../../../src/backend/ffi/load.ts";
 import type { Device } from "../../../src/types/mod.ts";
 import { MIRROR } from "../../device/mirror.ts";
 import { RUNS_ALL } from "../../support/amount.ts";
+import { IN_BUN } from "../../support/engine.ts";
 import { site } from "./operands.ts";
 
 /** Which compiled functions are tested with a backend, and how. */
@@ -70,9 +71,6 @@ function setLevel(to: number): void {
 
 /** All backends. */
 export const ALL_BACKENDS: readonly Target[] = targets;
-
-/** Whether the tests run in Bun. */
-export const IN_BUN: boolean = "Bun" in globalThis;
 
 /**
  * The backends that run tests of more than one op: all of them in `npm run test:all`. Else the

@@ -205,6 +205,8 @@ export function specials(dtype: DType): Num[] {
 }
 
 const samples = new Map<string, readonly Num[]>();
+/** The longest samples to keep. */
+const MOST_KEPT = 4096;
 
 /** `n` values of `dtype`: from `domain`, and with `special` every third a special one. */
 export function sample(
@@ -214,6 +216,7 @@ export function sample(
   seed: number,
   special = true,
 ): readonly Num[] {
+  if (n > MOST_KEPT) return draw(dtype, domain, n, seed, special);
   const key = `${dtype} ${domain} ${n} ${seed} ${special}`;
   let values = samples.get(key);
   if (values === undefined) samples.set(key, values = often(draw(dtype, domain, n, seed, special)));
