@@ -136,6 +136,14 @@ const LARGER: Readonly<Record<string, number>> = {
   "tests/docs/docs_test.ts": 45,
   "tests/package/npm_test.ts": 25,
   "tests/types/types_test.ts": 20,
+  },
+  {
+  // Each compiles many kernels for the emulator, and runs them.
+  "tests/cuda/table_test.ts": 60,
+  "tests/cuda/kernels/rounds_test.ts": 25,
+  "tests/cuda/kernels/kernels_test.ts": 20,
+  "tests/cuda/kernels/attention_test.ts": 20,
+  "tests/cuda/failures_test.ts": 20,
 };
 
 /** The runtimes that run a file in a suite. */

@@ -56,11 +56,11 @@ export function prepareEmulator(folder: string, apart: boolean): Emulator {
 const TOGETHER = onHardware || process.env.ROWMAJOR_EMULATOR_PLANT ? 1 : 8;
 
 /** Joins families that have no kernel in common. */
-function join(families: readonly Family[]): Family[] {
+function join(families: readonly Family[], together: number): Family[] {
   const joined: { sources: string[]; names: Set<string> }[] = [];
   for (const { source, names } of families) {
     const last = joined.at(-1);
-    const room = last !== undefined && last.sources.length < TOGETHER;
+    const room = last !== undefined && last.sources.length < together;
     if (room && !names.some((name) => last.names.has(name))) {
       last.sources.push(source);
       for (const name of names) last.names.add(name);
@@ -77,10 +77,16 @@ export class FamilyDevice extends CudaDevice {
   /** By the names of their kernels. */
   readonly #families: ReadonlyMap<string, Family>;
 
-  constructor(shim: Shim, index: number, families: readonly Family[], readonly only = false) {
+  constructor(
+    shim: Shim,
+    index: number,
+    families: readonly Family[],
+    readonly only = false,
+    together = TOGETHER,
+  ) {
     super(shim, index);
     this.#families = new Map(
-      join(families).flatMap((family) => family.names.map((name) => [name, family])),
+      join(families, together).flatMap((family) => family.names.map((name) => [name, family])),
     );
   }
 
@@ -93,12 +99,14 @@ export class FamilyDevice extends CudaDevice {
 
 /**
  * Makes `"cuda"` the tested device, a {@link FamilyDevice}. Must be called before the first use of
- * the device. `apart` is for {@link prepareEmulator}.
+ * the device; `together` is how many families are compiled at once. `apart` is for
+ * {@link prepareEmulator}.
  */
 export function openCudaForTests(
-  { families = usualFamilies(), only = false, apart = false }: {
+  { families = usualFamilies(), only = false, together = TOGETHER, apart = false }: {
     families?: readonly Family[];
     only?: boolean;
+    together?: number;
     apart?: boolean;
   } = {},
 ): void {
@@ -114,6 +122,6 @@ export function openCudaForTests(
     const found = findCuda();
     if ("reason" in found) return found.reason;
     if (index >= found.count) return `there are ${found.count} CUDA devices`;
-    return deviceFor(new FamilyDevice(found.shim, index, families, only));
+    return deviceFor(new FamilyDevice(found.shim, index, families, only, together));
   });
 }
