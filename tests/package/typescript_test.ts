@@ -150,12 +150,13 @@ function compile(compiler: string, folder: string, config: Config): { cell: stri
   writeFileSync(path, JSON.stringify({ ...options, files: FILES }));
   const tsc = join(root, "node_modules", compiler, "bin", "tsc");
   const begin = performance.now();
-  const { stdout, stderr, error } = spawnSync(
+  const { stdout, stderr, error, signal } = spawnSync(
     bun,
     [tsc, "--pretty", "false", "-p", path],
     { cwd: folder, encoding: "utf8", env: { ...process.env, NO_COLOR: "1" } },
   );
   if (error) throw error;
+  if (signal !== null) throw new Error(`${compiler} was ended by ${signal}`);
   const seconds = (performance.now() - begin) / 1000;
   const faults = faultsOf(stdout + stderr);
   const cell = faults.length === 0 ? `${seconds.toFixed(1)} s` : `${faults.length} faults`;
@@ -204,7 +205,7 @@ function makeProject(folder: string): void {
   }
 }
 
-const LONG = { timeout: 600_000 };
+const LONG = { timeout: 900_000 };
 
 check("types of the package on npm, by compilers and options", LONG, async () => {
   const project = join(stage.path, "project");
