@@ -136,8 +136,6 @@ const LARGER: Readonly<Record<string, number>> = {
   "tests/docs/docs_test.ts": 45,
   "tests/package/npm_test.ts": 25,
   "tests/types/types_test.ts": 20,
-  },
-  {
   // Each compiles many kernels for the emulator, and runs them.
   "tests/cuda/table_test.ts": 60,
   "tests/cuda/kernels/rounds_test.ts": 25,
