@@ -60,7 +60,7 @@ async function collect(done: () => boolean, rounds = 200): Promise<boolean> {
   return done();
 }
 const stays = async (what: unknown): Promise<void> => {
-  await collect(() => false, 20);
+  await collect(() => false, 5);
   check(pages().Size! > 0, "unmapped too early: " + what);
 };
 const goes = async (what: unknown): Promise<void> =>

@@ -8,12 +8,15 @@ import { test } from "node:test";
 import { FormatError } from "../../mod.ts";
 import { parseGguf } from "../../src/io/gguf.ts";
 import * as llm from "../../src/llm/mod.ts";
+import { amountIn } from "../support/engine.ts";
 import { randomLlama } from "../support/llama.ts";
 
 const sizes = { layers: 1, width: 64, heads: 4, groups: 2, hidden: 32, vocabulary: 300 };
 const FILE = randomLlama("q4_0", sizes);
 
-test("500 damaged files are models that run, or a FormatError", async () => {
+const FILES = amountIn(250, 80, 500);
+
+test("damaged files are models that run, or a FormatError", async () => {
   let seed = 7;
   const random = (n: number): number => {
     seed = Math.imul(seed, 1103515245) + 12345 | 0;
@@ -22,7 +25,7 @@ test("500 damaged files are models that run, or a FormatError", async () => {
   const tensors = [...parseGguf(FILE)!.tensors.values()];
   const end = Math.min(...tensors.map(({ begin }) => begin));
   let refused = 0;
-  for (let i = 0; i < 500; i++) {
+  for (let i = 0; i < FILES; i++) {
     const bytes = FILE.slice(0, random(8) === 0 ? random(FILE.length) : FILE.length);
     // Most of them in the sizes of the model and the places of its tensors.
     const texts = random(3) === 0;
@@ -44,5 +47,5 @@ test("500 damaged files are models that run, or a FormatError", async () => {
     const logits = await session.logits([1]);
     assertEquals(logits.length, opened.config.vocabulary);
   }
-  assert(refused > 200 && refused < 500, `${refused}`);
+  assert(refused > 0.4 * FILES && refused < FILES, `${refused}`);
 });

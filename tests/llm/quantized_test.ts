@@ -10,6 +10,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { QuantName } from "../../src/ops/quantized/formats.ts";
 import * as llm from "../../src/llm/mod.ts";
+import { amountIn } from "../support/engine.ts";
 import { randomLlama } from "../support/llama.ts";
 
 const path = new URL("../golden/models/random_llama.json", import.meta.url);
@@ -35,7 +36,10 @@ function best(logits: Float32Array): [token: number, margin: number] {
   return [token, logits[token]! - second];
 }
 
-for (const [format, { sha256, greedy }] of Object.entries(golden.formats)) {
+const formats = Object.entries(golden.formats);
+for (
+  const [format, { sha256, greedy }] of formats.slice(0, amountIn(formats.length, 1, Infinity))
+) {
   test(`tokens of a random model of ${format} are those of node-llama-cpp`, async () => {
     const bytes = randomLlama(format as QuantName);
     assertEquals(createHash("sha256").update(bytes).digest("hex"), sha256);
