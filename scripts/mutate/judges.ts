@@ -132,13 +132,17 @@ export class Copy {
     this.#base = base ?? mkdtempSync(join(tmpdir(), "rowmajor-mutants-"));
     const inBase = (name: string): string => join(this.#base, name);
     this.folder = inBase("tree");
-    this.temporary = inBase("temporary");
+    // Packages that tests put there must not lie in the tree of `root`.
+    this.temporary = base === undefined
+      ? inBase("temporary")
+      : mkdtempSync(join(tmpdir(), "rowmajor-faults-"));
     this.notes = inBase("notes");
     this.#kernels = inBase("kernels");
-    for (const folder of [this.folder, this.temporary, this.#kernels]) {
+    for (const folder of [this.folder, this.#kernels]) {
       rmSync(folder, { recursive: true, force: true });
       mkdirSync(folder, { recursive: true });
     }
+    mkdirSync(this.temporary, { recursive: true });
     for (const entry of readdirSync(root, { withFileTypes: true })) {
       const [from, to] = [join(root, entry.name), join(this.folder, entry.name)];
       if (NOT_COPIED.has(entry.name)) continue;
@@ -184,9 +188,10 @@ export class Copy {
     return this.run(["test", "-A", "--no-check", "--fail-fast", ...chosen, file], limit);
   }
 
-  /** Removes the copy. */
+  /** Removes the copy, but for a tree whose place was given. */
   remove(): void {
-    rmSync(this.#base, { recursive: true, force: true });
+    const isGiven = dirname(this.temporary) !== this.#base;
+    rmSync(isGiven ? this.temporary : this.#base, { recursive: true, force: true });
   }
 }
 
@@ -355,6 +360,7 @@ export async function findJudges(
   const wanted = wantedJudges(root, suite);
   const missing = wanted.filter(({ key }) => known[key] === undefined);
   const files = noteAll(root);
+  const failed: string[] = [];
   if (missing.length > 0) {
     console.log(`Recording what ${missing.length} tests reach ...`);
     try {
@@ -363,7 +369,10 @@ export async function findJudges(
         files,
         () =>
           onCopies(copies, missing, async ({ file, filter, key }, copy) => {
-            known[key] = await record(file, filter, copy);
+            // A busy machine may have made it late.
+            const judge = await record(file, filter, copy).catch(() => record(file, filter, copy))
+              .catch((error) => void failed.push(String(error)));
+            if (judge !== undefined) known[key] = judge;
           }),
       );
     } finally {
@@ -372,6 +381,8 @@ export async function findJudges(
       mkdirSync(dirname(kept), { recursive: true });
       writeWhole(kept, JSON.stringify(Object.fromEntries(lasting)));
     }
+    // What the others reach is kept, so that the next run begins there.
+    if (failed.length > 0) throw new Error(failed.join("\n"));
   }
   return {
     list: wanted.map(({ key }) => known[key]!),

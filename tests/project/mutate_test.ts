@@ -1,7 +1,7 @@
 /**
  * Mutation testing: the mutants of each operator on small sources, exclusions, stable keys and
- * samples, the report of a run on a small tree with gaps in its tests, and the comparison of two
- * reports.
+ * samples, the report of a run on a small tree with gaps in its tests, the comparison of two reports,
+ * and whether the hand-made faults still fit the sources.
  *
  * @module
  */
@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, it } from "node:test";
 import ts from "typescript";
+import { FAULTS, SUBJECTS } from "../../scripts/mutate/fault_list.ts";
 import { FILTERS, WITHOUT_NOTES } from "../../scripts/mutate/judges.ts";
 import { compare, mutate, type Report, type Result } from "../../scripts/mutate/mutate.ts";
 import {
@@ -21,9 +22,10 @@ import {
   sample,
 } from "../../scripts/mutate/operators.ts";
 import { isInEntry, opMutants } from "../../scripts/mutate/table.ts";
-import { root } from "../../scripts/tools.ts";
+import { readText, root } from "../../scripts/tools.ts";
 import type { MapOp } from "../../src/table/op.ts";
 import { MAP } from "../../src/table/table.ts";
+import { runtimesOf } from "../plan.ts";
 
 const options: ts.CompilerOptions = { target: ts.ScriptTarget.ESNext, strict: true, noLib: true };
 
@@ -358,4 +360,25 @@ it("two reports are compared by the mutants that both judged", () => {
 it("the tests that judge mutants in a way of their own are there", () => {
   const files = [...Object.keys(FILTERS), ...Object.values(WITHOUT_NOTES)];
   assertEquals(files.filter((file) => !existsSync(join(root, file))), []);
+});
+
+describe("hand-made faults", () => {
+  for (const { name, subject, file, from, to, tests, suite } of FAULTS) {
+    it(`${subject}: ${name}`, () => {
+      assertEquals(readText(file).split(from).length, 2, `${file}: the text is not there once`);
+      assert(from !== to && tests.length > 0);
+      for (const test of tests) {
+        assert(existsSync(join(root, test.file)), test.file);
+      }
+      const runs = tests.some((test) => runtimesOf(test.file, suite).includes(test.runtime));
+      assert(runs, `${suite} runs none of its tests`);
+    });
+  }
+
+  it("there are several of each subject, with names of their own", () => {
+    assertEquals(new Set(FAULTS.map(({ name }) => name)).size, FAULTS.length);
+    for (const subject of SUBJECTS) {
+      assert(FAULTS.filter((fault) => fault.subject === subject).length >= 5, subject);
+    }
+  });
 });
