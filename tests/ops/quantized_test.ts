@@ -193,6 +193,15 @@ for (const { name, on } of BACKENDS) {
       }
     }));
 
+  test(`halves are rounded away from zero in q8_0: ${name}`, () =>
+    using(on, () => {
+      // The largest magnitude makes the scale 1.
+      const whole = Array.from({ length: 32 }, (_, i) => i === 0 ? 127 : i % 2 === 0 ? -i : i);
+      const x = loose(tensor)(whole.map((n, i) => i === 0 ? n : n - Math.sign(n) / 2));
+      const q = loose(quantize)(x.to(typeof on === "string" ? on : "cpu"), "q8_0");
+      assertEquals(q.dequantize().toArray(), whole);
+    }));
+
   test(`quantized numbers are near, and all NaN beside what is not finite: ${name}`, () =>
     using(on, () => {
       const device = typeof on === "string" ? on : "cpu";
