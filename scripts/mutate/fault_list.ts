@@ -331,7 +331,7 @@ const DISTRIBUTED: readonly Fault[] = [
   distributed("shim/distributed/world.c", "a rank that closes its world tells nobody", {
     from: "    if (rank == all->rank) continue;\n    int64_t *text",
     to: "    if (rank != all->rank) continue;\n    int64_t *text",
-    tests: [deno("distributed/failures", "a rank throws: |a rank leaves")],
+    tests: [deno("distributed/ends")],
   }),
   distributed("shim/distributed/reductions.c", "maxima of float32 are minima", {
     from: "{max_f16, max_bf16, max_f32, max_f64}",
@@ -364,40 +364,43 @@ const SITE: readonly Fault[] = [
   site("scripts/site/pages.ts", "links to a folder's README lead nowhere", {
     from: '${target.replace(/\\bREADME\\.md/, "index.md")}',
     to: "${target}",
-    tests: [deno("docs/site")],
+    tests: [deno("site/pages")],
   }),
   site("scripts/site/pages.ts", "dead links outside the site's base are found no more", {
     from: "      : undefined;\n      const target",
     to: "      : decodeURIComponent(url.pathname).slice(1);\n      const target",
-    tests: [deno("docs/site")],
+    tests: [deno("site/pages")],
   }),
   site("docs/tour.md", "a link to another page has a letter too many", {
     from: "[Notebooks](jupyter.md)",
     to: "[Notebooks](jupiter.md)",
-    tests: [deno("faults/packages/site")],
+    tests: [deno("site/pages")],
   }),
   site("scripts/site/slug.ts", "anchors are not those of GitHub", {
     from: '.replaceAll(" ", "-");',
     to: '.replace(/ +/g, "-");',
-    tests: [deno("faults/packages/site")],
+    tests: [deno("site/pages")],
   }),
   site("scripts/site/api.ts", "text of the API is not escaped", {
     from: '      if (all === "<") return "&lt;";\n',
     to: "",
-    tests: [deno("faults/packages/site")],
+    suite: "all",
+    tests: [deno("site/build")],
     missing: missingSite,
   }),
   site("site/.vitepress/config.ts", "the site has no base path", {
     from: 'base: process.env.SITE_BASE || "/",',
     to: 'base: "/",',
-    tests: [deno("faults/packages/site")],
+    suite: "all",
+    tests: [deno("site/build")],
     missing: missingSite,
   }),
   site("site/.vitepress/config.ts", "the search has no words of the pages", {
     from:
       "processTerm: (term: string) => /^[\\d.,:×%+−-]*$/.test(term) ? null : term.toLowerCase(),",
     to: "processTerm: (term: string) => /^[\\d.,:×%+−-]*$/.test(term) ? term.toLowerCase() : null,",
-    tests: [deno("faults/packages/site")],
+    suite: "all",
+    tests: [deno("site/build")],
     missing: missingSite,
   }),
 ];
