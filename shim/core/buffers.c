@@ -41,6 +41,8 @@ enum {
   CLASSES = 64 * CLASSES_PER_POWER,
   /* Making a V8 array takes longer than this only if it ran a collection. */
   COLLECTION_NS = 50000,
+  /* The longest wait for what a collection frees. */
+  MAX_WAIT_NS = 100000000,
   /* V8 continues marking after this many allocated bytes; an array of MARKING_ELEMENTS makes it do
    * so. */
   MARKING_STEP = 1 << 22,
@@ -431,18 +433,20 @@ static void api_finalize_owner(void *env, void *data, void *hint) {
 
 /* Triggers a V8 collection if that is worth it: V8 checks how much its young arrays hold when it
  * makes one, but not when it is given one. Another thread of V8 then frees unreachable buffers;
- * waits for the first one as long as fresh memory, at some 4 GB/s, would take. */
+ * waits for the first one as long as fresh memory, at some 4 GB/s, would take. The wait has a limit:
+ * fresh memory of any size may be requested, and a collection may free nothing. */
 static void *allocate_collected(void *env, buffer_owner *owner, size_t bytes, bool zeroed) {
   void *ignored, *array;
   const int64_t begin = rm_nanoseconds();
   api.napi_create_arraybuffer(env, OP_LINE, &ignored, &array);
   const int64_t end = rm_nanoseconds();
+  const int64_t wait = bytes / 4 < MAX_WAIT_NS ? (int64_t)(bytes / 4) : MAX_WAIT_NS;
   void *data;
   do {
     data = allocate_cached(owner, bytes, zeroed);
     if (data != NULL || end - begin < COLLECTION_NS) return data;
     rm_yield();
-  } while (rm_nanoseconds() - end < (int64_t)(bytes / 4));
+  } while (rm_nanoseconds() - end < wait);
   return NULL;
 }
 
