@@ -10,8 +10,8 @@
  * Each file runs in a process of its own, with as many in parallel as the machine has cores. A file
  * that takes longer than `--minutes` (15) is killed, and fails with a description of its processes.
  * Counts come from the runtimes' JUnit reports, and a file that ran no test counts as a failure.
- * Then come the 20 slowest files, each subject's processor time beside its budget, and the files
- * over their budgets. The last line is the total, alone: `N passed, N failed[, N skipped]`.
+ * Then come the 20 slowest files, each subject's processor time beside its budget, the files over
+ * their budgets, and once more those that failed. The last line is the total, alone: `N passed, N failed[, N skipped]`.
  *
  * @module
  */
@@ -97,6 +97,10 @@ interface Time {
 }
 const times: Time[] = [];
 
+/** The files that failed with the last lines of their output, of which a long log may show the end only. */
+const failures: string[] = [];
+const MOST_LINES = 20;
+
 /** A command line that writes the processor time of a program to a file, and the program's own. */
 function timed(path: string, args: string[], into: string): [string, string[]] {
   if (process.platform !== "linux") return [path, args];
@@ -152,6 +156,9 @@ async function runFile(runtime: Runtime, file: string, folder: string): Promise<
     `${runtime.name} ${file}: ${inWords(counts)} (${wall.toFixed(1)} s, core ${core.toFixed(1)} s)`,
   );
   for (const line of lines) console.log(`  ${line}`);
+  if (counts.failed > 0) {
+    failures.push(`failed: ${runtime.name} ${file}`, ...lines.slice(-MOST_LINES));
+  }
   return counts;
 }
 
@@ -291,7 +298,10 @@ try {
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-if (times.length > 1) showTimes();
+if (times.length > 1) {
+  showTimes();
+  if (failures.length > 0) console.log(["", ...failures].join("\n"));
+}
 if (files.length === 0) console.log(`No test file matches ${names.join(", ")}`);
 console.log(["", ...lines, inWords(total)].join("\n"));
 process.exitCode = total.failed > 0 || total.passed === 0 ? 1 : 0;
