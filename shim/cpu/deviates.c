@@ -212,7 +212,8 @@ static void set_up(count_setup *s, bool is_binomial, double first, double second
 /* The count of a small mean: a search from 0. */
 static double search(const count_setup *s, double u) {
   double p = s->none, k = 0;
-  const double last = s->is_binomial ? rm_min(s->n, LAST_COUNT) : LAST_COUNT;
+  /* Not rm_min: n may be beyond all integers, if another thread changed it after its check. */
+  const double last = s->is_binomial && s->n < LAST_COUNT ? s->n : LAST_COUNT;
   if (s->is_binomial) {
     while (u > p && k < last) {
       u -= p;

@@ -188,6 +188,7 @@ int main(int count, char **arguments) {
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
       if (!in_short || i % 3 == 0) try_fft(lengths[i], in_short ? 3 : 20, 3, 1);
     }
+    run_huge_trials();
     try_matmul(70, in_short ? 6 : 60);
     try_attention(in_short ? 24 : 70, in_short ? 70 : 300, in_short ? 10 : 60);
     try_conv(in_short ? 8 : 32, in_short ? 12 : 40);

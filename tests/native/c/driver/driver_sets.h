@@ -385,6 +385,43 @@ static void try_changing_parameters(ptrdiff_t seed) {
   }
 }
 
+/* Numbers of trials that become huge after they were checked, as another thread could make them: the
+ * results of the first block of elements are stored where the trials of the second one are. Their
+ * counts are those of a Poisson distribution. */
+static void run_huge_trials(void) {
+  snprintf(about, sizeof about, "binomial counts of huge numbers of trials");
+  /* Pairs of results are one number of trials each. */
+  enum { BLOCK = 256, PAIRS = BLOCK / 2, COUNT = 2 * BLOCK };
+  const double mean = 5;
+  buffer key = make(RM_UINT32, 2, SMALL);
+  buffer b = make(RM_FLOAT64, COUNT, SMALL), c = make(RM_FLOAT64, COUNT, SMALL);
+  double *trials = (double *)b.data, *p = (double *)c.data;
+  /* Two float32 of about 0.9 * 2^31 are a float64 of about 1.4 * 2^239. */
+  for (int i = 0; i < COUNT; i++) {
+    trials[i] = i < BLOCK ? 0x1p31 - 1 : 1;
+    p[i] = i < BLOCK ? 0.9 : mean / 1.4 * 0x1p-239;
+  }
+  const double own[] = {RM_DEVIATE_BINOMIAL, COUNT, 1, 1, 0, 0, 0};
+  attributes numbers;
+  const float *out = (const float *)(trials + BLOCK);
+  if (!is_served(run_four("deviates", pack(RM_FLOAT32, RM_UINT32, RM_FLOAT64, RM_FLOAT64), own, 7,
+                          &numbers, trials + BLOCK, key.data, trials, p))) {
+    fail("it was not served");
+  }
+  double sum = 0;
+  for (int i = BLOCK; i < BLOCK + PAIRS; i++) {
+    if (!(trials[i] > 0x1p200)) fail("the trials are not huge");
+    const double x = (double)out[i];
+    if (!(x >= 0 && x <= 200)) fail("a count is not in the range of a search");
+    sum += x;
+  }
+  if (!(sum > mean / 2 * PAIRS && sum < mean * 2 * PAIRS)) fail("the counts have another mean");
+  compared++;
+  drop(&key);
+  drop(&b);
+  drop(&c);
+}
+
 static void run_categorical(ptrdiff_t draws, ptrdiff_t rows, ptrdiff_t n) {
   snprintf(about, sizeof about, "categorical, %td draws of %td rows of %td", draws, rows, n);
   const ptrdiff_t key_at = below(MARGIN), at = below(MARGIN);
