@@ -1,6 +1,7 @@
 //! Builds the native shim: `zig build` for this machine into zig-out/lib, `zig build all` for every
 //! supported target into zig-out/lib/<platform>-<arch>, `zig build ptx` the ahead-of-time compiled
-//! CUDA kernels into zig-out/lib. `all` includes ptx if deno is found.
+//! CUDA kernels into zig-out/lib. `all` includes ptx if deno is found. `zig build sanitized` builds for
+//! the tests of this machine into zig-out/sanitized.
 
 const std = @import("std");
 const embed = @import("shim/cuda/modules/embed.zig");
@@ -268,7 +269,7 @@ pub fn build(b: *std.Build) !void {
         // Every x86-64 machine since 2009. Wider vectors are selected at run time.
         if (query.cpu_arch == .x86_64) query.cpu_model = .{ .explicit = &std.Target.x86.cpu.x86_64_v2 };
         const resolved = b.resolveTargetQuery(query);
-        const library = addShim(b, resolved, generated.getDirectory());
+        const library = addShim(b, resolved, generated.getDirectory(), null);
         const folder = b.fmt("lib/{s}", .{target.folder});
         b.step(target.folder, b.fmt("Build for {s}", .{target.triple}))
             .dependOn(addInstall(b, library, folder));
@@ -276,7 +277,38 @@ pub fn build(b: *std.Build) !void {
         // The library for this machine is the same one that is shipped.
         if (resolved.result.os.tag == host.result.os.tag and resolved.result.cpu.arch == host.result.cpu.arch) {
             b.getInstallStep().dependOn(addInstall(b, library, "lib"));
+            const sanitized = addShim(b, resolved, generated.getDirectory(), bestModel(host.result.cpu));
+            b.step("sanitized", "Build for this machine with sanitizers, for tests")
+                .dependOn(addInstall(b, sanitized, "sanitized"));
         }
+    }
+}
+
+/// The x86-64 level of a processor.
+fn bestModel(cpu: std.Target.Cpu) *const std.Target.Cpu.Model {
+    if (cpu.has(.x86, .avx512bw) and cpu.has(.x86, .avx512vl)) return &std.Target.x86.cpu.x86_64_v4;
+    if (cpu.has(.x86, .avx2) and cpu.has(.x86, .fma)) return &std.Target.x86.cpu.x86_64_v3;
+    return &std.Target.x86.cpu.x86_64_v2;
+}
+
+/// Adds the sanitizers of addresses and of undefined behavior to the C code of a module
+/// (docs/adr/0030-one-sanitized-library.md). Programs have to load the runtime of the first one
+/// before the library, such as libasan.so of GCC; zig brings that of the second one.
+fn sanitize(b: *std.Build, module: *std.Build.Module) void {
+    module.optimize = .Debug;
+    module.sanitize_c = .full;
+    module.strip = false;
+    module.omit_frame_pointer = false;
+    module.unwind_tables = .@"async";
+    // The kernels of one instruction set represent all, in a third of the time to build.
+    const more = [_][]const u8{ "-O0", "-fsanitize=address", "-Drm_kernels_v3=rm_kernels_v2", "-Drm_kernels_v4=rm_kernels_v2" };
+    for (module.link_objects.items) |object| {
+        const list = switch (object) {
+            .c_source_file => |file| &file.flags,
+            .c_source_files => |files| &files.flags,
+            else => continue,
+        };
+        list.* = std.mem.concat(b.allocator, []const u8, &.{ list.*, &more }) catch @panic("no memory");
     }
 }
 
@@ -304,7 +336,13 @@ fn addInstall(b: *std.Build, library: *std.Build.Step.Compile, folder: []const u
     }).step;
 }
 
-fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build.LazyPath) *std.Build.Step.Compile {
+/// The library; sanitized if a processor model is given, whose kernels are then the only ones.
+fn addShim(
+    b: *std.Build,
+    target: std.Build.ResolvedTarget,
+    generated: std.Build.LazyPath,
+    sanitized: ?*const std.Target.Cpu.Model,
+) *std.Build.Step.Compile {
     const module = newModule(b, target);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &memory_bound, .flags = &(flags ++ [_][]const u8{ "-fno-unroll-loops", "-falign-loops=32" }) });
     module.addCSourceFile(.{ .file = headers_hash });
@@ -317,12 +355,18 @@ fn addShim(b: *std.Build, target: std.Build.ResolvedTarget, generated: std.Build
     if (target.result.os.tag == .windows) addRuntime(b, module, target);
     // macOS has no CUDA.
     if (target.result.os.tag != .macos) addZstd(b, module, target);
-    if (target.result.cpu.arch == .x86_64) {
-        addKernels(b, module, target, "v2", &std.Target.x86.cpu.x86_64_v2);
-        addKernels(b, module, target, "v3", &std.Target.x86.cpu.x86_64_v3);
+    const sanitizes = sanitized != null;
+    if (sanitizes) sanitize(b, module);
+    if (target.result.cpu.arch != .x86_64) {
+        addKernels(b, module, target, "base", null, sanitizes);
+    } else if (sanitizes) {
+        addKernels(b, module, target, "v2", sanitized, true);
+    } else {
+        addKernels(b, module, target, "v2", &std.Target.x86.cpu.x86_64_v2, false);
+        addKernels(b, module, target, "v3", &std.Target.x86.cpu.x86_64_v3, false);
         // Few Intel Macs have AVX-512, and no more are made.
-        if (target.result.os.tag != .macos) addKernels(b, module, target, "v4", &std.Target.x86.cpu.x86_64_v4);
-    } else addKernels(b, module, target, "base", null);
+        if (target.result.os.tag != .macos) addKernels(b, module, target, "v4", &std.Target.x86.cpu.x86_64_v4, false);
+    }
     return b.addLibrary(.{ .name = "rowmajor", .linkage = .dynamic, .root_module = module });
 }
 
@@ -386,6 +430,7 @@ fn addKernels(
     target: std.Build.ResolvedTarget,
     comptime isa: []const u8,
     cpu: ?*const std.Target.Cpu.Model,
+    sanitized: bool,
 ) void {
     var query = target.query;
     if (cpu) |model| query.cpu_model = .{ .explicit = model };
@@ -429,6 +474,7 @@ fn addKernels(
         module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{"cpu/complex/complex_map.c"}, .flags = &complex });
         module.addCSourceFiles(.{ .root = b.path("shim"), .files = &shared_compact, .flags = if (comptime std.mem.eql(u8, isa, "base")) &no_unrolling else &small });
     }
+    if (sanitized) sanitize(b, module);
     // Not a single object: on macOS, joining objects turns hidden symbols into local ones.
     library.linkLibrary(b.addLibrary(.{ .name = "kernels-" ++ isa, .linkage = .static, .root_module = module }));
 }

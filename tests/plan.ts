@@ -105,6 +105,18 @@ export const RULES: readonly Rule[] = [
     all: ["deno"],
     reason: "texts that scripts write do not depend on the runtime",
   },
+  {
+    files: /^tests\/native\/(breakpoint|sanitized|arm64)_test\.ts$/,
+    test: [],
+    all: ["deno"],
+    reason: "they build the C code anew, for a debugger, with sanitizers or for arm64",
+  },
+  {
+    files: /^tests\/native\/driver_test\.ts$/,
+    test: ["deno"],
+    all: ["deno"],
+    reason: "C alone: the runtime only starts it",
+  },
 ];
 
 /** A part of the tests. The first one that matches a file has it. */

@@ -1,6 +1,7 @@
 /*
  * Tests buffers as Bun uses them, as Node-API uses them, and from four threads at once. This
- * program is a stand-in for Node-API itself. It runs under the thread sanitizer and valgrind.
+ * program is a stand-in for Node-API itself. It runs with the sanitizers of addresses, undefined
+ * behavior and threads.
  */
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /*
  * Tests mapped files as Bun uses them and as Node-API uses them: this program is a stand-in for
- * Node-API itself. It runs under valgrind.
+ * Node-API itself. It runs with the sanitizers of addresses, undefined behavior and threads.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

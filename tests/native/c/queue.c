@@ -1,7 +1,7 @@
 /*
  * Tests the queue thread with several environments at once, which open, submit jobs and end while
- * their jobs wait or run. This program is a stand-in for Node-API and for programs. It runs under the
- * thread sanitizer and valgrind.
+ * their jobs wait or run. This program is a stand-in for Node-API and for programs. It runs with
+ * the sanitizers of addresses, undefined behavior and threads.
  *
  * An environment is a thread. Its calls come from a list that the queue thread fills.
  */
