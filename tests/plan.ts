@@ -117,6 +117,12 @@ export const RULES: readonly Rule[] = [
     all: ["deno"],
     reason: "C alone: the runtime only starts it",
   },
+  {
+    files: /^tests\/native\/(native|matmul|threads|lapack)_test\.ts$/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "results of the same C code; the ops and fuzz tests call it from both runtimes",
+  },
 ];
 
 /** A part of the tests. The first one that matches a file has it. */

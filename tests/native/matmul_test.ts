@@ -18,6 +18,7 @@ import { NativeBackend } from "../../src/backend/native/backend.ts";
 import { DTYPE, type DType, DTYPES } from "../../src/base/dtype.ts";
 import { readElement, writeElement } from "../../src/memory/element.ts";
 import { Layout } from "../../src/base/layout.ts";
+import { isSampled, RUNS_ALL } from "../support/amount.ts";
 import {
   assertSameBytes,
   calls,
@@ -122,8 +123,10 @@ function checkLayouts(backend: NativeCalls, dtype: DType): void {
   for (const sizes of SIZES) {
     for (const kindA of KINDS) {
       for (const kindB of KINDS) {
-        backend.native.setLevel(LEVELS[turn % LEVELS.length]!);
-        checkMatmul(backend, dtype, sizes, [KINDS[turn++ % OUTPUTS]!, kindA, kindB]);
+        const level = LEVELS[turn % LEVELS.length]!, kindC = KINDS[turn++ % OUTPUTS]!;
+        if (!isSampled(`${dtype} [${sizes}] of ${kindA} and ${kindB}`, 4)) continue;
+        backend.native.setLevel(level);
+        checkMatmul(backend, dtype, sizes, [kindC, kindA, kindB]);
       }
     }
   }
@@ -138,6 +141,13 @@ function checkLayouts(backend: NativeCalls, dtype: DType): void {
   }
 }
 
+/** Of c, a and b. The last has rows of a that are copied, and sums stored apart from the result. */
+const LARGE: readonly [string, string, string][] = [
+  ["rowMajor", "rowMajor", "rowMajor"],
+  ["wideColumns", "reversed", "strided"],
+  ["strided", "wideColumns", "rowMajor"],
+];
+
 /** Products of several blocks, in each direction. */
 function checkLarge(backend: NativeCalls, dtypes: readonly DType[]): void {
   let turn = 0;
@@ -145,11 +155,11 @@ function checkLarge(backend: NativeCalls, dtypes: readonly DType[]): void {
     const sizes: [number, number, number][] = [[150, 170, 600], [7, 530, 90], [530, 3, 40]];
     if (dtype !== "int64") sizes.push([520, 90, 70], [1, 700, 3000], [700, 1, 3000]);
     for (const size of sizes) {
-      backend.native.setLevel(LEVELS[turn++ % LEVELS.length]!);
-      checkMatmul(backend, dtype, size, ["rowMajor", "rowMajor", "rowMajor"]);
-      checkMatmul(backend, dtype, size, ["wideColumns", "reversed", "strided"]);
-      // Rows of a that are copied, and sums stored separately from the result.
-      checkMatmul(backend, dtype, size, ["strided", "wideColumns", "rowMajor"]);
+      backend.native.setLevel(LEVELS[turn % LEVELS.length]!);
+      for (const kinds of RUNS_ALL ? LARGE : [LARGE[(turn + DTYPE[dtype].id) % LARGE.length]!]) {
+        checkMatmul(backend, dtype, size, kinds);
+      }
+      turn++;
     }
   }
 }
@@ -165,6 +175,7 @@ function checkEdges(backend: NativeCalls, dtype: DType): void {
     for (const m of [1, 2, 3, 4, 5, 7, 8, 32, 33]) {
       for (let n = 1; n <= 33; n += n === 18 ? 13 : 1) {
         for (const k of [1, 4, 8, 9, 32]) {
+          if (!isSampled(`${dtype} [${m}, ${n}, ${k}]`, 4)) continue;
           const a = k % 2 === 0 ? "wideRows" : "columnMajor";
           checkMatmul(backend, dtype, [m, n, k], ["rowMajor", a, "rowMajor"], 3);
           checkMatmul(backend, dtype, [m, n, k], ["columnMajor", "columnMajor", a], 2, [1, 0]);

@@ -4,7 +4,7 @@
  *
  * Calls go below dispatch. The other files of this folder test matrix products, threads, plans that
  * leave a storage, and opening the library. zig builds the library if it is installed; without a
- * library everything is skipped.
+ * library everything is skipped. `npm test` runs a sample of the cases of the longest tests.
  *
  * @module
  */
@@ -49,6 +49,7 @@ import {
 } from "./support.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { BackendCalls } from "../calls.ts";
+import { isSampled, RUNS_ALL } from "../support/amount.ts";
 import { foldTolerance, MANY, type Tolerance } from "../ops/table/compare.ts";
 import { parametersOf } from "../ops/table/golden.ts";
 import { positions } from "../ops/table/operands.ts";
@@ -128,6 +129,7 @@ for (const dtype of DTYPES) {
       SHAPES.forEach((shape, i) => {
         const times = shape.length < 2 ? 1 : 3;
         for (let t = 0; t < times; t++) {
+          if (!isSampled(`${row.name} of ${dtype}, [${shape}], ${t}`, 12)) continue;
           const turn = row.id + i * 5 + t * 3;
           checkMap(row, computeOf(row, dtype), dtypes, shape, turn, mapTolerance(row, dtype));
         }
@@ -144,6 +146,7 @@ check("casts on the way in and out are served for every pair of dtypes", () => {
       const result = resultOf(row, dtype);
       for (const other of DTYPES) {
         const turn = cases;
+        const tries = isSampled(`${row.name} of ${dtype} to ${other}`, 16) ? checkMap : () => {};
         const operands = new Array<DType>(3).fill(dtype);
         if (row.condition) operands[0] = "bool";
         // Into an output of another dtype; copies cast to any.
@@ -153,7 +156,7 @@ check("casts on the way in and out are served for every pair of dtypes", () => {
           const other16 = DTYPE[other].bytes === 2 && DTYPE[result].bytes === 2;
           const finer = DTYPE[other].bytes > DTYPE[result].bytes || (other16 && other !== result);
           const close = tolerance.ulp > 0 && finer ? { ...tolerance, ulp: Infinity } : tolerance;
-          checkMap(row, compute, [other, ...operands], [3, 19], turn, close);
+          tries(row, compute, [other, ...operands], [3, 19], turn, close);
           cases++;
         }
         // Next to an operand that is promoted.
@@ -161,7 +164,7 @@ check("casts on the way in and out are served for every pair of dtypes", () => {
         if (row.arity < 2 || to === undefined || !taken(row).includes(to)) continue;
         operands[row.arity - 1] = other;
         const into = resultOf(row, to);
-        checkMap(
+        tries(
           row,
           computeOf(row, to),
           [into, ...operands],
@@ -244,6 +247,7 @@ check("planes are merged into elements, and elements parted into planes, however
   ];
   for (const [from, to] of pairs) {
     for (let planes = 2; planes <= 17; planes++) {
+      if (!isSampled(`${planes} planes of ${from} to ${to}`, 8)) continue;
       const lengths = [1, 7, 8, 9, 31, 127, 128, 130, 1024, 1031];
       // Long enough for threads to share them.
       if (planes % 5 === 3) lengths.push(90_001);
@@ -280,6 +284,7 @@ check("large arrays, which threads share, agree with js in every layout", () => 
       const operands = [row.condition ? "bool" : dtype, dtype, dtype] as const;
       const dtypes = [resultOf(row, dtype), ...operands];
       shapes.forEach((shape, i) => {
+        if (!isSampled(`${row.name} of ${dtype}, [${shape}]`, 3)) return;
         checkMap(row, dtype, dtypes, shape, row.id + DTYPE[dtype].id * 3 + i, { ulp: 0 });
       });
     }
@@ -302,8 +307,9 @@ check("outputs that are too large for the caches agree with js, wherever they be
     ]],
     [MAP.where, "float32", dense(0), [dense(3), column, dense(2)]],
   ];
-  for (const [row, dtype, to, from] of cases) {
+  for (const [turn, [row, dtype, to, from]] of cases.entries()) {
     assert(to.size * DTYPE[dtype].bytes >= 1 << 24, "too small to pass by the caches");
+    if (!isSampled(`${row.name} of ${dtype}`, 2)) continue;
     const [la, lb = null, lc = null] = from;
     const [a, b = null, c = null] = from.map((layout, k) =>
       storageFor(layout, row.condition && k === 0 ? "bool" : dtype)
@@ -312,7 +318,7 @@ check("outputs that are too large for the caches agree with js, wherever they be
     const before = storageFor(to, dtype);
     const expected = copyOf(before);
     loops.map(row, dtype, plan, expected, a!, b, c);
-    for (const level of LEVELS) {
+    for (const level of RUNS_ALL ? LEVELS : [LEVELS[turn % LEVELS.length]!]) {
       native.setLevel(level);
       const out = copyOf(before);
       assertEquals(handedOn(() => calls.map(row, dtype, plan, out, a!, b, c)), 0);
@@ -574,7 +580,9 @@ for (const row of FOLDS) {
             if (nothing && row.kind !== "scan") {
               if (row.kind === "argReduce" || row.nonEmpty) continue;
             }
-            checkFold(row, dtype, to, shape, axes, turn++);
+            turn++;
+            if (!isSampled(`${row.name} of ${dtype} to ${to}, [${shape}] ${axes}`, 5)) continue;
+            checkFold(row, dtype, to, shape, axes, turn);
           }
         }
       }
@@ -587,7 +595,10 @@ check("large arrays fold as in js, whichever axes are kept", () => {
     for (const dtype of ["float32", "int16"] as const) {
       const to = resultOf(row, dtype);
       for (const [shape, axes] of [[[300_007], 1], [[500, 601], 1], [[500, 601], 2]] as const) {
-        for (const turn of [0, 1]) checkFold(row, dtype, to, shape, axes, turn, loops);
+        for (const turn of [0, 1]) {
+          if (!isSampled(`${row.name} of ${dtype}, [${shape}] ${axes}, ${turn}`, 4)) continue;
+          checkFold(row, dtype, to, shape, axes, turn, loops);
+        }
       }
     }
   }
@@ -599,6 +610,7 @@ check("many rows of a few elements fold as in js", () => {
     for (const dtype of ["uint8", "int16", "uint32", "int64", "float32", "float64"] as const) {
       const to = resultOf(row, dtype);
       for (const columns of [1, 2, 3, 4, 7, 15, 16]) {
+        if (!isSampled(`${row.name} of ${dtype}, ${columns} columns`, 6)) continue;
         for (const turn of [0, 1]) checkFold(row, dtype, to, [2100, columns], 1, turn, loops);
         checkFold(row, dtype, to, [2, 1050, columns], 2, columns, loops);
       }
@@ -643,6 +655,7 @@ check("dense rows of few elements fold as in js, whatever their number", () => {
         for (const length of lengths) {
           // Contiguous ones, at each level in turn.
           const turn = cases++ % LEVELS.length * KINDS.length;
+          if (!isSampled(`${row.name} of ${dtype}, ${length} rows of ${n}`, 10)) continue;
           checkFold(row, dtype, to, [length, n], 1, turn, loops);
           if (length < 100) checkFold(row, dtype, to, [3, length, n], 2, turn, loops);
         }
@@ -711,7 +724,10 @@ check("sums of float32 have the same bits at all levels, whatever is in them", (
       });
       for (const other of others) assertEquals(other, first, `${row.name}, ${what}`);
       for (const [column, result] of first!.entries()) {
-        const elements = array.filter((_, i) => i % columns === column);
+        const elements = Float32Array.from(
+          { length: rows },
+          (_, i) => array[i * columns + column]!,
+        );
         const all = row === REDUCE.norm2
           ? Math.sqrt(elements.reduce((s, x) => s + x * x, 0))
           : elements.reduce((s, x) => s + Math.abs(x), 0);
@@ -737,6 +753,7 @@ check("sums of float32 have the same bits at all levels, whatever is in them", (
   for (const [turn, x] of odd.entries()) {
     for (const n of [128, 300, 319]) {
       for (let at = turn % 7; at < n; at += 7) {
+        if (!isSampled(`${x} at ${at} of ${n}`, 10)) continue;
         const array = even.slice(turn, turn + n);
         array[at] = x;
         compare(array, `${x} at ${at} of ${n}`);
@@ -802,6 +819,7 @@ check("softmax of dense rows is served, within a few units of the exact result",
     for (const dtype of ["float32", "float64"] as const) {
       for (const [rows, columns] of sizes as [number, number][]) {
         for (const log of [false, true]) {
+          if (!isSampled(`${dtype} [${rows}, ${columns}], ${log}, ${level}`, 3)) continue;
           const n = rows * columns;
           const a = denseStorage(dtype, n + 2 * MARGIN);
           const out = denseStorage(dtype, n + MARGIN);
@@ -922,7 +940,11 @@ check("sorts are served, and agree with js for every dtype", () => {
   for (const dtype of DTYPES) {
     sizes.forEach(([runs, size], i) => {
       const levels = runs! >= 16 ? LEVELS : [LEVELS[i % LEVELS.length]!];
-      for (const level of levels) compare(dtype, runs!, size!, level);
+      for (const level of levels) {
+        if (isSampled(`${dtype}, ${runs} of ${size}, ${level}`, 8)) {
+          compare(dtype, runs!, size!, level);
+        }
+      }
     });
   }
 });
@@ -1004,6 +1026,7 @@ check("sums of many blocks at few places agree with js, and touch nothing else",
       const kind = KINDS[turn % OUTPUTS]!, by = INTEGERS[turn % INTEGERS.length]!;
       const count = SUMMED[turn++ % SUMMED.length]!;
       const what = `${count} ${dtype} blocks of [${shape}] ${kind} by ${by}`;
+      if (!isSampled(what, 8)) continue;
       const placed = LAYOUTS[kind]!(shape), dense = Layout.contiguous(shape, MARGIN);
       const span = placed.extent()[1] + 1;
       // The last of the places stays unused.
@@ -1040,6 +1063,7 @@ check("elements are picked along any axis, whatever lies outside and inside of i
           if (outer * inner * count > 500_000) continue;
           const by = INTEGERS[turn++ % INTEGERS.length]!;
           const what = `${count} by ${by} of [${outer}, 11, ${inner}] ${dtype}`;
+          if (!isSampled(what, 3)) continue;
           const picks = picksFrom(by, count, inner);
           const far = new Layout([outer, inner], [11 * inner, 1], MARGIN);
           const near = new Layout([outer, inner], [count * inner, 1], MARGIN);
@@ -1218,6 +1242,8 @@ check("quotients by one integer, and its powers, are those of js", () => {
       ...few.map((y) => [MAP.pow, y] as const),
     ];
     for (const [turn, [row, number]] of cases.entries()) {
+      // All levels divide by 7.
+      if (number !== 7 && !isSampled(`${row.name} of ${dtype} by ${number}`, 10)) continue;
       const y = storageFor(Layout.contiguous([1]), dtype);
       writeElement(y, 0, number);
       // Around multiples, as large as they may be for reciprocals.
@@ -1414,6 +1440,8 @@ check("elements are taken along axes as in js, and the first wrong index is name
     for (const shape of [[1], [70], [20000], [33, 40], [40, 3000], [3, 4, 5], ...long]) {
       for (const kind of KINDS) {
         for (const [size, along] of [[9, -1], [9, 0], [5, -1]] as const) {
+          const what = `by ${dtype} [${shape}] ${kind} of ${size}, ${along}`;
+          if (!isSampled(what, 7)) continue;
           const layout = LAYOUTS[kind]!(shape);
           // From 0 or -8 to 8: all within 9, not all within 5.
           const indexes = storageFor(layout, dtype, false);
@@ -1434,7 +1462,6 @@ check("elements are taken along axes as in js, and the first wrong index is name
           const run = (): void => {
             wrong = calls.takeAlongAxis(plan, out, source, indexes, size, stride);
           };
-          const what = `${source.info.name} by ${dtype} [${shape}] ${kind} of ${size}, ${axis}`;
           assertEquals(handedOn(run), 0, what);
           assertEquals(
             wrong,
