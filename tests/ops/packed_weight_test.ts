@@ -31,6 +31,7 @@ import { FLOAT } from "../../src/backend/js/primitives.ts";
 import type { Call } from "../../src/table/op.ts";
 import { MIRROR } from "../device/mirror.ts";
 import { assertRefused, loose } from "../support.ts";
+import { amountIn } from "../support/engine.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 
 const ACTIVATIONS = [undefined, "relu", "gelu", "silu", "tanh", "sigmoid"] as const;
@@ -149,6 +150,9 @@ const ROWS = [...Array.from({ length: 20 }, (_, i) => i + 1), 64, 129];
 const DEPTHS = [33, 1, 520, 7, 64, 0];
 const COLUMNS = [100, 32, 1, 65, 31, 64, 33];
 
+/** How many products there are of each number of rows, and of a large number. */
+const [SMALL, LARGE] = [amountIn(3, 1, 4), amountIn(2, 1, 2)];
+
 describe("linear with a packed weight", () => {
   let next = 0;
   /** Goes through all of a list; the lists have other lengths, so that all pairs come up. */
@@ -157,7 +161,7 @@ describe("linear with a packed weight", () => {
   for (const [dtype, weightDType] of DTYPES) {
     it(`${dtype} by ${weightDType}: rows, layouts, sizes, epilogues, outputs`, () => {
       for (const n of ROWS) {
-        for (let repeat = 0; repeat < (n > 20 ? 2 : 4); repeat++) {
+        for (let repeat = 0; repeat < (n > 20 ? LARGE : SMALL); repeat++) {
           next++;
           const [depth, columns] = [pick(DEPTHS, 1), pick(COLUMNS, 1)];
           const layout = pick(Object.keys(LAYOUTS), 1);
