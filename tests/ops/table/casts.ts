@@ -6,7 +6,9 @@
 import { assertEquals } from "@std/assert";
 import { createHash } from "node:crypto";
 import { DTYPE, type DType, DTYPES } from "../../../src/base/dtype.ts";
+import { attempt } from "../../../src/base/errors.ts";
 import { contiguousCopy } from "../../../src/core/copy.ts";
+import { checkStore } from "../../../src/core/write.ts";
 import type { Operand } from "../../../src/memory/operand.ts";
 import { Layout } from "../../../src/base/layout.ts";
 import { download } from "../../../src/memory/device.ts";
@@ -17,11 +19,25 @@ import { assertSame } from "./compare.ts";
 import { decode, golden } from "./golden.ts";
 import { operand, place, read, sent } from "./operands.ts";
 
+const storables = new Map<string, boolean>();
+
+/** Whether a result of `from` may be written into an output of `to`. */
+export function storable(from: DType, to: DType): boolean {
+  const key = `${from} ${to}`;
+  let isStorable = storables.get(key);
+  if (isStorable === undefined) {
+    isStorable = attempt(() => checkStore(DTYPE[from], DTYPE[to], "")).error === undefined;
+    storables.set(key, isStorable);
+  }
+  return isStorable;
+}
+
 /** Casts the golden values of `from` to every dtype, from a dense and from a strided operand. */
 export function checkCasts(from: DType, target: Target, count: (to: DType) => void): void {
   const { x: text, to: golds } = golden(from).casts;
   const values = decode(from, text);
   const compiled = new CompiledCases(`casts of ${from}`, target);
+  compiled.begin(from);
   using(target.on, () => {
     for (const view of [{}, { step: [-2] }]) {
       const x = place(from, [values.length], values, view);

@@ -15,6 +15,7 @@ import { dispose } from "../../../src/core/handles.ts";
 import { isOperand, type Operand } from "../../../src/memory/operand.ts";
 import { allocate } from "../../../src/memory/pool.ts";
 import type { Storage } from "../../../src/memory/storage.ts";
+import { isSampled } from "../../support/amount.ts";
 import type { Target } from "./backends.ts";
 import { assertSame } from "./compare.ts";
 import { fetched, read, sent, wholeOf } from "./operands.ts";
@@ -58,6 +59,7 @@ let current = "";
 /** Runs the cases of an op on a target, and then as parts of compiled functions. */
 export class CompiledCases {
   #cases: Case[] = [];
+  #keeps = false;
 
   constructor(readonly name: string, readonly target: Target) {
     if (name === current) return;
@@ -66,9 +68,22 @@ export class CompiledCases {
     current = name;
   }
 
+  /** Whether the cases since {@link begin} are compiled. */
+  get keeps(): boolean {
+    return this.#keeps;
+  }
+
+  /** Begins the cases of a dtype. */
+  begin(dtype: DType): void {
+    const { compiled } = this.target;
+    this.#keeps = compiled !== undefined &&
+      (compiled.dtypes?.includes(dtype) ?? true) &&
+      isSampled(`${this.name} ${dtype}`, compiled.every ?? 1);
+  }
+
   /** Runs `call` alone, and keeps it for {@link check}. */
   run(call: CaseCall, args: Args, out?: Operand): Operand {
-    if (this.target.compiled === undefined) return call(args, out);
+    if (!this.#keeps) return call(args, out);
     const given = out === undefined ? { args, out } : copies(args, out);
     const { value, error } = attempt(() => call(args, out));
     const refused = error === undefined ? undefined : (error as Error).message;
@@ -89,8 +104,8 @@ export class CompiledCases {
   check(key: DType): void {
     const cases = this.#cases;
     this.#cases = [];
-    const { compiled: options, on } = this.target;
-    if (cases.length === 0 || options?.dtypes?.includes(key) === false) return;
+    const { on } = this.target;
+    if (cases.length === 0) return;
     if (!known.has(key)) known.set(key, compileCases(cases));
     const { compiled, refused, places } = known.get(key)!;
     const made = compiled(cases.map(({ given }) => given));

@@ -8,13 +8,13 @@ import { assert, assertThrows } from "@std/assert";
 import { DTYPE, type DType, DTYPES } from "../../../src/base/dtype.ts";
 import { contiguousCopy } from "../../../src/core/copy.ts";
 import { dispatch } from "../../../src/core/dispatch.ts";
-import { checkStore } from "../../../src/core/write.ts";
 import type { Operand } from "../../../src/memory/operand.ts";
 import { DTypeError, ShapeError } from "../../../src/base/errors.ts";
 import { startOf } from "../../../src/backend/js/interpret.ts";
 import { accumulates, takes } from "../../../src/table/infer.ts";
 import type { ArgReduceOp, ReduceOp, ScanOp } from "../../../src/table/op.ts";
 import { beginCases, referenceOf, type Target, using } from "./backends.ts";
+import { storable } from "./casts.ts";
 import { CompiledCases } from "./compiled.ts";
 import { assertDType, assertSame, assertShape, foldTolerance } from "./compare.ts";
 import { attributesOf, decode, golden, goldenEntry } from "./golden.ts";
@@ -97,8 +97,8 @@ const SPECIAL: readonly (readonly Num[])[][] = [
 );
 
 /** Values of floats to multiply, and to fold otherwise, by the sample that they come from. */
-const factors = new Map<readonly Num[], readonly Num[]>();
-const addends = new Map<readonly Num[], readonly Num[]>();
+const factors = new WeakMap<readonly Num[], readonly Num[]>();
+const addends = new WeakMap<readonly Num[], readonly Num[]>();
 
 /** A result of the reference, and the elements of its input. */
 interface Result {
@@ -434,15 +434,6 @@ class FoldCases {
   }
 }
 
-function storable(from: DType, to: DType): boolean {
-  try {
-    checkStore(DTYPE[from], DTYPE[to], "");
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Runs every case of `row` for `dtypes` on `target`. */
 export function checkFold(
   row: AxisOp,
@@ -454,6 +445,7 @@ export function checkFold(
   using(target.on, () => {
     for (const dtype of dtypes) {
       beginCases(row.name, dtype);
+      cases.compiled.begin(dtype);
       if (!cases.takes(dtype)) {
         const x = place(dtype, [2], [1, 0]);
         const what = cases.what(dtype, "is not taken");

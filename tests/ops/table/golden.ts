@@ -103,6 +103,7 @@ export function attributesOf(op: TableOp, dtype: DType): Record<string, number> 
   return given.length === 0 ? undefined : Object.fromEntries(given);
 }
 
+/** The arrays of an op, which each backend needs. */
 const decoded = new Map<DType, Map<string, readonly Num[]>>();
 
 /** The elements of an encoded array. */
@@ -112,6 +113,11 @@ export function decode(dtype: DType, text: string): readonly Num[] {
   let values = own.get(text);
   if (values === undefined) own.set(text, values = often(decodeOnce(dtype, text)));
   return values;
+}
+
+/** Drops the decoded arrays. */
+export function forgetGolden(): void {
+  decoded.clear();
 }
 
 function decodeOnce(dtype: DType, text: string): Num[] {

@@ -84,7 +84,8 @@ export function place(
 ): Operand {
   const [layout, length] = arrange(shape, view);
   const storage = allocate(dtype, layout.contiguous ? layout.offset + layout.size : length, false);
-  const own = filled.get(values);
+  let own = filled.get(values);
+  if (own === undefined && repeated.has(values)) filled.set(values, own = new Map());
   const key = own && `${dtype} ${layout.shape} ${layout.strides} ${layout.offset}`;
   const array = own?.get(key!);
   if (array !== undefined) storage.array.set(array as never);
@@ -100,13 +101,20 @@ export function place(
   return operand(sent(storage), layout);
 }
 
+const repeated = new WeakSet<readonly Scalar[]>();
 /** The buffers of {@link place} of the lists that many cases place. */
-const filled = new WeakMap<readonly Scalar[], Map<string, TypedArray>>();
+const filled = new Map<readonly Scalar[], Map<string, TypedArray>>();
 
 /** `values`, which never change and which many cases place: their buffers are kept. */
 export function often<T extends readonly Scalar[]>(values: T): T {
-  filled.set(values, new Map());
+  repeated.add(values);
   return values;
+}
+
+/** Drops samples and buffers: other ops have others, and the collector would visit all of them. */
+export function forget(): void {
+  filled.clear();
+  samples.clear();
 }
 
 /** The positions of the elements of `layout`, in row-major order; broadcast to `shape`. */

@@ -13,12 +13,13 @@ import { takes } from "../../../src/table/infer.ts";
 import { REDUCE, SCAN, TABLE } from "../../../src/table/table.ts";
 import { wrapExternal } from "../../../src/memory/pool.ts";
 import "../../../src/tensor/tensor.ts";
-import { type Target, using } from "./backends.ts";
+import { renewLoops, type Target, using } from "./backends.ts";
 import { checkCasts, checkPatterns } from "./casts.ts";
 import { spacing } from "./compare.ts";
 import { checkFold, FOLD_LAYOUTS } from "./folds.ts";
 import { checkMap, MAP_LAYOUTS } from "./maps.ts";
-import { generator, operand, read, sent } from "./operands.ts";
+import { forgetGolden } from "./golden.ts";
+import { forget, generator, operand, read, sent } from "./operands.ts";
 
 /** A test: its name and what it does. */
 export type Test = readonly [name: string, run: () => void];
@@ -45,12 +46,19 @@ export function tableTests(targets: readonly Target[], chooses?: Choice): Test[]
   const test = (name: string, run: () => void): void => void tests.push([name, run]);
   /** The cases that ran: `op dtype layout backend`. */
   const ran = new Set<string>();
+  let current = "";
 
   for (const row of TABLE) {
     for (const target of targets) {
       const dtypes = DTYPES.filter((dtype) => chooses?.(row.name, dtype, target.name) ?? true);
       if (dtypes.length === 0) continue;
       test(`${row.name}: ${target.name}`, () => {
+        if (current !== row.name) {
+          current = row.name;
+          renewLoops();
+          forget();
+          forgetGolden();
+        }
         const count = (dtype: DType, layout: string): void => {
           ran.add(`${row.name} ${dtype} ${layout} ${target.name}`);
         };
