@@ -64,7 +64,7 @@ export const RULES: readonly Rule[] = [
     reason: "what differs between foreign functions of the runtimes is in cuda/smoke_test.ts",
   },
   {
-    files: /^tests\/(types|lint|project|site)\/(?!build_test)/,
+    files: /^tests\/((types|lint|project|site)\/(?!build_test)|llm\/types_test)/,
     test: ["deno"],
     all: ["deno"],
     reason: "compilers, sources and pages do not depend on the runtime",

@@ -10,6 +10,7 @@ import { compile, type Compiled, type CompileOptions } from "../../src/compile/m
 import { TILE_LIMITS } from "../../src/compile/tiles.ts";
 import { found } from "../native/support.ts";
 import { type Any, loose } from "../support.ts";
+import { runsHere } from "../support/engine.ts";
 
 /** Sets the limits of tiles until the end of the scope. */
 export function withTiles(limits: Partial<typeof TILE_LIMITS>): Disposable {
@@ -75,12 +76,16 @@ export function onBackends(body: (backend: CpuBackend) => void): void {
   }
 }
 
-/** A test with each backend of the CPU. */
+/**
+ * A test with each backend of the CPU. In Bun the native one, which calls by its FFI, and for one of
+ * three tests the one in JavaScript.
+ */
 export function testOnBackends(
   name: string,
   body: (backend: CpuBackend) => void | Promise<void>,
 ): void {
   for (const backend of BACKENDS) {
+    if (backend === "js" && BACKENDS.length > 1 && !runsHere(name, 3)) continue;
     test(`${name}, on ${backend}`, async () => {
       using _ = onBackend(backend);
       await body(backend);
