@@ -37,6 +37,7 @@ function best(logits: Float32Array): [token: number, margin: number] {
 }
 
 const formats = Object.entries(golden.formats);
+const prompts = golden.prompts.slice(0, amountIn(3, 2, Infinity));
 for (
   const [format, { sha256, greedy }] of formats.slice(0, amountIn(formats.length, 1, Infinity))
 ) {
@@ -46,7 +47,7 @@ for (
     using quantized = await llm.open(bytes);
     using exact = await llm.open(bytes, { dtype: "float32", cache: "float32" });
     let compared = 0;
-    for (const [i, prompt] of golden.prompts.entries()) {
+    for (const [i, prompt] of prompts.entries()) {
       using ours = quantized.session();
       using definition = exact.session();
       const text = [...prompt];
@@ -59,6 +60,6 @@ for (
         compared++;
       }
     }
-    assert(compared >= golden.prompts.length, `only ${compared} tokens were compared`);
+    assert(compared >= prompts.length, `only ${compared} tokens were compared`);
   });
 }

@@ -33,7 +33,8 @@ import {
   fused,
   type RandomChain,
 } from "./chains.ts";
-import { amountIn } from "../support/engine.ts";
+import { RUNS_ALL } from "../support/amount.ts";
+import { amountIn, IN_BUN } from "../support/engine.ts";
 import { using } from "./table/backends.ts";
 import { type Num, place, read, sample } from "./table/operands.ts";
 import { check, LEVELS, native, shim } from "../native/support.ts";
@@ -86,12 +87,15 @@ function inC(chain: RandomChain, outputs = outputsOf(chain)): Num[][] | undefine
   return outputs.map((out) => read(out));
 }
 
-/** Runs `body` for every instruction set and one or two threads, which share even small work. */
+/**
+ * Runs `body` for every instruction set, in Bun for the best one, and one or two threads, which share
+ * even small work.
+ */
 function everywhere(body: (about: string) => void): void {
   const before = native.threads;
   native.setShareAll(true);
   try {
-    for (const level of LEVELS) {
+    for (const level of IN_BUN && !RUNS_ALL ? LEVELS.slice(-1) : LEVELS) {
       for (const threads of [1, 2]) {
         native.setLevel(level);
         native.setThreads(threads);

@@ -25,6 +25,7 @@ import {
   namedChains,
   type RandomChain,
 } from "./chains.ts";
+import { amountIn } from "../support/engine.ts";
 import { ALL_BACKENDS as BACKENDS, using } from "./table/backends.ts";
 import { place, read } from "./table/operands.ts";
 
@@ -58,7 +59,7 @@ describe("chain", () => {
             assertEquals(fused(chain), eagerly(chain), describeChain(chain));
           });
         }),
-        { numRuns: 100 },
+        { numRuns: amountIn(100, 30, 100) },
       );
     });
   }

@@ -18,6 +18,7 @@ import { interpret, type Interpreter } from "../../src/core/interpreter.ts";
 import { isOperand, type Operand } from "../../src/memory/operand.ts";
 import { type Call, type Op, OPS } from "../../src/table/op.ts";
 import { loose } from "../support.ts";
+import { runsHere } from "../support/engine.ts";
 import { type Operands, operands, plain, type Program, PROGRAMS } from "./programs.ts";
 
 // deno-lint-ignore no-explicit-any
@@ -249,6 +250,7 @@ async function withProgram(
 }
 
 for (const [name, program] of ALL) {
+  if (!runsHere(name, 4)) continue;
   test(`${name} is the same decomposed into ops with kernels`, () =>
     withProgram(program, async (run, settle) => {
       const own = operands();
