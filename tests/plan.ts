@@ -46,6 +46,14 @@ export const RULES: readonly Rule[] = [
     reason: "what an op keeps does not depend on the runtime",
   },
   {
+    files:
+      /^tests\/(linalg\/(extremes|precision|sizes)|llm\/quantized|io\/sizes|compile\/unused)_test/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "values and errors of TypeScript and C, whose common cases factors_test.ts, " +
+      "models_test.ts, fuzz_test.ts and every_op_test.ts test in both",
+  },
+  {
     files: /^tests\/lists\/parameters_test/,
     test: ["deno"],
     all: ["deno"],
