@@ -54,6 +54,22 @@ export const RULES: readonly Rule[] = [
       "models_test.ts, fuzz_test.ts and every_op_test.ts test in both",
   },
   {
+    files:
+      /^tests\/(nn\/(activation|conv|interpolate|loss|norm|pool|rnn|winograd)|ops\/(int8|norm|quantized))_test/,
+    test: ["deno"],
+    all: BOTH,
+    reason:
+      "values of ops, of which table_test.ts, every_op_test.ts and recording_test.ts test a " +
+      "sample in Bun; the C is the same",
+  },
+  {
+    files:
+      /^tests\/(fft\/(fft|out_views|signal)|sets\/(golden|sets)|sort\/(golden|selection|topk)|statistics\/(functions|integers|masks))_test/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "the same, of functions of several ops",
+  },
+  {
     files: /^tests\/lists\/parameters_test/,
     test: ["deno"],
     all: ["deno"],

@@ -4,7 +4,8 @@
  *
  * Nothing here names an op: a new one is covered by its entry in the table, and needs only its
  * golden data (scripts/golden/ops.py). The folder table/ makes the cases. All of them run in Deno,
- * and a twentieth of the dtypes of each op and backend in Bun; all in both in `npm run test:all`.
+ * and a twentieth of the dtypes of each op and backend in Bun. For a third of the dtypes of an op they
+ * also run as parts of compiled functions. `npm run test:all` does everything in both.
  *
  * @module
  */
