@@ -53,6 +53,8 @@ const TEXTS = ["README.md", "CHANGELOG.md", "LICENSE"];
 export interface Packed extends CarriedFile {
   /** Its path. */
   readonly path: string;
+  /** The quality of its compression; the best one by default. */
+  readonly quality?: number;
 }
 
 /** The files for each target, the library first. */
@@ -143,13 +145,21 @@ function copySources(folder: string): void {
 }
 
 /**
- * A file in Brotli. The best quality, by default, takes a quarter less than deflate does, and eight
- * seconds for a library.
+ * The quality of compression where its time counts more than 0.1 MB: half a second for a library.
  */
-function brotliOf(path: string): Buffer {
-  const { sha256 } = packed(path, "");
-  const folder = findKept("brotli", sha256) ?? keep("brotli", sha256, (folder) => {
-    const params = { [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS };
+export const FAST_QUALITY = 9;
+
+/**
+ * A file in Brotli. The best quality takes a quarter less than deflate does, and eight seconds for a
+ * library.
+ */
+function brotliOf({ path, sha256, quality = constants.BROTLI_MAX_QUALITY }: Packed): Buffer {
+  const hash = `${sha256}-${quality}`;
+  const folder = findKept("brotli", hash) ?? keep("brotli", hash, (folder) => {
+    const params = {
+      [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+      [constants.BROTLI_PARAM_QUALITY]: quality,
+    };
     writeFileSync(join(folder, "file.br"), brotliCompressSync(readFileSync(path), { params }));
   });
   return readFileSync(join(folder, "file.br"));
@@ -157,11 +167,12 @@ function brotliOf(path: string): Buffer {
 
 const contents = new Map<string, string>();
 
-function contentOf({ path, sha256 }: Packed): string {
-  let text = contents.get(sha256);
+function contentOf(file: Packed): string {
+  const key = `${file.sha256}-${file.quality}`;
+  let text = contents.get(key);
   if (text === undefined) {
-    text = brotliOf(path).toString("base64");
-    contents.set(sha256, text);
+    text = brotliOf(file).toString("base64");
+    contents.set(key, text);
   }
   return text;
 }
@@ -404,10 +415,14 @@ function configureDeno(folder: string, modules: readonly string[] = []): void {
   writeJson(join(folder, "deno.json"), { name, version, license, exports, imports });
 }
 
-/** Stages the sources with the library of one target in `folder`, for an executable. */
+/**
+ * Stages the sources with the library of one target in `folder`, for an executable, in which a
+ * runtime takes a hundred times the room of the library.
+ */
 export function stageForExecutable(folder: string, target: string, libraries: Libraries): void {
   copySources(folder);
-  const one = { [target]: libraries[target]! };
+  const files = libraries[target]!.map((file) => ({ ...file, quality: FAST_QUALITY }));
+  const one = { [target]: files };
   writeFileSync(join(folder, SHIM, "embedded.ts"), embeddedForExecutable(target, one));
   writeModules(join(folder, SHIM, "native"), one, ".ts");
 }
@@ -435,7 +450,7 @@ export async function stageNpm(
     for (const file of files) {
       const to = join(folder, placeOf(file, target, compressed));
       mkdirSync(dirname(to), { recursive: true });
-      if (to.endsWith(COMPRESSED_SUFFIX)) writeFileSync(to, brotliOf(file.path));
+      if (to.endsWith(COMPRESSED_SUFFIX)) writeFileSync(to, brotliOf(file));
       else cpSync(file.path, to);
     }
   }

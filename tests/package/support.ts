@@ -12,6 +12,7 @@ import process from "node:process";
 import { test } from "node:test";
 import {
   builtLibraries,
+  FAST_QUALITY,
   HOST,
   type Libraries,
   packed,
@@ -41,9 +42,8 @@ export function librariesIn(folder: string): Libraries {
   const libraries = builtLibraries(HOST);
   const kernels = join(folder, "kernels.bin");
   writeFileSync(kernels, Uint8Array.from({ length: 1000 }, (_, i) => i % 251));
-  return {
-    [HOST]: [libraries[HOST]![0]!, packed(kernels, "rowmajor-ptx.bin")],
-  };
+  const files = [libraries[HOST]![0]!, packed(kernels, "rowmajor-ptx.bin")];
+  return { [HOST]: files.map((file) => ({ ...file, quality: FAST_QUALITY })) };
 }
 
 /** Makes an executable of a program by this runtime; `args` are those of scripts/release/executable.ts. */
