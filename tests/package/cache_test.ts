@@ -24,6 +24,7 @@ import process from "node:process";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { HOST, stageForExecutable, TARGETS } from "../../scripts/release/package.ts";
+import { findTool } from "../../scripts/tools.ts";
 import { explained } from "../../src/backend/ffi/load.ts";
 import { when } from "../native/support.ts";
 import { amount } from "../support/amount.ts";
@@ -51,11 +52,16 @@ const [library, kernels] = libraries[HOST]!;
 const staged = join(stage.path, "package");
 const main = join(stage.path, "main.ts");
 stageForExecutable(staged, HOST, libraries);
-writeFileSync(main, program(pathToFileURL(join(staged, "mod.ts")).href));
+writeFileSync(main, program("./package/mod.ts"));
+// One module, as a runtime would open two hundred at each start.
+const bundled = join(stage.path, "main.mjs");
+const build = ["build", "--target=node", `--outfile=${bundled}`, main];
+const built = await run(findTool("bun"), build, { cwd: stage.path });
+assertEquals(built.code, 0, built.stderr);
 
 /** Starts the program with a cache of its own. */
 async function start(env: Record<string, string>, permissions: string[] = ["-A"]): Promise<Told> {
-  const args = inDeno ? ["run", "--no-check", "--no-prompt", ...permissions, main] : [main];
+  const args = inDeno ? ["run", "--no-check", "--no-prompt", ...permissions, bundled] : [bundled];
   const outcome = await run(process.execPath, args, { cwd: stage.path, env });
   assertEquals(outcome.stderr, "");
   return told(outcome);
