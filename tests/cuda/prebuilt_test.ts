@@ -1,6 +1,6 @@
 /**
- * The table of all ops on a CUDA device with only the precompiled kernels: a sample of it in
- * `npm test`, and a share of it with `ROWMAJOR_TEST_PART`.
+ * The table of all ops on a CUDA device with only the precompiled kernels, and a share of it with
+ * `ROWMAJOR_TEST_PART`.
  *
  * @module
  */
@@ -10,16 +10,13 @@ import { arange } from "../../mod.ts";
 import { prebuiltFamilies } from "../../src/backend/cuda/families.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
 import { shareOf, tableTests } from "../ops/table/suite.ts";
-import { RUNS_ALL } from "../support/amount.ts";
 
 const reason = whyNoCuda();
 if (reason !== undefined) test(`prebuilt kernels (${reason})`, { skip: true }, () => {});
 else {
-  // A sample needs few families, each of them another one.
-  const together = RUNS_ALL ? undefined : 1;
-  openCudaForTests({ families: prebuiltFamilies(), only: true, together });
+  openCudaForTests({ families: prebuiltFamilies(), only: true });
   const all = tableTests([{ name: "cuda", on: "cuda", exact: false }]);
-  for (const [name, run] of shareOf(all, RUNS_ALL ? "0/1" : "0/10")) {
+  for (const [name, run] of shareOf(all)) {
     test(`${name}, with prebuilt kernels only`, run);
   }
   // The table gives logSumExp a float32, functions the maximum, which has the dtype of the elements.

@@ -1,16 +1,16 @@
 /**
- * The table of all ops on a CUDA device, the emulator's or a real one: casts, sums and half of the ops
- * in `npm test`, everything in `npm run test:all`, and a share of it with `ROWMAJOR_TEST_PART`.
+ * The table of all ops on a CUDA device, the emulator's or a real one: casts, sums and a sample of the
+ * ops in `npm test`, everything in `npm run test:all`, and a share of it with `ROWMAJOR_TEST_PART`.
  *
  * @module
  */
 import process from "node:process";
 import { test } from "node:test";
 import { TABLE } from "../../src/table/table.ts";
-import { openCudaForTests, whyNoCuda } from "./support/device.ts";
+import { isInSample, openCudaForTests, whyNoCuda } from "./support/device.ts";
 import { assertListed, recordKernels } from "./support/kernels.ts";
 import { shareOf, tableTests } from "../ops/table/suite.ts";
-import { isSampled, RUNS_ALL } from "../support/amount.ts";
+import { RUNS_ALL } from "../support/amount.ts";
 
 const reason = whyNoCuda();
 if (reason !== undefined) test(`the table on CUDA (${reason})`, { skip: true }, () => {});
@@ -21,11 +21,11 @@ else {
   const compiled = { dtypes: ["float32"], fused: false } as const;
   const tests = tableTests([{ name: "cuda", on: "cuda", exact: false, compiled }]);
   const isWhole = RUNS_ALL || process.env.ROWMAJOR_TEST_PART !== undefined;
-  const ops = new Set(TABLE.map(({ name }) => `${name}: cuda`));
+  const others = TABLE.filter(({ name }) => !isInSample(name)).map(({ name }) => `${name}: cuda`);
   // The last one checks that none was left out.
   const share = isWhole
     ? shareOf(tests)
-    : tests.slice(0, -1).filter(([name]) => !ops.has(name) || isSampled(name, 2));
+    : tests.slice(0, -1).filter(([name]) => !others.includes(name));
   for (const [name, run] of share) test(name, run);
   test("every kernel of the table is one of those that are compiled for all architectures", () => {
     assertListed(launched, share.length === tests.length ? 3000 : 1);

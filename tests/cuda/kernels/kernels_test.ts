@@ -2,6 +2,7 @@
  * The CUDA kernels without an entry in the op table (sorting, indexing, random numbers, products,
  * softmax and norms) on the emulator, against the JavaScript backend and formulas in doubles:
  * around the sizes at which the backend changes kernels, with threads that run in any order.
+ * `npm test` takes half of the cases of indexing, products, and rows.
  *
  * Skipped without the emulator or the native library; see cuda/support/device.ts for real devices.
  *
@@ -33,6 +34,7 @@ import { allocate } from "../../../src/memory/pool.ts";
 import type { Storage } from "../../../src/memory/storage.ts";
 import { BackendCalls } from "../../calls.ts";
 import { cudaCalls } from "../support/calls.ts";
+import { isSampled } from "../../support/amount.ts";
 import { FamilyDevice, onHardware, prepareEmulator } from "../support/device.ts";
 import { assertListed, recordKernels } from "../support/kernels.ts";
 import { emulatorCopy, whyNoEmulator } from "../../emulator/build.ts";
@@ -311,6 +313,7 @@ check("Gather and scatter: any block, any alignment, later picks win", ({ cuda, 
       for (const { name, block, dense, step, stride } of blocks(count, count === 40 ? 3 : 0)) {
         if (name === "rows of 5000" && count > 40) continue;
         const what = `${name} of ${dtype}, ${count} times`;
+        if (!isSampled(`${what}, turn ${turn}`, 2)) continue;
         const reach = (layout: Layout): number =>
           layout.shape.reduce((end, n, i) => end + (n - 1) * layout.strides[i]!, layout.offset);
         const source = anything(dtype, reach(block) + 36 * stride + 1, 1);
@@ -397,6 +400,7 @@ check(
           }
           const pattern = number++ % PATTERNS.length;
           const what = `${name} of ${dtype}, ${count} times, pattern ${pattern}`;
+          if (!isSampled(`${what}, turn ${turn}`, 3)) continue;
           const reach = (layout: Layout): number =>
             layout.shape.reduce((end, n, i) => end + (n - 1) * layout.strides[i]!, layout.offset);
           const target = addends(dtype, reach(block) + 36 * stride + 1, 1);
@@ -600,6 +604,8 @@ check(
       if (dtype === "bool") continue;
       const { kind } = DTYPE[dtype];
       for (const [m, n, k, batch] of sizes as [number, number, number, number][]) {
+        const what = `${dtype}, ${batch} of [${m}, ${k}] @ [${k}, ${n}]`;
+        if (!isSampled(`${what}, turn ${turn}`, 2)) continue;
         const matrices = (rows: number, columns: number, style: number): MatrixBatch => {
           const [row, column, size] = [
             [columns, 1, rows * columns],
@@ -623,7 +629,7 @@ check(
         const [x, y, z] = [c, a, b].map((one) => ({ ...one, storage: send(memory, one.storage) }));
         cuda.matmul(x!, y!, z!);
         js.matmul(c, a, b);
-        assertBits(x!.storage, c.storage, `${dtype}, ${batch} of [${m}, ${k}] @ [${k}, ${n}]`);
+        assertBits(x!.storage, c.storage, what);
       }
     }
   },
@@ -709,6 +715,7 @@ check("Softmax and norms: rows in lanes, in a block, and in parts", ({ cuda, mem
     for (const kernel of ["softmax", "logSoftmax", "layerNorm", "rmsNorm"] as const) {
       columns.forEach((n, k) => {
         if (n > 600 && k % 3 !== turn) return;
+        if (!isSampled(`${kernel} of ${dtype}, ${n}, turn ${turn}`, 2)) return;
         const rows = n < 100 ? 37 : 2, offset = n % 8 === 0 ? 16 : 3;
         const draw = generator(n);
         const x = filled(dtype, rows * n + offset, () => 3 + 8 * draw());

@@ -318,7 +318,7 @@ function planted({ header, change: [from, to, later] }: Fault): string {
 }
 
 for (const fault of FAULTS) {
-  if (!isSampled(fault.what, 4)) continue;
+  if (!isSampled(fault.what, 6)) continue;
   check(`planted: ${fault.what}`, () => {
     emulatorFolder();
     const { passed, output, log } = run(fault.part, fault.header, planted(fault), fault.env);

@@ -2,7 +2,7 @@
  * Reductions and scans of lengths around every boundary of the loops of the CUDA kernels: packs,
  * rounds, lanes and parts. Whole numbers must give what the CPU gives; other numbers must give the
  * same bits wherever the memory begins, because the order of additions depends on sizes and strides
- * only.
+ * only. `npm test` takes a sample of the columns, and of the widths of models.
  *
  * @module
  */
@@ -12,6 +12,7 @@ import { finfo, tensor } from "../../../mod.ts";
 import { setBusyThreads } from "../../../src/backend/cuda/reduce.ts";
 import { DTYPE, type DType } from "../../../src/base/dtype.ts";
 import { generator } from "../../ops/table/operands.ts";
+import { isSampled } from "../../support/amount.ts";
 import { type Any, loose } from "../../support.ts";
 import { openCudaForTests, whyNoCuda } from "../support/device.ts";
 import { assertListed, recordKernels } from "../support/kernels.ts";
@@ -90,6 +91,7 @@ for (const name of FOLDS) {
       if (name === "var" && DTYPE[dtype].kind !== "f") continue;
       for (const n of lengthsOf(dtype)) {
         const what = `${name} of ${dtype}, rows of ${n}`;
+        if (WIDTHS.includes(n) && !isSampled(what, 3)) continue;
         const rows = made(whole(dtype, n, 4), dtype).reshape([4, n]);
         assertLikeCpu(rows.cuda(), rows, name, 1, what);
         if (DTYPE[dtype].kind !== "f") continue;
@@ -150,6 +152,7 @@ for (const name of FOLDS) {
         for (const [j, width] of widths.entries()) {
           if (count * width > 70_000 || (i + j) % 2 > 0 && count > 33) continue;
           const what = `${name} of ${dtype}, columns of [${count}, ${width}]`;
+          if (!isSampled(what, 4)) continue;
           const draw = generator(count * width);
           const size = count * (width + 4);
           const values = kind === "f" && name !== "sum" && name !== "var"
