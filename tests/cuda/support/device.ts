@@ -67,10 +67,15 @@ export function isInSample(row: string): boolean {
   return isSampled(`${row}: cuda`, KINDS.get(row) === "map" ? 3 : 2);
 }
 
-/** Joins families that have no kernel in common. */
+/**
+ * Joins families that have no kernel in common. Those with functions of vecmath.h come first, as
+ * map.h defines more if it follows that header.
+ */
 function join(families: readonly Family[], together: number): Family[] {
   const joined: { sources: string[]; names: Set<string> }[] = [];
-  for (const { source, names } of families) {
+  const hasMath = ({ source }: Family): boolean => source.includes("vecmath.h");
+  const sorted = families.toSorted((a, b) => Number(hasMath(b)) - Number(hasMath(a)));
+  for (const { source, names } of sorted) {
     const last = joined.at(-1);
     const room = last !== undefined && last.sources.length < together;
     if (room && !names.some((name) => last.names.has(name))) {
