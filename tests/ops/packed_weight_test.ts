@@ -151,7 +151,7 @@ const DEPTHS = [33, 1, 520, 7, 64, 0];
 const COLUMNS = [100, 32, 1, 65, 31, 64, 33];
 
 /** How many products there are of each number of rows, and of a large number. */
-const [SMALL, LARGE] = [amountIn(3, 1, 4), amountIn(2, 1, 2)];
+const [SMALL, LARGE] = [amountIn(2, 1, 4), amountIn(1, 1, 2)];
 
 describe("linear with a packed weight", () => {
   let next = 0;
