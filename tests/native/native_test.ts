@@ -146,7 +146,7 @@ check("casts on the way in and out are served for every pair of dtypes", () => {
       const result = resultOf(row, dtype);
       for (const other of DTYPES) {
         const turn = cases;
-        const tries = isSampled(`${row.name} of ${dtype} to ${other}`, 16) ? checkMap : () => {};
+        const tries = isSampled(`${row.name} of ${dtype} to ${other}`, 24) ? checkMap : () => {};
         const operands = new Array<DType>(3).fill(dtype);
         if (row.condition) operands[0] = "bool";
         // Into an output of another dtype; copies cast to any.
@@ -753,7 +753,7 @@ check("sums of float32 have the same bits at all levels, whatever is in them", (
   for (const [turn, x] of odd.entries()) {
     for (const n of [128, 300, 319]) {
       for (let at = turn % 7; at < n; at += 7) {
-        if (!isSampled(`${x} at ${at} of ${n}`, 10)) continue;
+        if (!isSampled(`${x} at ${at} of ${n}`, 20)) continue;
         const array = even.slice(turn, turn + n);
         array[at] = x;
         compare(array, `${x} at ${at} of ${n}`);
@@ -941,7 +941,7 @@ check("sorts are served, and agree with js for every dtype", () => {
     sizes.forEach(([runs, size], i) => {
       const levels = runs! >= 16 ? LEVELS : [LEVELS[i % LEVELS.length]!];
       for (const level of levels) {
-        if (isSampled(`${dtype}, ${runs} of ${size}, ${level}`, 8)) {
+        if (isSampled(`${dtype}, ${runs} of ${size}, ${level}`, 12)) {
           compare(dtype, runs!, size!, level);
         }
       }
@@ -1243,7 +1243,7 @@ check("quotients by one integer, and its powers, are those of js", () => {
     ];
     for (const [turn, [row, number]] of cases.entries()) {
       // All levels divide by 7.
-      if (number !== 7 && !isSampled(`${row.name} of ${dtype} by ${number}`, 10)) continue;
+      if (number !== 7 && !isSampled(`${row.name} of ${dtype} by ${number}`, 20)) continue;
       const y = storageFor(Layout.contiguous([1]), dtype);
       writeElement(y, 0, number);
       // Around multiples, as large as they may be for reciprocals.
