@@ -131,7 +131,11 @@ static RM_ALWAYS_INLINE v_s32 add_signed(v_s32 sum, signed_word w, const uint8_t
 #elif defined(__ARM_FEATURE_DOTPROD)
   return (v_s32)ADD_PAIRS((int32x4_t)sum, w.all, repeat_word(x));
 #else
-  return sum + WIDEN(ADD_PAIRS(NO_SUMS, w.all, repeat_word(x)));
+  /* Two products of -128 by -128 do not fit 16 bits. */
+  const int8x16_t left = (int8x16_t)w.all, right = (int8x16_t)repeat_word(x);
+  const int16x8_t low = vmull_s8(vget_low_s8(left), vget_low_s8(right));
+  const int16x8_t high = vmull_high_s8(left, right);
+  return sum + (v_s32)vpaddq_s32(vpaddlq_s16(low), vpaddlq_s16(high));
 #endif
 }
 

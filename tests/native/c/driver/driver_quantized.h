@@ -203,6 +203,9 @@ static void run_matmul_int8(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) 
   snprintf(about, sizeof about, "int8, [%td, %td] by [%td, %td]", m, k, k, n);
   buffer a = make(RM_INT8, m * k, ANY_BITS), b = make(RM_INT8, k * n, ANY_BITS);
   buffer out = make(RM_INT32, m * n, ANY_BITS);
+  /* Two products of the least numbers, whose sum has 17 bits. */
+  if (k > 1) a.data[0] = a.data[1] = b.data[0] = b.data[n] = 0x80;
+  memcpy(a.before, a.data, a.bytes), memcpy(b.before, b.data, b.bytes);
   rm_configure(RM_CONFIGURE_THREADS, threads);
   double numbers[] = {(double)m, (double)n, (double)k, 0, 0, 0};
   if (!is_served(rm_run(kernel("matmulInt8"), pack(RM_INT32, RM_INT8, RM_INT8, RM_NONE), RM_INT32,
