@@ -185,6 +185,7 @@ test("what has been alive all along does not leave the runtime to itself for goo
 });
 
 check("every thread counts its own, and those of one that has ended come back", () => {
+  const made = amount(30, 60);
   const { bytes } = JSON.parse(runApart(
     `import { full, memory } from ${moduleAt("mod.ts")};
     import process from "node:process";
@@ -192,14 +193,15 @@ check("every thread counts its own, and those of one that has ended come back", 
       import { full, memory } from ${moduleAt("mod.ts")};
       const ones = full([1_000_000], 1);
       const kept = [];
-      for (let i = 0; i < 60; i++) kept.push(ones.add(i));
-      if (memory().bytes < 240e6 || memory().bytes > 400e6) throw new Error(memory().bytes);
-      if (kept[59].get(7) !== 60) throw new Error("elements");
+      for (let i = 0; i < ${made}; i++) kept.push(ones.add(i));
+      const { bytes } = memory();
+      if (bytes < ${4e6 * made} || bytes > ${4e6 * made + 160e6}) throw new Error(bytes);
+      if (kept.at(-1).get(7) !== kept.length) throw new Error("elements");
       postMessage(null);\`;
     const url = URL.createObjectURL(new Blob([worker], { type: "text/javascript" }));
     const ones = full([1_000_000], 1);
     for (let i = 0; i < 40; i++) ones.add(i);
-    for (let round = 0; round < ${amount(5, 12)}; round++) {
+    for (let round = 0; round < ${amount(4, 12)}; round++) {
       const one = new Worker(url, { type: "module" });
       await new Promise((done, failed) => {
         one.onmessage = done;
@@ -208,13 +210,13 @@ check("every thread counts its own, and those of one that has ended come back", 
       one.terminate();
       await new Promise((done) => setTimeout(done, 50));
     }
-    // 1.3 or 3 GB in all, of which the last worker's may not have gone yet.
+    // 0.5 or 3 GB in all, of which the last worker's may not have gone yet.
     console.log(JSON.stringify({ bytes: process.memoryUsage().rss }));
     process.exit();`,
     {},
     ["-A"],
   ));
-  assertEquals(bytes < amount(0.9e9, 1.6e9), true, `${bytes} bytes`);
+  assertEquals(bytes < amount(0.45e9, 1.6e9), true, `${bytes} bytes`);
 });
 
 check("memory that is not there is an OutOfMemoryError", () => {

@@ -159,7 +159,7 @@ static void check_one_thread(void) {
 static void check_limits(void) {
   const owner_handle o = open_owner();
   char *large[7];
-  for (int i = 0; i < 7; i++) memset(large[i] = take(o, 1 << 25, 0), 1, 1 << 25);
+  for (int i = 0; i < 7; i++) large[i] = take(o, 1 << 25, 0);
   for (int i = 0; i < 7; i++) o.finalize_buffer(large[i], NULL);
   CHECK(cached_bytes() == 7 << 25);
   setrlimit(RLIMIT_AS, &(struct rlimit){7u << 26, 7u << 26});
