@@ -151,7 +151,7 @@ for (const name of Object.getOwnPropertyNames(rm.Tensor.prototype)) {
     const others: [what: string, makers: readonly Make[]][] = [];
     for (const what of Object.keys(receivers)) {
       for (const [i, makers] of good.entries()) {
-        if (isSampled(`${name} ${what} ${i}`, 4)) await check(what, makers);
+        if (isSampled(`${name} ${what} ${i}`, 6)) await check(what, makers);
         else others.push([what, makers]);
       }
     }

@@ -1,7 +1,7 @@
 /**
  * Every error of a method names that method, even if the method consists of several ops. Calls all
- * methods with invalid arguments, on tensors of all kinds; none may fail with an error of
- * JavaScript.
+ * methods with invalid arguments, on tensors of all kinds, a third of these calls in `npm test`;
+ * none may fail with an error of JavaScript.
  *
  * @module
  */
@@ -11,6 +11,7 @@ import { isDeepStrictEqual } from "node:util";
 import * as rm from "../../mod.ts";
 import { concat, full, IndexError, ones, ShapeError, stack, Tensor, zeros } from "../../mod.ts";
 import { type Any, iota, loose } from "../support.ts";
+import { isSampled } from "../support/amount.ts";
 import { runsHere } from "../support/engine.ts";
 
 /** Methods whose errors describe the operation in English. */
@@ -68,7 +69,8 @@ for (const name of Object.getOwnPropertyNames(Tensor.prototype)) {
   if (name === "constructor" || !runsHere(name, 4)) continue;
   test(`Messages: what ${name} refuses, it refuses by its name`, async () => {
     for (const make of receivers) {
-      for (const args of badArguments) {
+      for (const [i, args] of badArguments.entries()) {
+        if (!isSampled(`${name} of ${receivers.indexOf(make)}, ${i}`, 3)) continue;
         const error = await thrown(make(), name, args);
         if (error === undefined) continue;
         assert(error instanceof Error);

@@ -15,6 +15,18 @@ function joined(...parts: Uint8Array[]): Uint8Array {
   return new Uint8Array(Buffer.concat(parts));
 }
 
+/** Packed members and their checksums, as an archive may have one under many names. */
+const known = new WeakMap<Uint8Array, { body: Uint8Array; sum: number }>();
+
+function packedOf(data: Uint8Array): { body: Uint8Array; sum: number } {
+  let one = known.get(data);
+  if (one === undefined) {
+    one = { body: new Uint8Array(deflateRawSync(data)), sum: crc32(data) };
+    known.set(data, one);
+  }
+  return one;
+}
+
 /** A zip archive; with `zip64`, sizes and offsets are in the fields of 64 bits. */
 export function zip(members: Record<string, Uint8Array>, { zip64 = false, packed = false } = {}) {
   const parts: Uint8Array[] = [];
@@ -22,13 +34,13 @@ export function zip(members: Record<string, Uint8Array>, { zip64 = false, packed
   let at = 0;
   for (const [key, data] of Object.entries(members)) {
     const name = new TextEncoder().encode(key);
-    const body = packed ? new Uint8Array(deflateRawSync(data)) : data;
+    const { body, sum } = packed ? packedOf(data) : { body: data, sum: crc32(data) };
     const method = packed ? 8 : 0;
     const none = 0xffffffff;
     const size = (n: number): Uint8Array => le(zip64 ? none : n, 4);
     const head = joined(
       ...[0, method, 0, 33].map((n) => le(n, 2)),
-      le(crc32(data), 4),
+      le(sum, 4),
       size(body.length),
       size(data.length),
       le(name.length, 2),

@@ -176,7 +176,7 @@ describe("safetensors files on demand", () => {
   });
 
   it("with a header of many tensors let other code run while it is parsed", async () => {
-    const count = 100_000;
+    const count = amount(40_000, 100_000);
     for (const reversed of [false, true]) {
       const parts = Array.from({ length: count }, (_, k) => {
         const i = reversed ? count - 1 - k : k;
@@ -194,7 +194,7 @@ describe("safetensors files on demand", () => {
       clearInterval(timer);
       assert(turns >= 10, `${turns} turns while the file was opened`);
       assertEquals(file.names.length, count);
-      assertEquals(file.info("layer.99999").shape, [1]);
+      assertEquals(file.info(`layer.${count - 1}`).shape, [1]);
       assertEquals((await file.get("layer.31")).toArray(), [7]);
       await file[Symbol.asyncDispose]();
     }

@@ -9,7 +9,9 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { arange, io } from "../../mod.ts";
 import { DTypeError, FormatError } from "../../src/base/errors.ts";
 import type { RawTensor } from "../../src/io/bytes.ts";
+import { encodeNpy } from "../../src/io/npy.ts";
 import { decodeNpz, encodeNpz } from "../../src/io/npz.ts";
+import { RUNS_ALL } from "../support/amount.ts";
 import { zip } from "./archive.ts";
 import { assertFormatError, decodeWhole, golden, goldenFile, latin1 } from "./golden.ts";
 
@@ -206,7 +208,9 @@ describe("npz: writing what the format cannot hold", () => {
   it("more arrays than zip can count", () => {
     const many = (count: number): [string, RawTensor][] =>
       Array.from({ length: count }, (_, i) => [String(i), TWO[0][1]]);
-    assertEquals(decodeNpz(encodeNpz(many(65534)), { names: ["65533"] }).size, 1);
+    if (RUNS_ALL) {
+      assertEquals(decodeNpz(encodeNpz(many(65534)), { names: ["65533"] }).size, 1);
+    }
     assertFormatError(() => encodeNpz(many(65535)), "65534 arrays");
   });
 });
@@ -301,13 +305,16 @@ describe("npz: faults are FormatErrors with the offset", () => {
 
   it("an archive that declares over 1 GiB is refused before anything is inflated", () => {
     const big: RawTensor = { dtype: "uint8", shape: [2e6], data: new Uint8Array(2e6) };
-    const members = Array.from({ length: 600 }, (_, i): [string, RawTensor] => [`a${i}`, big]);
-    const bytes = encodeNpz(members, { compress: true });
+    const data = encodeNpy(big);
+    const names = Array.from({ length: 600 }, (_, i) => `a${i}`);
+    const bytes = zip(Object.fromEntries(names.map((name) => [`${name}.npy`, data])), {
+      packed: true,
+    });
     // The first member cannot be inflated, which nothing finds out.
     bytes.fill(0xff, 60, 160);
     assertFormatError(() => decodeNpz(bytes, { names: ["a0"] }), "cannot inflate");
     assertFormatError(
-      () => decodeNpz(bytes, { names: members.map(([name]) => name) }),
+      () => decodeNpz(bytes, { names }),
       "1073741824",
     );
   });

@@ -91,7 +91,7 @@ const NANS: Readonly<Record<number, bigint>> = {
 };
 
 /** The share of the damaged files that a run tries. */
-const SHARE = amountIn(0.05, 0.02, 1);
+const SHARE = amountIn(0.025, 0.02, 1);
 
 /** The most fields of a file that are tried: vocabularies have hundreds that are alike. */
 const MOST_FIELDS = 250;

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { after, test } from "node:test";
 import { findNative } from "../../src/backend/cpu.ts";
-import { amount } from "../support/amount.ts";
+import { amountIn } from "../support/engine.ts";
 import { moduleAt, runApart } from "./support.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-environment-"));
@@ -29,7 +29,7 @@ function outcome(env: Record<string, string>): string[] {
   return runApart(program, env, ["-A"]).trim().split("\n");
 }
 
-/** Values that variables do not take, and what the errors name; `npm test` takes the first six. */
+/** Values that variables do not take, and what the errors name; `npm test` takes the first of them. */
 const WRONG: readonly (readonly [name: string, value: string, takes: string])[] = [
   ["THREADS", "1e3", "an integer from 0 to 256"],
   ["THREADS", "257", "an integer from 0 to 256"],
@@ -45,13 +45,13 @@ const WRONG: readonly (readonly [name: string, value: string, takes: string])[] 
 test("a variable with a value that it does not take is an error of ops and of info()", {
   skip: native,
 }, () => {
-  for (const [name, value, takes] of WRONG.slice(0, amount(6, WRONG.length))) {
+  for (const [name, value, takes] of WRONG.slice(0, amountIn(5, 2, WRONG.length))) {
     const variable = `ROWMAJOR_${name}`;
     for (const line of outcome({ [variable]: value })) {
       assertStringIncludes(line, `ArgumentError: ${variable} is "${value}": it takes ${takes}`);
     }
   }
-  for (const value of ["", "256", "0", "2"].slice(0, amount(2, 4))) {
+  for (const value of ["", "256", "0", "2"].slice(0, amountIn(2, 1, 4))) {
     assertEquals(outcome({ ROWMAJOR_THREADS: value })[0], "[1000]");
   }
 });
