@@ -15,7 +15,7 @@ import { NativeBackend } from "../../../src/backend/native/backend.ts";
 import { openShim } from "../../../src/backend/ffi/load.ts";
 import type { Device } from "../../../src/types/mod.ts";
 import { MIRROR } from "../../device/mirror.ts";
-import { RUNS_ALL } from "../../support/amount.ts";
+import { isSampled, RUNS_ALL } from "../../support/amount.ts";
 import { IN_BUN } from "../../support/engine.ts";
 import { site } from "./operands.ts";
 
@@ -38,9 +38,17 @@ export interface Target {
   readonly exact: boolean;
   /** How compiled functions are tested with it; absent if they are not. */
   readonly compiled?: CompiledOptions;
+  /** In `npm test`, one op and dtype of so many run on it; absent for all. */
+  readonly every?: number;
+  /** In `npm test`, one layout of so many runs for an op and a dtype; absent for all. */
+  readonly layouts?: number;
 }
 
-const COMPILED: CompiledOptions = { every: 3, fused: true };
+const COMPILED: CompiledOptions = { every: 4, fused: true };
+/** The layouts of all targets here, which share the answers of the reference. */
+const LAYOUTS = 3;
+/** What gives the same as another target by the same code, apart from other kernels or transfers. */
+const SELDOM = 4;
 let generated = new JsBackend(true);
 
 /** Gives up the loops of earlier ops, which the garbage collector else visits again and again. */
@@ -56,9 +64,16 @@ const targets: Target[] = [
     },
     exact: true,
     compiled: COMPILED,
+    layouts: LAYOUTS,
   },
-  { name: "interpreter", on: new JsBackend(false), exact: true },
-  { name: "mirror", on: MIRROR, exact: true },
+  {
+    name: "interpreter",
+    on: new JsBackend(false),
+    exact: true,
+    every: SELDOM,
+    layouts: LAYOUTS,
+  },
+  { name: "mirror", on: MIRROR, exact: true, every: SELDOM, layouts: LAYOUTS },
 ];
 
 /** The instruction sets of native backends under test: a setting of the library, not of a backend. */
@@ -76,10 +91,27 @@ else {
     levels.set(backend, level);
     backend.setLevel(level);
     // All of them run the same programs, with other kernels.
-    const compiled = level === best || RUNS_ALL ? COMPILED : undefined;
-    targets.push({ name: `native, ${backend.level}`, on: backend, exact: false, compiled });
+    const own = level === best ? { compiled: COMPILED } : { every: SELDOM };
+    targets.push({
+      name: `native, ${backend.level}`,
+      on: backend,
+      exact: false,
+      layouts: LAYOUTS,
+      ...own,
+      ...RUNS_ALL ? { compiled: COMPILED } : {},
+    });
   }
   shim.rm_configure(CONFIGURE.level, 0);
+}
+
+/** Whether a layout runs for an op and a dtype on a target: each op has each of them in some dtype. */
+export function runsLayout(
+  row: string,
+  dtype: DType,
+  layout: string,
+  { layouts = 1 }: Target,
+): boolean {
+  return isSampled(`${row} ${dtype} ${layout}`, layouts);
 }
 
 function setLevel(to: number): void {

@@ -12,7 +12,7 @@ import { attempt, DTypeError } from "../../../src/base/errors.ts";
 import { Layout } from "../../../src/base/layout.ts";
 import { takes } from "../../../src/table/infer.ts";
 import type { MapOp } from "../../../src/table/op.ts";
-import { beginCases, referenceOf, type Target, using } from "./backends.ts";
+import { beginCases, referenceOf, runsLayout, type Target, using } from "./backends.ts";
 import { storable } from "./casts.ts";
 import { type Args, CompiledCases } from "./compiled.ts";
 import {
@@ -212,6 +212,7 @@ class MapCases {
 
   layouts(dtype: DType): void {
     for (const { name, shapes, views } of MAP_LAYOUTS) {
+      if (!runsLayout(this.row.name, dtype, name, this.target)) continue;
       const args = this.operands(dtype, shapes, views);
       const made = this.run(dtype, args);
       const shape = broadcast(args.map((x) => x.layout.shape));
