@@ -5,7 +5,7 @@
  * Nothing here names an op: a new one is covered by its entry in the table, and needs only its
  * golden data (scripts/golden/ops.py). The folder table/ makes the cases. In Deno, every op and
  * dtype runs in a third of the layouts on the generated loops and on the best instruction set, and a
- * quarter of them on the other backends; Bun runs a twentieth. For a quarter of the dtypes of an op
+ * quarter of them on the other backends; Bun runs a twentieth. For a sixth of the dtypes of an op
  * the cases also run as parts of compiled functions. `npm run test:all` does everything in both.
  *
  * @module

@@ -40,11 +40,11 @@ export interface Target {
   readonly compiled?: CompiledOptions;
   /** In `npm test`, one op and dtype of so many run on it; absent for all. */
   readonly every?: number;
-  /** In `npm test`, one layout of so many runs for an op and a dtype; absent for all. */
+  /** In `npm test`, one layout or other dtype of so many runs for an op and a dtype; absent for all. */
   readonly layouts?: number;
 }
 
-const COMPILED: CompiledOptions = { every: 4, fused: true };
+const COMPILED: CompiledOptions = { every: 6, fused: true };
 /** The layouts of all targets here, which share the answers of the reference. */
 const LAYOUTS = 3;
 /** What gives the same as another target by the same code, apart from other kernels or transfers. */
@@ -104,7 +104,10 @@ else {
   shim.rm_configure(CONFIGURE.level, 0);
 }
 
-/** Whether a layout runs for an op and a dtype on a target: each op has each of them in some dtype. */
+/**
+ * Whether a layout, or another dtype next to this one, runs for an op and a dtype on a target: each op
+ * has each of them in some dtype.
+ */
 export function runsLayout(
   row: string,
   dtype: DType,
