@@ -152,7 +152,7 @@ export function findListParameters(): ReadonlyMap<string, ListParameter> {
     strict: true,
     skipLibCheck: true,
     types: ["node"],
-    lib: ["lib.esnext.d.ts", "lib.dom.d.ts", "lib.dom.iterable.d.ts"],
+    lib: ["lib.esnext.d.ts"],
   });
   const checker = program.getTypeChecker();
   const finder = new Finder(checker);

@@ -6,11 +6,12 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
-import ts from "typescript";
-import { root } from "../../scripts/tools.ts";
+import { findTool, root } from "../../scripts/tools.ts";
 
 /** What is wrong → how the file says it, and what the mistake makes of that. */
 const MISTAKES: Readonly<Record<string, readonly [right: string, wrong: string]>> = {
@@ -44,24 +45,44 @@ const MISTAKES: Readonly<Record<string, readonly [right: string, wrong: string]>
 it("a shape that does not fit in the model does not compile", { timeout: 300_000 }, () => {
   const folder = join(root, "src", "llm");
   const text = readFileSync(join(folder, "llama.ts"), "utf8");
-  const copies = new Map([[join(folder, "right.ts"), text]]);
-  Object.entries(MISTAKES).forEach(([name, [right, wrong]], i) => {
-    assert(text.split(right).length === 2, `llama.ts does not have ${right} once: ${name}`);
-    copies.set(join(folder, `wrong${i}.ts`), text.replace(right, wrong));
-  });
-  const config = ts.readConfigFile(join(root, "tsconfig.json"), ts.sys.readFile);
-  const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, root);
-  const host = ts.createCompilerHost(options);
-  const { fileExists, readFile } = host;
-  host.fileExists = (path) => copies.has(path) || fileExists(path);
-  host.readFile = (path) => copies.get(path) ?? readFile(path);
-  const program = ts.createProgram([...copies.keys()], options, host);
-  const counts = [...copies.keys()].map((path) => {
-    const source = program.getSourceFile(path);
-    assert(source !== undefined, `${path} is not compiled`);
-    const faults = program.getSemanticDiagnostics(source);
-    return Number(faults.length > 0);
-  });
-  const names = ["none", ...Object.keys(MISTAKES)];
-  assertEquals(names.filter((_, i) => counts[i] === 0), ["none"]);
+  const temporary = mkdtempSync(join(tmpdir(), "rowmajor-llama-"));
+  try {
+    const write = (name: string, code: string): void => {
+      const here = code.replace(
+        /(from|import)(\s*\(?)"(\.[^"]*)"/g,
+        (_, word, gap, path) => `${word}${gap}${JSON.stringify(join(folder, path))}`,
+      );
+      assert(here !== code);
+      writeFileSync(join(temporary, `${name}.ts`), here);
+    };
+    write("right", text);
+    const mistakes = Object.entries(MISTAKES);
+    mistakes.forEach(([name, [right, wrong]], i) => {
+      assert(text.split(right).length === 2, `llama.ts does not have ${right} once: ${name}`);
+      write(`wrong${i}`, text.replace(right, wrong));
+    });
+    const files = ["right", ...mistakes.map((_, i) => `wrong${i}`)].map((name) => `${name}.ts`);
+    const config = {
+      extends: join(root, "tsconfig.json"),
+      compilerOptions: { typeRoots: [join(root, "node_modules", "@types")] },
+      files,
+      include: [],
+    };
+    writeFileSync(join(temporary, "tsconfig.json"), JSON.stringify(config));
+    const tsc = join(root, "node_modules", "typescript-7.0", "bin", "tsc");
+    // Several checkers would each check what they share.
+    const args = [tsc, "--singleThreaded", "--pretty", "false", "-p", temporary];
+    const { stdout, error } = spawnSync(findTool("bun"), args, { cwd: root, encoding: "utf8" });
+    if (error) throw error;
+    // Only the copies: a wrong path or option is a fault elsewhere.
+    const faulty = stdout.split("\n").filter((line) => /error TS\d+/.test(line))
+      .map((line) => /(\w+)\.ts\(\d+,\d+\): error /.exec(line)?.[1] ?? line);
+    assertEquals(
+      [...new Set(faulty)].toSorted(),
+      mistakes.map((_, i) => `wrong${i}`).toSorted(),
+      stdout,
+    );
+  } finally {
+    rmSync(temporary, { recursive: true });
+  }
 });

@@ -127,14 +127,14 @@ export const ALL_BACKENDS: readonly Target[] = targets;
 
 /**
  * The backends that run tests of more than one op: all of them in `npm run test:all`. Else the
- * interpreter, which is slow, runs the table only. What differs in Bun is its JavaScript engine and
- * its FFI: there the generated loops and the best instruction set stand for the others.
+ * interpreter, which is slow, and the lesser instruction sets, whose C is the same, run the table
+ * only. What differs in Bun is its JavaScript engine and its FFI: there the mirror runs the table
+ * only, too.
  */
-export const BACKENDS: readonly Target[] = RUNS_ALL
-  ? targets
-  : IN_BUN
-  ? [targets[0]!, ...targets.filter(({ name }) => name.startsWith("native")).slice(-1)]
-  : targets.filter(({ name }) => name !== "interpreter");
+export const BACKENDS: readonly Target[] = RUNS_ALL ? targets : [
+  ...targets.filter(({ name }) => name === "generated loops" || !IN_BUN && name === "mirror"),
+  ...targets.filter(({ name }) => name.startsWith("native")).slice(-1),
+];
 
 const reference = new JsBackend(false);
 
