@@ -1,6 +1,7 @@
 /**
  * Compiled functions on a CUDA device: random programs, and those of devices, give what they give
- * alone, by dispatch and as recorded graphs. The device is the emulator's, or a real one.
+ * alone, by dispatch and as recorded graphs. The device is the emulator's, or a real one. `npm test`
+ * takes half of the programs of devices, `npm run test:all` all.
  *
  * @module
  */
@@ -11,6 +12,7 @@ import { compile } from "../../src/compile/mod.ts";
 import { checkRandom } from "../compile/random_programs.ts";
 import { checkCompiled, COMPILED } from "../device/compiled.ts";
 import { type Any, loose } from "../support.ts";
+import { isSampled } from "../support/amount.ts";
 import { openCudaForTests, whyNoCuda } from "./support/device.ts";
 
 const reason = whyNoCuda();
@@ -36,6 +38,7 @@ else {
   for (const [name, program] of COMPILED) {
     // Many kernels to compile for each kind of function; other tests have them.
     if (/: (functions|norms|where|triangles|positions)$/.test(name)) continue;
+    if (!isSampled(`${name}: cuda`, 2)) continue;
     test(`compiled on CUDA, ${name}`, () => checkCompiled(program, "cuda"));
   }
 

@@ -25,6 +25,7 @@ import { DeviceError, IndexError, OutOfMemoryError } from "../../../mod.ts";
 import { Arguments } from "../../../src/backend/cuda/device.ts";
 import { controlEmulator } from "../../emulator/control.ts";
 import { addressed, opened } from "../../native/gpu.ts";
+import { amount } from "../../support/amount.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
@@ -151,7 +152,7 @@ export async function memoryRunsOut(folder: string): Promise<Record<string, numb
     await collect(base);
     const before = base = inUse();
     counts[name] = 0;
-    for (let room = 0;; room += 1000) {
+    for (let room = 0;; room += amount(4000, 1000)) {
       emptyCache("cuda");
       emulator.set("memory", emulator.get("used") + room);
       let made: Any;
