@@ -186,6 +186,8 @@ const LARGER: Readonly<Record<string, number>> = {
   "tests/docs/docs_test.ts": 45,
   "tests/package/npm_test.ts": 25,
   "tests/types/types_test.ts": 25,
+  // Every op and dtype, of which each makes loops of its own.
+  "tests/ops/table_test.ts": 50,
   // Each compiles many kernels for the emulator, and runs them.
   "tests/cuda/table_test.ts": 45,
   "tests/cuda/kernels/rounds_test.ts": 25,
