@@ -6,7 +6,7 @@
 import { QueueFullError } from "../base/errors.ts";
 import { copyOf } from "../core/dispatch.ts";
 import { elementsOf } from "../memory/operand.ts";
-import { recycle } from "../memory/pool.ts";
+import { letGo } from "../memory/pool.ts";
 import { cowOf } from "../memory/snapshot.ts";
 import type { Storage } from "../memory/storage.ts";
 import { type Graph, isOutside, outsideStorage } from "./graph.ts";
@@ -28,7 +28,9 @@ function snapshotOf(storage: Storage, isWritten: boolean): Snapshot {
     return { read: () => cow.base === storage.base ? storage : cow.base, free: () => cow.free!() };
   }
   const { storage: copy } = copyOf(elementsOf(storage));
-  return { read: () => copy, free: () => recycle(copy) };
+  // Ops that make and dispose of handles of it would free it otherwise.
+  copy.handles++;
+  return { read: () => copy, free: () => letGo(copy) };
 }
 
 /** Runs `executor` in a later task, on the elements that its tensors have now. */

@@ -133,6 +133,7 @@ export class Native implements Executor {
     const copies = new Map<Storage, Storage>();
     const copy = (storage: Storage): Storage => {
       const made = copyOf(elementsOf(storage)).storage;
+      made.handles++;
       copies.set(storage, made);
       return made;
     };
@@ -148,7 +149,7 @@ export class Native implements Executor {
       if (at === undefined) break;
       this.#relower(at);
     }
-    for (const made of copies.values()) recycle(made);
+    for (const made of copies.values()) letGo(made);
   }
 
   #relower(call: number): void {
@@ -276,6 +277,7 @@ export class Native implements Executor {
         sources.set(storage, copy);
         written.set(storage, copy);
         storage.handles++;
+        copy.handles++;
         return;
       }
       const leased = leaseOf(storage);
@@ -304,7 +306,7 @@ export class Native implements Executor {
     } finally {
       for (const one of leases) one.end();
       for (const [storage, copy] of written) {
-        recycle(copy);
+        letGo(copy);
         letGo(storage);
       }
     }

@@ -7,7 +7,7 @@
 import type { JobQueue } from "../backend/native/queue.ts";
 import { currentOf } from "../base/placeholder.ts";
 import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
-import { dispose } from "../core/handles.ts";
+import { dispose, wrap } from "../core/handles.ts";
 import { elementsOf, isOperand, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
@@ -132,11 +132,17 @@ export class Replay implements Executor {
   #created(id: number, { op, name, attributes, constant }: Created): Storage {
     if (constant !== null) {
       if (!this.#fresh.has(this.#graph.storages[id]!)) return constant;
-      return copyOf(elementsOf(constant)).storage;
+      return this.#own(id, copyOf(elementsOf(constant)));
     }
     const made = op.create(attributes, name);
     this.#handles[id] = made;
     return made.storage;
+  }
+
+  /** Gives a copy a handle: ops that make and dispose of handles of it would free it otherwise. */
+  #own(id: number, { storage, layout }: Operand): Storage {
+    this.#handles[id] = wrap(storage, layout);
+    return storage;
   }
 
   #operand(input: NodeInput): Input {
@@ -161,8 +167,7 @@ export class Replay implements Executor {
       else {
         const copy = copyOf(made);
         dispose(made);
-        this.#handles[id] = undefined;
-        this.#storages[id] = copy.storage;
+        this.#storages[id] = this.#own(id, copy);
       }
     });
   }

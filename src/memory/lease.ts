@@ -89,7 +89,9 @@ export function leaseOf(storage: Storage): Leased {
   const leasable = base === storage && !base.exposed && (cows === null || cows instanceof Lease);
   if (!leasable) {
     const copy = copyOf(storage.array, storage.info);
-    return { storage: copy, end: () => recycle(copy) };
+    // Ops that make and dispose of handles of it would free it otherwise.
+    copy.handles++;
+    return { storage: copy, end: () => letGo(copy) };
   }
   const lease = cows instanceof Lease ? cows : new Lease(base);
   return { storage: lease.read(), end: () => lease.end() };

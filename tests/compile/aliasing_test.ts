@@ -6,7 +6,7 @@
  */
 import { assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
-import { fromBuffer, memory, random, tensor, TraceError, zeros } from "../../mod.ts";
+import { fromBuffer, memory, random, Tensor, tensor, TraceError, zeros } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { type Any, iota, loose } from "../support.ts";
 import { testOnBackends } from "./support.ts";
@@ -158,3 +158,27 @@ testOnBackends(
     assertEquals(outs.map((one) => one.toArray()), [...expected, ...expected]);
   },
 );
+
+testOnBackends("ops made of others leave constants and copies of arguments in memory", async () => {
+  const f = (x: Any): Any => {
+    const own = loose(tensor)([3, 1, 2]).mul_(2);
+    x.set([0], 5);
+    const found = [own.topk(2, 0), x.topk(2, 0)].flat();
+    // They would take the memory of what was freed.
+    return [
+      own,
+      x.add(0),
+      ...found.flatMap((one: Any) => Object.values(one)),
+      x.mul(7),
+      own.sqrt(),
+    ];
+  };
+  const numbers = (result: Any): unknown =>
+    [result].flat(3).map((x: Any) => x instanceof Tensor ? x.toArray() : 0);
+  const expected = numbers(f(iota([3])));
+  const compiled = compile(f, { optimize: false }) as Any;
+  for (let round = 0; round < 3; round++) {
+    assertEquals(numbers(compiled(iota([3]))), expected);
+    assertEquals(numbers(await compiled.async(iota([3]))), expected);
+  }
+});
