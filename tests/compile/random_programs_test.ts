@@ -10,7 +10,7 @@ import type { Any } from "../support.ts";
 import { checkRandom } from "./random_programs.ts";
 import { plain, testOnBackends, withTiles } from "./support.ts";
 
-const SEEDS = amountIn(20, 8, 3000);
+const SEEDS = amountIn(20, 8, 600);
 
 function check(seed: number, optimize: boolean): Promise<void> {
   // NaNs are equal: their bits are not specified.
