@@ -59,7 +59,7 @@ export interface Judges {
 const NO_JUDGES = [
   /^tests\/(project|server|gpu|emulator|lint|site)\//,
   /^tests\/package\/(?!cache_)/,
-  /^tests\/(native\/driver|cuda\/prebuilt)_test/,
+  /^tests\/(native\/(arm64|breakpoint|driver|sanitized)|cuda\/prebuilt)_test/,
   /^examples\/server\//,
   /^tests\/types\/strict_test/,
   /^tests\/ops\/(ops_def|add_an_op)_test/,
