@@ -61,7 +61,7 @@ const NO_JUDGES = [
   /^tests\/package\/(?!cache_)/,
   /^tests\/(native\/(arm64|breakpoint|driver|sanitized)|cuda\/prebuilt)_test/,
   /^examples\/server\//,
-  /^tests\/types\/strict_test/,
+  /^tests\/(types\/strict|llm\/types)_test/,
   /^tests\/ops\/(ops_def|add_an_op)_test/,
 ];
 
@@ -129,13 +129,12 @@ export class Copy {
    */
   constructor(root: string, suite: Suite, base?: string) {
     this.#suite = suite;
-    this.#base = base ?? mkdtempSync(join(tmpdir(), "rowmajor-mutants-"));
+    // Errors, which tests check, shorten long paths.
+    this.#base = base ?? mkdtempSync(join(tmpdir(), "rmm-"));
     const inBase = (name: string): string => join(this.#base, name);
     this.folder = inBase("tree");
     // Packages that tests put there must not lie in the tree of `root`.
-    this.temporary = base === undefined
-      ? inBase("temporary")
-      : mkdtempSync(join(tmpdir(), "rowmajor-faults-"));
+    this.temporary = base === undefined ? inBase("t") : mkdtempSync(join(tmpdir(), "rmf-"));
     this.notes = inBase("notes");
     this.#kernels = inBase("kernels");
     for (const folder of [this.folder, this.#kernels]) {
