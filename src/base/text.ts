@@ -9,6 +9,7 @@
 
 /** Strings are cut to this many characters. */
 const MAX_CHARACTERS = 40;
+const MAX_PATH = 400;
 /** Lists of more elements than this, the most axes of a tensor, are cut to a few. */
 const MAX_ELEMENTS = 64;
 const SHOWN_ELEMENTS = 8;
@@ -21,6 +22,11 @@ export const UNDESCRIBED: unique symbol = Symbol("undescribed");
 /** `text`, cut to `most` characters. */
 export function shorten(text: string, most: number = MAX_CHARACTERS): string {
   return text.length > most ? `${text.slice(0, most)}…` : text;
+}
+
+/** A path as text for error messages. Of a long one the end, which names the file, is left. */
+export function describePath(path: string): string {
+  return JSON.stringify(path.length > MAX_PATH ? `…${path.slice(-MAX_PATH)}` : path);
 }
 
 /** A value of the caller, as text for error messages: all messages use this function. */

@@ -8,7 +8,7 @@
  */
 import { host } from "../backend/ffi/runtime.ts";
 import { ArgumentError } from "../base/errors.ts";
-import { describe } from "../base/text.ts";
+import { describe, describePath } from "../base/text.ts";
 import { checkOptions } from "../table/infer.ts";
 
 /** Options of {@link findModel}. */
@@ -158,7 +158,7 @@ export async function findModel(id: string, options: FindModelOptions = {}): Pro
   const { revision, cache } = options;
   if (typeof id === "string" && isPath(id)) {
     if (await isFolder(id)) return id;
-    throw new ArgumentError(`Cannot find model ${describe(id)}: there is no such folder`);
+    throw new ArgumentError(`Cannot find model ${describePath(id)}: there is no such folder`);
   }
   checkModel("find model", id, revision ?? "main");
   const { folder: usual, hidden } = cacheFolder(host);

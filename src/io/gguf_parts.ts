@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { describePath } from "../base/text.ts";
 import { quote } from "./bytes.ts";
 import { Fields, type Metadata, NO_METADATA } from "./metadata.ts";
 
@@ -87,7 +88,7 @@ export async function withParts<Entry>(
       `part ${number} of a model in ${count} files: open the first one, ` +
         (first === undefined
           ? `whose name ends with ${endOf(1, count)}`
-          : `${quote(first)}${isFile(first) ? "" : ", which is not there"}`),
+          : `${describePath(first)}${isFile(first) ? "" : ", which is not there"}`),
     );
   }
   const names = namesOf(path);
@@ -103,7 +104,9 @@ export async function withParts<Entry>(
   for (const [i, name] of names.entries()) {
     if (i === 0) continue;
     if (!isFile(name)) {
-      fields.fail(`part ${i + 1} of ${count} is not there, or may not be read: ${quote(name)}`);
+      fields.fail(
+        `part ${i + 1} of ${count} is not there, or may not be read: ${describePath(name)}`,
+      );
     }
     const part = await open(name);
     const own = partOf(part);

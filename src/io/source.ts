@@ -12,6 +12,7 @@ import type { Identity } from "../backend/ffi/host.ts";
 import { host } from "../backend/ffi/runtime.ts";
 import type { DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
+import { describePath } from "../base/text.ts";
 import type { Storage } from "../memory/storage.ts";
 import { allocate, asBytes, checkBools, NO_FILE, quote } from "./bytes.ts";
 import {
@@ -323,7 +324,7 @@ export function joinSources(
   for (const [name, part] of files) {
     const entry = sources.get(part)?.entries.get(name);
     if (entry === undefined) {
-      throw new FormatError(`tensor ${quote(name)} is not in ${quote(part)}`, file, 0);
+      throw new FormatError(`tensor ${quote(name)} is not in ${describePath(part)}`, file, 0);
     }
     entries.set(name, entry);
   }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import {
   addDType,
@@ -16,7 +16,7 @@ import {
   promoteScalar,
   promoteTypes,
 } from "../../src/base/dtype.ts";
-import { describe } from "../../src/base/text.ts";
+import { describe, describePath } from "../../src/base/text.ts";
 import { DTypeError } from "../../src/base/errors.ts";
 import { roundHalf, toBf16, toF16 } from "../../src/base/half.ts";
 
@@ -176,6 +176,9 @@ test("dtypes: values as messages show them", () => {
     ["x".repeat(40) + "y", JSON.stringify("x".repeat(40) + "…")],
   ];
   for (const [value, text] of shown) assertEquals(describe(value), text);
+  const path = `/home/user/${"models/".repeat(20)}`;
+  assertEquals(describePath(`${path}a.gguf`), `"${path}a.gguf"`);
+  assertMatch(describePath(`${path.repeat(9)}a.gguf`), /^"….*\/a\.gguf"$/);
 });
 
 test("dtypes: there is room for 255", () => {
