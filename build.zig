@@ -229,6 +229,21 @@ const flags = [_][]const u8{
     "-D__USE_MINGW_ANSI_STDIO=0",
 };
 
+/// Complex products need no care for infinities, and no function of the compiler's library.
+const algorithm_flags = flags ++ [_][]const u8{ "-Os", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fcx-limited-range" };
+
+/// What a WebAssembly module has of the files that are compiled once and for size.
+const wasm_compact = [_][]const u8{
+    "cpu/complex/complex_block.c",
+    "cpu/deviates.c",
+    "core/api.c",
+    "core/error.c",
+    "core/isa.c",
+    "cpu/matmul.c",
+    "cpu/fft/fft_plan.c",
+    "wasm/host.c",
+};
+
 /// The oldest supported systems, as zig triples.
 const targets = [_]struct { folder: []const u8, triple: []const u8 }{
     .{ .folder = "linux-x64", .triple = "x86_64-linux-gnu.2.17" },
@@ -263,6 +278,7 @@ pub fn build(b: *std.Build) !void {
     _ = generated.add("embedded_headers.inc", try embed.constants(b));
     headers_hash = generated.add("headers.c", try hashHeaders(b));
     addPtx(b);
+    addWasm(b);
     const host = b.resolveTargetQuery(.{});
     for (targets) |target| {
         var query = try std.Target.Query.parse(.{ .arch_os_abi = target.triple });
@@ -349,8 +365,7 @@ fn addShim(
     module.addIncludePath(generated);
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &per_call, .flags = &(flags ++ [_][]const u8{ "-O2", "-fno-unroll-loops" }) });
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &compact, .flags = &(flags ++ .{"-Os"}) });
-    // Complex products need no care for infinities, and no function of the compiler's library.
-    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &algorithms, .flags = &(flags ++ [_][]const u8{ "-Os", "-fno-unroll-loops", "-fno-vectorize", "-fno-slp-vectorize", "-fcx-limited-range" }) });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &algorithms, .flags = &algorithm_flags });
     if (target.result.os.tag == .linux) module.linkSystemLibrary("dl", .{});
     if (target.result.os.tag == .windows) addRuntime(b, module, target);
     // macOS has no CUDA.
@@ -370,13 +385,48 @@ fn addShim(
     return b.addLibrary(.{ .name = "rowmajor", .linkage = .dynamic, .root_module = module });
 }
 
+/// The kernels as a WebAssembly module, for hosts that open no library. Its memory comes from
+/// JavaScript.
+fn addWasm(b: *std.Build) void {
+    const target = b.resolveTargetQuery(.{
+        .cpu_arch = .wasm32,
+        .os_tag = .wasi,
+        .cpu_model = .{ .explicit = &std.Target.wasm.cpu.generic },
+        .cpu_features_add = std.Target.wasm.featureSet(&.{ .simd128, .bulk_memory, .nontrapping_fptoint, .sign_ext, .tail_call }),
+    });
+    const module = newModule(b, target);
+    const loops = flags ++ [_][]const u8{"-fno-unroll-loops"};
+    // Without the one that is for MPI.
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = memory_bound[0 .. memory_bound.len - 1], .flags = &loops });
+    module.addCSourceFile(.{ .file = headers_hash });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &per_call, .flags = &(loops ++ [_][]const u8{"-O2"}) });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &wasm_compact, .flags = &(flags ++ .{"-Os"}) });
+    // The compiler would turn calloc into itself.
+    module.addCSourceFile(.{ .file = b.path("shim/wasm/memory.c"), .flags = &(flags ++ [_][]const u8{ "-O2", "-fno-builtin" }) });
+    module.addCSourceFiles(.{ .root = b.path("shim"), .files = &algorithms, .flags = &algorithm_flags });
+    addKernels(b, module, target, "base", null, false);
+    const program = b.addExecutable(.{ .name = "rowmajor", .root_module = module });
+    program.entry = .disabled;
+    program.wasi_exec_model = .reactor;
+    program.rdynamic = true;
+    program.import_memory = true;
+    // Reset after a trap.
+    module.export_symbol_names = &.{"__stack_pointer"};
+    // Before the data, so that an overflow traps.
+    program.stack_size = 1 << 18;
+    const install = b.addInstallArtifact(program, .{ .dest_dir = .{ .override = .{ .custom = "wasm" } } });
+    b.step("wasm", "Build the kernels as a WebAssembly module").dependOn(&install.step);
+    b.getInstallStep().dependOn(&install.step);
+    all(b).dependOn(&install.step);
+}
+
 fn newModule(b: *std.Build, target: std.Build.ResolvedTarget) *std.Build.Module {
     const module = b.createModule(.{
         .target = target,
         .optimize = .ReleaseFast,
         .link_libc = true,
         .strip = true,
-        .pic = true,
+        .pic = if (target.result.cpu.arch.isWasm()) null else true,
         .omit_frame_pointer = true,
         .sanitize_c = .off,
         // Exceptions never unwind through this code. The tables would be a twelfth of the library.

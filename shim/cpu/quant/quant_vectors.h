@@ -11,6 +11,8 @@
 #include <string.h>
 #if defined(__SSSE3__)
 #include <immintrin.h>
+#elif defined(__wasm__)
+#include <wasm_simd128.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
 #endif
@@ -66,6 +68,19 @@ typedef __m128i byte_sums;
 #define MULTIPLY_PAIRS(w, x) (v_s32)_mm_madd_epi16((__m128i)(w), (__m128i)(x))
 #define LOOK_UP(table, index) \
   (v_u8)_mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(table)), (__m128i)(index))
+#elif defined(__wasm__)
+typedef v128_t byte_sums;
+#define NO_SUMS wasm_i32x4_splat(0)
+#define MULTIPLY_PAIRS(w, x) (v_s32)wasm_i32x4_dot_i16x8((v128_t)(w), (v128_t)(x))
+static RM_ALWAYS_INLINE v128_t add_pairs(v128_t sums, v128_t w, v128_t x) {
+  const v128_t even = wasm_i32x4_dot_i16x8(wasm_i16x8_shr(wasm_i16x8_shl(w, 8), 8),
+                                           wasm_i16x8_shr(wasm_i16x8_shl(x, 8), 8));
+  const v128_t odd = wasm_i32x4_dot_i16x8(wasm_i16x8_shr(w, 8), wasm_i16x8_shr(x, 8));
+  return wasm_i32x4_add(sums, wasm_i32x4_add(even, odd));
+}
+#define ADD_PAIRS(sums, w, x) add_pairs(sums, (v128_t)(w), (v128_t)(x))
+#define WIDEN(sums) (v_s32)(sums)
+#define LOOK_UP(table, index) (v_u8)wasm_i8x16_swizzle(wasm_v128_load(table), (v128_t)(index))
 #else
 #define LOOK_UP(table, index) \
   (v_u8)vqtbl1q_u8(vld1q_u8((const uint8_t *)(table)), (uint8x16_t)(index))
@@ -87,17 +102,18 @@ static RM_ALWAYS_INLINE int16x8_t add_pairs(int16x8_t sums, int8x16_t w, int8x16
 #endif
 
 /*
- * Words of x that meet signed bytes of a weight. x86-64 multiplies unsigned by signed bytes only, so
- * these words have 16 bits per element there, the even ones first, and bytes of the weight are widened.
+ * Words of x that meet signed bytes of a weight. x86-64 multiplies unsigned by signed bytes only, and
+ * WebAssembly no bytes, so these words have 16 bits per element there, the even ones first, and bytes
+ * of the weight are widened.
  */
-#if defined(__x86_64__)
+#if defined(MULTIPLY_PAIRS)
 enum { SIGNED_WORD_BYTES = 8 };
 #else
 enum { SIGNED_WORD_BYTES = 4 };
 #endif
 
 static RM_ALWAYS_INLINE void store_signed_word(uint8_t *to, const int8_t *from) {
-#if defined(__x86_64__)
+#if defined(MULTIPLY_PAIRS)
   const int16_t wide[] = {from[0], from[2], from[1], from[3]};
   memcpy(to, wide, sizeof wide);
 #else
@@ -107,7 +123,7 @@ static RM_ALWAYS_INLINE void store_signed_word(uint8_t *to, const int8_t *from) 
 
 /* A word of a weight of signed bytes. */
 typedef struct {
-#if defined(__x86_64__)
+#if defined(MULTIPLY_PAIRS)
   v_u8 even, odd;
 #else
   v_u8 all;
@@ -115,7 +131,7 @@ typedef struct {
 } signed_word;
 
 static RM_ALWAYS_INLINE signed_word signed_word_of(v_u8 w) {
-#if defined(__x86_64__)
+#if defined(MULTIPLY_PAIRS)
   VECTOR(v_s16, int16_t, VECTOR_BYTES / 2);
   return (signed_word){(v_u8)((v_s16)((v_i16)w << 8) >> 8), (v_u8)((v_s16)w >> 8)};
 #else
@@ -125,7 +141,7 @@ static RM_ALWAYS_INLINE signed_word signed_word_of(v_u8 w) {
 
 /* The sum plus the products of a word. */
 static RM_ALWAYS_INLINE v_s32 add_signed(v_s32 sum, signed_word w, const uint8_t *x) {
-#if defined(__x86_64__)
+#if defined(MULTIPLY_PAIRS)
   sum += MULTIPLY_PAIRS(w.even, repeat_word(x));
   return sum + MULTIPLY_PAIRS(w.odd, repeat_word(x + 4));
 #elif defined(__ARM_FEATURE_DOTPROD)
@@ -142,6 +158,8 @@ static RM_ALWAYS_INLINE v_s32 add_signed(v_s32 sum, signed_word w, const uint8_t
 /* The compiler would reorder sums, and run out of registers. */
 #if defined(__x86_64__)
 #define IN_ORDER(x) __asm__("" : "+x"(x))
+#elif defined(__wasm__)
+#define IN_ORDER(x) (void)0
 #else
 #define IN_ORDER(x) __asm__("" : "+w"(x))
 #endif

@@ -196,7 +196,7 @@ int32_t RM_FOR_ISA(sort)(const rm_call *call) {
   void *const values = call->buffers[is_argsort ? 1 : 0];
   sort_context ctx = {.runs = (ptrdiff_t)attributes[1], .size = (ptrdiff_t)attributes[2]};
   if (ctx.runs <= 0 || ctx.size <= 0 || values == NULL) return RM_OK;
-  if (ctx.size > UINT32_MAX || (indices != NULL && ctx.size > INT32_MAX)) {
+  if ((uint64_t)ctx.size > UINT32_MAX || (indices != NULL && ctx.size > INT32_MAX)) {
     return rm_fail(RM_UNSUPPORTED, "sort: runs of %.0f elements", attributes[2]);
   }
   set_key_order(&ctx, dtype);
