@@ -41,6 +41,7 @@ export type {
   DeviceMemoryInfo,
   Hold,
   MemoryInfo,
+  Slot,
   Storage,
 } from "./src/memory/storage.ts";
 export type { Operand } from "./src/memory/operand.ts";

@@ -2,7 +2,7 @@
  * Measures rowmajor on Deno and Bun beside other libraries, all in one run.
  *
  *     deno task bench [SUITE...] [--rows=REGEX] [--threads=1,2] [--rounds=N] [--ms=N] [--quick]
- *                     [--runtimes=deno,bun] [--backend=js|native] [--level=v3]
+ *                     [--runtimes=deno,bun] [--backend=js|wasm|native] [--level=v3]
  *                     [--peers=NAME,...|none] [--before=FOLDER] [--install] [--save] [--pages] [--list]
  *
  * Without a SUITE, the six usual ones run. `--save` writes bench/results/, and for a whole run the
@@ -31,7 +31,7 @@ import { loadSuite, SUITES, USUAL } from "./suites/mod.ts";
 
 const USAGE =
   `usage: deno task bench [SUITE...] [--rows=REGEX] [--threads=1,2] [--rounds=N] [--ms=N]
-         [--quick] [--runtimes=deno,bun] [--backend=js|native] [--level=v3]
+         [--quick] [--runtimes=deno,bun] [--backend=js|wasm|native] [--level=v3]
          [--peers=NAME,...|none] [--before=FOLDER] [--install] [--save] [--pages] [--list]
 suites: ${SUITES.join(", ")}
 
@@ -100,7 +100,7 @@ const counts = values.threads?.split(",").map(Number);
 const numbers = [...counts ?? [], ...[values.rounds, values.ms].flatMap((x) => x ?? [])];
 if (
   runtimes.length === 0 || numbers.some((x) => !(Number(x) >= 1)) ||
-  ![undefined, "js", "native"].includes(values.backend) ||
+  ![undefined, "js", "wasm", "native"].includes(values.backend) ||
   ![undefined, "v3"].includes(values.level)
 ) fail(USAGE);
 
@@ -153,13 +153,13 @@ async function run(
   const timings: Timing[] = [];
   const load: number[] = [];
   const began = new Map<string, SideInfo>();
-  let backend: Results["backend"] = values.backend === "js" ? "js" : "native";
+  let backend = (values.backend ?? "native") as Results["backend"];
   let isWhole = rows.length === suite.rows.length && threads.length === all.length;
   for (const count of threads) {
     load.push(Number((loadavg()[0]! / availableParallelism()).toFixed(2)));
     const options: RunOptions = {
       ...{ suite: name, threads: count, ms, runtimes },
-      ...(values.backend === undefined ? {} : { backend: values.backend as "js" | "native" }),
+      ...(values.backend === undefined ? {} : { backend }),
       ...(values.level === undefined ? {} : { level: "v3" as const }),
       ...(peers === undefined ? {} : { peers: peers.split(",") }),
       ...(values.before === undefined ? {} : { before: values.before }),
@@ -192,6 +192,7 @@ async function run(
         ...(level === undefined ? {} : { level }),
       });
       if (level === "none") backend = "js";
+      if (level === "WebAssembly") backend = "wasm";
     }
   }
   progress("");

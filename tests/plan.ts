@@ -114,6 +114,12 @@ export const RULES: readonly Rule[] = [
     reason: "it installs VitePress; api_test.ts and pages_test.ts check the pages and their links",
   },
   {
+    files: /^tests\/browser\//,
+    test: [],
+    all: ["deno"],
+    reason: "it installs a browser; tests/wasm tests the module in both runtimes",
+  },
+  {
     files: /^tests\/package\/start_test/,
     test: [],
     all: ["deno"],

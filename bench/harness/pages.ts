@@ -22,7 +22,7 @@ const FOLDER = "bench/results";
 
 /** The name of the file of a run: runs of a part of the rows, or of JavaScript, have their own. */
 export function fileOf({ suite, date, level, backend }: Results, part: boolean): string {
-  const marks = [level, backend === "js" ? "js" : undefined, part ? "part" : undefined];
+  const marks = [level, backend === "native" ? undefined : backend, part ? "part" : undefined];
   return `${FOLDER}/${[date, suite, ...marks].filter((mark) => mark !== undefined).join("-")}.json`;
 }
 

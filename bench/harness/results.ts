@@ -21,7 +21,7 @@ import {
 export interface SideInfo {
   readonly name: string;
   readonly peer: boolean;
-  readonly runtime?: Runtime;
+  readonly runtime?: Runtime | "Node";
   readonly version: string;
   /** rowmajor's instruction set. */
   readonly level?: string;
@@ -66,7 +66,7 @@ export interface Results {
   };
   /** All sides were held to this instruction set. */
   readonly level?: "v3";
-  readonly backend: "js" | "native";
+  readonly backend: "js" | "native" | "wasm";
   readonly rounds: number;
   /** Runnable processes per core before each number of threads: above 0, the machine was shared. */
   readonly load: readonly number[];

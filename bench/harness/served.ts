@@ -237,7 +237,7 @@ export interface Command {
 export class WholeSide implements Side {
   readonly name: string;
   readonly peer: boolean;
-  readonly runtime?: Runtime;
+  readonly runtime?: Runtime | "Node";
   version = "";
   level?: string;
   readonly #commandOf: (group: string) => Command | undefined;
@@ -247,7 +247,7 @@ export class WholeSide implements Side {
     { name, peer, runtime, warms = false }: {
       name: string;
       peer: boolean;
-      runtime?: Runtime;
+      runtime?: Runtime | "Node";
       /** Runs each group once before the first round, to fill caches. */
       warms?: boolean;
     },

@@ -114,7 +114,7 @@ export interface RunOptions {
   /** Milliseconds of a timing. */
   readonly ms: number;
   readonly runtimes: readonly Runtime[];
-  readonly backend?: "js" | "native";
+  readonly backend?: "js" | "native" | "wasm";
   /** Held to this instruction set: rowmajor, and peers by switches of their own. */
   readonly level?: "v3";
   /** Names of the peers that are wanted; all if absent. */
@@ -138,7 +138,7 @@ export interface Side {
   /** Ours are compared with peers. */
   readonly peer: boolean;
   /** Absent for other libraries. Sides of one runtime are compared, not those of two. */
-  readonly runtime?: Runtime;
+  readonly runtime?: Runtime | "Node";
   /** Known once it has started. */
   readonly version: string;
   /** rowmajor's instruction set. */
@@ -186,7 +186,11 @@ export interface Suite {
   readonly shortRows?: RegExp;
   /** The groups of an overall mean. */
   readonly overall?: readonly string[];
-  readonly goal?: (row: string, backend: "js" | "native", threads: number) => Goal | undefined;
+  readonly goal?: (
+    row: string,
+    backend: "js" | "native" | "wasm",
+    threads: number,
+  ) => Goal | undefined;
   /** The largest mean of a group, or of all ("overall"). */
   readonly meanGoal?: (group: string) => number | undefined;
   /** Why the suite cannot run here. */

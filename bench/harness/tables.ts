@@ -187,6 +187,8 @@ export function about(results: Results): string {
     : `${machine.instructions}, all held to AVX2`;
   const used = backend === "js" || own === "none"
     ? ", rowmajor in JavaScript"
+    : backend === "wasm"
+    ? ", rowmajor in WebAssembly"
     : own === undefined || level !== undefined || held.startsWith(own)
     ? ""
     : `, rowmajor by ${own}`;

@@ -1,7 +1,7 @@
 /**
  * Measures the rows of a suite in its own runtime.
  *
- *     worker.ts --suite=NAME --threads=N [--backend=js|native] [--cold]
+ *     worker.ts --suite=NAME --threads=N [--backend=js|wasm|native] [--cold]
  *     worker.ts --suite=NAME --threads=N --group=NAME
  *
  * The first answers requests, JSON lines on stdin: `prepare` a row (make its inputs, warm it up,
@@ -58,7 +58,7 @@ export interface Answer {
   /** On the first line only. */
   readonly version?: string;
   /** On the first line only: rowmajor's backend, and its instruction set. */
-  readonly backend?: "js" | "native";
+  readonly backend?: "js" | "native" | "wasm";
   readonly level?: string;
 }
 
@@ -228,15 +228,16 @@ const LEVELS: Readonly<Record<string, string>> = {
 
 /** The name of the instruction set that rowmajor uses. */
 function levelOf(): string {
-  const { level } = rm.info();
+  const { level, devices } = rm.info();
+  if (devices.cpu === "wasm") return "WebAssembly";
   return level === null ? "none" : LEVELS[level] ?? level;
 }
 
 async function start(backend: string | undefined, cold: boolean): Promise<Answer> {
-  if (backend !== undefined) rm.setBackend(backend as "js" | "native");
+  if (backend !== undefined) rm.setBackend(backend as "js" | "native" | "wasm");
   rm.setThreads(threads);
   if (!cold) await warmUp();
-  const serves = rm.info().devices.cpu as "js" | "native";
+  const serves = rm.info().devices.cpu as "js" | "native" | "wasm";
   return { version: versionOf(), backend: serves, level: levelOf() };
 }
 
@@ -263,7 +264,7 @@ if (import.meta.main) {
   suite = await loadSuite(values.suite!);
   threads = Number(values.threads);
   if (values.group !== undefined) {
-    if (values.backend !== undefined) rm.setBackend(values.backend as "js" | "native");
+    if (values.backend !== undefined) rm.setBackend(values.backend as "js" | "native" | "wasm");
     rm.setThreads(threads);
     const outcome = await suite.run!(values.group, threads);
     if (outcome === undefined) process.exit(0);

@@ -1,7 +1,7 @@
 /**
  * Watches the memory of programs that do the same over and over.
  *
- *     deno run -A bench/memory/growth.ts [--work=digits,program] [--backend=js|native] [--passes=N]
+ *     deno run -A bench/memory/growth.ts [--work=digits,program] [--backend=js|wasm|native] [--passes=N]
  *
  * `digits` classifies the held-out digits 10,000 times. `program` calls a compiled function of 100
  * small ops 1,000,000 times with `out`. Each runs on Deno and on Bun, in a process of its own, which
@@ -76,7 +76,7 @@ function growthOf(samples: readonly number[]): number {
 /** Does the work in this runtime; true if memory has not grown by more than the limit. */
 async function watch(name: string): Promise<boolean> {
   const { passes: usual, flatHeap, make } = WORK[name]!;
-  if (values.backend !== undefined) setBackend(values.backend as "js" | "native");
+  if (values.backend !== undefined) setBackend(values.backend as "js" | "native" | "wasm");
   const run = await make();
   const every = Math.ceil(Number(values.passes ?? usual) / SAMPLES);
   const [resident, heap]: [number[], number[]] = [[], []];
@@ -107,7 +107,7 @@ if (!names.every((name) => name in WORK) || Number(values.passes ?? SAMPLES) < S
   console.error(
     `usage: deno run -A bench/memory/growth.ts [--work=${
       Object.keys(WORK)
-    }] [--backend=js|native] ` +
+    }] [--backend=js|wasm|native] ` +
       `[--passes=N], N of at least ${SAMPLES}`,
   );
   process.exit(2);

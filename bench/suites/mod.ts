@@ -19,6 +19,7 @@ const LOADERS: Readonly<Record<string, () => Promise<{ readonly suite: Suite }>>
   gemm: () => import("./gemm.ts"),
   start: () => import("./start.ts"),
   server: () => import("./server.ts"),
+  fallback: () => import("./fallback.ts"),
 };
 
 /** The names of all suites. */

@@ -12,9 +12,14 @@ import type { RunOptions } from "../harness/suite.ts";
 /** The folder in which Node runs. */
 export const PEERS_FOLDER: string = join(root, "bench", "peers");
 
-/** The version of a package; reports why it cannot be used. */
-export function versionOf(options: RunOptions, peer: string, name: string): string | undefined {
-  if (!wants(options, peer) || !mayHold(options, peer)) return undefined;
+/** The version of a package; reports why it cannot be used. One without native code has any level. */
+export function versionOf(
+  options: RunOptions,
+  peer: string,
+  name: string,
+  anyLevel = false,
+): string | undefined {
+  if (!wants(options, peer) || !(anyLevel || mayHold(options, peer))) return undefined;
   const manifest = join(PEERS_FOLDER, "node_modules", name, "package.json");
   if (!existsSync(manifest)) {
     options.without(peer, "npm install in bench/peers installs it");

@@ -57,6 +57,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     title: "Backends",
     layers: [
       { folders: ["backend"], what: "registers the backends of the CPU and of CUDA devices" },
+      { folders: ["backend/wasm"], what: "the C kernels as a WebAssembly module" },
       { folders: ["backend/js", "backend/native", "backend/cuda"], what: "loops; C; GPU kernels" },
       { folders: ["backend/js/linalg"], what: "linear algebra in JavaScript" },
       {

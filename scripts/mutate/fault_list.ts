@@ -281,7 +281,8 @@ const PACKAGES: readonly Fault[] = [
     tests: [bun("package/npm", "typescript|types"), bun("package/typescript")],
   }),
   packages("scripts/release/package.ts", "only the first entry point is exported", {
-    from: 'exports: { ...exports, "./package.json": "./package.json" },',
+    from:
+      'exports: { ...exports, "./wasm.cjs": WASM_CONTENT, "./package.json": "./package.json" },',
     to: 'exports: { ".": exports["."], "./package.json": "./package.json" },',
     tests: [bun("package/npm")],
   }),

@@ -43,6 +43,8 @@ export const TARGETS: Readonly<Record<string, string>> = {
 
 /** Kernels for graphics cards without NVRTC, which all libraries except those of macOS use. */
 const KERNELS = "rowmajor-ptx.bin";
+/** The kernels as a WebAssembly module, for hosts that open no library. */
+const WASM = "rowmajor.wasm";
 /** The folder of staged modules that contain libraries, from the root of a package. */
 const SHIM = "src/backend/ffi";
 
@@ -81,8 +83,8 @@ export const HOST: string = `${process.platform}-${process.arch}`;
  * library may ever have, as room for what comes next (docs/adr/0028-room-in-the-packages.md). */
 export const MOST_LIBRARY_BYTES = 2.6e6;
 
-/** No package may have more bytes in its files: 3 MB below the 14 MB that it may ever have. */
-const MOST_PACKAGE_BYTES = 11e6;
+/** No package may have more bytes in its files: 2.5 MB below the 14 MB that it may ever have. */
+const MOST_PACKAGE_BYTES = 11.5e6;
 
 /** Throws for the library of a target that is too large. */
 export function checkLibrarySize(target: string, size: number): void {
@@ -167,6 +169,9 @@ function brotliOf({ path, sha256, quality = constants.BROTLI_MAX_QUALITY }: Pack
 
 const contents = new Map<string, string>();
 
+/** The WebAssembly module that `zig build` has made. */
+const wasmFile = (): Packed => packed(join(root, "zig-out", "wasm", WASM), WASM);
+
 function contentOf(file: Packed): string {
   const key = `${file.sha256}-${file.quality}`;
   let text = contents.get(key);
@@ -241,6 +246,8 @@ function embeddedForJsr(libraries: Libraries): string {
 } from "./cache.ts";
 import { host } from "./runtime.ts";
 
+import { wasm } from "./wasm.ts";
+
 const FILES: Readonly<Record<string, readonly CarriedFile[]>> = ${tableOf(libraries)};
 
 const target = \`\${host.platform}-\${host.arch}\`;
@@ -255,7 +262,7 @@ const content = intact === undefined && isWanted(files)
   : undefined;
 
 /** What the package carries for this machine. */
-export const embedded: Carried | undefined = { files, intact, content: () => content };
+export const embedded: Carried | undefined = { files, intact, content: () => content, wasm };
 `;
 }
 
@@ -263,6 +270,7 @@ export const embedded: Carried | undefined = { files, intact, content: () => con
 function embeddedForExecutable(target: string, libraries: Libraries): string {
   return `${HEAD}import { type Carried, type CarriedFile, findIntact } from "./cache.ts";
 import { content } from "./native/${target}.ts";
+import { wasm } from "./wasm.ts";
 
 const FILES: Readonly<Record<string, readonly CarriedFile[]>> = ${tableOf(libraries)};
 
@@ -273,7 +281,16 @@ export const embedded: Carried | undefined = {
   files,
   intact: await findIntact(files),
   content: () => content,
+  wasm,
 };
+`;
+}
+
+/** A module that contains the WebAssembly module. Engines skip the text of a function. */
+function wasmModule(quality?: number): string {
+  const content = contentOf(quality === undefined ? wasmFile() : { ...wasmFile(), quality });
+  return `${HEAD}/** The WebAssembly module, in Brotli, as base64. */
+export const wasm = (): string => "${content}";
 `;
 }
 
@@ -294,7 +311,7 @@ function embeddedForNpm(libraries: Libraries, compressed: readonly string[]): st
     );
     return `  "${target}": () => ({\n${lines.join("")}  }),\n`;
   });
-  return `${HEAD}import { bundled } from "${BUNDLED}";
+  return `${HEAD}import { bundled, wasm } from "${BUNDLED}";
 
 const FILES = ${tableOf(libraries)};
 
@@ -320,6 +337,7 @@ export const embedded = {
   files: FILES[target] ?? [],
   own: () => bundled(packaged()),
   content: () => undefined,
+  wasm: () => wasm(import.meta.url),
 };
 `;
 }
@@ -330,10 +348,29 @@ const BUNDLED = "#bundled";
 /** The modules of that name. */
 const BUNDLED_MODULES = { bun: "./bundled-bun.js", default: "./bundled.js" };
 
+/** The file with the WebAssembly module: one that Deno loads without permissions, as it is code. */
+const WASM_CONTENT = "./lib/wasm.cjs";
+
 /** The module without Bun: bundles of others have no files. */
 const BUNDLED_ELSEWHERE = `${HEAD}
 /** The files of the package. */
 export const bundled = (packaged) => packaged;
+
+/** The WebAssembly module; none in a bundle whose format has no import.meta, and in browsers. */
+export const wasm = (url) => {
+  const load = globalThis.process?.getBuiltinModule?.("node:module").createRequire;
+  return url === undefined || load === undefined ? undefined : load(url)("${WASM_CONTENT}");
+};
+`;
+
+/** The same for programs of Deno that import a package by a path: it loads files by permission. */
+const BUNDLED_FOR_DENO = `${HEAD}import { wasm as content } from "./lib/wasm.js";
+
+/** The files of the package. */
+export const bundled = (packaged) => packaged;
+
+/** The WebAssembly module. */
+export const wasm = () => content();
 `;
 
 /**
@@ -370,6 +407,9 @@ export function bundled(packaged) {
   const entries = Object.entries(paths());
   return Object.fromEntries(entries.map(([name, path]) => [name, urlOf(path)]));
 }
+
+/** The WebAssembly module. */
+export const wasm = () => require("${WASM_CONTENT}");
 `;
 }
 
@@ -394,6 +434,7 @@ export async function stageJsr(folder: string, libraries: Libraries): Promise<vo
   const sources = `${folder}-sources`;
   copySources(sources);
   writeFileSync(join(sources, SHIM, "embedded.ts"), embeddedForJsr(libraries));
+  writeFileSync(join(sources, SHIM, "wasm.ts"), wasmModule());
   await compileSources(sources, folder);
   declareForDeno(folder);
   const native = join(folder, "native");
@@ -424,6 +465,7 @@ export function stageForExecutable(folder: string, target: string, libraries: Li
   const files = libraries[target]!.map((file) => ({ ...file, quality: FAST_QUALITY }));
   const one = { [target]: files };
   writeFileSync(join(folder, SHIM, "embedded.ts"), embeddedForExecutable(target, one));
+  writeFileSync(join(folder, SHIM, "wasm.ts"), wasmModule(FAST_QUALITY));
   writeModules(join(folder, SHIM, "native"), one, ".ts");
 }
 
@@ -441,11 +483,13 @@ export async function stageNpm(
   await compileSources(sources, folder, ["--external=*/embedded.ts"]);
   const core = join(folder, "core.js");
   const text = readFileSync(core, "utf8");
-  writeFileSync(core, text.replace('"./embedded.ts"', '"./embedded.js"'));
+  writeFileSync(core, text.replace(/"[^"]*\/embedded\.ts"/g, '"./embedded.js"'));
   declareFiles(folder);
   writeFileSync(join(folder, "embedded.js"), embeddedForNpm(libraries, compressed));
   writeFileSync(join(folder, BUNDLED_MODULES.default), BUNDLED_ELSEWHERE);
   writeFileSync(join(folder, BUNDLED_MODULES.bun), bundledForBun(libraries, compressed));
+  mkdirSync(join(folder, "lib"));
+  writeFileSync(join(folder, WASM_CONTENT), `module.exports = "${contentOf(wasmFile())}";\n`);
   for (const [target, files] of Object.entries(libraries)) {
     for (const file of files) {
       const to = join(folder, placeOf(file, target, compressed));
@@ -474,7 +518,7 @@ export async function stageNpm(
       bugs: `${repository}/issues`,
     },
     type: "module",
-    exports: { ...exports, "./package.json": "./package.json" },
+    exports: { ...exports, "./wasm.cjs": WASM_CONTENT, "./package.json": "./package.json" },
     imports: { [BUNDLED]: BUNDLED_MODULES },
     types: "./mod.d.ts",
     // Older ones lack process.getBuiltinModule.
@@ -496,11 +540,16 @@ export async function stageNpm(
  */
 export function stageDeno(folder: string, npm: string): void {
   rmSync(folder, { recursive: true, force: true });
-  const others = [join(npm, BUNDLED_MODULES.bun), join(npm, "package.json")];
+  const others = [BUNDLED_MODULES.bun, "package.json", WASM_CONTENT].map((path) => join(npm, path));
   cpSync(npm, folder, { recursive: true, filter: (path) => !others.includes(path) });
   const embedded = join(folder, "embedded.js");
   const text = readFileSync(embedded, "utf8");
   writeFileSync(embedded, text.replace(`"${BUNDLED}"`, `"${BUNDLED_MODULES.default}"`));
+  writeFileSync(join(folder, BUNDLED_MODULES.default), BUNDLED_FOR_DENO);
+  writeFileSync(
+    join(folder, "lib", "wasm.js"),
+    `export const wasm = () => "${contentOf(wasmFile())}";\n`,
+  );
   declareForDeno(folder);
   configureDeno(folder);
 }
@@ -554,8 +603,8 @@ async function compileSources(
   rmSync(sources, { recursive: true });
 }
 
-/** The module that differs between packages, whose declarations no entry point needs. */
-const EMBEDDED = join(SHIM, "embedded");
+/** The modules that differ between packages, whose declarations no entry point needs. */
+const EMBEDDED = ["embedded", "wasm"].map((name) => join(SHIM, name));
 
 /** A hash of the modules of a folder that all packages have, of the compiler and of its options. */
 function hashOf(folder: string, options: unknown): string {
@@ -564,7 +613,7 @@ function hashOf(folder: string, options: unknown): string {
   );
   const hash = createHash("sha256").update(JSON.stringify([version, options]));
   for (const path of readdirSync(folder, { recursive: true, encoding: "utf8" }).sort()) {
-    if (!path.endsWith(".ts") || path === `${EMBEDDED}.ts`) continue;
+    if (!path.endsWith(".ts") || EMBEDDED.includes(path.slice(0, -3))) continue;
     hash.update(`${path} `).update(readFileSync(join(folder, path)));
   }
   return hash.digest("hex");
@@ -592,7 +641,7 @@ async function declare(sources: string, folder: string): Promise<void> {
       files: Object.values(ENTRIES),
     });
     await run("deno", ["run", "-A", "npm:typescript/tsc", "-p", sources], root);
-    rmSync(join(made, `${EMBEDDED}.d.ts`));
+    for (const path of EMBEDDED) rmSync(join(made, `${path}.d.ts`), { force: true });
     kept = keep("declarations", hash, (to) => cpSync(made, to, { recursive: true }));
     rmSync(made, { recursive: true });
   }

@@ -315,13 +315,13 @@ function constantBytes(
 
 // ---- the program -------------------------------------------------------------------------------
 
-/** Why a program does not run as native code. */
+/** Why a program does not run as one of kernels. */
 function whyByDispatch({ executor, improved }: Program): string {
   if (executor instanceof Recorded) return executor.why ?? "it runs on a device, as recorded work";
   const devices = new Set(improved.storages.map(({ device }) => device));
   const far = [...devices].find((device) => device !== "cpu");
   if (far !== undefined) return `it runs on ${far}: ${whyNotRecorded(improved) ?? "by dispatch"}`;
-  return whyNotNative() ?? "the backend was js when the program was made";
+  return whyNotNative() ?? "the backend was another one when the program was made";
 }
 
 /** The steps of a program, those of a loop once, and its loops. */

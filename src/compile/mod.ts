@@ -4,14 +4,12 @@
  *
  * @module
  */
-import { ArgumentError, DisposedError, TraceError } from "../base/errors.ts";
+import { ArgumentError, DisposedError, OutOfMemoryError, TraceError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { CONFIGURE } from "../backend/ffi/abi.ts";
-import { jobQueue } from "../backend/cpu.ts";
-import { findShim } from "../backend/ffi/load.ts";
-import { cpuBackendName } from "../core/dispatch.ts";
+import { jobQueue, kernelSource } from "../backend/cpu.ts";
 import { tidy } from "../core/handles.ts";
 import { interpreting } from "../core/interpreter.ts";
 import { profiler, profileSpan, type WorkInfo } from "../core/profiler.ts";
@@ -312,9 +310,15 @@ class Compilation {
 function executorOf(graph: Graph, passes: Passes): Executor {
   const onCpu = graph.storages.every(({ memory }) => memory === null);
   if (canRecord(graph)) return new Recorded(graph);
-  if (!onCpu || cpuBackendName() !== "native") return new Replay(graph);
-  const shim = findShim();
-  return "reason" in shim ? new Replay(graph) : new Native(graph, shim, passes);
+  const source = onCpu ? kernelSource() : null;
+  if (source === null) return new Replay(graph);
+  try {
+    return new Native(graph, source, passes);
+  } catch (error) {
+    // Without room for the program in a memory of kernels, ops find room, or run elsewhere.
+    if (source.memory !== null && error instanceof OutOfMemoryError) return new Replay(graph);
+    throw error;
+  }
 }
 
 /** The memory traffic and the arithmetic of graphs that were profiled. */
@@ -338,11 +342,11 @@ function costOfGraph(graph: Graph): Pick<WorkInfo, "bytes" | "flops"> {
 
 /** What a profile is told of a run of `program`; of a replay, the ops tell it. */
 function workOf({ executor, improved }: Program): WorkInfo {
-  const shim = findShim();
-  if (executor.name !== "native" || "reason" in shim) return {};
+  const source = kernelSource();
+  if (source === null || executor.name !== source.name) return {};
   return {
     backend: executor.name,
-    threads: shim.rm_configure(CONFIGURE.usedThreads, -1),
+    threads: source.shim.rm_configure(CONFIGURE.usedThreads, -1),
     ...costOfGraph(improved),
   };
 }

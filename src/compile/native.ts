@@ -3,11 +3,13 @@
  *
  * @module
  */
-import { NativeError, QueueFullError } from "../base/errors.ts";
+import type { TypedArray } from "../base/dtype.ts";
+import { NativeError, OutOfMemoryError, QueueFullError } from "../base/errors.ts";
 import { currentOf } from "../base/placeholder.ts";
 import { ATTRIBUTES } from "../base/plan.ts";
+import type { KernelSource } from "../backend/cpu.ts";
 import { type Shim, STATUS } from "../backend/ffi/abi.ts";
-import type { Frame } from "../backend/native/program.ts";
+import type { Frame, IndexFault } from "../backend/native/program.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
 import { CHAIN } from "../ops/chain/op.ts";
 import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
@@ -16,7 +18,15 @@ import { uninterpreted } from "../core/interpreter.ts";
 import { writeElement } from "../memory/element.ts";
 import { type Leased, leaseOf } from "../memory/lease.ts";
 import { elementsOf, type Operand } from "../memory/operand.ts";
-import { allocateFor, letGo, recycle } from "../memory/pool.ts";
+import {
+  allocateFor,
+  allocateIn,
+  emptyCache,
+  letGo,
+  type LinearMemory,
+  moveIn,
+  recycle,
+} from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../table/op.ts";
 import {
@@ -40,6 +50,22 @@ interface Run {
   readonly frame: Frame;
   /** The storages, by the places of their buffers. */
   readonly real: (Storage | undefined)[];
+  /** Those that the kernels cannot address. */
+  readonly copies: Copied[];
+}
+
+/** A storage that kernels use by a copy. */
+interface Copied {
+  readonly storage: Storage;
+  readonly copy: Storage;
+  isWritten: boolean;
+}
+
+/** Thrown before a run has begun: the kernels cannot address all that it uses. */
+class UnaddressableError extends Error {}
+
+function unaddressable(): UnaddressableError {
+  return new UnaddressableError("the memory of the kernels is full");
 }
 
 /** Frames of one program that run off the event loop at once; further calls wait for one. */
@@ -60,9 +86,11 @@ function startWaiting(): void {
 
 /** Runs a graph by native kernels. */
 export class Native implements Executor {
-  readonly name = "native";
+  readonly name: string;
   readonly #graph: Graph;
   readonly #shim: Shim;
+  /** The only memory that the kernels address; null if they address all. */
+  readonly #memory: LinearMemory | null;
   /** How often each node turned out to have no kernel. */
   readonly #eager = new Map<number, number>();
   /** Runs it by dispatch, to find what an index out of range is. */
@@ -77,9 +105,12 @@ export class Native implements Executor {
   /** The asynchronous runs that have a frame. */
   #inFlight = 0;
 
-  constructor(graph: Graph, shim: Shim, passes: Passes) {
+  /** Runs `graph` by the kernels of a source. */
+  constructor(graph: Graph, { name, shim, memory }: KernelSource, passes: Passes) {
+    this.name = name;
     this.#graph = graph;
     this.#shim = shim;
+    this.#memory = memory;
     this.#tiles = passes.tiles;
     this.#replay = new Replay(graph);
     this.#written = [...writtenStorages(graph)];
@@ -92,7 +123,11 @@ export class Native implements Executor {
       }
       if (this.#eager.size > 0) lowered = this.#lower();
     }
-    this.#plan = new Plan(lowered, shim);
+    this.#plan = this.#planOf(lowered);
+  }
+
+  #planOf(lowered: Lowered): Plan {
+    return new Plan(lowered, this.#shim, this.#memory);
   }
 
   #lower(): Lowered {
@@ -121,9 +156,12 @@ export class Native implements Executor {
         return this.#run(args, out);
       } catch (error) {
         this.#drop();
-        const at = unsupportedCall(error);
-        if (at === undefined) throw error;
-        this.#relower(at);
+        if (!this.#canBegin(error)) {
+          const at = unsupportedCall(error);
+          if (at === undefined) throw error;
+          if (this.#relower(at)) continue;
+        }
+        return this.#byDispatch(args);
       }
     }
   }
@@ -146,27 +184,34 @@ export class Native implements Executor {
       } finally {
         this.#drop();
       }
-      if (at === undefined) break;
-      this.#relower(at);
+      if (at === undefined || !this.#relower(at)) break;
     }
     for (const made of copies.values()) letGo(made);
   }
 
-  #relower(call: number): void {
+  /** Has a call run by dispatch, from the next run on; false without room for such a program. */
+  #relower(call: number): boolean {
     const node = this.#plan.nodeOf(call);
     this.#eager.set(node, (this.#eager.get(node) ?? 0) + 1);
-    this.#plan.free();
-    const lowered = this.#lower();
-    this.#plan = new Plan(lowered, this.#shim);
+    try {
+      const plan = this.#prepare(() => this.#planOf(this.#lower()));
+      this.#plan.free();
+      this.#plan = plan;
+      return true;
+    } catch (error) {
+      if (error instanceof UnaddressableError) return false;
+      throw error;
+    }
   }
 
   /** Finds or makes the storages of a run, and passes them to its frame. */
   #bind(
-    { plan, frame, real }: Run,
+    run: Run,
     outside: (buffer: Buffer) => Storage,
     values: PlaceholderValues | undefined,
     out: readonly (Storage | undefined)[] | undefined,
   ): void {
+    const { plan, frame, real } = run;
     const { perRun, captured, arrays, placeholders, keys } = plan;
     plan.prepare(frame);
     let count = 0;
@@ -176,7 +221,7 @@ export class Native implements Executor {
       const storage = isArgument ? outside(buffer) : (result >= 0 ? out?.[result] : undefined) ??
         allocateFor(buffer.info, buffer.length, false);
       real[place] = storage;
-      if (copied === false) arrays[count++] = storage.array;
+      if (copied === false) arrays[count++] = this.#arrayOf(run, buffer, storage);
       else if (copied && isArgument) frame.write(place, storage.array);
     }
     if (count > 0) frame.bindAll(0, arrays);
@@ -185,7 +230,7 @@ export class Native implements Executor {
       const { buffer, place, copied } = captured[i]!;
       const storage = real[place] = outside(buffer);
       if (copied) frame.write(place, storage.array);
-      else if (copied === false) frame.bind(place, storage.array);
+      else if (copied === false) frame.bind(place, this.#arrayOf(run, buffer, storage));
     }
     for (let i = 0; i < placeholders.length; i++) {
       const { place, storage, value } = placeholders[i]!;
@@ -200,9 +245,34 @@ export class Native implements Executor {
     }
   }
 
+  /** The elements of a storage where the kernels can address them. */
+  #arrayOf({ plan, copies }: Run, buffer: Buffer, storage: Storage): TypedArray {
+    const memory = this.#memory;
+    if (memory === null || moveIn(memory, storage)) return storage.array;
+    const isWritten = plan.writes.has(buffer);
+    const known = copies.find((one) => one.storage === storage);
+    if (known !== undefined) {
+      known.isWritten ||= isWritten;
+      return known.copy.array;
+    }
+    const { array, info } = storage;
+    // A copy of elements that others write meanwhile, or of those of another copy, would undo that.
+    const overlaps = copies.some((one) =>
+      one.storage.array.buffer === array.buffer && (isWritten || one.isWritten)
+    );
+    if (overlaps || (isWritten && storage.shared)) throw unaddressable();
+    const copy = allocateIn(memory, info, storage.length);
+    if (copy === undefined) throw unaddressable();
+    (copy.array as Float64Array).set(array as Float64Array);
+    copies.push({ storage, copy, isWritten });
+    return copy.array;
+  }
+
   /** Reads small results back; the storages of the results. */
-  #results({ plan, frame, real }: Run): Storage[] {
+  #results(run: Run): Storage[] {
+    const { plan, frame, real } = run;
     const { readBack, results } = plan;
+    copyOut(run);
     for (let i = 0; i < readBack.length; i++) {
       const { buffer, place, copied } = readBack[i]!;
       const storage = real[place]!;
@@ -220,19 +290,19 @@ export class Native implements Executor {
     replace?: (storage: Storage) => Storage,
   ): readonly Storage[] {
     const plan = this.#plan;
-    const frame = plan.program.acquire(Infinity)!;
-    const run = { plan, frame, real: this.#real };
+    const frame = this.#acquire(plan);
+    const run = { plan, frame, real: this.#real, copies: [] };
     const outside = (buffer: Buffer): Storage => {
       const storage = outsideStorage(buffer.source as Outside, args);
       return replace !== undefined && plan.writes.has(buffer) ? replace(storage) : storage;
     };
     try {
-      this.#bind(run, outside, undefined, out);
+      this.#prepare(() => this.#bind(run, outside, undefined, out));
       const { segments } = plan;
       for (let i = 0; i < segments.length; i++) {
         const segment = segments[i]!;
         if ("eager" in segment) runEager(segment.eager, run);
-        else if (frame.run(segment.from, segment.to) !== null) return this.#fault(args);
+        else if (this.#runCalls(run, segment) !== null) return this.#byDispatch(args);
       }
       return this.#results(run);
     } catch (error) {
@@ -243,11 +313,65 @@ export class Native implements Executor {
       throw error;
     } finally {
       frame.release();
+      dropCopies(run);
     }
   }
 
-  /** Runs the graph by dispatch, which throws the error of the index that is out of range. */
-  #fault(args: readonly Storage[]): readonly Storage[] {
+  /** Whether ops may run by dispatch instead, after a run without room. */
+  #canBegin(error: unknown): boolean {
+    if (error instanceof UnaddressableError) return true;
+    // A run that writes to tensors outside would write twice.
+    return error instanceof OutOfMemoryError && this.#memory !== null &&
+      !this.#written.some(({ origin }) => isOutside(origin));
+  }
+
+  /** Runs calls; those from one that finds no room in the memory are run again. */
+  #runCalls({ plan, frame }: Run, { from, to }: { from: number; to: number }): IndexFault | null {
+    try {
+      return frame.run(from, to);
+    } catch (error) {
+      return this.#again(plan, frame, error, to);
+    }
+  }
+
+  /**
+   * Repeats a call that has found no room in the memory, without what is kept for reuse, and runs those
+   * after it: kernels allocate before they write. Throws `error` if it is another one.
+   */
+  #again(plan: Plan, frame: Frame, error: unknown, to: number): IndexFault | null {
+    for (let thrown = error, failed = -1;;) {
+      const at = this.#memory === null ? undefined : failedCall(thrown, STATUS.outOfMemory);
+      if (at === undefined) throw thrown;
+      if (at === failed || plan.isInLoop(at)) throw plan.outOfMemory(at);
+      emptyCache();
+      failed = at;
+      try {
+        return frame.run(at, to);
+      } catch (next) {
+        thrown = next;
+      }
+    }
+  }
+
+  #acquire(plan: Plan): Frame {
+    return this.#prepare(() => plan.program.acquire(Infinity)!);
+  }
+
+  /** Prepares a run: an error of a full linear memory is an {@link UnaddressableError}. */
+  #prepare<T>(prepare: () => T): T {
+    if (this.#memory === null) return prepare();
+    try {
+      return prepare();
+    } catch (error) {
+      throw error instanceof OutOfMemoryError ? unaddressable() : error;
+    }
+  }
+
+  /**
+   * Runs the graph by dispatch, which throws the error of an index that is out of range, and needs no
+   * memory of kernels.
+   */
+  #byDispatch(args: readonly Storage[]): readonly Storage[] {
     this.#drop();
     this.#replayed = true;
     return this.#replay.run(args);
@@ -297,10 +421,13 @@ export class Native implements Executor {
         try {
           return await this.#later(args, sources, values, options, tried);
         } catch (error) {
+          if (this.#canBegin(error)) return this.#laterByDispatch(args, sources);
           const at = unsupportedCall(error);
           if (at === undefined) throw error;
           // Another run may have found the same.
-          if (tried.plan === this.#plan) this.#relower(at);
+          if (tried.plan === this.#plan && !this.#relower(at)) {
+            return this.#laterByDispatch(args, sources);
+          }
         }
       }
     } finally {
@@ -331,7 +458,8 @@ export class Native implements Executor {
         const storage = outsideStorage(source as Outside, args);
         return sources.get(storage) ?? storage;
       };
-      this.#bind(run, outside, values.plan === run.plan ? values : undefined, undefined);
+      const own = values.plan === run.plan ? values : undefined;
+      this.#prepare(() => this.#bind(run, outside, own, undefined));
       let first = signal;
       for (const segment of run.plan.segments) {
         if ("eager" in segment) {
@@ -339,10 +467,11 @@ export class Native implements Executor {
           runEager(segment.eager, run);
         } else {
           const { from, to } = segment;
-          const fault = await queue.submit(frame, { from, to, signal: first });
+          const fault = await queue.submit(frame, { from, to, signal: first })
+            .catch((error) => this.#again(run.plan, frame, error, to));
           if (fault !== null) {
             restore();
-            return this.#faultLater(args, sources);
+            return this.#laterByDispatch(args, sources);
           }
         }
         // A run that has started is not dropped.
@@ -354,6 +483,7 @@ export class Native implements Executor {
     } finally {
       if (!done) dropTemporaries(run.plan, run.real);
       frame.release();
+      dropCopies(run);
       this.#leave();
     }
   }
@@ -363,7 +493,7 @@ export class Native implements Executor {
     await this.#turn(queue, signal);
     try {
       const plan = this.#plan;
-      return { plan, frame: plan.program.acquire(Infinity)!, real: [] };
+      return { plan, frame: this.#acquire(plan), real: [], copies: [] };
     } catch (error) {
       this.#leave();
       throw error;
@@ -401,15 +531,24 @@ export class Native implements Executor {
   }
 
   /** {@link Native.run} by dispatch, on the leased elements. */
-  #faultLater(
+  #laterByDispatch(
     args: readonly Storage[],
     sources: ReadonlyMap<Storage, Storage>,
   ): readonly Storage[] {
     const replay = new Replay(this.#graph, sources);
+    const kept: Storage[] = [];
     try {
-      return replay.run(args.map((storage) => sources.get(storage)!));
+      const made = replay.run(args.map((storage) => sources.get(storage)!));
+      const results = writeBack(this.#graph, made, args, sources);
+      // Those that no handle holds are freed with the run.
+      for (const storage of results) {
+        storage.handles++;
+        kept.push(storage);
+      }
+      return results;
     } finally {
       replay.release();
+      for (const storage of kept) storage.handles--;
     }
   }
 
@@ -419,8 +558,10 @@ export class Native implements Executor {
 }
 
 /** Runs an op of a program by dispatch. */
-function runEager({ call: node, buffers }: EagerStep, { plan, frame, real }: Run): void {
+function runEager({ call: node, buffers }: EagerStep, run: Run): void {
+  const { plan, frame, real } = run;
   const { places } = plan;
+  copyOut(run);
   const realOf = (buffer: Buffer): Storage => real[places.get(buffer)!]!;
   const copied = [...buffers.values()].filter((buffer) => plan.copied.has(buffer));
   for (const buffer of copied) frame.read(places.get(buffer)!, realOf(buffer).array);
@@ -442,6 +583,21 @@ function runEager({ call: node, buffers }: EagerStep, { plan, frame, real }: Run
     });
   });
   for (const buffer of copied) frame.write(places.get(buffer)!, realOf(buffer).array);
+  for (const { storage, copy } of run.copies) {
+    (copy.array as Float64Array).set(storage.array as Float64Array);
+  }
+}
+
+/** Writes what kernels wrote to copies to the storages themselves. */
+function copyOut({ copies }: Run): void {
+  for (const { storage, copy, isWritten } of copies) {
+    if (isWritten) (storage.array as Float64Array).set(copy.array as Float64Array);
+  }
+}
+
+function dropCopies({ copies }: Run): void {
+  for (const { copy } of copies) recycle(copy);
+  copies.length = 0;
 }
 
 /** Frees the storages that a run made and that have no handle. */
@@ -455,6 +611,12 @@ function dropTemporaries({ perRun }: Plan, real: readonly (Storage | undefined)[
 
 /** The number of the call for which the shim has no kernel, if that is the error. */
 function unsupportedCall(error: unknown): number | undefined {
-  if (!(error instanceof NativeError) || error.status !== STATUS.unsupported) return undefined;
-  return Number(/call (\d+)/.exec(error.message)![1]);
+  return failedCall(error, STATUS.unsupported);
+}
+
+/** The number of the call that failed with a status, if that is the error. */
+function failedCall(error: unknown, status: number): number | undefined {
+  if (!(error instanceof NativeError) || error.status !== status) return undefined;
+  const match = /call (\d+)/.exec(error.message);
+  return match === null ? undefined : Number(match[1]);
 }

@@ -4,7 +4,8 @@
  *
  * @module
  */
-import type { TypedArray } from "../base/dtype.ts";
+import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
+import { OutOfMemoryError } from "../base/errors.ts";
 import { CONFIGURE, PROGRAM_LIMITS, type Shim } from "../backend/ffi/abi.ts";
 import {
   type Frame,
@@ -13,6 +14,7 @@ import {
   type ProgramCall,
 } from "../backend/native/program.ts";
 import { writeElement } from "../memory/element.ts";
+import { allocateIn, type LinearMemory } from "../memory/pool.ts";
 import { Storage } from "../memory/storage.ts";
 import type { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import { isOutside, isValue } from "./graph.ts";
@@ -24,6 +26,9 @@ import type { Buffer, EagerStep, NativeStep } from "./recorder.ts";
  * arrays in objects that move.
  */
 const COPIED_BYTES = 64;
+
+/** The most bytes of a buffer in a linear memory: kernels count elements in 31 bits there. */
+const MOST_LINEAR = 2 ** 31 - 1;
 
 /** A buffer of each run, and its real storage in it. */
 export interface Bound {
@@ -77,11 +82,21 @@ export class Plan {
   /** The arrays of one run, filled and emptied by it. */
   readonly arrays: TypedArray[] = [];
   readonly #calls: NativeStep[] = [];
-  readonly #constants: { place: number; copied: boolean; array: TypedArray }[] = [];
+  readonly #constants: {
+    readonly place: number;
+    readonly copied: boolean;
+    readonly array: TypedArray;
+    readonly info: DTypeInfo;
+  }[] = [];
   readonly #prepared = new WeakSet<Frame>();
+  /** The only memory that the kernels address; null if they address all. */
+  readonly #memory: LinearMemory | null;
+  /** The copies of constants in it. */
+  readonly #moved = new Map<TypedArray, Storage>();
 
-  constructor(lowered: Lowered, shim: Shim) {
+  constructor(lowered: Lowered, shim: Shim, memory: LinearMemory | null) {
     this.lowered = lowered;
+    this.#memory = memory;
     const { steps, loops, buffers, results } = lowered;
     const visible = new Set<Buffer>(results);
     for (const step of steps) {
@@ -115,6 +130,8 @@ export class Plan {
       }
     }
     this.arenaBytes = bytes;
+    const largest = Math.max(bytes, ...buffers.map((one) => one.bytes));
+    if (memory !== null && largest > MOST_LINEAR) throw new OutOfMemoryError(largest, "cpu");
     // Those of each run come first, so that few calls bind them.
     const order = [...places.keys()].sort((a, b) => rank(a, places) - rank(b, places));
     const placeOf = this.places = new Map(order.map((one, place) => [one, place]));
@@ -175,7 +192,7 @@ export class Plan {
     const result = this.lowered.results.indexOf(buffer);
     switch (source.kind) {
       case "constant":
-        if (copied !== null) this.#constants.push({ place, copied, array: source.array });
+        if (copied !== null) this.#constants.push({ place, copied, array: source.array, info });
         break;
       case "placeholder": {
         const storage = new Storage(new info.array(info.entries), info, true, false);
@@ -207,14 +224,42 @@ export class Plan {
     };
   }
 
-  /** Puts the constants into a new frame. */
+  /** Puts the constants into a new frame. Throws an OutOfMemoryError. */
   prepare(frame: Frame): void {
     if (this.#prepared.has(frame)) return;
-    this.#prepared.add(frame);
-    for (const { place, copied, array } of this.#constants) {
+    for (const { place, copied, array, info } of this.#constants) {
       if (copied) frame.write(place, array);
-      else frame.bind(place, array);
+      else frame.bind(place, this.#addressable(array, info));
     }
+    this.#prepared.add(frame);
+  }
+
+  /** The elements of a constant where kernels can address them. */
+  #addressable(array: TypedArray, info: DTypeInfo): TypedArray {
+    const memory = this.#memory;
+    if (memory === null || array.buffer === memory.buffer) return array;
+    let moved = this.#moved.get(array);
+    if (moved === undefined) {
+      moved = allocateIn(memory, info, array.length / info.entries);
+      if (moved === undefined) throw new OutOfMemoryError(array.byteLength, "cpu");
+      (moved.array as Float64Array).set(array as Float64Array);
+      this.#moved.set(array, moved);
+    }
+    return moved.array;
+  }
+
+  /** Whether a call runs once for each tile. */
+  isInLoop(call: number): boolean {
+    const { loops = [] } = this.program.spec;
+    return loops.some(({ first, steps }) => call >= first && call < first + steps.length);
+  }
+
+  /** The error of a call that has no room: as much as its largest buffer would be needed. */
+  outOfMemory(call: number): OutOfMemoryError {
+    const { calls, buffers } = this.program.spec;
+    const { buffers: used } = calls[call]!;
+    const bytes = Math.max(...used.map((place) => place < 0 ? 0 : buffers[place]!.bytes));
+    return new OutOfMemoryError(bytes, "cpu", "the memory of the kernels is full");
   }
 
   /** The node of the graph that asked for a call. */
@@ -223,6 +268,7 @@ export class Plan {
   }
 
   free(): void {
+    // Frames in use may still read the copies of constants: they end with this object.
     this.program.free();
   }
 }

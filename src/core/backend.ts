@@ -12,7 +12,7 @@ import type { Call, Op } from "../table/op.ts";
 
 /** One device's implementation of ops. All storages of a call are on that device. */
 export interface Backend {
-  /** Its name in `info()`: `"js"`, `"native"`, `"cuda"`. */
+  /** Its name in `info()`: `"js"`, `"native"`, `"wasm"`, `"cuda"`. */
   readonly name: string;
   /**
    * Whether it has a kernel for some calls of an op; absent if it may have one for all. Dispatch

@@ -4,11 +4,20 @@
  * @module
  */
 import { ncclText, worldText } from "../ops/collective/problem.ts";
-import { cpuBackendName, openDevices, registerCpu } from "../core/dispatch.ts";
-import { findNative, js, whyNotAsync } from "../backend/cpu.ts";
+import { cpuBackendName, openDevices } from "../core/dispatch.ts";
+import { findNative, findWasmBackend, js, serve, whyNotAsync } from "../backend/cpu.ts";
+import { isModule } from "../backend/wasm/engine.ts";
+import {
+  configureWasm,
+  isMemorySize,
+  LEAST_MEMORY,
+  MOST_MEMORY,
+  whyNoWasm,
+} from "../backend/wasm/module.ts";
 import { whyNotMapped } from "../backend/ffi/files.ts";
 import { describeDevice, describeLibrary, findCuda } from "../backend/cuda.ts";
 import { describe } from "../base/text.ts";
+import { checkOptions } from "../table/infer.ts";
 import { ArgumentError, DeviceError } from "../base/errors.ts";
 import { VERSION } from "../base/version.ts";
 import { arenaBytes, memory } from "../memory/pool.ts";
@@ -34,6 +43,7 @@ export interface Info {
     Record<
       | "js"
       | "native"
+      | "wasm"
       | "openblas"
       | "lapack"
       | "cuda"
@@ -68,20 +78,59 @@ export interface Info {
   };
 }
 
+/** Options of {@link setBackend} for `"wasm"`. */
+export interface WasmBackendOptions {
+  /**
+   * The size of its memory in bytes, from 16 MiB to 4095 MiB: 1 GiB by default, or as many MiB as
+   * `ROWMAJOR_WASM_MEMORY` gives. The system backs only what is in use.
+   */
+  readonly memory?: number;
+  /**
+   * The module as a `WebAssembly.Module`, for programs that load it themselves, as in a browser: it is
+   * that of this version.
+   */
+  readonly module?: object;
+}
+
 /**
  * Chooses the backend of the CPU: `"native"`, vector code in C, which is the default wherever it
- * can be opened, or `"js"`, JavaScript loops, which run everywhere.
+ * can be opened; `"wasm"`, the same code in WebAssembly on one thread, which is the default elsewhere;
+ * or `"js"`, JavaScript loops, which run everywhere. `options` are those of `"wasm"`, and count before
+ * the first op that uses it.
  *
- * @throws {DeviceError} If the backend is unavailable; the message names the reason. There is no
- *   permission prompt.
+ * @throws {DeviceError} If the backend is unavailable, or its memory exists already; the message names
+ *   the reason. There is no permission prompt.
+ * @throws {ArgumentError} For options that the backend does not take.
  */
-export function setBackend(name: "js" | "native"): void {
-  if (name !== "js" && name !== "native") {
-    throw new DeviceError(`Cannot use backend ${describe(name)}: it is "js" or "native"`);
+export function setBackend(
+  name: "js" | "native" | "wasm",
+  options: WasmBackendOptions = {},
+): void {
+  if (name !== "js" && name !== "native" && name !== "wasm") {
+    throw new DeviceError(`Cannot use backend ${describe(name)}: it is "js", "native" or "wasm"`);
   }
-  const backend = name === "js" ? js : findNative();
-  if (typeof backend === "string") throw new DeviceError(`Cannot use backend native: ${backend}`);
-  registerCpu(() => backend);
+  checkOptions("setBackend", options, name === "wasm" ? ["memory", "module"] : []);
+  const { memory, module } = options;
+  if (memory !== undefined || module !== undefined) configure(memory, module);
+  const backend = name === "js" ? js : name === "wasm" ? findWasmBackend() : findNative();
+  if (typeof backend === "string") throw new DeviceError(`Cannot use backend ${name}: ${backend}`);
+  serve(backend);
+}
+
+function configure(memory: number | undefined, module: object | undefined): void {
+  if (memory !== undefined && !isMemorySize(memory)) {
+    throw new ArgumentError(
+      `setBackend() needs a memory of ${LEAST_MEMORY} to ${MOST_MEMORY} bytes, got ${
+        describe(memory)
+      }`,
+    );
+  }
+  if (module !== undefined && !isModule(module)) {
+    throw new ArgumentError(`setBackend() needs a WebAssembly.Module, got ${describe(module)}`);
+  }
+  if (!configureWasm({ memory, module })) {
+    throw new DeviceError("Cannot set options of backend wasm: its memory exists already");
+  }
 }
 
 /**
@@ -143,6 +192,7 @@ export function info(): Info {
         : serving === opened.name
         ? "in use"
         : "available",
+      wasm: serving === "wasm" ? "in use" : whyNoWasm() ?? "available",
       openblas: blas === undefined
         ? "needs the native backend"
         : "reason" in blas

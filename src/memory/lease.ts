@@ -6,25 +6,20 @@
  *
  * @module
  */
-import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { isFixed } from "./lazy.ts";
-import { allocateFor, letGo, recycle } from "./pool.ts";
-import { type CopyOnWrite, Storage } from "./storage.ts";
+import { allocateFor, letGo, linearMemory, moveIn, recycle } from "./pool.ts";
+import type { CopyOnWrite, Storage } from "./storage.ts";
 
 /** The leased elements of one storage, for any number of readers. */
 class Lease implements CopyOnWrite {
   readonly #storage: Storage;
-  readonly #array: TypedArray;
-  readonly #info: DTypeInfo;
-  readonly #onSlab: boolean;
+  readonly #elements: Storage;
   #readers = 0;
   #moved = false;
 
   constructor(storage: Storage) {
     this.#storage = storage;
-    this.#array = storage.array;
-    this.#info = storage.info;
-    this.#onSlab = storage.onSlab;
+    this.#elements = storage.sharing(false);
     storage.handles++;
     storage.cows = this;
   }
@@ -32,13 +27,13 @@ class Lease implements CopyOnWrite {
   /** A storage of the elements for one more reader. */
   read(): Storage {
     this.#readers++;
-    return new Storage(this.#array, this.#info, true, false);
+    return this.#elements.sharing(true);
   }
 
   /** Moves the storage to a copy, before a write of it. */
   move(): void {
     const storage = this.#storage;
-    storage.moveTo(copyOf(this.#array, this.#info));
+    storage.moveTo(copyOf(this.#elements));
     storage.cows = null;
     this.#moved = true;
     this.#release();
@@ -49,7 +44,7 @@ class Lease implements CopyOnWrite {
     if (--this.#readers > 0) return;
     if (this.#moved) {
       // Only the readers still used the elements.
-      recycle(new Storage(this.#array, this.#info, false, this.#onSlab));
+      recycle(this.#elements);
       return;
     }
     this.#storage.cows = null;
@@ -61,7 +56,7 @@ class Lease implements CopyOnWrite {
   }
 }
 
-function copyOf(array: TypedArray, info: DTypeInfo): Storage {
+function copyOf({ array, info }: Storage): Storage {
   const made = allocateFor(info, array.length / info.entries, false);
   (made.array as Float64Array).set(array as Float64Array);
   return made;
@@ -81,14 +76,16 @@ export interface Leased {
  */
 export function leaseOf(storage: Storage): Leased {
   const { base } = storage;
+  const memory = linearMemory();
+  if (memory !== null) moveIn(memory, base);
   // A write of a copy-on-write tensor on it leaves the elements where they are.
   if (isFixed(base) && !base.exposed) {
-    return { storage: new Storage(base.array, base.info, true, false), end: () => {} };
+    return { storage: base.sharing(true), end: () => {} };
   }
   const { cows } = base;
   const leasable = base === storage && !base.exposed && (cows === null || cows instanceof Lease);
   if (!leasable) {
-    const copy = copyOf(storage.array, storage.info);
+    const copy = copyOf(storage);
     // Ops that make and dispose of handles of it would free it otherwise.
     copy.handles++;
     return { storage: copy, end: () => letGo(copy) };

@@ -9,7 +9,7 @@
  */
 import { DTYPE, type DType, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
 import { OutOfMemoryError } from "../base/errors.ts";
-import { type CpuMemoryInfo, type Hold, Storage } from "./storage.ts";
+import { type CpuMemoryInfo, type Hold, type Slot, Storage } from "./storage.ts";
 
 /** Makes large buffers; reuses their memory once it is freed or garbage collected. */
 export interface BufferSource {
@@ -23,6 +23,21 @@ export interface BufferSource {
   readonly processBytes: number;
   /** Frees the oldest memory kept for reuse, except for so many bytes. */
   release(except: number): void;
+}
+
+/**
+ * A memory of fixed size, in which kernels of WebAssembly find storages. It never moves, so that arrays
+ * on it stay valid.
+ */
+export interface LinearMemory {
+  /** All of it. */
+  readonly buffer: ArrayBuffer;
+  /** The bytes in use. */
+  readonly bytes: number;
+  /** The place of `bytes` bytes at a cache line, zeroed if asked; 0 if the memory is full. */
+  take(bytes: number, zeroed: boolean): number;
+  /** Frees what {@link take} has returned. */
+  give(place: number): void;
 }
 
 /** What the memory of this process comes from. */
@@ -103,6 +118,141 @@ let busyPeakBytes = 0;
 /** The number of large buffers requested so far. */
 let requests = 0;
 let isWatching = false;
+
+// ---- linear memory -----------------------------------------------------------------------------
+
+/** Smaller arrays are cheaper elsewhere, and ops on them run in JavaScript. */
+const LEAST_LINEAR = 256;
+/** Arrays up to this size share parts of it, since a finalizer for each would take longer than ops. */
+const SHARED_BYTES = 1 << 13;
+const PART_BYTES = 1 << 17;
+
+let linear: LinearMemory | null = null;
+
+/** Frees the parts of a linear memory that nothing refers to. */
+const lost = new FinalizationRegistry<LinearPart>((part) => part.memory.give(part.place));
+
+interface LinearPart {
+  readonly memory: LinearMemory;
+  readonly place: number;
+}
+
+/** A part of a linear memory. */
+class LinearSlot implements Slot {
+  readonly #part: LinearPart;
+
+  constructor(part: LinearPart) {
+    this.#part = part;
+    lost.register(this, part, this);
+  }
+
+  free(): void {
+    if (lost.unregister(this)) this.#part.memory.give(this.#part.place);
+  }
+}
+
+/** A part of a linear memory with many storages, which is free once nothing refers to any of them. */
+class SharedPart implements Slot {
+  readonly place: number;
+  used = 0;
+
+  constructor(part: LinearPart) {
+    this.place = part.place;
+    lost.register(this, part);
+  }
+
+  free(): void {}
+}
+
+/** The part that has room for the next small storages. */
+let sharedPart: SharedPart | null = null;
+
+/** Places new storages in `memory`, as far as there is room; null for buffers of their own again. */
+export function registerLinear(memory: LinearMemory | null): void {
+  if (memory !== linear) {
+    sharedPart = null;
+    // Kernels may not address what is kept.
+    emptyCache();
+  }
+  linear = memory;
+}
+
+/** The linear memory of new storages, if there is one. */
+export function linearMemory(): LinearMemory | null {
+  return linear;
+}
+
+/** The place of so many bytes in the linear memory; 0 if there is no room. */
+function takePlace(memory: LinearMemory, bytes: number, zeroed: boolean): number {
+  const place = memory.take(bytes, zeroed);
+  if (place !== 0 || pooledBytes + arenaBytes() === 0) return place;
+  emptyCache();
+  return memory.take(bytes, zeroed);
+}
+
+/** A storage in a linear memory, with undefined elements; undefined if there is no room. */
+export function allocateIn(
+  memory: LinearMemory,
+  info: DTypeInfo,
+  length: number,
+): Storage | undefined {
+  const pooled = memory === linear ? takePooled(info, length) : undefined;
+  if (pooled?.array.buffer === memory.buffer) return pooled;
+  if (pooled !== undefined) free(pooled, length * info.bytes);
+  return newIn(memory, info, length, false);
+}
+
+/** A new storage in a linear memory; undefined if there is no room. */
+function newIn(
+  memory: LinearMemory,
+  info: DTypeInfo,
+  length: number,
+  zeroed: boolean,
+): Storage | undefined {
+  const bytes = length * info.bytes;
+  const isShared = bytes <= SHARED_BYTES && memory === linear;
+  const place = isShared ? takeShared(memory, bytes) : takePlace(memory, bytes, zeroed);
+  if (place === 0) return undefined;
+  const array = arrayOn(info, memory.buffer, place, length);
+  // The memory of a shared part may have been used before.
+  if (isShared && zeroed) new Uint8Array(memory.buffer, place, bytes).fill(0);
+  const storage = new Storage(array, info, false, true);
+  storage.slot = isShared ? sharedPart : new LinearSlot({ memory, place });
+  if (bytes > SMALL_BYTES) peakBytes = Math.max(peakBytes, bytesInUse());
+  return storage;
+}
+
+/** The place of so many bytes in {@link sharedPart}; 0 if there is no room for another one. */
+function takeShared(memory: LinearMemory, bytes: number): number {
+  if (sharedPart === null || sharedPart.used + bytes > PART_BYTES) {
+    const place = takePlace(memory, PART_BYTES, false);
+    if (place === 0) return 0;
+    sharedPart = new SharedPart({ memory, place });
+  }
+  const place = sharedPart.place + sharedPart.used;
+  // Every dtype and vector load is aligned.
+  sharedPart.used += (bytes + 15) & ~15;
+  return place;
+}
+
+/** Whether a storage can be in a linear memory: nothing outside has its array. */
+function isMovable(storage: Storage): boolean {
+  return !storage.exposed && storage.cows === null && storage.base === storage;
+}
+
+/** Moves a storage into a linear memory; false if something outside has it, or there is no room. */
+export function moveIn(memory: LinearMemory, storage: Storage): boolean {
+  if (storage.array.buffer === memory.buffer) return true;
+  if (!isMovable(storage)) return false;
+  const fresh = allocateIn(memory, storage.info, storage.length);
+  if (fresh === undefined) return false;
+  (fresh.array as Float64Array).set(storage.array as Float64Array);
+  storage.moveTo(fresh);
+  return true;
+}
+
+/** The slots of arenas in linear memory. */
+const arenaSlots = new WeakMap<Uint8Array, Slot>();
 
 /** Sets how the source of large buffers and the limit of the process are found. */
 export function registerMemory(sources: MemorySources): void {
@@ -187,8 +337,29 @@ export function freeIdle(): boolean {
   return isIdle;
 }
 
+/** Bytes of buffers beside a full linear memory after which Bun has to collect garbage. */
+const OVERFLOW_BYTES = 1 << 28;
+/** One collection of so many waits for its end, and gives the memory back to the system. */
+const WAITS = 8;
+let overflowBytes = 0;
+let collections = 0;
+
+/**
+ * Counts the bytes of a buffer that a linear memory has no room for. Bun would collect as many of
+ * them as there are bytes in that memory before it frees one.
+ */
+function countOverflow(bytes: number): void {
+  overflowBytes += bytes;
+  if (overflowBytes < OVERFLOW_BYTES) return;
+  overflowBytes = 0;
+  const { Bun } = globalThis as { Bun?: { gc(waits: boolean): unknown } };
+  // Memory that was given back is filled with zeros again: not at each collection.
+  Bun?.gc(++collections % WAITS === 0);
+}
+
 /** A buffer of the runtime. */
 function ownBuffer(bytes: number): ArrayBuffer {
+  if (linear !== null) countOverflow(bytes);
   try {
     return new ArrayBuffer(bytes);
   } catch {
@@ -203,7 +374,7 @@ function ownBuffer(bytes: number): ArrayBuffer {
 }
 
 function bytesInUse(): number {
-  return liveBytes + (source?.bytes ?? 0);
+  return liveBytes + (source?.bytes ?? 0) + (linear?.bytes ?? 0);
 }
 
 /**
@@ -223,11 +394,16 @@ function smallArray({ array, entries }: DTypeInfo, length: number): TypedArray {
   return new array(length * entries);
 }
 
-function slabArray({ array, entries }: DTypeInfo, from: number, length: number): TypedArray {
-  if (array === Float32Array) return new Float32Array(slab, from, length * entries);
-  if (array === Int32Array) return new Int32Array(slab, from, length * entries);
-  if (array === Float64Array) return new Float64Array(slab, from, length * entries);
-  return new array(slab, from, length * entries);
+function arrayOn(
+  { array, entries }: DTypeInfo,
+  buffer: ArrayBuffer,
+  from: number,
+  length: number,
+): TypedArray {
+  if (array === Float32Array) return new Float32Array(buffer, from, length * entries);
+  if (array === Int32Array) return new Int32Array(buffer, from, length * entries);
+  if (array === Float64Array) return new Float64Array(buffer, from, length * entries);
+  return new array(buffer, from, length * entries);
 }
 
 /** A storage kept for reuse, with undefined elements; undefined if there is none. */
@@ -261,6 +437,10 @@ export function allocateFor(
     return pooled;
   }
   const bytes = length * info.bytes;
+  if (linear !== null && bytes >= LEAST_LINEAR) {
+    const storage = newIn(linear, info, length, zeroed);
+    if (storage !== undefined) return storage;
+  }
   if (bytes > SMALL_BYTES) {
     const array = new info.array(newBuffer(bytes, zeroed, aligned), 0, length * info.entries);
     return new Storage(array, info, false, false);
@@ -270,7 +450,7 @@ export function allocateFor(
     slab = newBuffer(SLAB_BYTES, true, false);
     slabUsed = 0;
   }
-  const array = slabArray(info, slabUsed, length);
+  const array = arrayOn(info, slab, slabUsed, length);
   // 16-byte steps keep every dtype and vector load aligned.
   slabUsed += (bytes + 15) & ~15;
   return new Storage(array, info, false, true);
@@ -348,13 +528,20 @@ export function takeArena(bytes: number): Uint8Array {
     return arena;
   }
   freeArena();
-  return new Uint8Array(newBuffer(Math.max(bytes, LEAST_ARENA), false, true));
+  const size = Math.max(bytes, LEAST_ARENA);
+  const place = linear === null ? 0 : takePlace(linear, size, false);
+  if (place === 0) return new Uint8Array(newBuffer(size, false, true));
+  const made = new Uint8Array(linear!.buffer, place, size);
+  arenaSlots.set(made, new LinearSlot({ memory: linear!, place }));
+  return made;
 }
 
 /** Takes back the memory of a run that has ended; the largest arena is kept. */
 export function giveArena(arena: Uint8Array): void {
+  // The kernels that serve now may not address it.
+  if (linear !== null && arena.buffer !== linear.buffer) return releaseArena(arena);
   if (idleArena !== null) {
-    if (idleArena.byteLength >= arena.byteLength) return freeArray(arena);
+    if (idleArena.byteLength >= arena.byteLength) return releaseArena(arena);
     freeArena();
   }
   idleArena = arena;
@@ -363,8 +550,14 @@ export function giveArena(arena: Uint8Array): void {
 }
 
 function freeArena(): void {
-  if (idleArena !== null) freeArray(idleArena);
+  if (idleArena !== null) releaseArena(idleArena);
   idleArena = null;
+}
+
+function releaseArena(arena: Uint8Array): void {
+  const slot = arenaSlots.get(arena);
+  if (slot === undefined) freeArray(arena);
+  else slot.free();
 }
 
 // ---- handles -----------------------------------------------------------------------------------
@@ -424,7 +617,8 @@ function freeClass(key: number, { storages, bytes }: SizeClass, most: number): v
 }
 
 /** Frees the memory of an unreachable storage at once: garbage collection would be late. */
-function free({ array, onSlab }: Storage, bytes: number): void {
+function free({ array, onSlab, slot }: Storage, bytes: number): void {
+  if (slot !== null) return slot.free();
   // In Bun, a small array has no buffer until code accesses it.
   if (!onSlab && bytes > SMALL_BYTES) freeArray(array);
 }

@@ -8,7 +8,7 @@
  * @module
  */
 import { DTYPE, type DTypeInfo, type TypedArray } from "../base/dtype.ts";
-import { DisposedError } from "../base/errors.ts";
+import { DisposedError, OutOfMemoryError } from "../base/errors.ts";
 
 /** From this size on, positions, or those of their 32-bit words, may not fit 31 bits. */
 const INT64_INDEX_FROM = 2 ** 30;
@@ -17,6 +17,12 @@ const INT64_INDEX_FROM = 2 ** 30;
 export interface CopyOnWrite {
   /** Moves to a copy, before a write of the storage. */
   move(): void;
+}
+
+/** A part of a memory that storages share; see pool.ts. */
+export interface Slot {
+  /** Frees it at once, where nothing uses it any more; else that happens once nothing refers to it. */
+  free(): void;
 }
 
 /** Handles of storages that are not those of tensors: a program holds what it reads. */
@@ -62,6 +68,7 @@ export class Storage {
   #cows: CopyOnWrite | null = null;
   #words: Int32Array | null = null;
   #holds: Set<Hold> | null = null;
+  #slot: Slot | null = null;
 
   /** Wraps `array`. */
   constructor(
@@ -109,6 +116,14 @@ export class Storage {
   }
   set onSlab(is: boolean) {
     this.#onSlab = is;
+  }
+
+  /** The part of a linear memory that has the elements, if they are in one. */
+  get slot(): Slot | null {
+    return this.#slot;
+  }
+  set slot(slot: Slot | null) {
+    this.#slot = slot;
   }
 
   /** The copies on write that a write would change, if any: see {@link Storage.settle}. */
@@ -164,7 +179,17 @@ export class Storage {
 
   /** The same memory as lanes, for a dtype with lanes; does not own the memory. */
   get lanes(): Storage {
-    return new Storage(this.array, this.info.lane!, true, false);
+    const lanes = new Storage(this.array, this.info.lane!, true, false);
+    // Keeps the memory while the lanes are in use.
+    lanes.#slot = this.base.#slot;
+    return lanes;
+  }
+
+  /** Another storage of the same elements, on the CPU. */
+  sharing(exposed: boolean): Storage {
+    const other = new Storage(this.array, this.info, exposed, this.onSlab);
+    other.#slot = this.base.#slot;
+    return other;
   }
 
   /** True if element positions may not fit 32-bit integers. */
@@ -191,20 +216,33 @@ export class Storage {
   /** Prepares the bytes for access from outside: off the slab, never reused. */
   expose(): void {
     if (this.onSlab) {
-      const own = new this.info.array(this.array.length);
+      const own = this.#newArray();
       // Both are of the class of `info`: which one does not matter to the method.
       (own as Float64Array).set(this.array as Float64Array);
       this.array = own;
       this.#words = null;
       this.onSlab = false;
+      // Readers on another thread may still use the elements.
+      if (this.cows === null) this.#slot?.free();
+      this.#slot = null;
     }
     this.exposed = true;
+  }
+
+  #newArray(): TypedArray {
+    const { length, byteLength } = this.array;
+    try {
+      return new this.info.array(length);
+    } catch {
+      throw new OutOfMemoryError(byteLength, "cpu");
+    }
   }
 
   /** Takes over the memory of `fresh`, which has as many elements and nothing else uses. */
   moveTo(fresh: Storage): void {
     this.array = fresh.array;
     this.onSlab = fresh.onSlab;
+    this.#slot = fresh.slot;
     this.#words = null;
   }
 

@@ -107,7 +107,7 @@ export interface ProfileRow {
   readonly flops: number | undefined;
   /** `flops` per second of `total`, in units of 1e9. */
   readonly gflopPerSecond: number | undefined;
-  /** `"js"`, `"native"` or `"cuda"`, several joined by `+`, or `"view"` if nothing was computed. */
+  /** `"js"`, `"native"`, `"wasm"` or `"cuda"`, several joined by `+`, or `"view"` if nothing was computed. */
   readonly backend: string;
   /** The most threads that took part in a call; undefined on devices. */
   readonly threads: number | undefined;

@@ -46,7 +46,7 @@ export interface ProfiledCall {
   readonly bytes: number | undefined;
   /** The number of operations on numbers; undefined if unknown. */
   readonly flops: number | undefined;
-  /** `"js"`, `"native"` or `"cuda"`, several joined by `+`, or `"view"` if nothing was computed. */
+  /** `"js"`, `"native"`, `"wasm"` or `"cuda"`, several joined by `+`, or `"view"` if nothing was computed. */
   readonly backend: string;
   /** The most threads that took part; undefined on devices. */
   readonly threads: number | undefined;

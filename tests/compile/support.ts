@@ -8,9 +8,11 @@ import { test } from "node:test";
 import { attempt, setBackend } from "../../mod.ts";
 import { compile, type Compiled, type CompileOptions } from "../../src/compile/mod.ts";
 import { TILE_LIMITS } from "../../src/compile/tiles.ts";
+import { whyNoWasm } from "../../src/backend/wasm/module.ts";
 import { found } from "../native/support.ts";
 import { type Any, loose } from "../support.ts";
-import { runsHere } from "../support/engine.ts";
+import { isSampled, RUNS_ALL } from "../support/amount.ts";
+import { IN_BUN, runsHere } from "../support/engine.ts";
 
 /** Sets the limits of tiles until the end of the scope. */
 export function withTiles(limits: Partial<typeof TILE_LIMITS>): Disposable {
@@ -57,10 +59,13 @@ export function checkCalls<F extends (...args: Any[]) => unknown>(
   return compiled;
 }
 
-type CpuBackend = "native" | "js";
+type CpuBackend = "native" | "js" | "wasm";
 
 /** The backends of the CPU, the usual one first: without a library there is only one. */
 export const BACKENDS: readonly CpuBackend[] = found ? ["native", "js"] : ["js"];
+
+/** The same, and that in WebAssembly if the module is built. */
+const ALL_BACKENDS: readonly CpuBackend[] = whyNoWasm() === null ? [...BACKENDS, "wasm"] : BACKENDS;
 
 /** Sets the backend of the CPU, and the usual one at the end of the scope. */
 export function onBackend(backend: CpuBackend): Disposable {
@@ -68,11 +73,23 @@ export function onBackend(backend: CpuBackend): Disposable {
   return { [Symbol.dispose]: () => setBackend(BACKENDS[0]!) };
 }
 
-/** Runs `body` with each backend of the CPU. */
+/** Runs `body` with each backend of the CPU; with that in WebAssembly in `npm run test:all`. */
 export function onBackends(body: (backend: CpuBackend) => void): void {
-  for (const backend of BACKENDS) {
+  for (const backend of RUNS_ALL ? ALL_BACKENDS : BACKENDS) {
     using _ = onBackend(backend);
     body(backend);
+  }
+}
+
+/** Whether a test runs on a backend: in `npm test` on some only samples do, in Bun more of them. */
+function runsOn(backend: CpuBackend, name: string): boolean {
+  switch (backend) {
+    case "wasm":
+      return isSampled(name, IN_BUN ? 12 : 4);
+    case "js":
+      return BACKENDS.length === 1 || runsHere(name, 3);
+    default:
+      return true;
   }
 }
 
@@ -84,8 +101,8 @@ export function testOnBackends(
   name: string,
   body: (backend: CpuBackend) => void | Promise<void>,
 ): void {
-  for (const backend of BACKENDS) {
-    if (backend === "js" && BACKENDS.length > 1 && !runsHere(name, 3)) continue;
+  for (const backend of ALL_BACKENDS) {
+    if (!runsOn(backend, name)) continue;
     test(`${name}, on ${backend}`, async () => {
       using _ = onBackend(backend);
       await body(backend);

@@ -78,7 +78,7 @@ testOnBackends("many texts take the memory of one", async () => {
     session.fork().dispose();
   };
   // All programs.
-  for (let i = 0; i < 8; i++) await text(i);
+  for (let i = 0; i < 24; i++) await text(i);
   const before = memory();
   for (let i = 0; i < 200; i++) await text(i);
   assertEquals(memory().bytes, before.bytes);

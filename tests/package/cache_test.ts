@@ -173,7 +173,7 @@ inFolder("a cache that cannot be trusted is not used", async ({ cache, temporary
   // The folder at the second place has to be trusted too.
   chmodSync(other, 0o777);
   const refused = await start(env);
-  assertEquals(refused.cpu, "js");
+  assertEquals(refused.cpu, "wasm");
   assertStringIncludes(refused.native, `${cache} is a link, not a folder`);
   assertStringIncludes(refused.native, `others can write into ${other}`);
 }, { "Unix": unix });
@@ -188,14 +188,14 @@ inFolder("a cache that belongs to another user is not used", async ({ cache, env
   // Without the permission to query the user, a new file shows it, or it is unknown.
   for (const write of [[], [`--allow-write=${cache}`]]) {
     const { cpu, native } = await start(env, [...narrow, ...write]);
-    assertEquals(cpu, "js");
+    assertEquals(cpu, "wasm");
     assertStringIncludes(native, `${cache} belongs to another user`);
     assertEquals(readdirSync(cache), []);
   }
 }, { "to be root, who can give folders away": root });
 
 inFolder(
-  "where nothing can be written JavaScript serves, and a filled cache still does",
+  "where nothing can be written WebAssembly serves, and a filled cache still does",
   async ({ cache, temporary, env }) => {
     const file = join(temporary, "file");
     writeFileSync(file, "");
@@ -204,7 +204,7 @@ inFolder(
     const blocked: Record<string, string> = { ...env, ROWMAJOR_CACHE: nowhere };
     for (const name of names) blocked[name] = nowhere;
     const { cpu, native } = await start(blocked);
-    assertEquals(cpu, "js");
+    assertEquals(cpu, "wasm");
     assertStringIncludes(native, `cannot keep the library in ${nowhere}: `);
 
     assertEquals((await start(env)).cpu, "native");
@@ -244,7 +244,7 @@ inFolder("a program that may not use the cache is told what to allow", async ({ 
     ]
   ) {
     const { cpu, native } = await start(env, ["--allow-env", ...permissions]);
-    assertEquals(cpu, "js");
+    assertEquals(cpu, "wasm");
     assertStringIncludes(
       native,
       `not allowed to keep the library in ${cache}: use -A, or ${needed}`,

@@ -126,7 +126,7 @@ inDenoOnly(
       const { stdout, stderr } = await machine.start(PROGRAM, flags);
       assertEquals(stderr, "");
       const { cpu, native } = told({ code: 0, stdout, stderr });
-      assertEquals(cpu, "js");
+      assertEquals(cpu, "wasm");
       if (typeof reason === "string") assertStringIncludes(native, reason);
       else assertMatch(native, reason);
     }
@@ -142,7 +142,7 @@ inDenoOnly(
     const { registry, cache } = machine;
     registry.broken = /\/native\//;
     const { cpu, native } = told({ code: 0, ...await machine.start(PROGRAM, documented(cache)) });
-    assertEquals(cpu, "js");
+    assertEquals(cpu, "wasm");
     assertStringIncludes(native, "could not be fetched");
 
     registry.broken = undefined;

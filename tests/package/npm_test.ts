@@ -90,13 +90,13 @@ check(
     await install();
     const library = join(project, "node_modules", "@rowmajor", "tensor", "lib");
     for (
-      const [permissions, cpu] of [[[`--allow-ffi=${library}`], "native"], [[], "js"]] as const
+      const [permissions, cpu] of [[[`--allow-ffi=${library}`], "native"], [[], "wasm"]] as const
     ) {
       const args = ["run", "--quiet", "--no-prompt", ...permissions, "main.mjs"];
       const outcome = await run(findTool("deno"), args, { cwd: project, env });
       const { cpu: served, native } = told(outcome);
       assertEquals(served, cpu);
-      if (cpu === "js") assertStringIncludes(native, "use --allow-ffi");
+      if (cpu === "wasm") assertStringIncludes(native, "use --allow-ffi");
     }
     // By its path, without a folder of packages.
     const byPath = join(stage.path, "deno");
@@ -261,7 +261,7 @@ if (!hasNode) console.log("The package is not tested in Node: there is none, or 
     console.log(`Node ${node}: ${cpu}`);
     if (stdout.trim() === "true") assertEquals(cpu, "native", native);
     else {
-      assertEquals(cpu, "js");
+      assertEquals(cpu, "wasm");
       assertMatch(native, /^this Node has no node:ffi/);
     }
   },

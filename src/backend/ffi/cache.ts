@@ -37,6 +37,8 @@ export interface Carried {
   readonly content: () => Readonly<Record<string, string>> | undefined;
   /** The library in the cache, if it was intact when this module was imported. */
   readonly intact?: string | undefined;
+  /** The WebAssembly module, in Brotli, as base64. May throw, in a bundle that lacks it. */
+  readonly wasm?: () => string | undefined;
 }
 
 /** An error's message in one line. */

@@ -251,13 +251,14 @@ export class NativeProgram {
     let frame = this.#idle.pop();
     try {
       frame ??= this.#makeFrame();
+      if (arena !== null && arena !== frame.boundArena) frame.bindArena(arena);
     } catch (error) {
       if (arena !== null) giveArena(arena);
+      if (frame !== undefined) this.#idle.push(frame);
       throw error;
     }
     frame.isAcquired = true;
     frame.arena = arena;
-    if (arena !== null && arena !== frame.boundArena) frame.bindArena(arena);
     return frame;
   }
 
@@ -351,9 +352,9 @@ export class Frame {
 
   /** Has runs use `arena`, whose elements are undefined. @ignore */
   bindArena(arena: Uint8Array): void {
-    this.boundArena = arena;
     const { place } = PROGRAM_ARENA;
     this.#check(this.#shim.rm_program_bind(this.#address, place, arena, null, null, null));
+    this.boundArena = arena;
   }
 
   /** Makes the frame unusable for good, and returns its address. @ignore */
@@ -527,7 +528,7 @@ export class Frame {
   #check(status: number): void {
     if (status === STATUS.ok) return;
     if (this.#address === 0) throw this.#unusable();
-    throw new NativeError("rm_program", status, lastError(this.#shim));
+    throw failed(this.#shim, status, this.program.bytes);
   }
 
   #unbound(): NativeError {

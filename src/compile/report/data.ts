@@ -94,9 +94,12 @@ export interface ProgramData {
   readonly function: string;
   /** The kind of each argument. */
   readonly arguments: readonly string[];
-  /** What runs it: `"native"`, `"graph"` (recorded work of a device) or `"replay"` (op by op). */
-  readonly executor: "native" | "graph" | "replay";
-  /** Why it does not run as a native program; undefined if it does. */
+  /**
+   * What runs it: the kernels of the backend `"native"` or `"wasm"`, `"graph"` (recorded work of a
+   * device) or `"replay"` (op by op).
+   */
+  readonly executor: "native" | "wasm" | "graph" | "replay";
+  /** Why it does not run as a program of kernels; undefined if it does. */
   readonly why?: string;
   /** The number of ops of the function. */
   readonly traced: number;

@@ -118,11 +118,12 @@ function formatOp(op: ReportedOp, number: number, width: number): string[] {
 /** How a program runs, in words. */
 function formatExecutor({ executor, why, kernels, nativeCalls, ops }: ProgramData): string {
   switch (executor) {
-    case "native": {
+    case "native":
+    case "wasm": {
       const eager = ops.filter(({ dispatched }) => dispatched !== undefined).length;
-      return `native: ${plural(kernels, "kernel")} in ${
-        plural(nativeCalls, "call")
-      } of the library` +
+      return `${executor}: ${plural(kernels, "kernel")} in ${plural(nativeCalls, "call")} of the ${
+        executor === "native" ? "library" : "module"
+      }` +
         (eager === 0 ? "" : `, ${plural(eager, "op")} by dispatch`);
     }
     case "graph":

@@ -13,6 +13,9 @@ import { JsBackend } from "../../../src/backend/js/backend.ts";
 import { CONFIGURE } from "../../../src/backend/ffi/abi.ts";
 import { NativeBackend } from "../../../src/backend/native/backend.ts";
 import { openShim } from "../../../src/backend/ffi/load.ts";
+import { WasmBackend } from "../../../src/backend/wasm/backend.ts";
+import { findWasm } from "../../../src/backend/wasm/module.ts";
+import { linearMemory, registerLinear } from "../../../src/memory/pool.ts";
 import type { Device } from "../../../src/types/mod.ts";
 import { MIRROR } from "../../device/mirror.ts";
 import { isSampled, RUNS_ALL } from "../../support/amount.ts";
@@ -104,6 +107,21 @@ else {
   shim.rm_configure(CONFIGURE.level, 0);
 }
 
+/** The WebAssembly module, or why there is none to test. */
+const wasm = findWasm();
+if ("reason" in wasm) console.log(`The table is not tested on WebAssembly: ${wasm.reason}`);
+else {
+  const backend = new WasmBackend(wasm, { crossover: 0 });
+  targets.push({
+    name: "wasm",
+    on: backend,
+    exact: false,
+    every: SELDOM,
+    layouts: LAYOUTS,
+    compiled: COMPILED,
+  });
+}
+
 /**
  * Whether a layout, or another dtype next to this one, runs for an op and a dtype on a target: each op
  * has each of them in some dtype.
@@ -145,12 +163,15 @@ export function using<T>(on: Target["on"], run: () => T): T {
   const own = levels.get(on);
   if (own !== undefined) setLevel(own);
   if (typeof on !== "string") registerCpu(() => on);
+  const memory = linearMemory();
+  registerLinear(on instanceof WasmBackend ? on.shim.memory : null);
   site.device = device;
   try {
     return run();
   } finally {
     if (own !== undefined) setLevel(before.level);
     registerCpu(() => before.cpu);
+    registerLinear(memory);
     site.device = before.device;
   }
 }
