@@ -94,7 +94,7 @@ test("a program in Deno that may read the module uses it", { skip: !inDeno }, ()
 test("ROWMAJOR_WASM_MEMORY is checked", () => {
   const env = { ROWMAJOR_WASM_MEMORY: "8", ROWMAJOR_LIB: join(folder, "missing.so") };
   const program = `import { ones } from ${moduleAt("mod.ts")};
-    try { ones([300, 300]).add(1); } catch (error) { console.log(error.name, error.message); }`;
+    try { ones([500, 500]).matmul(ones([500, 500])); } catch (error) { console.log(error.name, error.message); }`;
   assertStringIncludes(runApart(program, env), "ArgumentError Cannot use ROWMAJOR_WASM_MEMORY=8");
 });
 
