@@ -7,7 +7,7 @@
  * @module
  */
 import type { Backend } from "../../core/backend.ts";
-import type { TypedArray } from "../../base/dtype.ts";
+import type { DTypeInfo, TypedArray } from "../../base/dtype.ts";
 import { isOperand } from "../../memory/operand.ts";
 import { emptyCache, moveIn } from "../../memory/pool.ts";
 import type { Storage } from "../../memory/storage.ts";
@@ -34,13 +34,16 @@ function isHuge({ inputs, outputs, specs }: Call): boolean {
   return specs.some(({ shape }) => shape.reduce((size, n) => size * n, 1) > MOST_ELEMENTS);
 }
 
+/** Whether elements are 16-bit floats, which JavaScript reads slowly, and some ops round otherwise. */
+function isHalf({ kind, bytes }: DTypeInfo): boolean {
+  return kind === "f" && bytes === 2;
+}
+
 /** Whether a call reads each element about once, and computes little with it. */
 function isCheap({ op, outputs }: Call): boolean {
   switch (op.kind) {
     case "map":
-      // Elements that are not those of the array take JavaScript longer, and some are rounded there
-      // otherwise.
-      return (op as ElementOp).ulp === 0 && outputs[0]!.storage.info.read === undefined;
+      return (op as ElementOp).ulp === 0 && !isHalf(outputs[0]!.storage.info);
     case "reduce":
     case "argReduce":
     case "scan":
