@@ -29,6 +29,16 @@ function isLarge({ op, inputs, outputs }: Call): boolean {
 /** Nanoseconds of JavaScript loops for which opening a module pays: it takes 10 to 50 ms. */
 const WORTH_OPENING = 1e7;
 
+/** Nanoseconds in JavaScript for each element and column of the matrices of a factorization. */
+const FACTORIZATIONS: Readonly<Record<string, number>> = {
+  eig: 20,
+  eigvals: 15,
+  svd: 6,
+  eigh: 4,
+  svdvals: 2,
+  eigvalsh: 2,
+};
+
 /** About how many nanoseconds a call takes in JavaScript. */
 function costOf({ op, inputs, outputs, specs }: Call): number {
   let size = 0;
@@ -45,9 +55,15 @@ function costOf({ op, inputs, outputs, specs }: Call): number {
     case "scan":
       return size;
     default:
-      // A product of square matrices, and near enough for sorts, transforms and convolutions.
-      return op.moves ? size : size ** 1.5 / 2;
+      break;
   }
+  const factor = FACTORIZATIONS[op.name];
+  const first = inputs[0];
+  if (factor !== undefined && isOperand(first)) {
+    return factor * size * (first.layout.shape.at(-1) ?? 1);
+  }
+  // A product of square matrices, and near enough for sorts, transforms and convolutions.
+  return op.moves ? size : size ** 1.5 / 2;
 }
 
 /** Runs calls by one backend until opening another pays. */

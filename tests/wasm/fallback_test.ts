@@ -5,7 +5,7 @@
  */
 import { assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { ones, random, type Tensor } from "../../mod.ts";
+import { linalg, ones, random, type Tensor } from "../../mod.ts";
 import { FallbackBackend } from "../../src/backend/fallback.ts";
 import { JsBackend } from "../../src/backend/js/backend.ts";
 import { using } from "../ops/table/backends.ts";
@@ -33,6 +33,8 @@ test("small calls open nothing until they have taken long together", () => {
 });
 
 test("a call that takes long opens the module before it runs", () => {
+  assertEquals(opens((x) => void linalg.svd(x), 64), 0);
+  assertEquals(opens((x) => void linalg.svd(x), 200) > 0, true);
   assertEquals(opens((x) => void x.matmul(x), 64), 0);
   assertEquals(opens((x) => void x.matmul(x), 300) > 0, true);
   assertEquals(opens((x) => void x.exp(), 200), 0);
