@@ -96,7 +96,7 @@ static inline const float *plane_of(const conv_context *ctx, ptrdiff_t image, pt
 void RM_FOR_ISA(conv_stage)(const conv_context *ctx, const staged_rows *to, const float *plane);
 
 /* Writes the sums [begin, end) of pixels [first, first + count) to panels, a row of PANEL pixels for
- * each; pixels beyond the last one have any values. */
+ * each; the lanes of a vector beyond the last pixel are 0. */
 void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage, ptrdiff_t image,
                            ptrdiff_t group, ptrdiff_t out_depth, ptrdiff_t first, ptrdiff_t count,
                            ptrdiff_t begin, ptrdiff_t end, ptrdiff_t panel_stride);

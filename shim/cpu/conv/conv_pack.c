@@ -96,21 +96,31 @@ typedef struct {
 
 enum { MOST_VECTORS = BLOCK_COLUMNS / LANES };
 
-/* Copies the elements of a tap to the panels; the others of a vector are `jump` further on. */
-static void copy_tap(const float *from, const vector_place *places, ptrdiff_t vectors,
-                     ptrdiff_t jump, float *to, ptrdiff_t panel_stride) {
+/* Ones in the first `count` lanes. */
+static RM_ALWAYS_INLINE v_i32 first_lanes(ptrdiff_t count) {
   v_i32 lane;
   UNROLL for (int i = 0; i < LANES; i++) lane[i] = (uint32_t)i;
+  return (v_i32)(lane < (v_i32)(uint32_t)(count < 0 ? 0 : count));
+}
+
+/* Copies the elements of `count` pixels at a tap to the panels; those of a vector beyond the end of
+ * an output row are `jump` further on. Lanes beyond the last pixel get zeros: if what memory has there
+ * is subnormal, products with it take many times as long. */
+static void copy_tap(const float *from, const vector_place *places, ptrdiff_t count,
+                     ptrdiff_t jump, float *to, ptrdiff_t panel_stride) {
+  const ptrdiff_t vectors = rm_ceil_div(count, LANES);
   for (ptrdiff_t v = 0; v < vectors; v++) {
     const float *at = from + places[v].offset;
     v_i32 bits = *(const v_i32 *)at;
     if (places[v].before_end < LANES) {
-      const v_i32 next = *(const v_i32 *)(at + jump);
-      const v_i32 mask = (v_i32)(lane < (v_i32)(uint32_t)places[v].before_end);
+      const v_i32 next = *(const v_i32 *)(at + jump), mask = first_lanes(places[v].before_end);
       bits = (bits & mask) | (next & ~mask);
     }
     *(v_i32 *)(to + v / 2 * panel_stride + v % 2 * LANES) = bits;
   }
+  if (count % LANES == 0) return;
+  const ptrdiff_t last = vectors - 1;
+  *(v_i32 *)(to + last / 2 * panel_stride + last % 2 * LANES) &= first_lanes(count % LANES);
 }
 
 /* The same for output rows shorter than a vector: `skipped` pixels of the first one are not wanted. */
@@ -122,8 +132,14 @@ static void copy_rows(const float *from, ptrdiff_t row_step, ptrdiff_t length, p
     *(v_f32 *)(line + at) = *(const v_f32 *)from;
   }
   for (ptrdiff_t i = 0; i < count; i += PANEL, to += panel_stride) {
-    *(v_f32 *)to = *(const v_f32 *)(line + skipped + i);
-    *(v_f32 *)(to + LANES) = *(const v_f32 *)(line + skipped + i + LANES);
+    v_i32 first = *(const v_i32 *)(line + skipped + i);
+    v_i32 second = *(const v_i32 *)(line + skipped + i + LANES);
+    if (count - i < PANEL) {
+      first &= first_lanes(count - i);
+      second &= first_lanes(count - i - LANES);
+    }
+    *(v_i32 *)to = first;
+    *(v_i32 *)(to + LANES) = second;
   }
 }
 
@@ -176,7 +192,7 @@ void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage,
     }
     const float *from = stage + tap_offset(ctx, tap / x->kernel, tap % x->kernel);
     float *to = panels + (k - begin) * PANEL;
-    if (by_vectors) copy_tap(from, places, vectors, row_step - x->out, to, panel_stride);
+    if (by_vectors) copy_tap(from, places, count, row_step - x->out, to, panel_stride);
     else copy_rows(from, row_step, x->out, first % x->out, count, to, panel_stride);
   }
 }

@@ -116,12 +116,14 @@ static void run_conv(conv_case *c, bool winograd, bool with_bias, bool with_add,
   }
   rm_configure(RM_CONFIGURE_THREADS, threads);
   const int F = RM_FLOAT32;
+  expect_normal_operands();
   if (!is_served(rm_run_many(kernel(winograd ? "winograd" : "conv"),
                              pack(F, F, F, next > 3 ? F : RM_NONE),
                              pack(next > 4 ? F : RM_NONE, RM_NONE, RM_NONE, RM_NONE), F, numbers,
                              data[0], data[1], data[2], data[3], data[4], NULL, NULL, NULL))) {
     fail("it was not served");
   }
+  check_normal_operands();
   const float *made = (const float *)c->of[CONV_OUT].data;
   for (ptrdiff_t at = 0; at < lengths[CONV_OUT]; at++) {
     const ptrdiff_t image = at / pixels / outputs, row = at / pixels % outputs;

@@ -143,7 +143,9 @@ static void run_reduction(layout *p, int row, int outer_axes, int to, int from, 
   double *plan = write_plan(p);
   plan[RM_PLAN_KEPT] = outer_axes;
   rm_configure(RM_CONFIGURE_THREADS, threads);
+  expect_normal_operands();
   const bool done = is_served(rm_run(row, dtypes, to, plan, out.data, a.data, b.data, NULL));
+  if (content == SMALL && (from == RM_FLOAT32 || from == RM_FLOAT64)) check_normal_operands();
   if (done) {
     check_margins(p, &out);
     if (content == SMALL) check_reduction(row, p, outer_axes, &out, &a);

@@ -32,11 +32,13 @@ static void run_packed(int weight, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t 
                       (double)columns, 0, (double)stride, in_place ? 3 : -1, 0,
                       in_place ? 0 : 3, 0, (double)columns};
   rm_configure(RM_CONFIGURE_THREADS, threads);
+  expect_normal_operands();
   if (!is_served(rm_run(kernel("linearPacked"), pack(RM_FLOAT32, RM_FLOAT32, weight, RM_FLOAT32),
                         RM_FLOAT32, numbers, out.data, x.data, w.data,
                         in_place ? bias.data : add.data))) {
     fail("it was not served");
   }
+  check_normal_operands();
   const float *residual = (const float *)(in_place ? out.before : add.data);
   for (ptrdiff_t i = 0; i < rows; i++) {
     for (ptrdiff_t j = 0; j < columns; j++) {

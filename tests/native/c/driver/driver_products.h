@@ -39,8 +39,10 @@ static void run_matmul(int dtype, ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff
     plan[5 + 2 * i] = (double)each[i]->stride[0][1];
   }
   rm_configure(RM_CONFIGURE_THREADS, threads);
+  expect_normal_operands();
   const bool done = is_served(rm_run(kernel("matmul"), pack(dtype, dtype, dtype, RM_NONE), dtype,
                                      plan, to.data, left.data, right.data, NULL));
+  if (!is_half(dtype)) check_normal_operands();
   if (done != (dtype != RM_BOOL)) fail("served and not served are the wrong way round");
   check_unchanged(&left);
   check_unchanged(&right);

@@ -165,10 +165,12 @@ static void run_int8(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t depth, int thr
   memcpy(packed.before, packed.data, packed.bytes);
   double numbers[] = {(double)rows, (double)columns, (double)depth, RM_ACTIVATION_NONE, 0,
                       (double)columns, 0, (double)stride, -1, 0, -1, 0, 0};
+  expect_normal_operands();
   if (!is_served(rm_run(kernel("linearInt8"), pack(RM_FLOAT32, RM_FLOAT32, RM_INT8, RM_NONE),
                         RM_FLOAT32, numbers, out.data, x.data, packed.data, NULL))) {
     fail("it was not served");
   }
+  check_normal_operands();
   const float *left = (const float *)x.data, *right = (const float *)w.data;
   for (ptrdiff_t at = 0; at < rows * columns; at++) {
     const float *a = left + at / columns * stride, *b = right + at % columns * depth;
