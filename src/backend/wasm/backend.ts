@@ -15,8 +15,14 @@ import type { Call, ElementOp, Op } from "../../table/op.ts";
 import { NativeBackend, type NativeOptions } from "../native/backend.ts";
 import type { WasmShim } from "./shim.ts";
 
-/** With fewer elements, the JavaScript loop is faster than a call. */
+/** With fewer elements, the JavaScript loop is faster than a call, whatever the dtypes. */
 const CROSSOVER = 64;
+/** The same for elementwise ops of dtypes that JavaScript computes with directly. */
+const CROSSOVER_OF_NUMBERS = 512;
+/** The same if not all elements are adjacent. */
+const CROSSOVER_OF_STRIDED = 4096;
+/** The same for sorts. */
+const CROSSOVER_OF_SORTS = 200;
 
 /** The most bytes that a call copies in and out if its kernel reads each element once. */
 const MOST_COPIED = 1 << 12;
@@ -39,6 +45,26 @@ function isHalf({ kind, bytes }: DTypeInfo): boolean {
   return kind === "f" && bytes === 2;
 }
 
+/** Whether JavaScript computes with elements directly: not with 16-bit floats and 64-bit integers. */
+function isNumber(info: DTypeInfo): boolean {
+  return !isHalf(info) && (info.kind === "f" || info.bytes <= 4);
+}
+
+/** Whether the JavaScript loop of a call gives the same result, and is faster than the kernel. */
+function isSmall({ op, plan, inputs, outputs }: Call): boolean {
+  if (op.kind === "map") {
+    if ((op as ElementOp).ulp !== 0 || plan === null || plan.size >= CROSSOVER_OF_STRIDED) {
+      return false;
+    }
+    if (plan.rank === 1 && plan.size >= CROSSOVER_OF_NUMBERS) return false;
+    return outputs.every(({ storage }) => isNumber(storage.info)) &&
+      inputs.every((x) => !isOperand(x) || isNumber(x.storage.info));
+  }
+  if (op.name !== "sort") return false;
+  const [x] = inputs;
+  return isOperand(x) && x.layout.size < CROSSOVER_OF_SORTS && isNumber(x.storage.info);
+}
+
 /** Whether a call reads each element about once, and computes little with it. */
 function isCheap({ op, outputs }: Call): boolean {
   switch (op.kind) {
@@ -59,11 +85,14 @@ export class WasmBackend implements Backend {
   /** The module. */
   readonly shim: WasmShim;
   readonly #kernels: NativeBackend;
+  /** Whether small calls run in JavaScript. */
+  readonly #leavesSmall: boolean;
 
   /** Runs calls through `shim`. */
-  constructor(shim: WasmShim, { crossover = CROSSOVER }: NativeOptions = {}) {
+  constructor(shim: WasmShim, { crossover }: NativeOptions = {}) {
     this.shim = shim;
-    this.#kernels = new NativeBackend(shim.functions, { crossover });
+    this.#kernels = new NativeBackend(shim.functions, { crossover: crossover ?? CROSSOVER });
+    this.#leavesSmall = crossover === undefined;
   }
 
   hasKernel(op: Op): boolean {
@@ -80,6 +109,7 @@ export class WasmBackend implements Backend {
   }
 
   run(call: Call): boolean {
+    if (this.#leavesSmall && isSmall(call)) return false;
     const { inputs, outputs } = call;
     let copied = 0;
     for (const x of inputs) if (isOperand(x)) copied += this.#bytesOutside(x.storage);
