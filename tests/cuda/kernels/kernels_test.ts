@@ -765,6 +765,20 @@ check("Softmax of rows with infinities and NaN, also in parts", ({ cuda, memory 
   }
 });
 
+check("Softmax of rows whose greatest element is in any warp of a block", ({ cuda, memory }) => {
+  // Without the greatest one, its power would be infinite.
+  const n = 600, rows = 32;
+  const placeOf = (row: number): number => Math.floor((row + 0.5) * n / rows);
+  const x = filled("float32", rows * n, (i) => i % n === placeOf(Math.floor(i / n)) ? 200 : 0);
+  const there = send(memory, x);
+  const plain = { weight: null, bias: null, epsilon: 0 };
+  assert(cuda.alongRows("softmax", rows, n, there, there, 0, plain));
+  const got = download(there, 0, rows * n) as Float32Array;
+  const want = Float32Array.from(got, (_, i) => i % n === placeOf(Math.floor(i / n)) ? 1 : 0);
+  assertEquals(got, want);
+  there.free();
+});
+
 check("Every kernel here is one of those that are compiled for all architectures", () => {
   assertListed(launched, 150);
 });
