@@ -210,12 +210,12 @@ const CUDA: readonly Fault[] = [
   cuda("shim/cuda/memory/allocator.c", "memory that a graph writes serves others meanwhile", {
     from: "    if (graph != 0) b->graph = graph;\n    code = release_block",
     to: "    (void)graph;\n    code = release_block",
-    tests: [deno("cuda/programs", "^Graphs of CUDA|^on CUDA: graphs|keeps|stays its own")],
+    tests: [deno("cuda/shim", "^graphs run again")],
   }),
   cuda("shim/cuda/graph.c", "a graph's memory is not given back with it", {
     from: "  rm_release_graph_memory(device, freed->number);\n",
     to: "",
-    tests: [deno("cuda/programs", "^on CUDA: graphs"), deno("cuda/memory")],
+    tests: [deno("cuda/shim", "^graphs run again")],
   }),
 ];
 

@@ -767,7 +767,7 @@ check("Softmax of rows with infinities and NaN, also in parts", ({ cuda, memory 
 
 check("Softmax of rows whose greatest element is in any warp of a block", ({ cuda, memory }) => {
   // Without the greatest one, its power would be infinite.
-  const n = 600, rows = 32;
+  const n = 4000, rows = 32;
   const placeOf = (row: number): number => Math.floor((row + 0.5) * n / rows);
   const x = filled("float32", rows * n, (i) => i % n === placeOf(Math.floor(i / n)) ? 200 : 0);
   const there = send(memory, x);
