@@ -32,11 +32,14 @@ const integers = (shape: number[], from = 0): Tensor => {
   return arange(n).add(from).remainder(17).sub(8).reshape(shape) as Tensor;
 };
 
-/** Gradients of a rank: of several dtypes, with a view, an empty one, and one twice. */
+/**
+ * Gradients of a rank: of several dtypes, with a view, an empty one, and one twice. Odd ranks have
+ * them in another order.
+ */
 function gradientsOf(rank: number) {
   const view = integers([6, 4], rank).T as Tensor;
   const twice = integers([5], 3 * rank);
-  return {
+  const made = {
     layers: [
       { weight: integers([40, 30], rank), bias: integers([40], 2 * rank), none: undefined },
       { weight: view, bias: zeros([0]) },
@@ -48,6 +51,8 @@ function gradientsOf(rank: number) {
     twice,
     again: [twice],
   };
+  if (rank % 2 === 0) return made;
+  return Object.fromEntries(Object.entries(made).reverse()) as typeof made;
 }
 
 /** The values of gradients, and those of their means. */
