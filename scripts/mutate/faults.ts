@@ -105,8 +105,7 @@ async function runTests(
     onLine: (line) => lines.push(line),
   });
   if (late) lines.push(`not ended after ${LIMITS[suite]} seconds`);
-  // Bun says so by its exit code.
-  const isEmpty = lines.some((line) => /^ok \| 0 passed/.test(line));
+  const isEmpty = lines.some((line) => /^ok \| 0 passed|matched 0 tests/.test(line));
   if (isEmpty) throw new Error(`${runtime} ${file} runs no test${filter ? ` of /${filter}/` : ""}`);
   return code === 0 ? { isNoticed: false } : { isNoticed: true, lines };
 }
