@@ -243,9 +243,10 @@ static void multiply_task(void *context, ptrdiff_t index) {
         }
         const ptrdiff_t plane = own.image * conv->rows + row + r;
         if (conv->add != NULL) copy_lines(ctx, plane, own.first + i, count, lines, false);
-        if (conv->activation != NULL) {
-          const ptrdiff_t all = OUT_SIDE * OUT_SIDE * PANEL;
-          run_function(conv->activation, all, (char *)lines, (const char *)lines, NULL, NULL);
+        for (int y = 0; conv->activation != NULL && y < OUT_SIDE; y++) {
+          /* Of the vectors of tiles that were made, not of what the stack has beyond them. */
+          char *line = (char *)(lines + y * OUT_SIDE * PANEL);
+          run_function(conv->activation, rm_round_up(count, LANES) * OUT_SIDE, line, line, NULL, NULL);
         }
         copy_lines(ctx, plane, own.first + i, count, lines, true);
       }
