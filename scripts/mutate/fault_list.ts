@@ -276,11 +276,6 @@ const PACKAGES: readonly Fault[] = [
     to: 'files: ["*.js", "*.js.map", "*.d.ts", "src", "CHANGELOG.md"],',
     tests: [bun("package/npm", "installs without scripts")],
   }),
-  packages("scripts/release/package.ts", "entry points have no types", {
-    from: 'types: `./${path.replace(/ts$/, "d.ts")}`,',
-    to: 'types: `./${path.replace(/ts$/, "types.ts")}`,',
-    tests: [bun("package/npm", "typescript|types"), bun("package/typescript")],
-  }),
   packages("scripts/release/package.ts", "only the first entry point is exported", {
     from:
       'exports: { ...exports, "./wasm.cjs": WASM_CONTENT, "./package.json": "./package.json" },',
@@ -321,11 +316,6 @@ const PACKAGES: readonly Fault[] = [
 ];
 
 const DISTRIBUTED: readonly Fault[] = [
-  distributed("shim/distributed/messages.c", "elements have the tag of the answer", {
-    from: "static int elements_tag(int64_t ticket) { return answer_tag(ticket) + 1; }",
-    to: "static int elements_tag(int64_t ticket) { return answer_tag(ticket); }",
-    tests: [deno("distributed/collectives", "collectives of 2 ranks")],
-  }),
   distributed("shim/distributed/world.c", "a rank that closes its world tells nobody", {
     from: "    if (rank == all->rank) continue;\n    int64_t *text",
     to: "    if (rank != all->rank) continue;\n    int64_t *text",
