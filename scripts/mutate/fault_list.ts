@@ -265,8 +265,7 @@ const BUN: readonly Fault[] = [
   onlyBun("src/backend/js/primitives.ts", "powers of integers are those of JavaScriptCore", {
     from: "    if (size > 1e-280 && size < 1e290) return powInteger(x, y);\n",
     to: "",
-    suite: "all",
-    tests: [bun("ops/table", "^pow: ")],
+    tests: [bun("unit/primitives", "pow with integer exponents")],
   }),
 ];
 

@@ -117,6 +117,22 @@ describe("float primitives", () => {
       gridX.forEach((v, i) => check(name, [v, gridY[i]!], expected[i]!));
     });
   }
+  // JavaScriptCore multiplies, and rounds each product; exact powers of doubles are rounded once.
+  it("pow with integer exponents is within 1 ulp of the exact power", () => {
+    for (const x of [1.0001, 1.001, 0.999, 1.1, 0.7, -3.3, 10, 3]) {
+      // x = digits / 2 ** 53, exactly.
+      const digits = BigInt(x * 2 ** 53), bits = 53n;
+      for (const n of [3, 7, 10, 33, 50, 101, 307, 500, 999]) {
+        const size = Math.abs(Math.pow(x, n));
+        if (size < 1e-280 || size > 1e290) continue;
+        const power = digits ** BigInt(n), places = bits * BigInt(n);
+        // 100 bits more than the result has are enough to round it.
+        const shift = BigInt(Math.ceil(Math.log2(size))) - 100n;
+        const exact = Number(power >> (places + shift)) * 2 ** Number(shift);
+        check("pow", [x, n], exact);
+      }
+    }
+  });
   it("every primitive has golden values", () => {
     const covered = { ...golden.unary, ...golden.binary };
     // Special functions are ops of their own, which tests/ops/table_test.ts compares with mpmath.
