@@ -344,7 +344,11 @@ function plain(doc: string): string {
 }
 
 /** Documentation as Markdown on a page of the API. */
-function markdown(doc: string, from: Entry, find: (name: string) => Entry | undefined): string {
+export function markdown(
+  doc: string,
+  from: Pick<Entry, "page">,
+  find: (name: string) => Entry | undefined,
+): string {
   return doc
     .replace(/`[^`]*`|\{@link\s+(\S+?)\s*\}|</g, (all, name?: string) => {
       if (all === "<") return "&lt;";

@@ -9,7 +9,7 @@ import { join, posix } from "node:path";
 import { test } from "node:test";
 import * as library from "../../mod.ts";
 import { readApi, stagePages } from "../../scripts/site.ts";
-import { ENTRIES } from "../../scripts/site/api.ts";
+import { ENTRIES, markdown } from "../../scripts/site/api.ts";
 import { API_PAGES } from "../../scripts/site/api_pages.ts";
 import { findDeadMarkdownLinks } from "../../scripts/site/pages.ts";
 import { readText, root } from "../../scripts/tools.ts";
@@ -86,6 +86,15 @@ test("pages of the API show types of programs, a heading for each name, and link
   const methods = Object.getOwnPropertyNames(library.Tensor.prototype)
     .filter((name) => !["constructor", "flags"].includes(name) && !headings.has(`x.${name}`));
   assertEquals(methods, []);
+});
+
+test("text is no HTML, and code stays as it is", () => {
+  const text = markdown(
+    "x < y, and <b>, `Array<T>`, {@link none}",
+    { page: API_PAGES[0]! },
+    () => undefined,
+  );
+  assertEquals(text, "x &lt; y, and &lt;b>, `Array<T>`, `none`");
 });
 
 test("pages show no syntax of tests, and their links to pages and the API lead somewhere", () => {
