@@ -21,11 +21,21 @@ enum {
   FLUSH_ROWS = 32,
   /* Contiguous runs of fewer elements are reduced across, as rows, although each run is contiguous:
    * for sums that start quickly, for kernels that need no loading, and for all others. */
+#ifdef __wasm__
+  FEW_SUMMED = 0,
+#else
   FEW_SUMMED = 8,
+#endif
   FEW_DIRECT = 15,
   FEW = 16,
   /* Narrow rows that are reduced as one. */
   ROWS_TOGETHER = 16,
+  /* Fewer of them are reduced along columns. */
+#ifdef __wasm__
+  NARROW_ROWS = 10 * ROWS_TOGETHER,
+#else
+  NARROW_ROWS = 2 * ROWS_TOGETHER,
+#endif
   /* A reduction of fewer units than half of this splits each unit into parts, up to this many in
    * all. */
   MAX_PARTS = 64
@@ -43,6 +53,11 @@ static void layout_accumulators(accumulators *c, char *memory, ptrdiff_t width) 
 
 static void init_accumulators(const reduce_context *ctx, accumulators *c, ptrdiff_t n) {
   uint64_t *restrict acc = c->acc;
+  if (n == 1) {
+    acc[0] = ctx->identity;
+    c->error[0] = c->part[0] = 0;
+    return;
+  }
   for (ptrdiff_t i = 0; i < n; i++) acc[i] = ctx->identity;
   memset(c->error, 0, (size_t)n * sizeof(double));
   if (ctx->flush != NULL) memset(c->part, 0, (size_t)n * sizeof(double));
@@ -84,6 +99,10 @@ static void reduce_run(const reduce_context *ctx, ptrdiff_t n, const char *a, pt
 /* Reduces n contiguous runs, `step` bytes apart, each into an accumulator. */
 static inline void reduce_runs(const reduce_context *ctx, ptrdiff_t n, ptrdiff_t length,
                                const char *from, ptrdiff_t step, accumulators c) {
+  if (length <= FEW_MAX && ctx->few != NULL) {
+    ctx->few(n, length, from, step, c.acc);
+    return;
+  }
   for (ptrdiff_t i = 0; i < n; i++) {
     ctx->run(ctx, length, from + i * step, 0, &c);
     c.acc = (char *)c.acc + ctx->accumulator_bytes;
@@ -442,7 +461,7 @@ static bool choose_kernels(reduce_context *ctx, int a, int second, bool varies) 
 /* Whether rows are contiguous and so short that several are reduced as one. */
 static bool is_narrow(const rm_iterator *it, int outer_axes, ptrdiff_t bytes) {
   return outer_axes > 0 && outer_axes + 1 == it->rank && it->shape[outer_axes - 1] <= NARROW_MAX &&
-         it->shape[outer_axes] >= 2 * ROWS_TOGETHER && it->strides[outer_axes - 1][1] == bytes &&
+         it->shape[outer_axes] >= NARROW_ROWS && it->strides[outer_axes - 1][1] == bytes &&
          it->strides[outer_axes][1] == it->shape[outer_axes - 1] * bytes;
 }
 

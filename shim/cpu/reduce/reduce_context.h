@@ -13,11 +13,17 @@ enum {
   /* Elements that are converted at once, and outputs that are reduced side by side. */
   WIDTH = 1024,
   /* Elements between two compensated additions. */
+#ifdef __wasm__
+  SUM_BLOCK = 4096,
+#else
   SUM_BLOCK = 1024,
+#endif
   /* Elements of a block in which an index is searched for. */
   INDEX_BLOCK = 2048,
   /* Columns up to which rows are narrow: less than a vector. */
   NARROW_MAX = 15,
+  /* Elements that sums add one after another. */
+  FEW_MAX = 8,
   /* Elements per task. They take 2 to 5 microseconds. */
   TASK_ELEMENTS = 1 << 15
 };
@@ -89,6 +95,9 @@ struct reduce_context {
   /* Reduces n contiguous elements into one accumulator. y is the second operand. */
   void (RM_KERNEL *run)(const reduce_context *ctx, ptrdiff_t n, const void *from, double y,
                        accumulators *c);
+  /* Reduces n runs of up to FEW_MAX contiguous elements, step bytes apart, each into an accumulator
+   * without an error. It may be null. */
+  void (RM_KERNEL *few)(ptrdiff_t n, ptrdiff_t length, const void *from, ptrdiff_t step, void *acc);
   /* Reduces rows of n contiguous elements, step bytes apart, into n accumulators. */
   void (RM_KERNEL *columns)(const reduce_context *ctx, ptrdiff_t n, ptrdiff_t rows, const void *from,
                            ptrdiff_t step, accumulators *c);

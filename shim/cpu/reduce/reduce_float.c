@@ -11,7 +11,11 @@
 
 enum {
   /* The row length from which float32 is summed by fours. */
+#ifdef __wasm__
+  SUM4_MIN = 512,
+#else
   SUM4_MIN = 64,
+#endif
   /* How far ahead of a sum lines are prefetched, in bytes. */
   PREFETCH_BYTES = 2048
 };
@@ -188,6 +192,28 @@ static RM_KERNEL void product_f64(const reduce_context *ctx, ptrdiff_t n, const 
   *(double *)c->acc *= lanes_f64_product(n, from, y);
 }
 
+_Static_assert(FEW_MAX == 8, "SUM_FEW adds 8 elements without a loop");
+#define SUM_FEW(name, TYPE) \
+  static RM_KERNEL void name(ptrdiff_t n, ptrdiff_t length, const void *from, ptrdiff_t step, \
+                             void *acc) { \
+    double *restrict sum = acc; \
+    const char *row = from; \
+    for (ptrdiff_t i = 0; i < n; i++, row += step) { \
+      const TYPE *p = (const TYPE *)row; \
+      double a = 0; \
+      if (length == FEW_MAX) { \
+        a += (double)p[0], a += (double)p[1], a += (double)p[2], a += (double)p[3]; \
+        a += (double)p[4], a += (double)p[5], a += (double)p[6], a += (double)p[7]; \
+      } else { \
+        RM_ROLLED for (ptrdiff_t k = 0; k < length; k++) a += (double)p[k]; \
+      } \
+      sum[i] += a; \
+    } \
+  }
+SUM_FEW(few_f32, float)
+SUM_FEW(few_f64, double)
+#undef SUM_FEW
+
 #define COLUMNS columns_sum_f32
 #define TYPE float
 #define ACCUMULATOR double
@@ -354,11 +380,13 @@ bool RM_FOR_ISA(choose_float_sum)(reduce_context *ctx, int a, element_map map, b
     ctx->direct = false;
   }
   ctx->run = runs[mapped ? IDENTITY : map][wide];
+  if (map == IDENTITY) ctx->few = wide ? few_f64 : few_f32;
   if (map == SQUARE) ctx->columns = wide ? columns_squares_f64 : columns_squares_f32;
   else ctx->columns = wide ? columns_sum_f64 : columns_sum_f32;
   const run half = a == RM_FLOAT16 ? sum4_f16 : a == RM_BFLOAT16 ? sum4_bf16 : NULL;
   if (half != NULL && map == IDENTITY && !ctx->across) {
     ctx->run = half;
+    ctx->few = NULL;
     ctx->load = RM_FOR_ISA(copy_loader)(a);
     ctx->direct = true;
   }

@@ -16,7 +16,13 @@ enum {
   /* Runs that are scanned side by side: each is a chain of dependent additions. */
   SCAN_RUNS = 8,
   /* Elements of each of them that are converted at once. */
-  SCAN_BLOCK = 256
+  SCAN_BLOCK = 256,
+#ifdef __wasm__
+  /* JavaScript, which scans few elements, adds one after another. */
+  ADDS_BY_FOUR = 0
+#else
+  ADDS_BY_FOUR = 1
+#endif
 };
 
 typedef enum { SUM, PRODUCT, MAX, MIN } scan_kind;
@@ -26,7 +32,7 @@ typedef struct {
   int outer_axes;
   scan_kind kind;
   bool floats;
-  /* Cumulative sums of 64-bit integers need no buffer. */
+  /* Cumulative sums of 64-bit elements need no buffer, nor of float32 that are added one by one. */
   bool in_place;
   loader load;
   ptrdiff_t bytes;
@@ -88,6 +94,19 @@ static void scan_run_narrow_sum(ptrdiff_t n, double *restrict x, double *carry) 
   *carry = a;
 }
 
+/* Scans adjacent elements as they are. */
+#define SCAN_RUN_IN_PLACE(name, TYPE, A) \
+  static void name(ptrdiff_t n, const TYPE *x, TYPE *o) { \
+    A a = 0; \
+    for (ptrdiff_t i = 0; i < n; i++) { \
+      a += (A)x[i]; \
+      o[i] = (TYPE)a; \
+    } \
+  }
+SCAN_RUN_IN_PLACE(scan_run_in_place_f32, float, double)
+SCAN_RUN_IN_PLACE(scan_run_in_place_f64, double, double)
+SCAN_RUN_IN_PLACE(scan_run_in_place_i64, int64_t, int64_t)
+
 /* The loaded elements: doubles or integers, as the context says. Vectors that cross a cache line
  * cost half as much again. */
 typedef union {
@@ -129,10 +148,14 @@ static void scan_group(const scan_context *ctx, int count, char *(*at)[2]) {
   const ptrdiff_t n = single_element ? 1 : it->shape[axis];
   const ptrdiff_t to = single_element ? 1 : it->strides[axis][0] / ctx->out_bytes;
   const ptrdiff_t from = single_element ? 1 : it->strides[axis][1] / ctx->bytes;
-  if (ctx->in_place && from == 1 && to == 1) {
-    const int64_t *p = (const int64_t *)at[0][1];
-    int64_t *o = (int64_t *)at[0][0], a = 0;
-    for (ptrdiff_t i = 0; i < n; i++) o[i] = a += p[i];
+  if (ctx->in_place && from == 1 && to == 1 && count == 1) {
+    const void *p = at[0][1];
+    void *o = at[0][0];
+    switch (ctx->out) {
+      case RM_FLOAT32: scan_run_in_place_f32(n, p, o); break;
+      case RM_FLOAT64: scan_run_in_place_f64(n, p, o); break;
+      default: scan_run_in_place_i64(n, p, o);
+    }
     return;
   }
   scan_blocks x;
@@ -142,7 +165,7 @@ static void scan_group(const scan_context *ctx, int count, char *(*at)[2]) {
     const ptrdiff_t m = rm_min(n - i, SCAN_BLOCK);
     for (int l = 0; l < count; l++) ctx->load(m, at[l][1] + i * from * ctx->bytes, from, x.f[l]);
     if (ctx->floats) {
-      if (ctx->kind == SUM && count == 1 && ctx->bytes < 8) scan_run_narrow_sum(m, x.f[0], c.f);
+      if (ADDS_BY_FOUR && ctx->kind == SUM && count == 1 && ctx->bytes < 8) scan_run_narrow_sum(m, x.f[0], c.f);
       else if (count == 1) RUN_KINDS(scan_run_f64, m, x.f[0], c.f);
       else RUN_KINDS(scan_runs_f64, m, x.f, c.f);
     } else if (count == 1) {
@@ -261,7 +284,8 @@ int32_t RM_FOR_ISA(scan)(int32_t opcode, const rm_iterator *it, int outer_axes, 
   /* The largest and smallest of 0 and 1 are bytes as they are. */
   ctx.out = out == RM_BOOL ? RM_UINT8 : out;
   ctx.out_bytes = rm_itemsize(out);
-  ctx.in_place = !ctx.floats && ctx.kind == SUM && ctx.bytes == 8 && ctx.out_bytes == 8;
+  const ptrdiff_t least = ctx.floats && !ADDS_BY_FOUR ? 4 : 8;
+  ctx.in_place = ctx.kind == SUM && ctx.bytes >= least && ctx.out_bytes == ctx.bytes;
   ptrdiff_t outer = 1;
   for (int axis = 0; axis < outer_axes; axis++) outer *= it->shape[axis];
   const ptrdiff_t n = outer_axes == it->rank ? 1 : it->shape[it->rank - 1];

@@ -105,6 +105,7 @@ const NAMES = {
   words,
   sums: new Float64Array(COLUMNS),
   errors: new Float64Array(COLUMNS),
+  lanes: new Float64Array(8),
   low: new Int32Array(COLUMNS),
   high: new Int32Array(COLUMNS),
   // After an infinity the error terms are NaN, and the plain sum is correct.

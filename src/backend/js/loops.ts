@@ -20,7 +20,7 @@ import type {
   TableOp,
 } from "../../table/op.ts";
 import { needsDouble } from "../../table/c_rules.ts";
-import { exprFor } from "../../table/table.ts";
+import { exprFor, REDUCE } from "../../table/table.ts";
 import { ATTRIBUTES, OFFSETS, type Plan } from "../../base/plan.ts";
 import { Emitter, functionOf, hasCall, number, parameterName, type Value } from "./emit.ts";
 import { COLUMNS, environment, type Loop, slowFunction } from "./environment.ts";
@@ -33,6 +33,11 @@ const TILE = 32;
 const SLOW = "slow";
 /** From this row length on, the engine's own `fill` writes the elements. */
 const FILLED = 64;
+/** The elements of a run that are reduced at a time. */
+const RUN_BLOCK = 1024;
+/** The suffixes of the two accumulators of each of four lanes, and of the results of eight. */
+const SUMS = ["_s", "_s1", "_s2", "_s3", "_t", "_t1", "_t2", "_t3"];
+const LANES = ["_0", "_1", "_2", "_3", "_4", "_5", "_6", "_7"];
 
 /** Reads the plan into constants: sizes `n0…`, strides `s0_0…` and offsets `i0…`. */
 export function header({ parameters }: Pick<TableOp, "parameters">, plan: Plan): string {
@@ -298,6 +303,11 @@ class Folding {
     emit.store(this.out, "o", index, value);
   }
 
+  /** Whether the order of the elements shows in the last bits. */
+  get isOrdered(): boolean {
+    return this.floats && (this.row.expr === REDUCE.sum.expr || this.row.expr === REDUCE.prod.expr);
+  }
+
   get compensated(): boolean {
     return this.row.compensated === true && this.out === "float64" && this.input === "float64";
   }
@@ -369,48 +379,102 @@ function reduceSource(
     return parts.join("\n");
   }
   for (let j = 0; j < kept; j++) parts.push(open(j, operands));
-  const lanes = fold.floats && rank > kept ? 4 : 1;
-  const lane = (i: number): string => i === 0 ? "" : String(i);
-  for (let i = 0; i < lanes; i++) parts.push(acc.declare(lane(i), identity));
+  parts.push(acc.declare("", identity));
   if (compensated) parts.push("let sum = 0, error = 0;");
   for (let j = kept; j < inner; j++) parts.push(open(j, operands));
-  const step = (i: number, index: (k: number) => string): string => {
-    fold.fold(lane(i), fold.element(index(1), index(2)));
+  const step = (suffix: string, index: (k: number) => string): string => {
+    fold.fold(suffix, fold.element(index(1), index(2)));
     return `{ ${emit.take()} }`;
   };
-  const combine = (): void => {
-    for (const [to, from] of lanes === 4 ? [[0, 1], [2, 3], [0, 2]] : []) {
-      fold.fold(lane(to!), acc.value(lane(from!)));
-      parts.push(`{ ${emit.take()} }`);
-    }
-  };
-  if (rank === kept) {
-    parts.push(step(0, (k) => at(k, rank)));
-  } else {
+  if (rank === kept) parts.push(step("", (k) => at(k, rank)));
+  else {
     const ins = [1, 2].slice(0, operands - 1);
+    const advance = (times = ""): string =>
+      ins.map((k) => `j${k} += ${times}s${k}_${inner}`).join(", ");
     parts.push(`let ${ins.map((k) => `j${k} = ${at(k, inner)}`).join(", ")}, c = 0;`);
-    if (compensated) parts.push(`while (c < n${inner}) { const end = $min(c + 128, n${inner});`);
-    const end = compensated ? "end" : `n${inner}`;
-    const advance = (by: number): string =>
-      ins.map((k) => `j${k} += ${by === 1 ? "" : `${by} * `}s${k}_${inner}`).join(", ");
-    if (lanes === 4) {
-      const steps = [0, 1, 2, 3].map((i) =>
-        step(i, (k) => `j${k}${i === 0 ? "" : ` + ${i} * s${k}_${inner}`}`)
-      );
-      parts.push(`for (; c + 4 <= ${end}; c += 4, ${advance(4)}) {`, ...steps, "}");
-    }
-    parts.push(`for (; c < ${end}; c++, ${advance(1)}) ${step(0, (k) => `j${k}`)}`);
-    if (compensated) {
-      combine();
-      parts.push(twoSum("sum", "error", "a"), "a = 0; a1 = 0; a2 = 0; a3 = 0; }");
+    if (fold.isOrdered) parts.push(...runLoops(fold, identity, inner, advance, step));
+    else {
+      if (fold.floats) {
+        const others = ["1", "2", "3"];
+        parts.push(
+          ...others.map((suffix) => acc.declare(suffix, identity)),
+          `for (; c + 4 <= n${inner}; c += 4, ${advance("4 * ")}) {`,
+          ...["", ...others].map((suffix, i) =>
+            step(suffix, (k) => `j${k}${i === 0 ? "" : ` + ${i} * s${k}_${inner}`}`)
+          ),
+          "}",
+        );
+        for (const [to, from] of [["", "1"], ["2", "3"], ["", "2"]]) {
+          fold.fold(to!, acc.value(from!));
+          parts.push(`{ ${emit.take()} }`);
+        }
+      }
+      parts.push(`for (; c < n${inner}; c++, ${advance()}) ${step("", (k) => `j${k}`)}`);
     }
   }
   parts.push("}".repeat(Math.max(0, inner - kept)));
-  if (!compensated) combine();
-  else if (rank > kept) parts.push("a = $corrected(sum, error);");
+  if (compensated && rank > kept) parts.push("a = $corrected(sum, error);");
   fold.store("", at(0, kept));
   parts.push(emit.take(), "}".repeat(kept));
   return parts.join("\n");
+}
+
+/**
+ * Reduces one run of floats in the order of the kernels of WebAssembly: few elements one after another, others in
+ * eight lanes of two accumulators each.
+ */
+function runLoops(
+  fold: Folding,
+  identity: string,
+  inner: number,
+  advance: (times?: string) => string,
+  step: (suffix: string, index: (k: number) => string) => string,
+): string[] {
+  const { acc, emit, compensated } = fold;
+  const n = `n${inner}`;
+  const combine = (to: string, from: string): string => {
+    fold.fold(to, acc.value(from));
+    return `{ ${emit.take()} }`;
+  };
+  const total = compensated ? twoSum("sum", "error", "a_r") : combine("", "_r");
+  const rest = `for (; c < end; c++, ${advance()}) ${step("_r", (k) => `j${k}`)}`;
+  const ins = [1, 2].slice(0, fold.row.arity);
+  const each = (text: (k: number) => string): string => ins.map(text).join(", ");
+  const lane = (by: number): string => each((k) => `l${k} += ${by} * s${k}_${inner}`);
+  // Four lanes at a time, with as many accumulators as fit registers.
+  const steps = (suffixes: readonly string[]): string[] =>
+    suffixes.map((suffix, i) =>
+      step(suffix, (k) => `l${k} + ${i < 4 ? i : i + 4} * s${k}_${inner}`)
+    );
+  return [
+    `while (c < ${n}) {`,
+    `const end = $min(c + ${RUN_BLOCK}, ${n}), m = end - c;`,
+    acc.declare("_r", identity),
+    `if (m > 8) {`,
+    `for (let l = 0; l < 8; l += 4) { let i = 0, ${
+      each((k) => `l${k} = j${k} + l * s${k}_${inner}`)
+    };`,
+    ...SUMS.map((suffix) => acc.declare(suffix, identity)),
+    `for (; i + 16 <= m; i += 16, ${lane(16)}) {`,
+    ...steps(SUMS),
+    "}",
+    `if (i + 8 <= m) {`,
+    ...steps(SUMS.slice(0, 4)),
+    "}",
+    ...[0, 1, 2, 3].map((i) => combine(SUMS[i]!, SUMS[i + 4]!)),
+    ...[0, 1, 2, 3].map((i) => `$lanes[l + ${i}] = a${SUMS[i]};`),
+    "}",
+    `const whole = m & -8; c += whole; ${advance("whole * ")};`,
+    ...LANES.map((suffix, l) => acc.declare(suffix, `$lanes[${l}]`)),
+    ...[[0, 4], [1, 5], [0, 1], [2, 6], [3, 7], [2, 3], [0, 2]]
+      .map(([to, from]) => combine(LANES[to!]!, LANES[from!]!)),
+    rest,
+    combine(LANES[0]!, "_r"),
+    `a_r = a${LANES[0]};`,
+    `} else ${rest}`,
+    total,
+    "}",
+  ];
 }
 
 function argReduceSource(row: ArgReduceOp, input: DType, plan: Plan): string {

@@ -11,18 +11,13 @@ import type { DTypeInfo, TypedArray } from "../../base/dtype.ts";
 import { isOperand } from "../../memory/operand.ts";
 import { emptyCache, moveIn } from "../../memory/pool.ts";
 import type { Storage } from "../../memory/storage.ts";
-import type { Call, ElementOp, Op } from "../../table/op.ts";
+import { type Call, type ElementOp, isTableOp, type Op } from "../../table/op.ts";
 import { NativeBackend, type NativeOptions } from "../native/backend.ts";
-import type { WasmShim } from "./shim.ts";
+import { SMALL_BYTES, type WasmShim } from "./shim.ts";
+import { isSmall } from "./small.ts";
 
-/** With fewer elements, the JavaScript loop is faster than a call, whatever the dtypes. */
+/** With fewer elements, the JavaScript loop is faster than a call, whatever the op and the dtypes. */
 const CROSSOVER = 64;
-/** The same for elementwise ops of dtypes that JavaScript computes with directly. */
-const CROSSOVER_OF_NUMBERS = 512;
-/** The same if not all elements are adjacent. */
-const CROSSOVER_OF_STRIDED = 4096;
-/** The same for sorts. */
-const CROSSOVER_OF_SORTS = 200;
 
 /** The most bytes that a call copies in and out if its kernel reads each element once. */
 const MOST_COPIED = 1 << 12;
@@ -45,26 +40,6 @@ function isHalf({ kind, bytes }: DTypeInfo): boolean {
   return kind === "f" && bytes === 2;
 }
 
-/** Whether JavaScript computes with elements directly: not with 16-bit floats and 64-bit integers. */
-function isNumber(info: DTypeInfo): boolean {
-  return !isHalf(info) && (info.kind === "f" || info.bytes <= 4);
-}
-
-/** Whether the JavaScript loop of a call gives the same result, and is faster than the kernel. */
-function isSmall({ op, plan, inputs, outputs }: Call): boolean {
-  if (op.kind === "map") {
-    if ((op as ElementOp).ulp !== 0 || plan === null || plan.size >= CROSSOVER_OF_STRIDED) {
-      return false;
-    }
-    if (plan.rank === 1 && plan.size >= CROSSOVER_OF_NUMBERS) return false;
-    return outputs.every(({ storage }) => isNumber(storage.info)) &&
-      inputs.every((x) => !isOperand(x) || isNumber(x.storage.info));
-  }
-  if (op.name !== "sort") return false;
-  const [x] = inputs;
-  return isOperand(x) && x.layout.size < CROSSOVER_OF_SORTS && isNumber(x.storage.info);
-}
-
 /** Whether a call reads each element about once, and computes little with it. */
 function isCheap({ op, outputs }: Call): boolean {
   switch (op.kind) {
@@ -77,6 +52,32 @@ function isCheap({ op, outputs }: Call): boolean {
     default:
       return op.moves === true;
   }
+}
+
+/** Whether a storage of few bytes is outside of the memory, and no other thread has it. */
+function isSmallOutside({ array, exposed }: Storage): boolean {
+  return !exposed && array.byteLength <= SMALL_BYTES;
+}
+
+/**
+ * The operands of a call of the table that are small and outside of the memory, a bit for each from the
+ * output on; -1 if others are outside.
+ */
+function smallOperands({ inputs, outputs }: Call): number {
+  const out = outputs[0]!.storage;
+  let small = 0;
+  if (out.slot === null) {
+    if (!isSmallOutside(out)) return -1;
+    small = 1;
+  }
+  for (let k = 0; k < inputs.length; k++) {
+    const x = inputs[k]!;
+    if (!isOperand(x)) return -1;
+    if (x.storage.slot !== null) continue;
+    if (!isSmallOutside(x.storage)) return -1;
+    small |= 2 << k;
+  }
+  return small;
 }
 
 /** Runs on the CPU through a WebAssembly module. */
@@ -110,6 +111,10 @@ export class WasmBackend implements Backend {
 
   run(call: Call): boolean {
     if (this.#leavesSmall && isSmall(call)) return false;
+    if (isTableOp(call.op)) {
+      const small = smallOperands(call);
+      if (small >= 0) return this.#runPlanned(call, small);
+    }
     const { inputs, outputs } = call;
     let copied = 0;
     for (const x of inputs) if (isOperand(x)) copied += this.#bytesOutside(x.storage);
@@ -127,8 +132,27 @@ export class WasmBackend implements Backend {
     }
   }
 
+  /** Runs a call of the table whose operands are in the memory, except for those of `small`. */
+  #runPlanned(call: Call, small: number): boolean {
+    if (call.plan!.size > MOST_ELEMENTS) return false;
+    const { shim } = this;
+    // Other definitions of ops run as chains, which have numbers of their own.
+    if (this.#kernels.numberOf(call.op) < 0) return this.#run(call);
+    shim.isPlanned = true;
+    shim.small = small;
+    try {
+      return this.#runInRoom(call);
+    } finally {
+      shim.isPlanned = false;
+      shim.small = 0;
+    }
+  }
+
   #run(call: Call): boolean {
-    if (isHuge(call)) return false;
+    return !isHuge(call) && this.#runInRoom(call);
+  }
+
+  #runInRoom(call: Call): boolean {
     const { shim } = this;
     if (this.#kernels.run(call)) return true;
     if (!shim.wasFull) return false;

@@ -8,6 +8,7 @@
  * @module
  */
 import type { TypedArray } from "../../base/dtype.ts";
+import { OFFSETS, OPERANDS, RANK } from "../../base/plan.ts";
 import type { LinearMemory } from "../../memory/pool.ts";
 import { type ForeignSymbol, type Shim, STATUS, SYMBOLS } from "../ffi/abi.ts";
 import { type Engine, engine, type WasmGlobal, type WasmModule } from "./engine.ts";
@@ -15,6 +16,10 @@ import { type Engine, engine, type WasmGlobal, type WasmModule } from "./engine.
 const PAGE_BYTES = 1 << 16;
 /** Copies of arrays up to this size in all need no memory of their own. */
 const SCRATCH_BYTES = 1 << 16;
+/** The most bytes of arrays that are copied one by one. */
+export const SMALL_BYTES = 1 << 8;
+/** The room for as many of them as calls of `rm_run` have. */
+const SMALL_OPERANDS = 4 * SMALL_BYTES;
 const LINE = 64;
 /** Plans have fewer numbers; larger ones are passed as other arrays are. */
 const MOST_NUMBERS = 256;
@@ -68,6 +73,23 @@ function placeOf(array: TypedArray | null): number {
   return array === null ? 0 : array.byteOffset;
 }
 
+/** Copies few elements: engines take longer to make views than for those. */
+function copySmall<A extends Float32Array | Float64Array | Int32Array | Uint8Array>(
+  from: A,
+  first: number,
+  to: A,
+  at: number,
+  length: number,
+): void {
+  for (let i = 0; i < length; i++) to[at + i] = from[first + i]!;
+}
+
+/** How many numbers of a plan are valid. */
+function lengthOf(plan: Float64Array): number {
+  const operands = plan[OPERANDS]!;
+  return OFFSETS + operands + plan[RANK]! * (1 + operands);
+}
+
 /** An instance of the module. */
 export class WasmShim {
   /** Where storages are to be, so that no call copies them. */
@@ -78,17 +100,30 @@ export class WasmShim {
   written: readonly TypedArray[] = [];
   /** The arrays of those that it only reads, which may begin where others do. */
   read: readonly TypedArray[] = [];
+  /**
+   * Whether the kernel of the next call of `rm_run` only reads its numbers, a plan, and all of its
+   * arrays are in the memory except for {@link WasmShim.small}. To ask each array for its buffer takes
+   * engines longer than a small kernel.
+   */
+  isPlanned = false;
+  /** The operands of such a call that are not, a bit for each: none has more than {@link SMALL_BYTES}. */
+  small = 0;
   /** Whether a kernel found no room in the last call of `rm_run`. */
   wasFull = false;
   readonly #exports: Readonly<Record<string, unknown>>;
   readonly #stackPointer: WasmGlobal;
   readonly #buffer: ArrayBuffer;
   readonly #bytes: Uint8Array;
+  readonly #floats: Float32Array;
+  readonly #doubles: Float64Array;
+  readonly #words: Int32Array;
+  readonly #longs: BigInt64Array;
   readonly #scratch: number;
   readonly #numbers: Float64Array;
   readonly #stack: number;
   readonly #copies: Copy[] = [];
-  #scratchUsed = 0;
+  /** The first bytes are those of small operands. */
+  #scratchUsed = SMALL_OPERANDS;
   #trap: string | undefined;
   /** Whether a call runs: it has not ended properly if another begins. */
   #isRunning = false;
@@ -107,6 +142,10 @@ export class WasmShim {
     this.#find("_initialize")?.();
     this.#buffer = memory.buffer;
     this.#bytes = new Uint8Array(this.#buffer);
+    this.#floats = new Float32Array(this.#buffer);
+    this.#doubles = new Float64Array(this.#buffer);
+    this.#words = new Int32Array(this.#buffer);
+    this.#longs = new BigInt64Array(this.#buffer);
     const take = this.#find("rm_wasm_take")!, give = this.#find("rm_wasm_give")!;
     this.memory = new ModuleMemory(this.#buffer, {
       take: (bytes, zeroed) => this.#manage(take, [bytes, zeroed]),
@@ -161,13 +200,21 @@ export class WasmShim {
     return (kernel, dtypes, compute, given, out, a, b, c) => {
       this.#begin();
       const numbers = given as Float64Array;
-      const count = numbers.length;
-      const isSmall = count <= MOST_NUMBERS;
+      const { isPlanned, small } = this;
+      const count = isPlanned ? lengthOf(numbers) : numbers.length;
+      const isShort = count <= MOST_NUMBERS;
       // A loop, since a view of the numbers takes longer.
-      if (isSmall) { for (let i = 0; i < count; i++) own[i] = numbers[i]!; }
-      const n = isSmall ? place : this.#pass(numbers);
-      const o = this.#pass(out);
-      const x = this.#pass(a), y = this.#pass(b), z = this.#pass(c);
+      if (isShort) { for (let i = 0; i < count; i++) own[i] = numbers[i]!; }
+      const n = isShort ? place : this.#pass(numbers);
+      let o: number, x: number, y: number, z: number;
+      if (isPlanned) {
+        o = small & 1 ? this.#passSmall(0, out!) : placeOf(out);
+        x = small & 2 ? this.#passSmall(1, a!) : placeOf(a);
+        y = small & 4 ? this.#passSmall(2, b!) : placeOf(b);
+        z = small & 8 ? this.#passSmall(3, c!) : placeOf(c);
+      } else {
+        o = this.#pass(out), x = this.#pass(a), y = this.#pass(b), z = this.#pass(c);
+      }
       if (n < 0 || o < 0 || x < 0 || y < 0 || z < 0) return this.#full();
       let status: number;
       this.#isRunning = true;
@@ -177,7 +224,9 @@ export class WasmShim {
         status = this.#trapped(error);
       }
       this.#isRunning = false;
-      if (isSmall) { for (let i = 0; i < count; i++) numbers[i] = own[i]!; }
+      if (isPlanned) {
+        if (small & 1) this.#takeSmall(out!);
+      } else if (isShort) { for (let i = 0; i < count; i++) numbers[i] = own[i]!; }
       // Kernels allocate before they write, and JavaScript needs no room in the memory.
       this.wasFull = status === STATUS.outOfMemory;
       if (this.wasFull && out !== a && out !== b && out !== c) status = STATUS.unsupported;
@@ -230,6 +279,31 @@ export class WasmShim {
     return place;
   }
 
+  /** Copies a small array to the place of operand `k`, which it returns. */
+  #passSmall(k: number, array: TypedArray): number {
+    const place = this.#scratch + k * SMALL_BYTES;
+    const { length } = array;
+    if (array instanceof Float32Array) copySmall(array, 0, this.#floats, place >> 2, length);
+    else if (array instanceof Float64Array) copySmall(array, 0, this.#doubles, place >> 3, length);
+    else if (array instanceof Int32Array) copySmall(array, 0, this.#words, place >> 2, length);
+    else if (array instanceof Uint8Array) copySmall(array, 0, this.#bytes, place, length);
+    else if (length === 1 && array instanceof BigInt64Array) this.#longs[place >> 3] = array[0]!;
+    else this.#bytes.set(bytesOf(array), place);
+    return place;
+  }
+
+  /** Copies the elements of a small output out. */
+  #takeSmall(array: TypedArray): void {
+    const place = this.#scratch;
+    const { length } = array;
+    if (array instanceof Float32Array) copySmall(this.#floats, place >> 2, array, 0, length);
+    else if (array instanceof Float64Array) copySmall(this.#doubles, place >> 3, array, 0, length);
+    else if (array instanceof Int32Array) copySmall(this.#words, place >> 2, array, 0, length);
+    else if (array instanceof Uint8Array) copySmall(this.#bytes, place, array, 0, length);
+    else if (length === 1 && array instanceof BigInt64Array) array[0] = this.#longs[place >> 3]!;
+    else this.#copyOut(array, place);
+  }
+
   #call(f: Callable, args: number[]): number {
     let status: number;
     this.#isRunning = true;
@@ -275,7 +349,7 @@ export class WasmShim {
       if (isTaken) this.memory.give(place);
     }
     this.#copies.length = 0;
-    this.#scratchUsed = 0;
+    this.#scratchUsed = SMALL_OPERANDS;
     return status;
   }
 
@@ -283,7 +357,7 @@ export class WasmShim {
   #full(status: number = STATUS.unsupported): number {
     for (const { place, isTaken } of this.#copies) if (isTaken) this.memory.give(place);
     this.#copies.length = 0;
-    this.#scratchUsed = 0;
+    this.#scratchUsed = SMALL_OPERANDS;
     return status;
   }
 
