@@ -166,6 +166,22 @@ check("the package for JSR runs as files, with parts of their own", async () => 
   );
   const args = inDeno ? ["run", "--no-check", "-A", path] : [path];
   const env = { ROWMAJOR_CACHE: join(folder.path, "cache") };
+  if (inDeno) {
+    // Deno reads the module with the library only with a permission, which the reason names.
+    const plain = join(folder.path, "plain.ts");
+    writeFileSync(plain, program(pathToFileURL(join(staged, "mod.js")).href));
+    const cache = env.ROWMAJOR_CACHE;
+    const flags = ["ffi", "read", "write"].map((what) => `--allow-${what}=${cache}`);
+    const start = (more: string[]): ReturnType<typeof run> => {
+      const args = ["run", "--quiet", "--no-check", "--allow-env", ...flags, ...more, plain];
+      return run(process.execPath, args, { cwd: folder.path, env });
+    };
+    const { cpu, native } = told(await start([]));
+    assertEquals(cpu, "wasm");
+    const [flag] = /--allow-read=\S+/.exec(native)!;
+    assertEquals(told(await start([flag])).cpu, "native");
+    rmSync(cache, { recursive: true });
+  }
   for (let n = 0; n < 2; n++) {
     const outcome = await run(process.execPath, args, { cwd: folder.path, env });
     assertEquals(told(outcome).cpu, "native");

@@ -268,6 +268,16 @@ export function isWanted(files: readonly CarriedFile[]): boolean {
     );
 }
 
+/** Why the content of the package is unavailable, after a colon. */
+let whyNoContent = "";
+
+/** The permission that Deno needs to import the module at `url`. */
+function importFlag(url: URL): string {
+  return url.protocol === "file:"
+    ? `--allow-read=${pathOf(new URL(".", url))}`
+    : `--allow-import=${url.host}`;
+}
+
 /**
  * The content of the module at `url`, imported by `load` if this program may import it; undefined
  * if it is unavailable. Never throws.
@@ -277,10 +287,12 @@ export async function importContent(
   load: () => Promise<{ content: Readonly<Record<string, string>> }>,
 ): Promise<Readonly<Record<string, string>> | undefined> {
   try {
-    return host.mayImport(url) ? (await load()).content : undefined;
-  } catch {
-    return undefined;
+    if (host.mayImport(url)) return (await load()).content;
+    whyNoContent = `: not allowed to import it: use ${importFlag(url)}`;
+  } catch (error) {
+    whyNoContent = `: ${inWords(error)}`;
   }
+  return undefined;
 }
 
 /** The bytes of a file that a package contains. */
@@ -296,8 +308,9 @@ function bytesOf(file: CarriedFile, { content, own }: Carried): Uint8Array {
   } else if (url !== undefined) {
     bytes = host.read(pathOf(url));
     if (url.pathname.endsWith(COMPRESSED_SUFFIX)) bytes = unpack(bytes);
-  } else if (own === undefined) throw new Error(`${file.name} could not be fetched`);
-  else throw new Error(`${file.name} is not in this bundle: set ROWMAJOR_LIB to its path`);
+  } else if (own === undefined) {
+    throw new Error(`${file.name} could not be fetched${whyNoContent}`);
+  } else throw new Error(`${file.name} is not in this bundle: set ROWMAJOR_LIB to its path`);
   if (host.sha256(bytes) !== file.sha256) throw new Error(`${file.name} of the package is damaged`);
   return bytes;
 }
