@@ -129,12 +129,20 @@ const PART_BYTES = 1 << 17;
 
 let linear: LinearMemory | null = null;
 
+/** The share of a linear memory for small storages, which are free only after the current task. */
+const MOST_SHARED = 1 / 4;
+
 /** Frees the parts of a linear memory that nothing refers to. */
-const lost = new FinalizationRegistry<LinearPart>((part) => part.memory.give(part.place));
+const lost = new FinalizationRegistry<LinearPart>(({ memory, place, isShared }) => {
+  memory.give(place);
+  if (isShared) countShared(memory, -PART_BYTES);
+});
 
 interface LinearPart {
   readonly memory: LinearMemory;
   readonly place: number;
+  /** Whether it has many small storages. */
+  readonly isShared: boolean;
 }
 
 /** A part of a linear memory. */
@@ -166,6 +174,15 @@ class SharedPart implements Slot {
 
 /** The part that has room for the next small storages. */
 let sharedPart: SharedPart | null = null;
+/** The bytes of such parts in each linear memory. */
+const sharedBytes = new WeakMap<LinearMemory, number>();
+
+/** Adds to the bytes of such parts; returns what they are. */
+function countShared(memory: LinearMemory, bytes: number): number {
+  const count = (sharedBytes.get(memory) ?? 0) + bytes;
+  sharedBytes.set(memory, count);
+  return count;
+}
 
 /** Places new storages in `memory`, as far as there is room; null for buffers of their own again. */
 export function registerLinear(memory: LinearMemory | null): void {
@@ -217,7 +234,7 @@ function newIn(
   // The memory of a shared part may have been used before.
   if (isShared && zeroed) new Uint8Array(memory.buffer, place, bytes).fill(0);
   const storage = new Storage(array, info, false, true);
-  storage.slot = isShared ? sharedPart : new LinearSlot({ memory, place });
+  storage.slot = isShared ? sharedPart : new LinearSlot({ memory, place, isShared: false });
   if (bytes > SMALL_BYTES) peakBytes = Math.max(peakBytes, bytesInUse());
   return storage;
 }
@@ -225,9 +242,12 @@ function newIn(
 /** The place of so many bytes in {@link sharedPart}; 0 if there is no room for another one. */
 function takeShared(memory: LinearMemory, bytes: number): number {
   if (sharedPart === null || sharedPart.used + bytes > PART_BYTES) {
+    // No engine runs finalizers within a task, but all collect buffers.
+    if (countShared(memory, 0) >= memory.buffer.byteLength * MOST_SHARED) return 0;
     const place = takePlace(memory, PART_BYTES, false);
     if (place === 0) return 0;
-    sharedPart = new SharedPart({ memory, place });
+    sharedPart = new SharedPart({ memory, place, isShared: true });
+    countShared(memory, PART_BYTES);
   }
   const place = sharedPart.place + sharedPart.used;
   // Every dtype and vector load is aligned.
@@ -338,7 +358,7 @@ export function freeIdle(): boolean {
 }
 
 /** Bytes of buffers beside a full linear memory after which Bun has to collect garbage. */
-const OVERFLOW_BYTES = 1 << 28;
+const OVERFLOW_BYTES = 1 << 26;
 /** One collection of so many waits for its end, and gives the memory back to the system. */
 const WAITS = 8;
 let overflowBytes = 0;
@@ -532,7 +552,7 @@ export function takeArena(bytes: number): Uint8Array {
   const place = linear === null ? 0 : takePlace(linear, size, false);
   if (place === 0) return new Uint8Array(newBuffer(size, false, true));
   const made = new Uint8Array(linear!.buffer, place, size);
-  arenaSlots.set(made, new LinearSlot({ memory: linear!, place }));
+  arenaSlots.set(made, new LinearSlot({ memory: linear!, place, isShared: false }));
   return made;
 }
 

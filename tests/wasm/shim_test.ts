@@ -139,6 +139,18 @@ check("calls free what they use, with dispose and without", async () => {
   assertEquals([x.get(2999), foreign.get(2999)], [1.5, 2]);
 });
 
+check("small storages that nothing disposes of leave room for large ones", () => {
+  const shim = open(2 ** 25);
+  using(new WasmBackend(shim), () => {
+    const x = full([1000], 1.5);
+    const kept = Array.from({ length: 4000 }, (_, i) => x.add(i));
+    assert(storageOf(kept[0]).slot !== null && storageOf(kept.at(-1)).slot === null);
+    assert(storageOf(zeros([4_000_000])).slot !== null, "half of the memory");
+    assertEquals([kept[0]!.get(999), kept.at(-1)!.get(999)], [1.5, 4000.5]);
+    assertEquals(kept.at(-1)!.exp().add(kept[0]!).shape, [1000]);
+  });
+});
+
 check("setBackend takes wasm; calls that it lacks run in JavaScript", () => {
   setBackend("wasm");
   try {
