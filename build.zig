@@ -241,6 +241,7 @@ const wasm_compact = [_][]const u8{
     "core/isa.c",
     "cpu/matmul.c",
     "cpu/fft/fft_plan.c",
+    "wasm/constants.c",
     "wasm/host.c",
 };
 

@@ -16,6 +16,22 @@ static inline float rm_exp_series_f32(float x, float low, float bias, float *shi
   return RM_POLY_5(f32, *r, 4.9999994e-01f, 1.666652e-01f, 4.1668408e-02f, 8.3689215e-03f,
                    1.3814204e-03f);
 }
+#ifdef __wasm__
+/* The constants of the function below, in memory: engines make vector constants anew for each use. */
+extern const double rm_exp_constants[13];
+static inline double rm_exp_series_f64(double x, double low, double bias, double *shifted,
+                                       double *r) {
+  const double *k = rm_exp_constants;
+  *shifted = x * k[10] + bias;
+  const double n = *shifted - bias;
+  const double high = n * k[11] + x;
+  const double z = *r = (n * k[12] + high) + low, z2 = z * z, z4 = z2 * z2;
+  /* In parts: without fused operations, one chain would take twice as long. */
+  const double first = (k[0] + k[1] * z) + (k[2] + k[3] * z) * z2;
+  const double second = (k[4] + k[5] * z) + (k[6] + k[7] * z) * z2;
+  return first + z4 * (second + z4 * (k[8] + k[9] * z));
+}
+#else
 static inline double rm_exp_series_f64(double x, double low, double bias, double *shifted,
                                        double *r) {
   *shifted = rm_fma_f64(x, 0x1.71547652b82fep+0, bias);
@@ -27,6 +43,7 @@ static inline double rm_exp_series_f64(double x, double low, double bias, double
                     2.4801492012725377e-05, 2.7557589415177705e-06, 2.7630668507379177e-07,
                     2.499977484493492e-08);
 }
+#endif
 
 /* e^(x + low) = (1 + *r + *r^2 q) 2 *scale *rest, where q is the result. *rest is 1 unless e^x is
  * denormal, so that e^x is rounded once. For x in [-130, 89] and [-800, 710]. */
