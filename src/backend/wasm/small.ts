@@ -8,7 +8,6 @@
  */
 import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { OFFSETS, type Plan } from "../../base/plan.ts";
-import { isOperand } from "../../memory/operand.ts";
 import type { Call, ElementOp, Op } from "../../table/op.ts";
 import { REDUCE } from "../../table/table.ts";
 
@@ -100,10 +99,7 @@ export function isSmall(call: Call): boolean {
   const { op, plan } = call;
   const rule = rules[op.id] ??= ruleOf(op);
   if (rule === RULE.none) return false;
-  if (rule === RULE.sort) {
-    const [x] = call.inputs;
-    return isOperand(x) && x.layout.size < SORTED && readsNumbers(call);
-  }
+  if (rule === RULE.sort) return call.operand(0).layout.size < SORTED && readsNumbers(call);
   if (plan === null) return false;
   const { size } = plan;
   switch (rule) {
@@ -121,10 +117,11 @@ export function isSmall(call: Call): boolean {
   }
 }
 
-function readsNumbers({ inputs }: Call): boolean {
-  for (let k = 0; k < inputs.length; k++) {
-    const x = inputs[k];
-    if (isOperand(x) && NUMBERS[x.storage.info.id] === 0) return false;
+/** Whether all inputs, which are operands, are numbers. */
+function readsNumbers(call: Call): boolean {
+  const { length } = call.inputs;
+  for (let k = 0; k < length; k++) {
+    if (NUMBERS[call.operand(k).storage.info.id] === 0) return false;
   }
   return true;
 }
@@ -140,6 +137,11 @@ function writesNumbers({ outputs }: Call): boolean {
 
 function isSmallReduction(call: Call, plan: Plan, rule: number): boolean {
   const { data, rank, kept, operands, size } = plan;
+  const isFloat = call.outputs[0]!.storage.info.kind === "f";
+  // One short run, without a look at the others.
+  if (rank === 1 && kept === 0 && size < REDUCED) {
+    return isFloat || size < MULTIPLIED || call.op !== REDUCE.prod;
+  }
   const shape = OFFSETS + operands, strides = shape + 2 * rank;
   const length = rank > kept ? data[shape + rank - 1]! : 1;
   const isAdjacent = rank === kept || data[strides + rank - 1] === 1;
@@ -147,8 +149,8 @@ function isSmallReduction(call: Call, plan: Plan, rule: number): boolean {
   const least = isAdjacent ? REDUCED : REDUCED_STRIDED;
   if (size >= least && size >= least + perResult * (size / length)) return false;
   if (rule === RULE.unordered) return true;
-  if (call.outputs[0]!.storage.info.kind === "f") return isSameOrder(plan, rule);
-  return call.op !== REDUCE.prod || size < MULTIPLIED;
+  if (isFloat) return isSameOrder(plan, rule);
+  return size < MULTIPLIED || call.op !== REDUCE.prod;
 }
 
 /** Whether the kernel reduces each run in the order of JavaScript's loop. */
