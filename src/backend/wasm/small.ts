@@ -23,7 +23,7 @@ const SEARCHED = 256;
 const SCANNED = 640;
 const SCANNED_WIDE = 256;
 /** The same for reductions, and for those of elements that are not adjacent. */
-const REDUCED = 448;
+const REDUCED = 512;
 const REDUCED_STRIDED = 1280;
 /** The same for products of integers. */
 const MULTIPLIED = 192;
