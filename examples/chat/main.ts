@@ -94,8 +94,7 @@ async function run(name: string, questions: readonly string[]): Promise<void> {
   };
   if (values.raw !== undefined) {
     using session = of.model.session();
-    const { bos, addBos } = of.tokenizer;
-    const prompt = [...addBos ? [bos!] : [], ...of.tokenizer.encode(values.raw)];
+    const prompt = of.tokenizer.encode(values.raw, { addSpecial: true });
     print(await reply(of, session, prompt, { ...options, signal: abortable() }));
     return;
   }

@@ -4,11 +4,11 @@
  *
  * @module
  */
-import { Tokenizer } from "@huggingface/tokenizers";
 import { pathToFileURL } from "node:url";
 import { fromBuffer, tensor } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
+import * as tokenizers from "../../src/tokenizers/mod.ts";
 import { readText } from "../shared/model_files.ts";
 import { type BertConfig, encoder, type Pooling } from "./bert.ts";
 
@@ -85,14 +85,18 @@ export class Embedder implements Disposable {
   /** The size of vectors. */
   readonly dimensions: number;
   readonly #weights: nn.Weights<"float32">;
-  readonly #tokenizer: Tokenizer;
+  readonly #tokenizer: tokenizers.Tokenizer;
   readonly #longest: number;
   readonly #encode;
 
-  private constructor(weights: nn.Weights<"float32">, files: ModelFiles, pooling: Pooling) {
-    const { config, tokenizer, tokenizerConfig } = files;
+  private constructor(
+    weights: nn.Weights<"float32">,
+    tokenizer: tokenizers.Tokenizer,
+    { config }: ModelFiles,
+    pooling: Pooling,
+  ) {
     this.#weights = weights;
-    this.#tokenizer = new Tokenizer(tokenizer, tokenizerConfig);
+    this.#tokenizer = tokenizer;
     this.#longest = config.max_position_embeddings;
     this.dimensions = config.hidden_size;
     this.#encode = compile(encoder(weights, config, pooling), { maxPrograms: 128 });
@@ -103,10 +107,14 @@ export class Embedder implements Disposable {
     files: ModelFiles,
     onProgress?: (part: number) => void,
   ): Promise<Embedder> {
+    const tokenizer = await tokenizers.open({
+      tokenizer: files.tokenizer,
+      config: files.tokenizerConfig,
+    });
     const weights = await nn.open(files.weights, { dtype: "float32" });
     try {
       const pooling = files.pooling?.pooling_mode_cls_token ? "cls" : "mean";
-      const made = new Embedder(weights, files, pooling);
+      const made = new Embedder(weights, tokenizer, files, pooling);
       await weights.load({
         ignore: ["pooler.*", "*.pooler.*", "*position_ids", "cls.*"],
         onProgress: ({ loaded, total }) => onProgress?.(loaded / total),
@@ -118,16 +126,10 @@ export class Embedder implements Disposable {
     }
   }
 
-  /** The ids of a text's tokens; a longer text is cut. */
-  #idsOf(text: string): number[] {
-    const { ids } = this.#tokenizer.encode(text) as { ids: number[] };
-    if (ids.length <= this.#longest) return ids;
-    return [...ids.slice(0, this.#longest - 1), ids.at(-1)!];
-  }
-
   /** The vectors of texts, in their order. */
   async embed(texts: readonly string[]): Promise<Float32Array[]> {
-    const all = texts.map((text, place) => ({ place, ids: this.#idsOf(text) }));
+    const encodings = await this.#tokenizer.encodeBatch(texts, { maxLength: this.#longest });
+    const all = encodings.map(({ ids }, place) => ({ place, ids }));
     const vectors: Float32Array[] = [];
     for (const { width, batch } of batchesOf(all, this.#longest)) {
       const padded = new Int32Array(batch.length * width);

@@ -30,9 +30,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
     title: "What programs call",
     layers: [
       {
-        folders: ["hub", "images", "distributed"],
-        what: "downloads models; PNG and JPEG files; several processes by MPI and NCCL",
+        folders: ["hub", "images", "distributed", "tokenizers"],
+        what: "downloads models; PNG and JPEG files; several processes; tokenizers",
       },
+      { folders: ["tokenizers/jinja"], what: "chat templates with the meaning of Python's Jinja" },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },

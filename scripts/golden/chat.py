@@ -6,13 +6,16 @@ chat_templates.json: templates of chats, and what Jinja makes of them.
 
 "bytes" is a vocabulary of byte pairs, trained here, with the ids by `tokenizers` for each way to cut
 words: with the pre-tokenizers of the models' own tokenizer.json, where a model is named. "pieces" is
-one of SentencePiece, with its own ids. With a GGUF file of SmolLM2, "smollm2" has the ids of its
+one of SentencePiece, with its own ids; "unigrams" is another, and "words" one of BERT's pieces of words,
+with pairs that are cut to a length. With a GGUF file of SmolLM2, "smollm2" has the ids of its
 vocabulary; without, what is there stays.
 """
 
 import argparse
 import io
 import json
+import shutil
+import tempfile
 from pathlib import Path
 
 import jinja2
@@ -20,7 +23,8 @@ import sentencepiece as spm
 from gguf import GGUFReader
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from sentencepiece import sentencepiece_model_pb2 as model_pb2
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import processors, trainers
 
 FOLDER = Path(__file__).parents[2] / "tests/golden/models"
 PATH = FOLDER / "tokenizers.json"
@@ -87,6 +91,14 @@ CUTS = {
     "llama-bpe": ([GPT4 % r"\p{N}{1,3}"], True),
     "dbrx": ([GPT4 % r"\p{N}{1,3}"], False),
     "qwen2": ([GPT4 % r"\p{N}"], False),
+    "qwen35": (
+        [
+            SHORT
+            + r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
+            + r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ],
+        False,
+    ),
     "gpt-4o": ([GPT4O % {"short": SHORT + "?", "digits": r"\p{N}{1,3}"}], False),
     "tekken": ([GPT4O % {"short": "", "digits": r"\p{N}"}], True),
     "deepseek-llm": (
@@ -190,6 +202,60 @@ def pieces():
         "bos": 1,
         "eos": 2,
         "ids": ids,
+    }
+
+
+def unigrams():
+    """A vocabulary of unigrams, with a small map of characters."""
+    folder = Path(tempfile.mkdtemp())
+    rules = [("\u00c5", "A"), ("\ufb01", "fi"), ("\u2460", "1"), ("\u3000", " "), ("e\u0301", "\u00e9"), ("\u00a0", " ")]
+    rows = ["\t".join(" ".join(f"{ord(c):X}" for c in one) for one in rule) for rule in rules]
+    (folder / "rules.tsv").write_text("\n".join(rows) + "\n")
+    out = io.BytesIO()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(line for line in CORPUS.splitlines() if line),
+        model_writer=out,
+        model_type="unigram",
+        vocab_size=190,
+        character_coverage=0.98,
+        normalization_rule_tsv=str(folder / "rules.tsv"),
+        minloglevel=2,
+    )
+    shutil.rmtree(folder)
+    model = model_pb2.ModelProto.FromString(out.getvalue())
+    processor = spm.SentencePieceProcessor(model_proto=model.SerializeToString())
+    return {
+        "tokens": [piece.piece for piece in model.pieces],
+        "scores": [piece.score for piece in model.pieces],
+        "types": [piece.type for piece in model.pieces],
+        "charsmap": list(model.normalizer_spec.precompiled_charsmap),
+        "ids": [processor.encode(text) for text in TEXTS],
+    }
+
+
+def word_pieces():
+    """A vocabulary of pieces of words, as GGUF files have it: `\u2581word`, and `piece` for `##piece`."""
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    trainer = trainers.WordPieceTrainer(vocab_size=700, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(CORPUS.splitlines(keepends=True), trainer)
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    vocabulary = tokenizer.get_vocab()
+    tokens = sorted(vocabulary, key=vocabulary.get)
+    tokenizer.encode_special_tokens = True
+    pairs = list(zip(TEXTS, TEXTS[1:] + TEXTS[:1]))
+    encodings = []
+    for longest in [6, 16]:
+        tokenizer.enable_truncation(longest)
+        encodings.append([longest, [[e.ids, e.type_ids] for e in tokenizer.encode_batch(pairs)]])
+    tokenizer.no_truncation()
+    return {
+        "tokens": [t if t in special else t[2:] if t.startswith("##") else "\u2581" + t for t in tokens],
+        "types": [3 if t in special else 1 for t in tokens],
+        "ids": [tokenizer.encode(text, add_special_tokens=False).ids for text in TEXTS],
+        "pairs": encodings,
     }
 
 
@@ -336,7 +402,14 @@ def main():
         real = smollm2(options.smollm2)
     else:
         real = json.loads(PATH.read_text())["smollm2"]
-    golden = {"texts": TEXTS, "bytes": byte_pairs(), "pieces": pieces(), "smollm2": real}
+    golden = {
+        "texts": TEXTS,
+        "bytes": byte_pairs(),
+        "pieces": pieces(),
+        "unigrams": unigrams(),
+        "words": word_pieces(),
+        "smollm2": real,
+    }
     parts = [f'"{key}": {json.dumps(part, ensure_ascii=False)}' for key, part in golden.items()]
     PATH.write_text("{\n" + ",\n".join(parts) + "\n}\n")
     rendered = chat_templates()

@@ -65,6 +65,8 @@ export type Libraries = Readonly<Record<string, readonly Packed[]>>;
 /** Packages that a program installs if it uses an entry point, and their versions. */
 const PEERS: Readonly<Record<string, string>> = {
   "@huggingface/hub": "^2.17.0",
+  "@huggingface/jinja": "^0.5.11",
+  "@huggingface/tokenizers": "^0.2.0",
   "fast-png": "^8.0.0",
   "jpeg-js": "^0.4.4",
 };

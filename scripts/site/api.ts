@@ -50,6 +50,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/api/linalg.ts": { from: PACKAGE, namespace: "linalg" },
   "src/api/random.ts": { from: PACKAGE, namespace: "random" },
   "src/api/special.ts": { from: PACKAGE, namespace: "special" },
+  "src/tokenizers/mod.ts": { from: `${PACKAGE}/tokenizers`, namespace: "tokenizers" },
   "src/types/mod.ts": { from: PACKAGE, namespace: "types" },
 };
 

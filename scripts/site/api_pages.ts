@@ -178,6 +178,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["llm"],
   },
   {
+    id: "tokenizers",
+    title: "Tokenizers",
+    about: "Tokenizers of tokenizer.json and of GGUF files, and chat templates.",
+    guides: { "Tokenizers": "tokenizers.md", "Generate text": "generate.md" },
+    files: ["tokenizers"],
+  },
+  {
     id: "profiling",
     title: "Profiling",
     about: "The time, bandwidth and arithmetic rate of each op of a function.",

@@ -22,6 +22,8 @@ const ENTRIES: readonly (readonly [entry: string, exports: object])[] = [
   ["/images", images],
   ["/distributed", distributed],
 ];
+/** The entry points that pages import as a namespace. */
+const SPACES: readonly string[] = ["nn", "llm", "tokenizers"];
 /** What has the functions that pages name without a receiver. */
 const RECEIVERS: Readonly<Record<string, object>> = {
   x: rowmajor.Tensor.prototype,
@@ -111,8 +113,8 @@ function bodyOf(code: string, exported: ReadonlySet<string>): string {
 
 /** A block with the calls of a page on their lines. */
 export function blockOfSpans(spans: readonly Span[]): Block {
-  const exported = new Set<string>(["nn", "llm"]);
-  const imports = ["nn", "llm"].map((name) =>
+  const exported = new Set<string>(SPACES);
+  const imports = SPACES.map((name) =>
     `import * as ${name} from "@rowmajor/tensor/${name}";`
   );
   const add = (names: readonly string[], url: string): void => {

@@ -5,9 +5,7 @@
  * @module
  */
 import type * as arrows from "apache-arrow";
-import type { Tokenizer as Tokenizers } from "@huggingface/tokenizers";
 import type * as chats from "../../examples/chat/chat.ts";
-import type { openTokenizer as openTokenizers } from "../../examples/chat/tokenizer.ts";
 import type { Classifier as Classifiers } from "../../examples/classify-image/classifier.ts";
 import type * as embedders from "../../examples/embed/embedder.ts";
 import type { capture, Tensor } from "../../mod.ts";
@@ -16,6 +14,7 @@ import type { World } from "../../src/distributed/mod.ts";
 import type * as llms from "../../src/llm/mod.ts";
 import type * as nns from "../../src/nn/mod.ts";
 import type { ProfileReport } from "../../src/profile/mod.ts";
+import type * as tokenizers from "../../src/tokenizers/mod.ts";
 import type { Key } from "../../src/api/random.ts";
 import type { Any } from "../support.ts";
 
@@ -60,10 +59,9 @@ export declare const model: llms.LanguageModel, session: llms.Session, codec: ll
 export declare const opened: nns.Weights, conv: nns.ConvLayer<2>, norm: nns.BatchNormLayer;
 export declare const layer: nns.LinearLayer, other: nns.LinearLayer;
 export declare const encode: Compiled<(...all: Tensor[]) => Tensor>;
-export declare const tokens: number[], tokenizer: Tokenizers;
+export declare const tokens: number[], tokenizer: tokenizers.Tokenizer;
 // Those of the examples.
 export declare const Chat: typeof chats.Chat, openChatModel: typeof chats.openChatModel;
-export declare const openTokenizer: typeof openTokenizers, Tokenizer: typeof Tokenizers;
 export declare const Embedder: typeof embedders.Embedder, readFolder: typeof embedders.readFolder;
 export declare const Classifier: typeof Classifiers;
 export declare const graph: ReturnType<typeof capture>;

@@ -1,12 +1,16 @@
 /**
- * Byte pair encoding: joins neighbours in a word, the pair of the least rank first, until no pair
- * has a rank.
+ * Byte pair encoding: joins neighbors in a word, the pair of the lowest rank first, until no pair has
+ * a rank. A queue makes the time of a long word linear but for a logarithm.
  *
  * @module
  */
+import type { Steps } from "./steps.ts";
 
-/** The rank of the pair of two neighbours; undefined if they are not joined. */
+/** The rank of the pair of two neighbors; undefined if they are not joined. */
 export type RankOf = (left: string, right: string) => number | undefined;
+
+/** The joins and the lookups between two pauses. */
+const STEP = 2000;
 
 /** A binary heap of places in a word by rank, and by place among equal ranks. */
 class Queue {
@@ -23,7 +27,12 @@ class Queue {
   }
 
   #swap(a: number, b: number): void {
-    for (const list of [this.#ranks, this.#places]) [list[a], list[b]] = [list[b]!, list[a]!];
+    const ranks = this.#ranks, places = this.#places;
+    const rank = ranks[a]!, place = places[a]!;
+    ranks[a] = ranks[b]!;
+    places[a] = places[b]!;
+    ranks[b] = rank;
+    places[b] = place;
   }
 
   push(rank: number, place: number): void {
@@ -37,15 +46,15 @@ class Queue {
     }
   }
 
-  /** Takes the first out. */
+  /** Removes the first. */
   pop(): readonly [rank: number, place: number] {
     this.#swap(0, this.size - 1);
     const first = [this.#ranks.pop()!, this.#places.pop()!] as const;
     for (let at = 0;;) {
+      const child = 2 * at + 1;
       let least = at;
-      for (const child of [2 * at + 1, 2 * at + 2]) {
-        if (child < this.size && this.#isBefore(child, least)) least = child;
-      }
+      if (child < this.size && this.#isBefore(child, least)) least = child;
+      if (child + 1 < this.size && this.#isBefore(child + 1, least)) least = child + 1;
       if (least === at) return first;
       this.#swap(at, least);
       at = least;
@@ -54,12 +63,11 @@ class Queue {
 }
 
 /** Joins the parts of a word. */
-export function joinPairs(word: readonly string[], rankOf: RankOf): string[] {
+export function* joinPairs(word: readonly string[], rankOf: RankOf): Steps<string[]> {
   const parts: (string | undefined)[] = [...word];
   const count = parts.length;
-  const next = Int32Array.from(parts, (_, i) => i + 1);
-  const previous = Int32Array.from(parts, (_, i) => i - 1);
-  /** The rank of the pair that begins at a place: what the queue says of another is outdated. */
+  const next = new Int32Array(count), previous = new Int32Array(count);
+  /** The rank of the pair that begins at a place: what the queue has of another is outdated. */
   const ranks: (number | undefined)[] = [];
   const queue = new Queue();
   const look = (place: number): void => {
@@ -68,8 +76,14 @@ export function joinPairs(word: readonly string[], rankOf: RankOf): string[] {
     ranks[place] = rank;
     if (rank !== undefined) queue.push(rank, place);
   };
-  for (let i = 0; i < count; i++) look(i);
-  while (queue.size > 0) {
+  for (let i = 0; i < count; i++) {
+    next[i] = i + 1;
+    previous[i] = i - 1;
+    look(i);
+    if (i % STEP === STEP - 1) yield;
+  }
+  for (let joined = 0; queue.size > 0; joined++) {
+    if (joined % STEP === STEP - 1) yield;
     const [rank, place] = queue.pop();
     if (ranks[place] !== rank) continue;
     const other = next[place]!, after = next[other]!;

@@ -1,0 +1,73 @@
+/**
+ * SentencePiece's pairs of characters with scores ("llama"): Llama 2, Mistral, Gemma, Phi-3.
+ *
+ * @module
+ */
+import { joinPairs, type RankOf } from "./bpe.ts";
+import {
+  bytesOfText,
+  byteTokens,
+  type Kind,
+  NORMAL,
+  SPACE,
+  STEP,
+  UNUSED,
+  type Vocabulary,
+} from "./vocabulary.ts";
+
+/** The scores of all tokens. */
+export function scoresOf({ fields, tokens }: Vocabulary): readonly number[] {
+  const key = "tokenizer.ggml.scores";
+  const limits = { least: -3.5e38, most: 3.5e38, length: tokens.length };
+  const scores = fields.numbers(key, limits);
+  if (scores === undefined) return fields.fail(`the metadata has no ${key}`);
+  if (scores.length !== tokens.length) {
+    fields.fail(`${key} has ${scores.length} numbers for ${tokens.length} tokens`);
+  }
+  return scores;
+}
+
+/** The kind of such a vocabulary. */
+export function sentencePieces(vocabulary: Vocabulary): Kind {
+  const { fields, tokens, types, unknown } = vocabulary;
+  const scores = scoresOf(vocabulary);
+  const known = (text: string): number | undefined => {
+    const id = vocabulary.ids.get(text);
+    return id !== undefined && (types[id] === NORMAL || types[id] === UNUSED) ? id : undefined;
+  };
+  const rankOf: RankOf = (left, right) => {
+    const id = known(left + right);
+    return id === undefined ? undefined : -scores[id]!;
+  };
+  const { ids: byteIds, bytes } = byteTokens(vocabulary);
+  const isPrefixed = fields.flag("tokenizer.ggml.add_space_prefix") ?? true;
+  return {
+    isPrefixed,
+    addBos: true,
+    addEos: false,
+    pairs: "each",
+    *encode(text, all) {
+      const chars: string[] = isPrefixed ? [SPACE] : [];
+      let done = 0;
+      for (const char of text) {
+        chars.push(char === " " ? SPACE : char);
+        if (++done % STEP === 0) yield;
+      }
+      for (const part of yield* joinPairs(chars, rankOf)) {
+        const id = known(part);
+        if (id !== undefined) all.push(id);
+        else {
+          for (const byte of bytesOfText(part)) {
+            const own = byteIds[byte] ?? unknown;
+            if (own !== undefined) all.push(own);
+          }
+        }
+      }
+    },
+    bytesOf(id) {
+      const byte = bytes.get(id);
+      if (byte !== undefined) return Uint8Array.of(byte);
+      return bytesOfText(tokens[id]!.replaceAll(SPACE, " "));
+    },
+  };
+}

@@ -1,0 +1,215 @@
+/**
+ * Chat templates against Python's Jinja: whole templates (tests/golden/models/chat_templates.json), small
+ * ones (jinja.json), and the real ones of llama.cpp, where they are in models/vocabularies. The text is
+ * the same, or there is an error.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { modelFolder } from "../../scripts/models.ts";
+import { ArgumentError, FormatError } from "../../src/base/errors.ts";
+import { chatTemplate, type Message } from "../../src/tokenizers/mod.ts";
+
+interface Case {
+  readonly template: string;
+  readonly messages: readonly Message[];
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly text?: string;
+  /** The message of what the template raised. */
+  readonly error?: string;
+}
+
+const { templates, cases }: {
+  readonly templates: Readonly<Record<string, string>>;
+  readonly cases: readonly Case[];
+} = JSON.parse(
+  readFileSync(new URL("../golden/models/chat_templates.json", import.meta.url), "utf8"),
+);
+
+/** What Python's Jinja makes of templates. */
+interface Golden {
+  readonly now: string;
+  readonly variables: Readonly<Record<string, unknown>>;
+  /** Templates with their texts; null for an error. */
+  readonly snippets: readonly (readonly [template: string, text: string | null])[];
+  readonly chats: readonly (readonly [Message[], Readonly<Record<string, unknown>>])[];
+  /** By the name of a real template, the hash of the text of each chat; null for an error. */
+  readonly real: Readonly<Record<string, readonly (string | null)[]>>;
+}
+
+const golden: Golden = JSON.parse(
+  readFileSync(new URL("../golden/models/jinja.json", import.meta.url), "utf8"),
+);
+const now = new Date(golden.now);
+
+/** FNV-1a of a text in UTF-8. */
+function hashOf(text: string): string {
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(text)) {
+    hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  }
+  return hash.toString(16).padStart(8, "0");
+}
+
+/** The text of a template; null for an error of the library. */
+async function rendered(
+  template: string,
+  messages: readonly Message[],
+  variables: Readonly<Record<string, unknown>>,
+): Promise<string | null> {
+  try {
+    const render = await chatTemplate(tokenizerWith(template));
+    return render(messages, { now, variables });
+  } catch (error) {
+    if (error instanceof FormatError || error instanceof ArgumentError) return null;
+    throw error;
+  }
+}
+
+/** What a template needs of a tokenizer. */
+const tokenizerWith = (template: string | undefined) => ({
+  bos: 0,
+  eos: 1,
+  tokenText: (id: number) => ["<s>", "</s>", "<eot>"][id]!,
+  chatTemplate: template,
+});
+
+test("chats are what Jinja makes of them", async () => {
+  for (const { template, messages, variables, text, error } of cases) {
+    const render = await chatTemplate(tokenizerWith(templates[template]!));
+    if (error === undefined) assertEquals(render(messages, { variables }), text, template);
+    else assertThrows(() => render(messages, { variables }), ArgumentError, error);
+  }
+  assertEquals(cases.filter(({ error }) => error !== undefined).length, 6);
+});
+
+test("a file without a template has that of ChatML", async () => {
+  const given = cases.filter(({ template }) => template === "chatml");
+  assertEquals(given.length, 15);
+  for (const { messages, variables, text } of given) {
+    const addGenerationPrompt = variables["add_generation_prompt"] as boolean;
+    const render = await chatTemplate(tokenizerWith(undefined));
+    assertEquals(render(messages, { addGenerationPrompt }), text);
+    if (addGenerationPrompt) assertEquals(render(messages), text);
+  }
+});
+
+/** What is an error here, and not in Python. */
+const REFUSED: readonly string[] = [
+  "{{ '<' | safe | length }}",
+  "{{ ['a' | safe] }}",
+  "{{ 'a' | safe | upper }}",
+  "{{ 'a' == 'a' in ['a'] }}",
+  "{{ words | map('upper') }}",
+  "{{ 1 < 3 < 2 }}",
+  "{{ s.__class__ }}",
+  "{{ 100000000000000000000 }}",
+  "{{ 9007199254740993 }}",
+  "{{ 1e16 }}",
+  "{{ words | batch(2) | list }}",
+  "{{ '<b>' | e }}",
+  "{{ 5 is divisibleby 5 }}",
+  "{{ ('a',) if false else ('a', 'b') }}",
+];
+
+test("small templates have the text of Python, or an error", async () => {
+  const refused: string[] = [];
+  for (const [template, expected] of golden.snippets) {
+    const text = await rendered(template, [], golden.variables);
+    if (text === null && expected !== null) refused.push(template);
+    else assertEquals(text, expected, template);
+  }
+  assertEquals(refused, REFUSED);
+});
+
+const folder = modelFolder("vocabularies");
+const why = folder === undefined ? " (skipped: models/vocabularies is not there)" : "";
+
+test(`real templates have the text of Python, or an error${why}`, { skip: !folder }, async () => {
+  const all = join(folder!, "templates");
+  const names = readdirSync(all).filter((name) => name.endsWith(".jinja")).sort();
+  assertEquals(names, Object.keys(golden.real));
+  const refused: string[] = [];
+  for (const name of names) {
+    const template = readFileSync(join(all, name), "utf8");
+    for (const [i, [messages, variables]] of golden.chats.entries()) {
+      const { add_generation_prompt: addGenerationPrompt = true, ...rest } = variables;
+      const given = { add_generation_prompt: addGenerationPrompt, ...rest };
+      const text = await rendered(template, messages, given);
+      const expected = golden.real[name]![i]!;
+      if (text === null && expected !== null) refused.push(`${name} ${i}`);
+      else assertEquals(text === null ? null : hashOf(text), expected, `${name} ${i}`);
+    }
+  }
+  assertEquals(refused, []);
+});
+
+test("a template that is none is an error", async () => {
+  const parse = (template: string) => chatTemplate(tokenizerWith(template));
+  await assertRejects(() => parse("{% for %}"), FormatError, "cannot parse the template");
+  await assertRejects(() => parse("{% if x %}"), FormatError, "cannot parse the template");
+  await assertRejects(() => parse("{{ 'a"), FormatError, "cannot parse the template");
+  const render = await parse("{{ messages | nothing }}");
+  assertThrows(() => render([]), FormatError, 'the filter "nothing" is not known');
+  await assertRejects(() => parse(3 as never), ArgumentError, "Cannot parse the template 3");
+});
+
+test("templates without an end are errors", async () => {
+  const templates = [
+    "{% for i in range(1000000000) %}{% endfor %}",
+    "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "{% set ns = namespace(s='ab') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
+    "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x }}",
+    "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x | tojson }}",
+    "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}{{ ns.x == ns.y }}",
+    "{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}{% set ns.x = [ns.x] %}{% endfor %}{{ ns.x }}",
+    "{{ 'a' * 1000000000000 }}",
+    "{{ ['a'] * 1000000000000 }}",
+    "{{ '%9999999s' % 'a' }}",
+    "{{ 'a'.ljust(10000000000) }}",
+    "{{ 2 ** 9999 }}",
+    "{% for i in range(99999) %}{{ range(99999) | list | length }}{% endfor %}",
+    "{% for i in range(99999) %}{{ ('a' * 60000000) | upper | length }}{% endfor %}",
+    "{{ ".concat("(".repeat(50_000), "1", ")".repeat(50_000), " }}"),
+    "{{ ".concat("-".repeat(50_000), "1 }}"),
+    "{% if 1 %}".repeat(20_000),
+    " ".repeat(500_000),
+    "x".repeat(2_000_000),
+    `{{ ${"'a' ~ ".repeat(30_000)} 'b' }}`,
+  ];
+  for (const template of templates) {
+    const begin = performance.now();
+    const text = await rendered(template, [], {});
+    const seconds = (performance.now() - begin) / 1000;
+    // A long sum is no error where the stack has room for it.
+    assert(text === null || template.includes("~"), template.slice(0, 100));
+    assert(seconds < 20, `${seconds} s: ${template.slice(0, 100)}`);
+  }
+});
+
+test("values of programs keep their meaning", async () => {
+  const render = await chatTemplate(tokenizerWith("{{ x }}|{{ x | tojson }}"));
+  const text = (x: unknown) => render([], { variables: { x } });
+  assertEquals(
+    text({ a: [1, 2.5, null, true], b: undefined }),
+    "{'a': [1, 2.5, None, True]}|" +
+      '{"a": [1, 2.5, null, true]}',
+  );
+  assertThrows(() => text(() => 1), FormatError, "a variable is a function");
+  const loop: unknown[] = [];
+  loop.push(loop);
+  assertThrows(() => text(loop), FormatError, "levels");
+});
+
+test("tokens that a model does not have are empty", async () => {
+  const none = {
+    ...tokenizerWith("[{{ bos_token }}{{ eos_token }}]"),
+    bos: undefined,
+    eos: undefined,
+  };
+  assertEquals((await chatTemplate(none))([]), "[]");
+});
