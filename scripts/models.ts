@@ -59,7 +59,11 @@ export const MODELS: Readonly<Record<string, Model>> = {
   },
   /** The vocabularies and chat templates with which llama.cpp tests itself. */
   vocabularies: {
-    wheel: ["llama-cpp-python", "0.3.36", "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"],
+    wheel: [
+      "llama-cpp-python",
+      "0.3.36",
+      "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e",
+    ],
     isSource: true,
     folder: "llama_cpp_python-0.3.36/vendor/llama.cpp/models",
     license: "MIT; the vocabularies and templates have those of their models",

@@ -40,6 +40,18 @@ export const RULES: readonly Rule[] = [
       "sockets, signals and files, which the other tests of the server and those of the hub cover",
   },
   {
+    files: /^tests\/tokenizers\/vocabularies_test/,
+    test: [],
+    all: BOTH,
+    reason: "real vocabularies, which are fetched; tokenizer_test.ts has small ones of each kind",
+  },
+  {
+    files: /^tests\/tokenizers\/hostile_test/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "checks of values and sizes, which do not depend on the runtime",
+  },
+  {
     files: /^tests\/api\/leaks_test/,
     test: ["deno"],
     all: BOTH,

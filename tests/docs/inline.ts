@@ -114,9 +114,7 @@ function bodyOf(code: string, exported: ReadonlySet<string>): string {
 /** A block with the calls of a page on their lines. */
 export function blockOfSpans(spans: readonly Span[]): Block {
   const exported = new Set<string>(SPACES);
-  const imports = SPACES.map((name) =>
-    `import * as ${name} from "@rowmajor/tensor/${name}";`
-  );
+  const imports = SPACES.map((name) => `import * as ${name} from "@rowmajor/tensor/${name}";`);
   const add = (names: readonly string[], url: string): void => {
     const more = names.filter((name) => !exported.has(name) && name !== "default");
     imports.push(`import { ${more.join(", ")} } from ${JSON.stringify(url)};`);

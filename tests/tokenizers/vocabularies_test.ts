@@ -1,7 +1,7 @@
 /**
  * The real vocabularies of llama.cpp, where they are in models/vocabularies: the texts and ids that it
  * tests itself with, and hashes of its ids of 500 more texts (tests/golden/models/vocabularies.json),
- * for BERT those of `tokenizers`.
+ * for BERT those of `tokenizers`; and its chat templates, with hashes of the texts of Python's Jinja.
  *
  * @module
  */
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { modelFolder } from "../../scripts/models.ts";
 import { open } from "../../src/tokenizers/mod.ts";
+import { golden as templates, hashOf as textHash, rendered } from "./templates.ts";
 
 interface Golden {
   readonly texts: readonly string[];
@@ -73,3 +74,22 @@ for (const [name, { plain, special }] of Object.entries(golden.ids)) {
     assertEquals(wrong, []);
   });
 }
+
+test(`real templates have the text of Python, or an error${why}`, { skip: !folder }, async () => {
+  const all = join(folder!, "templates");
+  const names = readdirSync(all).filter((name) => name.endsWith(".jinja")).sort();
+  assertEquals(names, Object.keys(templates.real));
+  const refused: string[] = [];
+  for (const name of names) {
+    const template = readFileSync(join(all, name), "utf8");
+    for (const [i, [messages, variables]] of templates.chats.entries()) {
+      const { add_generation_prompt: addGenerationPrompt = true, ...rest } = variables;
+      const given = { add_generation_prompt: addGenerationPrompt, ...rest };
+      const text = await rendered(template, messages, given);
+      const expected = templates.real[name]![i]!;
+      if (text === null && expected !== null) refused.push(`${name} ${i}`);
+      else assertEquals(text === null ? null : textHash(text), expected, `${name} ${i}`);
+    }
+  }
+  assertEquals(refused, []);
+});
