@@ -167,7 +167,9 @@ function parseTemplate(library: Library, given: string): Tree {
  *   chatTemplate: "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[assistant]",
  *   ...{ bos: undefined, eos: undefined, tokenText: () => "" },
  * });
- * render([{ role: "user", content: "Hello!" }]); // => "[user] Hello!\n[assistant]"
+ * render([{ role: "user", content: "Hello!" }]);
+ * // => [user] Hello!
+ * // => [assistant]
  * ```
  */
 export async function chatTemplate(source: TemplateSource): Promise<ChatTemplate> {

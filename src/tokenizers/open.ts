@@ -151,9 +151,9 @@ async function openModel(source: TokenizerSource, options: OpenOptions): Promise
  *     "tokenizer.ggml.merges": ["a b"],
  *   })[key],
  * });
- * tokenizer.encode("abba"); // => [ 2, 1, 0 ]
- * tokenizer.encode("ab<|end|>", { special: true }); // => [ 2, 3 ]
- * tokenizer.decode([2, 1, 0, 3]); // => "abba"
+ * tokenizer.encode("abba"); // => [2, 1, 0]
+ * tokenizer.encode("ab<|end|>", { special: true }); // => [2, 3]
+ * tokenizer.decode([2, 1, 0, 3]); // => abba
  * ```
  */
 export async function open(

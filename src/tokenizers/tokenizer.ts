@@ -119,7 +119,10 @@ export interface Tokenizer extends SpecialIds {
    * leave the event loop free. The result is the same.
    */
   encodeBatch(inputs: readonly TextInput[], options?: BatchOptions): Promise<Encoding[]>;
-  /** Returns the text of tokens, with U+FFFD for bytes of an incomplete character. */
+  /**
+   * Returns the text of tokens, with U+FFFD for bytes of an incomplete character. Ids from `size` on,
+   * which some models have, add no text.
+   */
   decode(ids: readonly number[], options?: SpecialOption): string;
   /** Returns a decoder of tokens as they come. */
   decoder(options?: SpecialOption): TokenDecoder;
@@ -166,21 +169,21 @@ const INPUT_OPTIONS = [...ENCODE_OPTIONS, "maxLength"];
 /** A frame of nothing. */
 export const NO_FRAME: Frame = { before: [], after: [], between: [], types: [0, 0, 0, 0, 0] };
 
-function checkText(op: string, text: unknown): string {
-  if (typeof text === "string") return text;
-  throw new ArgumentError(`Cannot ${op} ${describe(text)}: it takes a text`);
+function fail(op: string, given: unknown, takes: string): never {
+  throw new ArgumentError(`Cannot ${op} ${describe(given)}: it takes ${takes}`);
 }
 
-/** Ids of tokens, checked and copied. */
-export function checkIds(op: string, ids: unknown, size: number): number[] {
+function checkText(op: string, text: unknown): string {
+  return typeof text === "string" ? text : fail(op, text, "a text");
+}
+
+/** The ids of tokens among `ids`, checked and copied: models have rows beyond their tokens. */
+function checkIds(op: string, ids: unknown, size: number): number[] {
   const list = listIn(ids, (id) => {
-    if (Number.isInteger(id) && id as number >= 0 && id as number < size) return id as number;
-    throw new ArgumentError(
-      `Cannot ${op} token ${describe(id)}: there are the tokens 0 to ${size - 1}`,
-    );
+    if (typeof id === "number" && Number.isInteger(id) && id >= 0) return id;
+    throw new ArgumentError(`Cannot ${op} token ${describe(id)}: it is no integer of at least 0`);
   });
-  if (list !== undefined) return list;
-  throw new ArgumentError(`Cannot ${op} ${describe(ids)}: it takes an array of tokens`);
+  return list?.filter((id) => id < size) ?? fail(op, ids, "an array of tokens");
 }
 
 /** A tokenizer of a {@link Model}. */
@@ -234,18 +237,17 @@ export class ModelTokenizer implements Tokenizer {
     { signal, ...options }: BatchOptions = {},
   ): Promise<Encoding[]> {
     checkOptions("encodeBatch", options, INPUT_OPTIONS);
-    if (!Array.isArray(inputs)) {
-      throw new ArgumentError(`Cannot encodeBatch ${describe(inputs)}: it takes an array of texts`);
-    }
+    const own = listIn(inputs, (input) => input) ??
+      fail("encodeBatch", inputs, "an array of texts");
     const pauses = new Pauses(signal);
     const all: Encoding[] = [];
-    for (const input of [...inputs]) {
+    for (const input of own) {
       all.push(await pauses.finish(this.#encodeInput("encodeBatch", input, options)));
     }
     return all;
   }
 
-  *#encodeInput(op: string, input: TextInput, options: InputOptions): Steps<Encoding> {
+  *#encodeInput(op: string, input: unknown, options: InputOptions): Steps<Encoding> {
     const { special = false, addSpecial = true, maxLength = Infinity } = options;
     const isLength = maxLength === Infinity || Number.isInteger(maxLength);
     if (!isLength || maxLength < 0) {
@@ -253,12 +255,8 @@ export class ModelTokenizer implements Tokenizer {
         `${op}() needs an integer of at least 0 as maxLength, got ${describe(maxLength)}`,
       );
     }
-    const texts: readonly unknown[] = typeof input === "string" ? [input] : input;
-    if (!Array.isArray(texts) || texts.length < 1 || texts.length > 2) {
-      throw new ArgumentError(
-        `Cannot ${op} ${describe(input)}: it takes a text or a pair of texts`,
-      );
-    }
+    const texts = typeof input === "string" ? [input] : listIn(input, (text) => text) ?? [];
+    if (texts.length < 1 || texts.length > 2) fail(op, input, "a text or a pair of texts");
     const parts: number[][] = [];
     for (const text of texts) {
       parts.push(yield* this.#model.encode(checkText(op, text), special));
@@ -303,7 +301,10 @@ export class ModelTokenizer implements Tokenizer {
   }
 
   tokenText(id: number): string {
-    return this.#model.tokenText(checkIds("get the text of", [id], this.size)[0]!);
+    if (this.#model.idToToken(id) !== undefined) return this.#model.tokenText(id);
+    throw new ArgumentError(
+      `Cannot get the text of token ${describe(id)}: there are the tokens 0 to ${this.size - 1}`,
+    );
   }
 
   tokenToId(token: string): number | undefined {

@@ -298,7 +298,12 @@ test("characters that end within the ids are U+FFFD", async () => {
     assertEquals(tokenizer.decode([]), "");
     assertEquals(tokenizer.tokenText(ids.at(-1)!), "\ufffd");
     const { size } = tokenizer;
-    assertThrows(() => tokenizer.decode([size]), ArgumentError, `Cannot decode token ${size}`);
+    assertEquals(tokenizer.decode([size, ...ids, size + 9]), "x🦊");
+    assertThrows(() => tokenizer.decode([0.5]), ArgumentError, "Cannot decode token 0.5");
+    assertThrows(() => tokenizer.decode([-1]), ArgumentError, "Cannot decode token -1");
+    assertThrows(() => tokenizer.decode("x" as never), ArgumentError, 'Cannot decode "x"');
+    assertThrows(() => tokenizer.encode(1 as never), ArgumentError, "Cannot encode 1");
+    assertThrows(() => tokenizer.encodeInput([] as never), ArgumentError, "a pair of texts");
     assertThrows(() => tokenizer.tokenText(-1), ArgumentError, "Cannot get the text of token -1");
   }
 });

@@ -4,6 +4,7 @@
  * @module
  */
 import { FormatError } from "../../base/errors.ts";
+import { listIn } from "../../base/shape.ts";
 
 /** Where errors of templates are. */
 export const TEMPLATE = "<chat template>";
@@ -162,7 +163,8 @@ export function valueOf(given: unknown, depth = 0): Value {
       return new Undefined("a variable");
     case "object": {
       if (given === null) return null;
-      if (Array.isArray(given)) return given.map((one) => valueOf(one, depth + 1));
+      const list = listIn(given, (one) => valueOf(one, depth + 1));
+      if (list !== undefined) return list;
       const dict: Dict = new Map();
       for (const [key, value] of Object.entries(given)) {
         // As in JSON, where such a field is not there.
