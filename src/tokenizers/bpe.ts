@@ -94,5 +94,10 @@ export function* joinPairs(word: readonly string[], rankOf: RankOf): Steps<strin
     look(place);
     if (previous[place]! >= 0) look(previous[place]!);
   }
-  return parts.filter((part) => part !== undefined);
+  const all: string[] = [];
+  for (let place = 0, done = 1; place < count; place = next[place]!, done++) {
+    all.push(parts[place]!);
+    if (done % STEP === 0) yield;
+  }
+  return all;
 }

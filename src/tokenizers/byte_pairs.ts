@@ -52,8 +52,9 @@ function* encodeWords(
 ): Steps<void> {
   let done = 0;
   for (const word of wordsOf(text, patterns)) {
-    if (word.length > LONGEST_WORD) { for (const id of yield* idsOf(word)) all.push(id); }
-    else {
+    if (word.length > LONGEST_WORD) {
+      for (const id of yield* idsOf(word)) all.push(id);
+    } else {
       let made = words.get(word);
       if (made === undefined) {
         if (words.size === MOST_WORDS) words.clear();
@@ -85,8 +86,10 @@ function ofBytes(vocabulary: Vocabulary, cut: Cut): Kind {
     const whole = cut.isWhole === true ? vocabulary.normal(chars.join("")) : undefined;
     if (whole !== undefined) return [whole];
     const ids: number[] = [];
+    let done = 0;
     // Bytes without a token are left out, as in other tokenizers.
     for (const part of yield* joinPairs(chars, rankOf)) {
+      if (++done % STEP === 0) yield;
       const own = vocabulary.normal(part);
       const found = own === undefined ? [...part].map((char) => vocabulary.normal(char)) : [own];
       for (const id of found) if (id !== undefined) ids.push(id);
@@ -117,7 +120,9 @@ function ofCharacters(vocabulary: Vocabulary, cut: Cut): Kind {
     const whole = word[0] === "\n" ? vocabulary.normal(word) : undefined;
     if (whole !== undefined) return [whole];
     const ids: number[] = [];
+    let done = 0;
     for (const part of yield* joinPairs([...word], rankOf)) {
+      if (++done % STEP === 0) yield;
       const own = vocabulary.normal(part);
       const found = own === undefined
         ? Array.from(bytesOfText(part), (byte) => byteIds[byte])

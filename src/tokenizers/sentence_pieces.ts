@@ -54,6 +54,7 @@ export function sentencePieces(vocabulary: Vocabulary): Kind {
         if (++done % STEP === 0) yield;
       }
       for (const part of yield* joinPairs(chars, rankOf)) {
+        if (++done % STEP === 0) yield;
         const id = known(part);
         if (id !== undefined) all.push(id);
         else {

@@ -183,7 +183,8 @@ export function unigram(vocabulary: Vocabulary): Kind {
         at += width;
       }
       const ids: number[] = [];
-      for (let at = count; at > 0; at = from[at]!) {
+      for (let at = count, done = 1; at > 0; at = from[at]!, done++) {
+        if (done % STEP === 0) yield;
         // Unknown text is one token.
         if (by[at] !== unknown || ids.at(-1) !== unknown) ids.push(by[at]!);
       }
