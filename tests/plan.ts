@@ -59,7 +59,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     files:
-      /^tests\/(linalg\/(extremes|precision|sizes)|llm\/quantized|io\/sizes|compile\/unused)_test/,
+      /^tests\/(linalg\/(extremes|precision|sizes)|llm\/(adapter|families|need|quantized)|io\/sizes|compile\/unused)_test/,
     test: ["deno"],
     all: BOTH,
     reason: "values and errors of TypeScript and C, whose common cases factors_test.ts, " +

@@ -3,19 +3,17 @@
     .venv/bin/pip install transformers torch numpy
     .venv/bin/python scripts/golden/llm.py
 
-The weights of a model are a formula of a tensor's name and an element's index (`weight`), which
-tests/llm/models.ts has, too: no file of weights is needed. Each model has its config.json, a prompt,
+The weights of a model are a formula of a tensor's name and an element's index (llm_weights.py). Each model has its config.json, a prompt,
 the logits after each token of it in base64 of float32, and the tokens that follow it. Frequencies
 are those of ROPE_INIT_FUNCTIONS, which computes them in float32.
 """
 
-import base64
 import json
 from pathlib import Path
 
-import numpy as np
 import torch
 import transformers
+from llm_weights import text, weight
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 PATH = Path(__file__).parents[2] / "tests/golden/llm.json"
@@ -73,24 +71,6 @@ MODELS = {
     "qwen2": ("Qwen2", sizes(64, 4, 2, 1e6, tie_word_embeddings=True)),
     "qwen3": ("Qwen3", sizes(48, 4, 2, 1e6, head_dim=32)),
 }
-
-
-def text(array):
-    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
-
-
-def weight(name, shape):
-    """Multiples of 2^-17 from a hash of the name and the index."""
-    seed = 0x811C9DC5
-    for letter in name.encode():
-        seed = (seed ^ letter) * 0x01000193 % 2**32
-    x = np.arange(np.prod(shape), dtype=np.uint32) * np.uint32(0x9E3779B9) + np.uint32(seed)
-    x = (x ^ x >> 16) * np.uint32(0x85EBCA6B)
-    x = (x ^ x >> 13) * np.uint32(0xC2B2AE35)
-    x = (x ^ x >> 16) >> 16
-    unit = x.astype(np.float64) / 32768 - 1
-    made = 1 + unit / 4 if "norm" in name else unit / (1 if "embed" in name else 4)
-    return torch.from_numpy(made.astype(np.float32).reshape(shape))
 
 
 def model(kind, given):

@@ -12,6 +12,7 @@ import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
 import { QUANT_DTYPES } from "../ops/quantized/dtypes.ts";
+import { MXFP4, MXFP4_BYTES, MXFP4_SIZE } from "./mxfp4.ts";
 import { Metadata, type MetadataValue } from "./metadata.ts";
 import { ANY_32, checkedBytes, Cursor, decodeUtf8, NO_FILE, quote } from "./bytes.ts";
 import { checkKind, KIND_BYTES } from "./kinds.ts";
@@ -49,7 +50,11 @@ const TYPE_NAMES: Readonly<Record<number, string>> = {
   ...{ 0: "F32", 1: "F16", 24: "I8", 25: "I16", 26: "I32", 27: "I64", 28: "F64", 30: "BF16" },
   ...{ 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS" },
   ...{ 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M", 34: "TQ1_0" },
-  ...{ 35: "TQ2_0", 39: "MXFP4" },
+  ...{ 35: "TQ2_0", 39: MXFP4 },
+};
+/** Blocks of types without a dtype, which are read as another one. */
+const BLOCKS: Readonly<Record<string, { readonly block: number; readonly bytes: number }>> = {
+  [MXFP4]: { block: MXFP4_SIZE, bytes: MXFP4_BYTES / MXFP4_SIZE },
 };
 
 /** Types of values of metadata. */
@@ -339,15 +344,16 @@ function readTensor(reader: Reader, fileSize: number): Placed {
   const offset = cursor.u64(`the offset of ${what}`, fileSize);
   const info = TYPES[number] ?? QUANT_DTYPES.get(number);
   const type = TYPE_NAMES[number] ?? info?.name.toUpperCase() ?? `type ${number}`;
-  if (info !== undefined && info.block > 1 && (axes === 0 || shape.at(-1)! % info.block !== 0)) {
+  const sizes = info ?? BLOCKS[type];
+  if (sizes !== undefined && sizes.block > 1 && (axes === 0 || shape.at(-1)! % sizes.block !== 0)) {
     cursor.fail(
       `${what} of shape ${formatShape(shape)} has no whole rows of ${type}: blocks have ` +
-        `${info.block} elements`,
+        `${sizes.block} elements`,
       at,
     );
   }
-  const bytes = info && checkedBytes(shape, info.bytes);
-  if (info !== undefined && bytes === undefined) {
+  const bytes = sizes && checkedBytes(shape, sizes.bytes);
+  if (sizes !== undefined && bytes === undefined) {
     cursor.fail(`${what} of shape ${formatShape(shape)} is too large`, at);
   }
   return { name, at, dtype: info?.name, type, shape, offset, bytes };

@@ -172,9 +172,14 @@ export async function openSource(
  * @throws {FormatError} For a file that is not JSON.
  */
 export async function readJson(folder: Path, name: string): Promise<unknown> {
-  const { dirname, join } = await import("node:path");
-  const given = await localPath(folder);
-  const path = join(isFile(given) ? dirname(given) : given, name);
+  const path = await pathIn(folder, name);
   if (!isFile(path)) return undefined;
   return await parseJson(path);
+}
+
+/** The path of a file in a folder, which may be named by a file in it. */
+export async function pathIn(folder: Path, name: string): Promise<string> {
+  const { dirname, join } = await import("node:path");
+  const given = await localPath(folder);
+  return join(isFile(given) ? dirname(given) : given, name);
 }

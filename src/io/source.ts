@@ -29,6 +29,7 @@ import { type GgufHeader, parseGguf } from "./gguf.ts";
 import { KIND_BYTES, type KindName, kindOf } from "./kinds.ts";
 import { checkWhole } from "./gguf_parts.ts";
 import { type Metadata, textMetadata } from "./metadata.ts";
+import { fillFromMxfp4, MXFP4 } from "./mxfp4.ts";
 import { decodeNpz } from "./npz.ts";
 import {
   headerLength,
@@ -150,8 +151,9 @@ export function readerOf(bytes: FileBytes): Read {
 }
 
 /**
- * The entry of elements that have the same bytes in the file as in memory. They are copied unless
- * they are aligned in a mapped file; bools are, as they are checked and must not change with it.
+ * The entry of elements that have the same bytes in the file as in memory, and of MXFP4, which is
+ * unpacked. They are copied unless they are aligned in a mapped file; bools are, as they are checked
+ * and must not change with it.
  */
 export function entryOf(
   { dtype, type, shape, begin, end }: SafetensorsInfo,
@@ -159,6 +161,10 @@ export function entryOf(
   read: Read,
   bytes?: FileBytes,
 ): TensorEntry {
+  if (type === MXFP4) {
+    const fill = (into: Uint8Array): void => fillFromMxfp4(read, begin, into);
+    return { dtype: "bfloat16", type, shape, fill };
+  }
   const entry = { dtype, type, shape };
   const mapped = bytes?.mapped;
   const copied = dtype === undefined || dtype === "bool" || !isAligned(dtype, begin);

@@ -5,12 +5,12 @@
  */
 import { describe } from "../base/text.ts";
 import type { RopeScaling } from "../nn/mod.ts";
-import { checkConfig, type LlamaConfig } from "./config.ts";
-import { endTokensOf } from "./end_tokens.ts";
-import { type Json, MOST, objectOf, Reader } from "./reader.ts";
-
-/** The kinds of models. */
-const MODEL_TYPES: readonly string[] = ["llama", "mistral", "qwen2", "qwen3", "smollm"];
+import { checkConfig, type LayerKind, type ModelConfig, type RopeConfig } from "./config/config.ts";
+import { endTokensOf } from "./config/end_tokens.ts";
+import { type Json, layersIn, MOST, objectOf, Reader } from "./config/reader.ts";
+import { periodicKinds, windowsOf } from "./config/windows.ts";
+import type { Family } from "./families/family.ts";
+import { familyOfJson } from "./families/registry.ts";
 
 /** Keys of config.json that may change positions, attention or the scale of numbers. */
 const CHANGING = /rope|rotary|attn|attention|sliding|layer_types|softcap|multiplier|scal[ei]|qk_/;
@@ -22,8 +22,6 @@ const HARMLESS: ReadonlySet<string> = new Set([
   ...["_attn_implementation_internal", "_flash_attn_2_enabled", "use_flash_attn"],
   ...["use_flash_attention", "use_flash_attention_2", "dual_chunk_attention_config"],
   ...["use_memory_efficient_attention", "attention_softmax_in_fp32", "scale_attn_weights"],
-  // Texts end with the window, whichever layers have it.
-  ...["use_sliding_window", "sliding_window", "sliding_window_pattern", "layer_types"],
 ]);
 
 /** Values of a key that is off, of a factor and of a term: they change nothing. */
@@ -89,12 +87,13 @@ function scalingOf(
       };
     case "yarn": {
       const factor = own.real("factor");
-      own.refuse("truncate", true);
+      const truncate = own.flag("truncate") ?? true;
       return {
         ...{ type: "yarn", factor, originalLength },
         betaFast: own.optional("beta_fast"),
         betaSlow: own.optional("beta_slow"),
         attentionFactor: yarnLength(own, factor),
+        ...!truncate && { truncate },
       };
     }
     case "longrope":
@@ -115,94 +114,160 @@ function scalingOf(
   }
 }
 
-/** The tokens back that attention sees; undefined for all. */
-function windowOf(reader: Reader, architecture: string, layers: number): number | undefined {
+/** Other names of keys. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  hidden_act: "hidden_activation",
+  rms_norm_eps: "norm_eps",
+  intermediate_size: "block_ff_dim",
+  sliding_window_pattern: "_sliding_window_pattern",
+};
+
+/** The key of a field, or its other name if the file has that. */
+function keyOf(reader: Reader, key: string): string {
+  const other = OTHER_NAMES[key]!;
+  return reader.has(other) ? other : key;
+}
+
+/** The kinds of layers by their names in `layer_types`. */
+const KINDS: Readonly<Record<string, LayerKind>> = {
+  full_attention: "full",
+  sliding_attention: "sliding",
+  conv: "convolution",
+};
+
+/** The kinds of layers. */
+function kindsOf(reader: Reader, layers: number, family: Family): readonly LayerKind[] {
+  const key = keyOf(reader, "sliding_window_pattern");
+  const period = typeof reader.value(key) === "number"
+    ? reader.size(key, MOST.tokens)
+    : family.windowPeriod;
   const types = reader.value("layer_types");
-  const kinds = ["full_attention", "sliding_attention"];
-  if (types !== undefined) {
-    const other = Array.isArray(types) ? types.find((type) => !kinds.includes(type)) : types;
-    if (other !== undefined) {
-      return reader.fail(`layer_types has ${describe(other)}, and must have ${kinds.join(" or ")}`);
-    }
-    const { length } = types as readonly unknown[];
-    if (length !== layers) {
-      return reader.fail(`layer_types has ${length} layers, and the model ${layers}`);
-    }
+  if (types === undefined) return periodicKinds(layers, period);
+  const known = Object.keys(KINDS).filter((type) =>
+    type !== "conv" || family.hasConvolutions === true
+  );
+  const other = Array.isArray(types) ? types.find((type) => !known.includes(type)) : types;
+  if (other !== undefined) {
+    return reader.fail(`layer_types has ${describe(other)}, and must have ${known.join(" or ")}`);
   }
-  const window = reader.integer("sliding_window", { most: MOST.tokens, otherwise: 0 });
-  const isQwen = architecture.startsWith("qwen");
-  // Mistral has no switch, and its window is that of all layers.
-  const isUsed = (reader.value("use_sliding_window") ?? !isQwen) === true &&
-    (!isQwen || types === undefined || (types as readonly unknown[]).includes(kinds[1]));
-  return isUsed && window > 0 ? window : undefined;
+  const all = types as readonly string[];
+  if (all.length === layers) return all.map((type) => KINDS[type]!);
+  return reader.fail(`layer_types has ${all.length} layers, and the model ${layers}`);
+}
+
+/** `rope_scaling` or `rope_parameters`: its name and its members. */
+function parametersIn(reader: Reader): readonly [name: string, parameters: Json] {
+  const name = reader.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  const scaling = reader.value(name);
+  if (scaling !== undefined && (typeof scaling !== "object" || Array.isArray(scaling))) {
+    return reader.fail(`${name} is ${describe(scaling)}, and must be an object`);
+  }
+  return [name, objectOf(scaling)];
+}
+
+/** The rotary positions of `parameters`, or of the fields of the config. */
+function ropeOf(
+  reader: Reader,
+  file: string,
+  parameters: readonly [name: string, parameters: Json],
+  headDimensions: number,
+  contextLength: number,
+): RopeConfig {
+  const [name, members] = parameters;
+  const rope = new Reader((key) => members[key], `${name} of ${file}`);
+  const originalLength = reader.size(
+    "original_max_position_embeddings",
+    MOST.tokens,
+    contextLength,
+  );
+  const part = reader.real("partial_rotary_factor", rope.real("partial_rotary_factor", 1));
+  return {
+    dimensions: Math.trunc(headDimensions * part),
+    base: reader.real("rope_theta", rope.real("rope_theta", 10000)),
+    scaling: scalingOf(members, rope, contextLength, originalLength),
+    interleaved: false,
+  };
+}
+
+/**
+ * The rotary positions of layers that see all tokens, and of sliding ones where they differ: files of
+ * Gemma 3 have parameters of both, new ones by kinds of layers.
+ */
+function ropesIn(
+  reader: Reader,
+  file: string,
+  headDimensions: number,
+  contextLength: number,
+): Pick<ModelConfig, "rope" | "slidingRope"> {
+  const [name, given] = parametersIn(reader);
+  const of = (parameters: readonly [string, Json]): RopeConfig =>
+    ropeOf(reader, file, parameters, headDimensions, contextLength);
+  const kinds = ["full_attention", "sliding_attention"];
+  const isByKind = kinds.every((kind) => typeof given[kind] === "object") &&
+    Object.keys(given).every((key) => kinds.includes(key));
+  if (isByKind) {
+    const [rope, slidingRope] = kinds.map((kind) =>
+      of([`${name}.${kind}`, objectOf(given[kind])])
+    ) as [RopeConfig, RopeConfig];
+    return { rope, slidingRope };
+  }
+  const rope = of([name, given]);
+  if (!reader.has("rope_local_base_freq")) return { rope };
+  const base = reader.real("rope_local_base_freq");
+  return { rope, slidingRope: { ...rope, base, scaling: undefined } };
+}
+
+/** Throws unless the gate's activation is one of the family. */
+function checkActivation(reader: Reader, { activations }: Family): void {
+  const key = keyOf(reader, "hidden_act");
+  const activation = reader.value(key) ?? activations[0];
+  if (activations.includes(activation as string)) return;
+  reader.fail(`${key} is ${describe(activation)}, and must be ${activations.join(" or ")}`);
 }
 
 /**
  * The sizes in a config.json.
  *
- * @throws {FormatError} For models that are not Llama-style, for sizes that are missing or out of
- *   range, and for keys that may change results and are not known.
+ * @param tensors The number of tensors of the model, which has no more layers.
+ * @throws {FormatError} For models of no known family, for sizes that are missing or out of range,
+ *   and for keys that may change results and are not known.
  */
-export function configOfJson(json: unknown, file: string): LlamaConfig {
+export function configOfJson(json: unknown, file: string, tensors?: number): ModelConfig {
   const given = objectOf(json);
   const reader = new Reader((key) => given[key], file);
+  const fail = (message: string): never => reader.fail(message);
   const architecture = reader.value("model_type");
-  if (!MODEL_TYPES.includes(architecture as string)) {
-    return reader.fail(
-      `model_type is ${describe(architecture)}, and must be one of ${MODEL_TYPES.join(", ")}`,
-    );
-  }
-  const activation = reader.value("hidden_act") ?? "silu";
-  if (activation !== "silu") {
-    return reader.fail(`hidden_act is ${describe(activation)}, and must be silu`);
-  }
-  const layers = reader.size("num_hidden_layers", MOST.layers);
+  const family = familyOfJson(architecture, fail);
+  checkActivation(reader, family);
+  const layers = layersIn(reader, "num_hidden_layers", tensors);
   const each = (key: string, most: number, otherwise?: number): number =>
     reader.layerSize(key, most, layers, otherwise);
   const hidden = reader.size("hidden_size", MOST.hidden);
   const heads = each("num_attention_heads", MOST.heads);
   const headDimensions = each("head_dim", MOST.headDimensions, hidden / heads);
   const contextLength = reader.size("max_position_embeddings", MOST.tokens);
-  const originalLength = reader.size(
-    "original_max_position_embeddings",
-    MOST.tokens,
-    contextLength,
-  );
-  const name = (reader.value("rope_scaling") ?? undefined) === undefined
-    ? "rope_parameters"
-    : "rope_scaling";
-  const scaling = reader.value(name);
-  if (scaling !== undefined && (typeof scaling !== "object" || Array.isArray(scaling))) {
-    return reader.fail(`${name} is ${describe(scaling)}, and must be an object`);
-  }
-  const parameters = objectOf(scaling);
-  const rope = new Reader((key) => parameters[key], `${name} of ${file}`);
   const vocabulary = reader.size("vocab_size", MOST.vocabulary);
-  const part = reader.real("partial_rotary_factor", rope.real("partial_rotary_factor", 1));
-  const config: LlamaConfig = {
+  const window = reader.integer("sliding_window", { most: MOST.tokens, otherwise: 0 });
+  const base: ModelConfig = {
     architecture: architecture as string,
     layers,
     hidden,
-    intermediate: each("intermediate_size", MOST.intermediate),
+    intermediate: each(keyOf(reader, "intermediate_size"), MOST.intermediate),
     heads,
     kvHeads: each("num_key_value_heads", MOST.heads, heads),
     headDimensions,
     vocabulary,
     contextLength,
-    slidingWindow: windowOf(reader, architecture as string, layers),
-    epsilon: reader.real("rms_norm_eps"),
-    rope: {
-      dimensions: Math.trunc(headDimensions * part),
-      base: reader.real("rope_theta", rope.real("rope_theta", 10000)),
-      scaling: scalingOf(parameters, rope, contextLength, originalLength),
-      interleaved: false,
-    },
+    ...windowsOf(window, kindsOf(reader, layers, family)),
+    epsilon: reader.real(keyOf(reader, "rms_norm_eps")),
+    ...ropesIn(reader, file, headDimensions, contextLength),
     endTokens: endTokensOf(reader.integers("eos_token_id", END_TOKENS) ?? [], [], vocabulary),
   };
+  const config = { ...base, ...family.transformers.read?.(reader, base) };
   const isOn = (key: string): boolean => !NEUTRAL.has(given[key] ?? false);
   reader.refuseOthers(
     Object.keys(given).filter((key) => CHANGING.test(key) && isOn(key)),
     HARMLESS,
   );
-  return checkConfig(config, (message) => reader.fail(message));
+  return checkConfig(config, fail);
 }

@@ -1,5 +1,5 @@
 /**
- * Text generation: Llama-style models of GGUF and safetensors files, off the event loop.
+ * Text generation: language models of GGUF and safetensors files, off the event loop.
  *
  * @example
  * ```ts
@@ -13,10 +13,12 @@
  * @module
  */
 import "../tensor/tensor.ts";
-export { type LlamaConfig } from "./config.ts";
+export type { Angles, Past, Step, Stepped, Wanted } from "./blocks/step.ts";
+export type { ExpertsConfig, LayerKind, ModelConfig, RopeConfig } from "./config/config.ts";
 export { configOfGguf, type GgufTensors } from "./gguf_config.ts";
 export { configOfJson } from "./json_config.ts";
-export { type Angles, llama, type Past, type Step, type Stepped, type Wanted } from "./llama.ts";
+export { memory, type MemoryOptions, type ModelMemory } from "./memory.ts";
+export { stepOf } from "./families/registry.ts";
 export {
   type FinishReason,
   type GenerateOptions,

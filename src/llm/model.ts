@@ -13,18 +13,13 @@ import { checkOptions } from "../table/infer.ts";
 import { tensor } from "../tensor/create.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { checkRope, type LlamaConfig } from "./config.ts";
-import {
-  type Angles,
-  type AnyWeights,
-  llama,
-  type Past,
-  type Step,
-  type Stepped,
-  type Wanted,
-} from "./llama.ts";
+import type { Angles, AnyWeights, Past, Step, Stepped, Wanted } from "./blocks/step.ts";
+import { DecoderCache } from "./cache.ts";
+import { checkRope, type ModelConfig, ropesOf } from "./config/config.ts";
+import { objectOf } from "./config/reader.ts";
+import { stepOf } from "./families/registry.ts";
+import { checkMemory, memoryOfModel } from "./memory.ts";
 import { configOf, factorsOf } from "./model_files.ts";
-import { objectOf } from "./reader.ts";
 import { Sampler, SAMPLER_OPTIONS, type SamplerOptions } from "./sampler.ts";
 import { stopTexts, TextStream, tokensIn } from "./text_stream.ts";
 
@@ -37,9 +32,16 @@ export interface OpenOptions<V extends t.Device = t.Device> {
   /** The dtype to which weights are cast or dequantized; by default they keep that of the file. */
   readonly dtype?: t.PackedDType | undefined;
   /** The sizes of the model, for weights without config.json or metadata. */
-  readonly config?: LlamaConfig | undefined;
+  readonly config?: ModelConfig | undefined;
   /** A function that gets the progress while weights are loaded. */
   readonly onProgress?: ((progress: nn.LoadProgress) => void) | undefined;
+  /**
+   * A folder with a LoRA adapter of PEFT (adapter_config.json and adapter_model.safetensors), which is
+   * merged with weights in safetensors. By default there is none.
+   */
+  readonly adapter?: Path | undefined;
+  /** Whether the model's memory is compared with the free memory before loading, as by default. */
+  readonly checkMemory?: boolean | undefined;
   /** Stops loading. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -79,6 +81,9 @@ export interface GenerateTextOptions extends GenerateOptions {
   readonly onToken?: ((id: number) => void) | undefined;
 }
 
+/** The tokens that a session has room for at first. */
+const USUAL_CAPACITY = 256;
+
 const GENERATE_OPTIONS = ["maxTokens", "stopTokens", "signal", ...SAMPLER_OPTIONS];
 
 /** Sizes of chunks of tokens, the largest first: one program each. */
@@ -91,14 +96,15 @@ function chunkOf(left: number): number {
 }
 
 /**
- * Opens a Llama-style model (Llama, Mistral, Qwen 2 and 3, SmolLM). Quantized weights stay
+ * Opens a language model of a family in the table of docs/which-models.md. Quantized weights stay
  * quantized.
  *
  * @param source The path of a GGUF file or of a folder with config.json and safetensors, or the
  *   bytes of a file.
  * @returns The model, with loaded weights; `using` or `dispose` frees it.
- * @throws {FormatError} For other models, for damaged files, and for files without a required
- *   tensor or size.
+ * @throws {FormatError} For other models, for damaged files, for files without a required tensor or
+ *   size, and for an adapter that does not fit.
+ * @throws {OutOfMemoryError} If the weights and a small cache need more than the free memory.
  *
  * @example
  * ```ts
@@ -110,11 +116,11 @@ export async function open<V extends t.Device = "cpu">(
   source: Path | Uint8Array,
   options: OpenOptions<V> = {},
 ): Promise<LanguageModel> {
-  const names = ["cache", "device", "dtype", "config", "onProgress", "signal"];
-  checkOptions("open a model", options, names);
-  const { cache = "float16", device, dtype, config, onProgress, signal } = options;
+  const names = ["cache", "device", "dtype", "config", "adapter", "checkMemory"];
+  checkOptions("open a model", options, [...names, "onProgress", "signal"]);
+  const { cache = "float16", device, dtype, config, adapter, onProgress, signal } = options;
   signal?.throwIfAborted();
-  const weights = await nn.open(source, { device, dtype });
+  const weights = await nn.open(source, { device, dtype, adapter });
   try {
     const sizes = config ?? await configOf(source, weights);
     // Throws if the cache cannot be of that dtype.
@@ -122,7 +128,11 @@ export async function open<V extends t.Device = "cpu">(
       ...{ layers: 1, heads: 1, capacity: 1 },
       ...{ dimensions: sizes.headDimensions, dtype: cache, device },
     }).dispose();
-    const step = llama(weights, sizes, cache);
+    if (options.checkMemory !== false) {
+      const context = Math.min(sizes.contextLength, USUAL_CAPACITY);
+      checkMemory(memoryOfModel(weights, sizes, { context, cache, dtype, device }), device);
+    }
+    const step = stepOf(weights, sizes, cache);
     const file = ArrayBuffer.isView(source) ? "<bytes>" : String(source);
     const fail = (message: string): never => {
       throw new FormatError(message, file, 0);
@@ -133,7 +143,7 @@ export async function open<V extends t.Device = "cpu">(
         "the file has rope_freqs.weight and the factors of longrope: only one of them fits",
       );
     }
-    checkRope(sizes, fail, factors);
+    checkRope(sizes.rope, fail, factors);
     await weights.load({
       ignore: ["*.rotary_emb.inv_freq"],
       onProgress,
@@ -162,7 +172,7 @@ export class LanguageModel implements Disposable {
   }
 
   /** The sizes of the model. */
-  readonly config: LlamaConfig;
+  readonly config: ModelConfig;
   readonly #weights: AnyWeights;
   readonly #step: Compiled<Step>;
   readonly #cache: nn.CacheDType;
@@ -173,7 +183,7 @@ export class LanguageModel implements Disposable {
   /** Programs use {@link open}. @ignore */
   constructor(
     weights: AnyWeights,
-    config: LlamaConfig,
+    config: ModelConfig,
     step: Step,
     { cache, device, factors }: ModelParts,
   ) {
@@ -194,14 +204,9 @@ export class LanguageModel implements Disposable {
   session(options: SessionOptions = {}): Session {
     this.#checkAlive();
     checkOptions("make a session", options, ["capacity"]);
-    const { layers, kvHeads, headDimensions } = this.config;
-    const cache = new nn.KVCache({
-      layers,
-      heads: kvHeads,
-      dimensions: headDimensions,
-      dtype: this.#cache,
-      capacity: options.capacity,
-      device: this.#device,
+    const { capacity } = options;
+    const cache = DecoderCache.of(this.config, {
+      ...{ dtype: this.#cache, device: this.#device, capacity },
     });
     return new Session(this, cache, []);
   }
@@ -236,13 +241,12 @@ export class LanguageModel implements Disposable {
   async step(
     ids: readonly number[],
     chunk: number,
-    cache: nn.KVCache,
+    cache: DecoderCache,
     wanted: "all" | "last" | "none",
     signal: AbortSignal | undefined,
     length: number,
   ): Promise<Float32Array | undefined> {
     this.#checkAlive();
-    const { rope } = this.config;
     const on = this.#device === undefined ? {} : { device: this.#device };
     const start = cache.length;
     const padded = [...ids, ...new Array<number>(chunk - ids.length).fill(0)];
@@ -250,21 +254,27 @@ export class LanguageModel implements Disposable {
     const note = <X extends AnyTensor>(x: X): X => (inputs.push(x), x);
     const integer = (value: number): AnyTensor => note(tensor(value, { dtype: "int32", ...on }));
     try {
-      const angles: Angles = nn.ropeAngles(padded.map((_, i) => start + i), {
-        ...{ dimensions: rope.dimensions, base: rope.base, scaling: rope.scaling, length },
-        ...{ factors: this.#factors, ...on },
+      const positions = padded.map((_, i) => start + i);
+      const angles = ropesOf(this.config).map(({ dimensions, base, scaling }, i): Angles => {
+        // The factors of a file are those of the usual positions.
+        const factors = i === 0 ? this.#factors : undefined;
+        const own = { dimensions, base, scaling, factors, length, ...on };
+        const { cos, sin } = nn.ropeAngles(positions, own);
+        return { cos: note(cos), sin: note(sin) };
       });
-      note(angles.cos), note(angles.sin);
-      const past: Past = { data: cache.data, length: integer(start) };
+      const convolved = cache.convolved();
+      if (convolved !== undefined) note(convolved);
+      const past: Past = { data: cache.data, length: integer(start), convolved };
       const which: Wanted = wanted === "last" ? integer(ids.length - 1) : wanted;
       const tokens = note(tensor(padded, { dtype: "int32", ...on }));
       const made: Stepped = await this.#step.async(tokens, angles, past, which, {
         ...signal && { signal },
       });
       note(made.rows);
+      if (made.convolved !== undefined) note(made.convolved);
       if (made.logits !== undefined) note(made.logits);
       this.#checkAlive();
-      cache.append(made.rows, ids.length);
+      cache.append(made.rows, made.convolved, ids.length);
       if (made.logits === undefined) return undefined;
       const all = await made.logits.read();
       return wanted === "all" ? all.subarray(0, ids.length * this.config.vocabulary) : all;
@@ -323,12 +333,12 @@ export class Session implements Disposable {
 
   /** The model. */
   readonly model: LanguageModel;
-  readonly #cache: nn.KVCache;
+  readonly #cache: DecoderCache;
   readonly #tokens: number[];
   #busy = false;
 
   /** Programs use {@link LanguageModel.session}. @ignore */
-  constructor(model: LanguageModel, cache: nn.KVCache, tokens: readonly number[]) {
+  constructor(model: LanguageModel, cache: DecoderCache, tokens: readonly number[]) {
     this.model = model;
     this.#cache = cache;
     this.#tokens = [...tokens];
@@ -350,11 +360,13 @@ export class Session implements Disposable {
     return new Session(this.model, this.#cache.copy(), this.#tokens);
   }
 
-  /** Removes all tokens except the first `length` from the cache. */
+  /**
+   * Removes all tokens except the first `length` from the cache. A model with convolutions can go back
+   * by 256 tokens, and removes all of them otherwise: the next call computes them again.
+   */
   truncate(length: number): void {
     this.#checkIdle();
-    this.#cache.truncate(length);
-    this.#tokens.length = length;
+    this.#tokens.length = this.#cache.truncate(length);
   }
 
   #checkIdle(): void {
@@ -374,23 +386,11 @@ export class Session implements Disposable {
 
   /** Throws unless `count` tokens fit the context of the model. */
   #checkContext(count: number): void {
-    const { contextLength, slidingWindow } = this.model.config;
-    if (count > contextLength) {
-      throw new ArgumentError(
-        `Cannot generate after ${count} tokens: the model has a context of ${contextLength}`,
-      );
-    }
-    if (slidingWindow === undefined || count <= slidingWindow) return;
+    const { contextLength } = this.model.config;
+    if (count <= contextLength) return;
     throw new ArgumentError(
-      `Cannot generate after ${count} tokens: attention to the last ${slidingWindow} only, which ` +
-        "this model needs for more, is not supported",
+      `Cannot generate after ${count} tokens: the model has a context of ${contextLength}`,
     );
-  }
-
-  /** The most tokens of a text. */
-  get #longest(): number {
-    const { contextLength, slidingWindow = Infinity } = this.model.config;
-    return Math.min(contextLength, slidingWindow);
   }
 
   /** Computes what of `ids` is not in the cache; at least the last token. */
@@ -399,8 +399,8 @@ export class Session implements Disposable {
     wanted: "all" | "last",
     signal: AbortSignal | undefined,
   ): Promise<Float32Array> {
-    const known = wanted === "all" ? 0 : Math.min(commonLength(ids, this.#tokens), ids.length - 1);
-    this.#cache.truncate(known);
+    const common = wanted === "all" ? 0 : Math.min(commonLength(ids, this.#tokens), ids.length - 1);
+    const known = this.#cache.truncate(common);
     this.#tokens.length = known;
     this.#cache.reserve(ids.length);
     const { vocabulary } = this.model.config;
@@ -483,7 +483,7 @@ export class Session implements Disposable {
     this.#busy = true;
     try {
       // One program for the whole text, if its length is known.
-      const longest = Math.min(text.length + maxTokens, this.#longest);
+      const longest = Math.min(text.length + maxTokens, this.model.config.contextLength);
       this.#cache.reserve(Math.min(longest, Math.max(1024, 2 * text.length)));
       for (let made = 0;; made++) {
         if (made >= maxTokens) return "maxTokens";
@@ -492,7 +492,7 @@ export class Session implements Disposable {
         if (stop.has(id)) return "stop";
         yield id;
         text.push(id);
-        if (text.length > this.#longest) return "contextLength";
+        if (text.length > this.model.config.contextLength) return "contextLength";
       }
     } finally {
       this.#busy = false;

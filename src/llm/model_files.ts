@@ -7,12 +7,12 @@ import { FormatError } from "../base/errors.ts";
 import type { Path } from "../io/file.ts";
 import { readJson } from "../io/model_folder.ts";
 import { scope } from "../tensor/tensor.ts";
-import type { LlamaConfig } from "./config.ts";
-import { endTokensOf, type NamedToken } from "./end_tokens.ts";
+import type { AnyWeights } from "./blocks/step.ts";
+import type { ModelConfig } from "./config/config.ts";
+import { endTokensOf, type NamedToken } from "./config/end_tokens.ts";
+import { MOST, objectOf } from "./config/reader.ts";
 import { configOfGguf } from "./gguf_config.ts";
 import { configOfJson } from "./json_config.ts";
-import type { AnyWeights } from "./llama.ts";
-import { MOST, objectOf } from "./reader.ts";
 
 /** The most factors of frequencies: half the columns of a head. */
 const MOST_FACTORS = MOST.headDimensions / 2;
@@ -58,11 +58,12 @@ async function namedTokens(folder: Path): Promise<{ all: NamedToken[]; eos: unkn
 export async function configOf(
   source: Path | Uint8Array,
   weights: AnyWeights,
-): Promise<LlamaConfig> {
+): Promise<ModelConfig> {
   const file = ArrayBuffer.isView(source) ? "<bytes>" : String(source);
   if (weights.metadata.has("general.architecture")) {
     return configOfGguf(weights.metadata, file, {
       vocabulary: weights.info("token_embd.weight")?.shape[0],
+      tensors: weights.names().length,
       shortFactors: factorsOf(weights, "rope_factors_short.weight", file),
       longFactors: factorsOf(weights, "rope_factors_long.weight", file),
     });
@@ -75,7 +76,7 @@ export async function configOf(
       0,
     );
   }
-  const config = configOfJson(json, `config.json of ${file}`);
+  const config = configOfJson(json, `config.json of ${file}`, weights.names().length);
   const more = await readJson(source as Path, "generation_config.json") as
     | { eos_token_id?: unknown }
     | undefined;

@@ -62,6 +62,12 @@ export interface NormLayerOptions {
   readonly epsilon?: number | undefined;
 }
 
+/** Options of {@link NormLayer}s without a bias. */
+export interface RmsNormLayerOptions extends NormLayerOptions {
+  /** Added to the factors of the file: 1 for those of Gemma in safetensors; 0 by default. */
+  readonly offset?: number | undefined;
+}
+
 /** Options of {@link NormLayer}s with a bias. */
 export interface LayerNormLayerOptions extends NormLayerOptions {
   /** Whether there is a bias, `name.bias`; `"optional"` takes one if the file has it. */
@@ -140,10 +146,13 @@ export function normLayer(
   op: "layerNorm" | "rmsNorm",
   name: string,
   size: number,
-  options: LayerNormLayerOptions,
+  options: LayerNormLayerOptions & RmsNormLayerOptions,
 ): Layer {
-  checkOptions(op, options, op === "layerNorm" ? ["epsilon", "bias"] : ["epsilon"]);
-  const { epsilon, bias = op === "layerNorm" } = options;
+  checkOptions(op, options, ["epsilon", op === "layerNorm" ? "bias" : "offset"]);
+  const { epsilon, bias = op === "layerNorm", offset = 0 } = options;
+  if (!Number.isFinite(offset)) {
+    throw new ArgumentError(`Cannot ${op} with offset ${describe(offset)}: it is a number`);
+  }
   if (bias !== "optional" && typeof bias !== "boolean") {
     throw new ArgumentError(
       `Cannot ${op} with bias ${describe(bias)}: it is true, false or "optional"`,
@@ -155,7 +164,9 @@ export function normLayer(
   };
   return defineLayer(ledger, name, parts, (tensors, own) => {
     const { weight: factor, bias: moved } = tensors;
-    const [weight, shift] = ownAll(own, wide(factor), wide(moved));
+    const factors = wide(factor)!;
+    const whole = offset === 0 ? factors : apply(MAP.add, factors, offset);
+    const [weight, shift] = ownAll(own, whole, wide(moved));
     const affine = shift === undefined ? { weight: weight! } : { weight: weight!, bias: shift };
     const how = epsilon === undefined ? affine : { ...affine, epsilon };
     const call = (given: unknown, options: NormCallOptions = {}): Operand => {

@@ -42,6 +42,7 @@ export type {
   NormCallOptions,
   NormLayer,
   NormLayerOptions,
+  RmsNormLayerOptions,
 } from "./layers.ts";
 export {
   type AnyLinear,

@@ -31,11 +31,12 @@ import {
   type LayerNormLayerOptions,
   type NormLayer,
   normLayer,
-  type NormLayerOptions,
+  type RmsNormLayerOptions,
 } from "./layers.ts";
 import { type ConvLayer, convLayer, type ConvLayerOptions } from "./conv_layer.ts";
 import type { PerAxis } from "./windows.ts";
 import { type LinearLayer, linearLayer, type LinearLayerOptions } from "./linear.ts";
+import { withAdapter } from "./weights/adapter.ts";
 import { defineLayer, type Layer, type Make, type PartSpec } from "./weights/layer.ts";
 import { type Holder, joinName, Ledger } from "./weights/ledger.ts";
 import {
@@ -63,8 +64,11 @@ export type PartSpecs = Readonly<Record<string, PartSpec>>;
 /** The tensors of the parts `P`. */
 export type PartTensors<P extends PartSpecs, D extends DType, V extends t.Device> = {
   readonly [K in keyof P]: P[K] extends readonly number[] ? Tensor<D, [...P[K]], V>
-    : P[K] extends { readonly shape: infer S extends readonly number[] }
-      ? Tensor<D, [...S], V> | undefined
+    : P[K] extends { readonly shape: infer S extends readonly number[] } ?
+        | Tensor<P[K] extends { readonly dtype: infer E extends DType } ? E : D, [...S], V>
+        | (P[K] extends { readonly optional: false } ? never
+          : P[K] extends { readonly optional: boolean } ? undefined
+          : never)
     : never;
 };
 
@@ -105,8 +109,8 @@ function renamed(source: TensorSource, { prefix, rename }: WeightsOptions): Tens
  *
  * @param source A path, or the bytes of a file.
  * @returns The weights; `using` or `dispose` frees them with all their layers.
- * @throws {FormatError} For damaged files, and for folders without weights; the message lists the
- *   content.
+ * @throws {FormatError} For damaged files, for folders without weights (the message lists the
+ *   content), and for an `adapter` that does not fit.
  *
  * @example
  * ```ts
@@ -125,7 +129,8 @@ export async function open<E extends DType = t.PackedDType, V extends t.Device =
   const opened = ArrayBuffer.isView(source)
     ? sourceOfBytes(source, own.maxBytes)
     : await openSource(source, own);
-  return cursorOf(opened, own);
+  const { adapter } = own;
+  return cursorOf(adapter === undefined ? opened : await withAdapter(opened, adapter), own);
 }
 
 /**
@@ -145,6 +150,9 @@ export function weights<E extends DType = t.PackedDType, V extends t.Device = "c
   options: WeightsOptions<E, V> = {},
 ): Weights<NoInfer<E>, t.OnDevice<NoInfer<V>>> {
   const own = ownOptions("take weights", options);
+  if (own.adapter !== undefined) {
+    throw new ArgumentError("Cannot take weights with an adapter: nn.open has that option");
+  }
   const single = brandOf(tensors, "tensor") !== undefined;
   if (typeof tensors !== "object" || tensors === null || single || Symbol.iterator in tensors) {
     const given = single ? "a tensor" : describe(tensors);
@@ -309,7 +317,8 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
    *
    * @param name The prefix of the names of the tensors.
    * @param parts The shapes of the tensors by the last part of their names; `{ shape, optional:
-   *   true }` for a tensor that can be absent. All tensors are floats.
+   *   true }` for a tensor that can be absent. All tensors are floats, except those of `{ shape,
+   *   dtype }`, which must have that dtype in the file.
    * @param make A function that gets the tensors once, when they are loaded, and returns the
    *   function of the layer. It passes tensors and packed weights that the layer needs later to
    *   `own`; all others are freed when `make` returns.
@@ -413,9 +422,9 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   rmsNorm<const N extends number>(
     name: string,
     size: N,
-    options?: NormLayerOptions,
+    options?: RmsNormLayerOptions,
   ): NormLayer<N, "rmsNorm">;
-  rmsNorm(name: string, size: number, options: NormLayerOptions = {}): Layer {
+  rmsNorm(name: string, size: number, options: RmsNormLayerOptions = {}): Layer {
     return normLayer(this.#ledger, "rmsNorm", this.#name("rmsNorm", name), size, options);
   }
 

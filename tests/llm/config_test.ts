@@ -144,7 +144,11 @@ test("longrope of GGUF files has its factors in tensors", () => {
     assertThrows(() => configOfGguf(values, "x.gguf", more), FormatError, part);
   }
   const plain = metadataOf(gguf("llama"));
-  assertThrows(() => configOfGguf(plain, "x.gguf", tensors), FormatError, "only longrope");
+  assertEquals(configOfGguf(plain, "x.gguf", tensors).rope.scaling, {
+    ...{ type: "longrope", originalLength: 128, shortFactors, longFactors, attentionFactor: 1 },
+  });
+  const linear = metadataOf(gguf("llama", { "rope.scaling.type": "linear" }));
+  assertThrows(() => configOfGguf(linear, "x.gguf", tensors), FormatError, "only longrope");
 });
 
 test("sizes may be lists with the same number for each layer", () => {
@@ -176,6 +180,7 @@ test("keys of positions and attention that may change results are refused, or kn
     { "attention.layer_norm_epsilon": 1e-6, "attention.causal": true },
     { "attention.value_length": 16, "attention.scale": 0.25, "attention.clamp_kqv": 0 },
     { "attention.sliding_window": 0, "attention.sliding_window_pattern": [true, false, true] },
+    { "attention.sliding_window": 0, "attention.sliding_window_pattern": 2 },
     { "rope.scaling.yarn_ext_factor": -1, "rope.scaling.yarn_log_multiplier": 0, logit_scale: 1 },
   ];
   for (const changes of taken) assertEquals(ofGguf("llama", changes), ofGguf("llama"));
@@ -369,7 +374,31 @@ test("attention to a window is what the architecture makes of it", () => {
     });
     assertEquals(window(qwen, types("sliding_attention")), 32);
     assertEquals(window(qwen, types("full_attention")), undefined);
+    const kinds = (changes: Values): unknown =>
+      ofJson({ model_type: qwen, sliding_window: 32, use_sliding_window: true, ...changes })
+        .layerKinds;
+    assertEquals(kinds(types("sliding_attention")), ["full", "full", "sliding"]);
+    assertEquals(kinds({ max_window_layers: 1 }), ["full", "sliding", "sliding"]);
+    assertEquals([kinds({ max_window_layers: 0 }), kinds({ max_window_layers: 9 })], [
+      ...[undefined, undefined],
+    ]);
+    assertEquals(window(qwen, { use_sliding_window: true, max_window_layers: 9 }), undefined);
   }
+});
+
+test("the layers of a GGUF file that have a window", () => {
+  const of = (changes: Values): unknown => {
+    const { slidingWindow, layerKinds } = ofGguf("mistral", changes);
+    return [slidingWindow, layerKinds];
+  };
+  const size = { "attention.sliding_window": 32 }, key = "attention.sliding_window_pattern";
+  assertEquals(of(size), [32, undefined]);
+  assertEquals(of({ ...size, [key]: 2 }), [32, ["sliding", "full", "sliding"]]);
+  assertEquals(of({ ...size, [key]: [false, true, true] }), [32, ["full", "sliding", "sliding"]]);
+  assertEquals(of({ ...size, [key]: [true, true, true] }), [32, undefined]);
+  assertEquals(of({ ...size, [key]: [false, false, false] }), [undefined, undefined]);
+  assertThrows(() => of({ ...size, [key]: [true] }), FormatError, "1 layers");
+  assertThrows(() => of({ ...size, [key]: 0 }), FormatError, key);
 });
 
 test("keys of config.json that are off or that transformers ignores are no matter", () => {
@@ -468,7 +497,7 @@ test("a config.json that does not fit is refused, with the key", () => {
       [{ [key]: "64" }, [key, '"64"']],
       [{ [key]: {} }, [key]],
     ]),
-    [{ model_type: "gpt2" }, ["model_type", '"gpt2"', "llama, mistral"]],
+    [{ model_type: "gpt2" }, ["model_type", '"gpt2"', "llama, smollm, mistral"]],
     [{ model_type: undefined }, ["model_type", "undefined"]],
     [{ hidden_act: "gelu" }, ["hidden_act", '"gelu"', "silu"]],
     [{ rms_norm_eps: undefined }, ["rms_norm_eps"]],
@@ -485,7 +514,7 @@ test("a config.json that does not fit is refused, with the key", () => {
     [{ rope_scaling: { type: "linear" } }, ["factor", "undefined"]],
     [{ rope_scaling: { type: "linear", factor: 0 } }, ["factor 0"]],
     [{ rope_scaling: { type: "llama3", factor: 2 } }, ["low_freq_factor"]],
-    [{ rope_scaling: { type: "yarn", factor: 2, truncate: false } }, ["truncate"]],
+    [{ rope_scaling: { type: "yarn", factor: 2, truncate: 1 } }, ["truncate"]],
     [{ rope_scaling: { factor: 4 } }, ["factor", "rope_type"]],
     [{ rope_scaling: { type: "dynamic", factor: 2, alpha: 1000 } }, ["alpha", "1000"]],
     [{ rope_scaling: { full_attention: { rope_type: "default" } } }, ["full_attention"]],

@@ -13,7 +13,7 @@ import { after } from "node:test";
 import { io, tensor } from "../../mod.ts";
 import { type Any, loose } from "../support.ts";
 
-interface GoldenModel {
+export interface GoldenModel {
   /** The config.json of transformers. */
   readonly config: Readonly<Record<string, Any>>;
   /** The shapes of weights. */
@@ -54,19 +54,40 @@ export function floatsOf(text: string): Float32Array {
   return new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
 }
 
-/** The elements of a weight: the same as `weight` in scripts/golden/llm.py. */
-export function weight(name: string, shape: readonly number[]): Float32Array<ArrayBuffer> {
+/** 32 bits for each element of a tensor: the same as `hashes` in scripts/golden/llm_weights.py. */
+function hashes(name: string, shape: readonly number[]): Uint32Array {
   let seed = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) seed = Math.imul(seed ^ byte, 0x01000193);
   const size = shape.reduce((a, b) => a * b, 1);
-  return Float32Array.from({ length: size }, (_, i) => {
+  return Uint32Array.from({ length: size }, (_, i) => {
     let x = Math.imul(i, 0x9e3779b9) + seed | 0;
     x = Math.imul(x ^ x >>> 16, 0x85ebca6b);
     x = Math.imul(x ^ x >>> 13, 0xc2b2ae35);
-    const unit = ((x ^ x >>> 16) >>> 16) / 32768 - 1;
+    return x ^ x >>> 16;
+  });
+}
+
+/** The elements of a weight: the same as `weight` in scripts/golden/llm_weights.py. */
+export function weight(name: string, shape: readonly number[]): Float32Array<ArrayBuffer> {
+  return Float32Array.from(hashes(name, shape), (hash) => {
+    const unit = (hash >>> 16) / 32768 - 1;
     if (name.includes("norm")) return 1 + unit / 4;
     return name.includes("embed") ? unit : unit / 4;
   });
+}
+
+/** The bytes of MXFP4: the same as `mxfp4` in scripts/golden/llm_weights.py. */
+export function packedWeight(name: string, shape: readonly number[]): Uint8Array<ArrayBuffer> {
+  const isScale = name.endsWith("_scales");
+  return Uint8Array.from(hashes(name, shape), (hash) => {
+    const byte = hash >>> 24;
+    return isScale ? 121 + byte % 4 : byte;
+  });
+}
+
+/** Whether a weight has the bytes of MXFP4. */
+export function isPacked(name: string): boolean {
+  return /_(blocks|scales)$/.test(name);
 }
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-llm-"));
@@ -78,15 +99,23 @@ export function temporary(name: string): string {
 }
 
 /** A folder with config.json, in which `changes` are made, and the safetensors of a model. */
-export function modelFolder(name: string, changes: Readonly<Record<string, unknown>> = {}): string {
-  const { config, tensors } = golden.models[name]!;
+export function modelFolder(
+  name: string,
+  changes: Readonly<Record<string, unknown>> = {},
+  { config, tensors }: Pick<GoldenModel, "config" | "tensors"> = golden.models[name]!,
+): string {
   const path = temporary(`${name} ${Object.keys(changes).join(" ")}`.trim());
   mkdirSync(path, { recursive: true });
   writeFileSync(join(path, "config.json"), JSON.stringify({ ...config, ...changes }));
   const all = Object.fromEntries(
     Object.entries(tensors).map((
       [key, shape],
-    ) => [key, tensor(weight(key, shape), { shape: [...shape] })]),
+    ) => [
+      key,
+      isPacked(key)
+        ? tensor(packedWeight(key, shape), { shape: [...shape], dtype: "uint8" })
+        : tensor(weight(key, shape), { shape: [...shape] }),
+    ]),
   );
   writeFileSync(join(path, "model.safetensors"), io.encodeSafetensors(loose(all)));
   for (const one of Object.values(all)) one.dispose();

@@ -1,7 +1,7 @@
 /**
- * The types of the model: a shape that does not fit in src/llm/llama.ts does not compile.
+ * The types of models: a shape that does not fit in src/llm/blocks does not compile.
  *
- * Compiles copies of that file, each with one mistake, in one run of the compiler.
+ * Compiles copies of those files, each with one mistake, in one run of the compiler.
  *
  * @module
  */
@@ -13,38 +13,64 @@ import { join } from "node:path";
 import { it } from "node:test";
 import { findTool, root } from "../../scripts/tools.ts";
 
-/** What is wrong → how the file says it, and what the mistake makes of that. */
-const MISTAKES: Readonly<Record<string, readonly [right: string, wrong: string]>> = {
+/** What is wrong → the file of blocks, how it says that, and what the mistake makes of it. */
+const MISTAKES: Readonly<
+  Record<string, readonly [file: string, right: string, wrong: string]>
+> = {
   "a norm of another size": [
-    "w.rmsNorm(names.firstNorm, hidden, norm)",
-    "w.rmsNorm(names.firstNorm, intermediate, norm)",
+    "decoder",
+    "weights.rmsNorm(names.norm, hidden, model.norm)",
+    "weights.rmsNorm(names.norm, vocabulary, model.norm)",
   ],
   "sizes of a linear layer exchanged": [
-    "w.linear(names.down, hidden, intermediate, bias)",
-    "w.linear(names.down, intermediate, hidden, bias)",
+    "mlp",
+    "w.linear(names.down, hidden, intermediate, BIAS)",
+    "w.linear(names.down, intermediate, hidden, BIAS)",
   ],
   "a fused layer of other inputs": [
-    "w.linear(names.k, keys, hidden, bias)",
-    "w.linear(names.k, hidden, keys, bias)",
+    "attention",
+    "w.linear(names.k, keys, hidden, BIAS)",
+    "w.linear(names.k, hidden, keys, BIAS)",
   ],
   "the columns of keys for those of queries": [
-    "seen.asShape([x.shape[0], queries])",
-    "seen.asShape([x.shape[0], keys])",
+    "attention",
+    "asShape([x.shape[0], queries])",
+    "asShape([x.shape[0], sizes.keys])",
   ],
-  "another layer's input": ["gateUp(second(y))", "gateUp(second(gate))"],
-  "a product of different sizes": ["gate.silu().mul(up)", "gate.silu().mul(y)"],
-  "a result of another size": ["x: down(gate.silu().mul(up), { add: y })", "x: gate"],
-  "rows in the place of their transpose": ["let x: State = embedding(", "let x: State = norm("],
-  "ids of two axes": ["ids: Tensor<DType, [number]>", "ids: Tensor<DType, [number, number]>"],
+  "norms of queries and keys exchanged": ["attention", "qNorm(q), heads)", "kNorm(q), heads)"],
+  "another layer's input": [
+    "mlp",
+    "const [gate, up] = gateUp(x);",
+    "const [gate, up] = gateUp(down(x));",
+  ],
+  "a product of different sizes": ["mlp", "activation(gate).mul(up)", "activation(gate).mul(x)"],
+  "a result of another size": [
+    "mlp",
+    "return down(activation(gate).mul(up), { add })",
+    "return gate",
+  ],
+  "a gate of other columns": ["convolution", "c.mul(shift", "input(state).mul(shift"],
+  "rows in the place of their transpose": [
+    "decoder",
+    "let x: State = embedding(",
+    "let x: State = norm(",
+  ],
+  "ids of two axes": [
+    "decoder",
+    "ids: Tensor<DType, [number]>",
+    "ids: Tensor<DType, [number, number]>",
+  ],
   "an output that is not of hidden states": [
+    "decoder",
     "weights.linear(head, vocabulary, hidden,",
     "weights.linear(head, hidden, vocabulary,",
   ],
 };
+const FILES = [...new Set(Object.values(MISTAKES).map(([file]) => file))];
 
 it("a shape that does not fit in the model does not compile", { timeout: 300_000 }, () => {
-  const folder = join(root, "src", "llm");
-  const text = readFileSync(join(folder, "llama.ts"), "utf8");
+  const folder = join(root, "src", "llm", "blocks");
+  const textOf = (file: string): string => readFileSync(join(folder, `${file}.ts`), "utf8");
   const temporary = mkdtempSync(join(tmpdir(), "rowmajor-llama-"));
   try {
     const write = (name: string, code: string): void => {
@@ -55,13 +81,14 @@ it("a shape that does not fit in the model does not compile", { timeout: 300_000
       assert(here !== code);
       writeFileSync(join(temporary, `${name}.ts`), here);
     };
-    write("right", text);
+    for (const file of FILES) write(file, textOf(file));
     const mistakes = Object.entries(MISTAKES);
-    mistakes.forEach(([name, [right, wrong]], i) => {
-      assert(text.split(right).length === 2, `llama.ts does not have ${right} once: ${name}`);
+    mistakes.forEach(([name, [file, right, wrong]], i) => {
+      const text = textOf(file);
+      assert(text.split(right).length === 2, `${file}.ts does not have ${right} once: ${name}`);
       write(`wrong${i}`, text.replace(right, wrong));
     });
-    const files = ["right", ...mistakes.map((_, i) => `wrong${i}`)].map((name) => `${name}.ts`);
+    const files = [...FILES, ...mistakes.map((_, i) => `wrong${i}`)].map((name) => `${name}.ts`);
     const config = {
       extends: join(root, "tsconfig.json"),
       compilerOptions: { typeRoots: [join(root, "node_modules", "@types")] },

@@ -17,12 +17,27 @@ export function numbersOf(x: Any): Float64Array {
   return x.astype("float64").toTypedArray();
 }
 
+/** What attention to a cache has beside the options of attention. */
+export interface CachedOptions {
+  readonly window?: number | undefined;
+  readonly softCap?: number | undefined;
+  /** [H]. */
+  readonly sinks?: Any;
+}
+
 /** The definition in double precision; all leading axes are of one size or absent. */
-export function expectedOf(q: Any, k: Any, v: Any, options: AttentionOptions = {}): Float64Array {
+export function expectedOf(
+  q: Any,
+  k: Any,
+  v: Any,
+  options: AttentionOptions & CachedOptions = {},
+): Float64Array {
   const [h, m, d] = q.shape.slice(-3), [hk, n] = k.shape.slice(-3), dv = v.shape.at(-1);
   const batch = q.shape.slice(0, -3), mask: Any = options.mask;
   const scale = options.scale ?? 1 / Math.sqrt(d);
   const [Q, K, V] = [q, k, v].map(numbersOf) as [Float64Array, Float64Array, Float64Array];
+  const { window = Infinity, softCap } = options;
+  const sinks = options.sinks && numbersOf(options.sinks);
   const isBool = mask?.dtype === "bool";
   const masks = mask && numbersOf(mask.broadcastTo([...batch, h, m, n]));
   const problems = batch.reduce((x: number, y: number) => x * y, 1) * h;
@@ -37,12 +52,15 @@ export function expectedOf(q: Any, k: Any, v: Any, options: AttentionOptions = {
         const given = masks?.[(p * m + i) * n + j];
         const hidden = isBool ? given === 0 : given === -Infinity;
         if (hidden || (options.causal && j > i + n - m)) return undefined;
+        if (i + n - m - j >= window) return undefined;
+        if (softCap !== undefined) sum = softCap * Math.tanh(sum / softCap);
         return isBool || given === undefined ? sum : sum + given;
       });
       // Keys that the query does not see take no part, whatever they are.
-      const max = Math.max(...scores.filter((s) => s !== undefined));
+      const sink = sinks?.[p % h] ?? -Infinity;
+      const max = Math.max(sink, ...scores.filter((s) => s !== undefined));
       const powers = scores.map((s) => s === undefined ? undefined : Math.exp(s - max));
-      const total = powers.reduce<number>((x, y) => x + (y ?? 0), 0);
+      const total = powers.reduce<number>((x, y) => x + (y ?? 0), Math.exp(sink - max));
       for (let c = 0; c < dv; c++) {
         let sum = 0;
         for (let j = 0; j < n; j++) {

@@ -12,6 +12,7 @@ import { FEATURES } from "../../scripts/generate/feature_list.ts";
 import { makeCoverage } from "../../scripts/generate/coverage.ts";
 import { makeFeatures } from "../../scripts/generate/features.ts";
 import { makeArchitecture, makePicture } from "../../scripts/generate/layers.ts";
+import { makeWhichModels } from "../../scripts/generate/which_models.ts";
 import { LAYERS } from "../../scripts/generate/layer_order.ts";
 import { readText } from "../../scripts/tools.ts";
 
@@ -32,6 +33,12 @@ test("docs/coverage.md is what scripts/generate/coverage.ts prints", () => {
   for (const row of ["| `add` | yes | `x.add()` |", "| `from_dlpack` | no |", '| `"int8"` |']) {
     assert(text.includes(row), row);
   }
+});
+
+test("the table of docs/which-models.md is that of the families in the code", () => {
+  const text = makeWhichModels();
+  assertEquals(readText("docs/which-models.md"), text);
+  for (const name of ["gemma3_text", "gpt-oss", "qwen3moe"]) assert(text.includes(`\`${name}\``));
 });
 
 test("the picture and the text of the layers are what scripts/generate/layers.ts draws", () => {

@@ -170,9 +170,11 @@ static head_operand cached_of(const rm_call *call, int i, double stride, const d
 }
 
 int32_t RM_FOR_ISA(cached_attention)(const rm_call *call) {
-  enum { CACHED_K = 4, CACHED_V, LENGTHS, CACHED_OPERANDS };
+  enum { CACHED_K = 4, CACHED_V, LENGTHS, CACHED_OPERANDS, SINKS = CACHED_OPERANDS };
   /* The numbers after those of attention. */
   enum { K_STRIDE, V_STRIDE, CAPACITY, PROBLEMS_PER_LENGTH, LENGTH_OFFSET, CACHED_COUNT };
+  /* Those after the offsets. */
+  enum { WINDOW, SOFT_CAP, KEY_HEADS, SINK_OFFSET };
   attention_context ctx = context_of(call);
   const int32_t status = check_operands(call);
   if (status != RM_OK) return status;
@@ -190,6 +192,17 @@ int32_t RM_FOR_ISA(cached_attention)(const rm_call *call) {
   ctx.lengths = (const int32_t *)call->buffers[LENGTHS] + (ptrdiff_t)own[LENGTH_OFFSET];
   ctx.problems_per_length = (ptrdiff_t)own[PROBLEMS_PER_LENGTH];
   ctx.capacity = (ptrdiff_t)own[CAPACITY];
+  const double *variant = at + 2 * ctx.batch;
+  ctx.window = (ptrdiff_t)variant[WINDOW];
+  ctx.soft_cap = (float)variant[SOFT_CAP];
+  ctx.key_heads = (ptrdiff_t)variant[KEY_HEADS];
+  if (call->operands > SINKS && call->dtypes[SINKS] != RM_NONE) {
+    if (call->dtypes[SINKS] != RM_FLOAT32) return RM_UNSUPPORTED;
+    if (call->buffers[SINKS] == NULL || ctx.key_heads < 1) {
+      return rm_fail(RM_BAD_ARGUMENT, "attention without sinks");
+    }
+    ctx.sinks = (const float *)call->buffers[SINKS] + (ptrdiff_t)variant[SINK_OFFSET];
+  }
   if (ctx.problems_per_length < 1) return rm_fail(RM_BAD_ARGUMENT, "attention without lengths");
   ptrdiff_t longest = 0;
   for (ptrdiff_t i = 0; i < ctx.batch; i += ctx.problems_per_length) {

@@ -55,6 +55,14 @@ typedef struct {
   head_operand cached_k, cached_v;
   const int32_t *lengths;
   ptrdiff_t problems_per_length, capacity, new_keys;
+  /* The keys that a row sees at most, its own included; 0 for all. */
+  ptrdiff_t window;
+  /* c of c tanh(score / c); 0 for none. */
+  float soft_cap;
+  /* A score of each head that takes part in the softmax and has no value, or null. The heads of keys,
+   * whose groups follow each other. */
+  const float *sinks;
+  ptrdiff_t key_heads;
   /* Whether kernels read keys and values in place. */
   bool direct_k, direct_v;
 
@@ -101,6 +109,13 @@ static inline ptrdiff_t keys_seen(const attention_context *ctx, ptrdiff_t proble
   return seen < 0 ? 0 : seen;
 }
 
+/* The first key that a query row sees. */
+static inline ptrdiff_t first_seen(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row) {
+  if (ctx->window == 0) return 0;
+  const ptrdiff_t first = keys_seen(ctx, problem, row) - ctx->window;
+  return first < 0 ? 0 : first;
+}
+
 /* Takes memory for `count` floats from a workspace. */
 static inline float *take_floats(char **workspace, ptrdiff_t count) {
   float *taken = (float *)*workspace;
@@ -123,6 +138,13 @@ void RM_FOR_ISA(load_query)(const attention_context *ctx, ptrdiff_t problem, ptr
  * -Infinity and true 0. */
 void RM_FOR_ISA(load_mask)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
                            ptrdiff_t key, ptrdiff_t keys, float *to);
+
+/* Limits scores by the soft cap. */
+void RM_FOR_ISA(cap_scores)(const attention_context *ctx, float *scores, ptrdiff_t count);
+
+/* Adds the sink of a row to its sum of exponentials, whose maximum is `max`; returns the sum. */
+float RM_FOR_ISA(with_sink)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+                            float max, float sum, float *sums);
 
 /* Writes a row of the result: the sums over the sum of exponentials. Changes the sums. Where that gives
  * NaN and keys are hidden, computes the row again, from the keys that it sees. */

@@ -207,16 +207,20 @@ void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index) {
     sum[row] = 0;
   }
   memset(memory.sums, 0, (size_t)(SMALL_MR * pitch) * sizeof *memory.sums);
-  for (ptrdiff_t key = first; key < end; key += FEW_KEY_BLOCK) {
+  const ptrdiff_t hidden = first_seen(ctx, problem, 0), begin = hidden > first ? hidden : first;
+  for (ptrdiff_t key = begin; key < end; key += FEW_KEY_BLOCK) {
     const ptrdiff_t keys = rm_min(FEW_KEY_BLOCK, end - key), whole = rm_round_up(keys, LANES);
     multiply_keys(ctx, &memory, problem, key, keys);
     for (ptrdiff_t row = 0; row < rows; row++) {
       float *scores = memory.scores + row * block_of(ctx);
+      if (ctx->soft_cap > 0) RM_FOR_ISA(cap_scores)(ctx, scores, keys);
       if (ctx->mask.data != NULL) apply_mask(ctx, &memory, problem, row, key, keys);
       ptrdiff_t j = rm_min(keys, keys_seen(ctx, problem, row) - key);
       for (j = j < 0 ? 0 : j; j < whole; j++) scores[j] = -__builtin_inff();
+      const ptrdiff_t before = rm_min(keys, first_seen(ctx, problem, row) - key);
+      for (j = 0; j < before; j++) scores[j] = -__builtin_inff();
       const float factor = exponentials_of(scores, whole, &max[row], &sum[row]);
-      if (factor == 1 || key == first) continue;
+      if (factor == 1 || key == begin) continue;
       float *restrict sums = memory.sums + row * pitch;
       for (ptrdiff_t c = 0; c < dv; c++) sums[c] *= factor;
     }
@@ -225,7 +229,8 @@ void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index) {
   for (ptrdiff_t row = 0; row < rows; row++) {
     float *sums = memory.sums + row * pitch;
     if (ctx->parts == 1) {
-      RM_FOR_ISA(store_result)(ctx, problem, row, sums, sum[row]);
+      const float all = RM_FOR_ISA(with_sink)(ctx, problem, row, max[row], sum[row], sums);
+      RM_FOR_ISA(store_result)(ctx, problem, row, sums, all);
       continue;
     }
     float *partial = ctx->partial + (index * rows + row) * (dv + 2);
@@ -258,6 +263,7 @@ static void combine_row(const attention_context *ctx, ptrdiff_t problem, ptrdiff
       for (ptrdiff_t c = 0; c < dv; c++) to[c] += part[c] * factor;
     }
   }
+  sum = RM_FOR_ISA(with_sink)(ctx, problem, row, by, sum, first);
   RM_FOR_ISA(store_result)(ctx, problem, row, first, sum);
 }
 

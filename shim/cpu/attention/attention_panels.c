@@ -146,6 +146,15 @@ static void apply_causal_limit(const attention_context *ctx, const panel *p, pan
   }
 }
 
+/* Hides keys before the window of each row. */
+static void apply_window(const attention_context *ctx, const panel *p, panel_memory *memory,
+                         ptrdiff_t key, ptrdiff_t keys) {
+  for (ptrdiff_t i = 0; i < p->rows; i++) {
+    const ptrdiff_t before = rm_min(keys, first_seen(ctx, p->problem, p->row + i) - key);
+    for (ptrdiff_t j = 0; j < before; j++) memory->scores[j * PANEL + i] = -__builtin_inff();
+  }
+}
+
 /* Replaces scores by exponentials of their differences from the maximum so far, and updates the
  * maximum, the sum and the factor of each row. */
 static void exponentials_of(const panel *p, panel_memory *memory, ptrdiff_t keys) {
@@ -200,21 +209,28 @@ static void rescale(const attention_context *ctx, const panel *p, panel_memory *
   }
 }
 
-/* Adds a block of keys to the sums of a panel. */
+/* Adds a block of keys to the sums of a panel, or stores them if it is the panel's first. */
 static void attend_block(const attention_context *ctx, const panel *p, panel_memory *memory,
                          const float *k, ptrdiff_t k_stride, const float *v, ptrdiff_t v_stride,
-                         ptrdiff_t key, ptrdiff_t keys) {
+                         ptrdiff_t key, ptrdiff_t keys, bool is_first) {
   multiply_keys(ctx, p, memory, k, k_stride, keys);
+  if (ctx->soft_cap > 0) RM_FOR_ISA(cap_scores)(ctx, memory->scores, keys * PANEL);
   if (ctx->mask.data != NULL) apply_mask(ctx, p, memory, key, keys);
   if (keys_seen(ctx, p->problem, p->row) < key + keys) apply_causal_limit(ctx, p, memory, key, keys);
+  if (first_seen(ctx, p->problem, p->row + p->rows - 1) > key) apply_window(ctx, p, memory, key, keys);
   exponentials_of(p, memory, keys);
-  if (key > 0) rescale(ctx, p, memory);
-  multiply_values(ctx, p, memory, v, v_stride, keys, key > 0);
+  if (!is_first) rescale(ctx, p, memory);
+  multiply_values(ctx, p, memory, v, v_stride, keys, !is_first);
 }
 
 static panel panel_at(ptrdiff_t problem, ptrdiff_t first, ptrdiff_t in_task, ptrdiff_t rows) {
   const ptrdiff_t left = rm_min(PANEL, rows - in_task);
   return (panel){problem, first + in_task, in_task, left, left > LANES ? 2 : 1};
+}
+
+/* Where the block of keys with a key begins. */
+static ptrdiff_t block_at(const attention_context *ctx, ptrdiff_t key) {
+  return key / ctx->key_block * ctx->key_block;
 }
 
 void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
@@ -233,7 +249,8 @@ void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
     memory.sum[i] = 0;
   }
   const ptrdiff_t seen = keys_seen(ctx, problem, first + rows - 1);
-  for (ptrdiff_t key = 0; key < seen; key += ctx->key_block) {
+  const ptrdiff_t begin = block_at(ctx, first_seen(ctx, problem, first));
+  for (ptrdiff_t key = begin; key < seen; key += ctx->key_block) {
     const ptrdiff_t keys = rm_min(ctx->key_block, seen - key);
     const float *k = memory.keys, *v = memory.values;
     ptrdiff_t k_stride = ctx->k_pitch, v_stride = ctx->v_pitch;
@@ -248,12 +265,16 @@ void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
     for (ptrdiff_t i = 0; i < rows; i += PANEL) {
       const panel p = panel_at(problem, first, i, rows);
       const ptrdiff_t own = rm_min(keys, keys_seen(ctx, problem, p.row + p.rows - 1) - key);
-      if (own > 0) attend_block(ctx, &p, &memory, k, k_stride, v, v_stride, key, own);
+      const ptrdiff_t start = block_at(ctx, first_seen(ctx, problem, p.row));
+      if (own < 1 || key < start) continue;
+      attend_block(ctx, &p, &memory, k, k_stride, v, v_stride, key, own, key == start);
     }
   }
   for (ptrdiff_t i = 0; i < rows; i++) {
-    RM_FOR_ISA(store_result)(ctx, problem, first + i, memory.sums + i * ctx->v_pitch,
-                             memory.sum[i]);
+    float *sums = memory.sums + i * ctx->v_pitch;
+    const float sum = RM_FOR_ISA(with_sink)(ctx, problem, first + i, memory.max[i], memory.sum[i],
+                                            sums);
+    RM_FOR_ISA(store_result)(ctx, problem, first + i, sums, sum);
   }
   atomic_flag_clear(&ctx->slot_taken[slot]);
 }

@@ -85,6 +85,27 @@ void RM_FOR_ISA(load_mask)(const attention_context *ctx, ptrdiff_t problem, ptrd
   for (ptrdiff_t j = 0; j < keys; j++) to[j] = from[j * column] != 0 ? 0 : -__builtin_inff();
 }
 
+void RM_FOR_ISA(cap_scores)(const attention_context *ctx, float *scores, ptrdiff_t count) {
+  const float cap = ctx->soft_cap, by = 1 / cap;
+  RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) scores[i] = cap * rm_tanh_f32(scores[i] * by);
+}
+
+/* The sink of a row. */
+static float sink_of(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row) {
+  const ptrdiff_t group = ctx->group_size;
+  return ctx->sinks[problem % ctx->key_heads * group + row % group];
+}
+
+float RM_FOR_ISA(with_sink)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+                            float max, float sum, float *sums) {
+  if (ctx->sinks == NULL) return sum;
+  const float sink = sink_of(ctx, problem, row);
+  if (sink <= max) return sum + rm_exp_f32(sink - max);
+  const float factor = rm_exp_f32(max - sink);
+  RM_ANY_ORDER for (ptrdiff_t c = 0; c < ctx->dv; c++) sums[c] *= factor;
+  return sum * factor + 1;
+}
+
 static bool has_nan(const float *x, ptrdiff_t count) {
   bool found = false;
   for (ptrdiff_t i = 0; i < count; i++) found |= x[i] != x[i];
@@ -101,16 +122,20 @@ __attribute__((minsize, noinline)) static void attend_seen(const attention_conte
   float *key = query + ctx->d, *value = key + ctx->k_pitch;
   RM_FOR_ISA(load_query)(ctx, problem, row, query);
   const ptrdiff_t seen = rm_min(ctx->n, keys_seen(ctx, problem, row));
-  float max = -__builtin_inff(), sum = 0;
+  const ptrdiff_t first = first_seen(ctx, problem, row);
+  float max = ctx->sinks == NULL ? -__builtin_inff() : sink_of(ctx, problem, row), sum = 0;
   for (ptrdiff_t c = 0; c < ctx->dv; c++) to[c] = 0;
   for (int adds = 0; adds < 2; adds++) {
     const float by = max == -__builtin_inff() ? 0 : max;
-    for (ptrdiff_t j = 0; j < seen; j++) {
+    if (adds && ctx->sinks != NULL) sum = rm_exp_f32(sink_of(ctx, problem, row) - by);
+    for (ptrdiff_t j = first; j < seen; j++) {
       float score = 0;
       if (ctx->mask.data != NULL) RM_FOR_ISA(load_mask)(ctx, problem, row, j, 1, &score);
       if (score == -__builtin_inff()) continue;
       RM_FOR_ISA(copy_keys)(ctx, problem, j, 1, key);
       RM_SCALAR for (ptrdiff_t c = 0; c < ctx->d; c++) score += query[c] * key[c];
+      /* There is no mask beside it. */
+      if (ctx->soft_cap > 0) RM_FOR_ISA(cap_scores)(ctx, &score, 1);
       if (!adds) {
         max = score > max ? score : max;
         continue;

@@ -178,6 +178,13 @@ function memoryLimit(): number | undefined {
   return total && Math.min(total, process?.constrainedMemory?.() || total);
 }
 
+function freeMemory(): number | undefined {
+  const limit = memoryLimit();
+  // macOS counts memory that it can take from caches as used.
+  if (limit === undefined || process?.platform === "darwin") return limit;
+  return Math.min(limit, process!.getBuiltinModule!("node:os").freemem());
+}
+
 function sha256(bytes: Uint8Array): string {
   if (bun !== undefined) return new bun.CryptoHasher("sha256").update(bytes).digest("hex");
   const { createHash } = globalThis.process.getBuiltinModule("node:crypto");
@@ -195,6 +202,7 @@ export const nodeHost: Host = {
   mayImport: () => true,
   userId: () => process?.getuid?.(),
   memoryLimit,
+  freeMemory,
   folder: () => globalThis.process.cwd(),
   look,
   identity: (path) => {

@@ -36,7 +36,7 @@ interface DenoNamespace {
   permissions: { querySync(descriptor: Record<string, string>): { state: string } };
   env: { get(name: string): string | undefined };
   uid(): number | null;
-  systemMemoryInfo(): { readonly total: number };
+  systemMemoryInfo(): { readonly total: number; readonly available: number };
   cwd(): string;
   lstatSync(path: string): DenoEntry;
   statSync(path: string | URL): DenoStatus;
@@ -130,6 +130,10 @@ export const denoHost: Host | undefined = deno && {
   memoryLimit: () => {
     if (!granted({ name: "sys", kind: "systemMemoryInfo" })) return undefined;
     return Math.min(deno.systemMemoryInfo().total, globalThis.process.constrainedMemory());
+  },
+  freeMemory: () => {
+    if (!granted({ name: "sys", kind: "systemMemoryInfo" })) return undefined;
+    return Math.min(deno.systemMemoryInfo().available, globalThis.process.constrainedMemory());
   },
   folder: () => deno.cwd(),
   look,

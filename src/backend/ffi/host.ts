@@ -56,6 +56,8 @@ export interface Host {
   userId(): number | undefined;
   /** The most bytes that this process may use, if this program may know it. */
   memoryLimit(): number | undefined;
+  /** The bytes that programs can still use, if this program may know it. */
+  freeMemory(): number | undefined;
   /** The folder that relative paths start from. */
   folder(): string;
   /** The status of `path`; undefined if nothing exists there. Throws the errors of the system. */

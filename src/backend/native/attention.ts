@@ -8,6 +8,7 @@ import {
   type AttentionProblem,
   type AttentionSizes,
   cachedAttentionOf,
+  type CachedAttributes,
 } from "../../ops/attention/problem.ts";
 import { writeOffsets } from "../../ops/matmul/problem.ts";
 import { type Rows, rowsOf } from "../../ops/linear/panels.ts";
@@ -77,6 +78,8 @@ function isPlainCachedAttention(call: Call): boolean {
   const [cached, rest] = [[3, 4], [0, 1, 2]].map((places) =>
     places.map((k) => call.operand(k))
   ) as [Operand[], Operand[]];
+  const sinks = call.inputs[6] as Operand | undefined;
+  if (sinks !== undefined && sinks.storage.info !== DTYPE.float32) return false;
   return rest.every((x) => x.storage.info === dtype && isNarrow(x)) && !shape.includes(0) &&
     (call.memo as AttentionSizes).d > 0 && call.operand(5).storage.info === DTYPE.int32 &&
     cached.every((x) =>
@@ -91,8 +94,10 @@ function planCachedAttention(
   const problem = cachedAttentionOf(call);
   const { batch, keys, values, capacity, problemsPerLength } = problem;
   const lengths = call.operand(5);
-  const base = attentionLength([batch]), own = 5;
-  const numbers = new Float64Array(base + own + 2 * batch);
+  const { window, softCap } = call.attributes as CachedAttributes;
+  const sinks = call.inputs[6] as Operand | undefined;
+  const base = attentionLength([batch]), own = 5, end = base + own + 2 * batch;
+  const numbers = new Float64Array(end + 4);
   writeProblem(problem, numbers);
   numbers.set(
     [
@@ -104,8 +109,13 @@ function planCachedAttention(
     ],
     base,
   );
+  const limits = [window === Infinity ? 0 : window, softCap === Infinity ? 0 : softCap];
+  numbers.set([...limits, call.operand(1).layout.shape.at(-3)!, sinks?.layout.offset ?? 0], end);
   const { offset, size } = lengths.layout;
   checkRun("cachedAttention", 6, offset, size, lengths.storage);
+  if (sinks !== undefined) {
+    checkRun("cachedAttention", 7, sinks.layout.offset, sinks.layout.size, sinks.storage);
+  }
   [keys, values].forEach(({ whole, matrices }, i) => {
     checkLayout("cachedAttention", 4 + i, whole, matrices.storage);
     writeOffsets(matrices, numbers, base + own + i * batch);
@@ -166,14 +176,15 @@ const cachedAttention: Kernel = {
   supports: isPlainCachedAttention,
   prepare(call) {
     const { numbers, cached } = planCachedAttention(call);
-    const [q, k, v, , , lengths] = call.inputs as Operand[];
+    const [q, k, v, , , lengths, sinks] = call.inputs as Operand[];
+    const more = [...cached, lengths!.storage, ...sinks === undefined ? [] : [sinks.storage]];
     return {
       numbers,
       out: call.outputs[0]!.storage,
       a: q!.storage,
       b: k!.storage,
       c: v!.storage,
-      more: [...cached, lengths!.storage],
+      more,
     };
   },
 };

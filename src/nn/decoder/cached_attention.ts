@@ -8,7 +8,11 @@ import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape, sameShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { apply, applyView } from "../../core/apply.ts";
-import type { AttentionAttributes, AttentionSizes } from "../../ops/attention/problem.ts";
+import {
+  type AttentionSizes,
+  type CachedAttributes,
+  splitHeads,
+} from "../../ops/attention/problem.ts";
 import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
@@ -16,17 +20,22 @@ import { tidy } from "../../core/handles.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../../table/infer.ts";
 import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
-import { MAP } from "../../table/table.ts";
+import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { isQuantized } from "../../ops/quantized/dtypes.ts";
 import { attention } from "../../ops/attention/op.ts";
 import { concat } from "../../ops/join/op.ts";
+import { matmul } from "../../ops/matmul/op.ts";
+import { reduce } from "../../ops/reduce/op.ts";
+import { rowDType } from "../../ops/softmax_norm/problem.ts";
 import { dequantize } from "../../ops/quantized/op.ts";
 import { iota } from "../../ops/index/selection.ts";
 import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
 
 /** The operands of a call: q, k, v, keys, values and length. */
 type Operands = [Operand, Operand, Operand, Operand, Operand, Operand];
+
+const KEEP = { keepDims: true };
 
 function doNotFit(call: Call, why: string): ShapeError {
   const [q, k, v, keys, values] = call.inputs.map((x) => formatShape((x as Operand).layout.shape));
@@ -45,7 +54,7 @@ function checkedOperands({ inputs, name }: Call): Operands {
     if (i === 5 && info.kind !== "i" && info.kind !== "u") {
       throw new DTypeError(`Cannot ${name} with a length of ${info.name}: it takes integers`);
     }
-    if (i < 5 && !(isCached && isQuantized(info))) checkKind(info, "f", name);
+    if (i !== 5 && !(isCached && isQuantized(info))) checkKind(info, "f", name);
   });
   return inputs as Operands;
 }
@@ -53,8 +62,8 @@ function checkedOperands({ inputs, name }: Call): Operands {
 function infer(call: Call): readonly OutputSpec[] {
   const { name } = call;
   const operands = checkedOperands(call);
-  const [q, k, v, keys, values, length] = operands.map(({ layout }) => layout.shape) as [
-    ...[number[], number[], number[], number[], number[], number[]],
+  const [q, k, v, keys, values, length, sinks] = operands.map(({ layout }) => layout.shape) as [
+    ...[number[], number[], number[], number[], number[], number[], number[]?],
   ];
   if (operands.slice(0, 5).some(({ layout: { shape } }) => shape.length < 3)) {
     throw doNotFit(call, "each has at least 3 axes: heads, rows and columns");
@@ -87,9 +96,22 @@ function infer(call: Call): readonly OutputSpec[] {
       `the length must have shape [] or ${formatShape(batch)}, got ${formatShape(length)}`,
     );
   }
-  const { scale } = call.attributes as AttentionAttributes;
+  if (sinks !== undefined && !sameShape(sinks, [h])) {
+    throw doNotFit(call, `the sinks must have shape [${h}], got ${formatShape(sinks)}`);
+  }
+  const { scale, window, softCap } = call.attributes as CachedAttributes;
   if (typeof scale !== "number") {
     throw new ArgumentError(`${name}() needs a number as scale, got ${describe(scale)}`);
+  }
+  if (window !== Infinity && (!Number.isInteger(window) || window < 1)) {
+    throw new ArgumentError(
+      `Cannot ${name} with window ${describe(window)}: it is an integer of at least 1`,
+    );
+  }
+  if (!(typeof softCap === "number" && softCap > 0)) {
+    throw new ArgumentError(
+      `Cannot ${name} with softCap ${describe(softCap)}: it is a number greater than 0`,
+    );
   }
   call.memo = { groupSize: h / heads, m, n: m, d, dv } satisfies AttentionSizes;
   const dtype = operands.slice(0, 3).map(({ storage }) => storage.info.name)
@@ -108,14 +130,67 @@ function columnOf(lengths: Operand): Operand {
 }
 
 /** True for each pair of a query and a key that it sees: [..., 1, M, C + M]. */
-function seen(lengths: Operand, capacity: number, m: number): Operand {
+function seen(lengths: Operand, capacity: number, m: number, window: number): Operand {
   const { storage } = lengths;
-  const columns = iota(storage, capacity + m);
-  const cached = apply(MAP.less, columns, columnOf(lengths));
+  const columns = iota(storage, capacity + m), rows = rowsOf(storage, m);
+  const length = columnOf(lengths);
+  let cached = apply(MAP.less, columns, length);
   const own = apply(MAP.sub, columns, capacity);
   const isNew = apply(MAP.greaterEqual, columns, capacity);
-  const causal = apply(MAP.logicalAnd, isNew, apply(MAP.lessEqual, own, rowsOf(storage, m)));
+  let causal = apply(MAP.logicalAnd, isNew, apply(MAP.lessEqual, own, rows));
+  if (window !== Infinity) {
+    // Position of the query − position of the key < window.
+    const first = apply(MAP.sub, rows, window);
+    causal = apply(MAP.logicalAnd, causal, apply(MAP.greater, own, first));
+    const last = apply(MAP.add, first, length);
+    cached = apply(MAP.logicalAnd, cached, apply(MAP.greater, columns, last));
+  }
   return apply(MAP.logicalOr, apply(MAP.logicalAnd, cached, apply(MAP.logicalNot, isNew)), causal);
+}
+
+/** What {@link capped} computes with. */
+interface Capped {
+  readonly scale: number;
+  readonly softCap: number;
+  readonly mask: Operand;
+  readonly sinks: Operand | undefined;
+}
+
+/** Attention with a limit of scores and with sinks, which `attention` does not have. */
+function capped(
+  q: Operand,
+  k: Operand,
+  v: Operand,
+  { scale, softCap, mask, sinks }: Capped,
+): Operand {
+  const { shape } = q.layout;
+  const heads = k.layout.shape.at(-3)!;
+  const reshaped = (x: Operand, to: readonly number[]): Operand =>
+    applyView(VIEWS.reshape, x, "reshape", to);
+  const grouped = splitHeads(shape, heads);
+  const [keys, values] = [k, v].map((x) => reshaped(x, x.layout.shape.toSpliced(-2, 0, 1))) as [
+    Operand,
+    Operand,
+  ];
+  let scores = matmul(reshaped(q, grouped), applyView(VIEWS.mT, keys, "mT"));
+  scores = apply(MAP.mul, scores, softCap === Infinity ? scale : scale / softCap);
+  if (softCap !== Infinity) scores = apply(MAP.mul, apply(MAP.tanh, scores), softCap);
+  // The mask has one head: [..., 1, M, N].
+  const split = reshaped(mask, mask.layout.shape.toSpliced(-2, 0, 1));
+  scores = apply(MAP.where, split, scores, -Infinity);
+  let most = reduce(REDUCE.max, scores, -1, KEEP);
+  if (sinks === undefined) {
+    const powers = apply(MAP.exp, apply(MAP.sub, scores, most));
+    scores = apply(MAP.div, powers, reduce(REDUCE.sum, powers, -1, KEEP));
+  } else {
+    // A sink is the score of a key whose value is 0.
+    const sink = reshaped(sinks, [heads, grouped.at(-3)!, 1, 1]);
+    most = apply(MAP.maximum, most, sink);
+    const powers = apply(MAP.exp, apply(MAP.sub, scores, most));
+    const own = apply(MAP.exp, apply(MAP.sub, sink, most));
+    scores = apply(MAP.div, powers, apply(MAP.add, reduce(REDUCE.sum, powers, -1, KEEP), own));
+  }
+  return reshaped(matmul(scores, values), [...shape.slice(0, -1), v.layout.shape.at(-1)!]);
 }
 
 /** The definition: attention to all keys of the cache and the new ones, with a mask. */
@@ -125,36 +200,40 @@ function decompose(call: Call): Operand {
   const { dtype } = call.specs[0]!;
   const own = [q, k, v].map((x) => cast(x, dtype.name)) as [Operand, Operand, Operand];
   const count = cast(length, "int32");
+  const given = call.inputs[6] as Operand | undefined;
+  const sinks = given && cast(given, dtype.name);
   // A backend may have a kernel for the cast operands.
-  if (own.some((x, i) => x !== call.inputs[i]) || count !== length) {
-    return dispatch(CACHED_ATTENTION, [...own, keys, values, count], attributes, out, name);
+  if (own.some((x, i) => x !== call.inputs[i]) || count !== length || sinks !== given) {
+    const inputs = [...own, keys, values, count, ...sinks === undefined ? [] : [sinks]];
+    return dispatch(CACHED_ATTENTION, inputs, attributes, out, name);
   }
-  const numbers = (x: Operand): Operand =>
-    cast(isQuantized(x.storage.info) ? dequantize(x) : x, dtype.name);
   const { m } = call.memo as AttentionSizes;
   const capacity = keys.layout.shape.at(-2)!;
-  const mask = seen(count, capacity, m);
+  const { scale, window, softCap } = attributes as CachedAttributes;
+  const isPlain = softCap === Infinity && sinks === undefined;
+  const wide = isPlain ? dtype.name : rowDType(dtype).name;
+  const numbers = (x: Operand): Operand =>
+    cast(isQuantized(x.storage.info) ? dequantize(x) : x, wide);
+  const mask = seen(count, capacity, m, window);
   // Weights of 0 do not hide NaN and infinities.
   const rows = apply(MAP.less, rowsOf(count.storage, capacity), columnOf(count));
   const cached = apply(MAP.where, rows, numbers(values), 0);
-  const { scale } = attributes as AttentionAttributes;
-  return attention(
-    own[0],
-    concat([numbers(keys), own[1]], -2),
-    concat([cached, own[2]], -2),
-    { scale, mask, ...out && { out } },
-  );
+  const all = concat([numbers(keys), numbers(own[1])], -2);
+  const everyValue = concat([cached, numbers(own[2])], -2);
+  if (isPlain) return attention(own[0], all, everyValue, { scale, mask, ...out && { out } });
+  const how = { scale, softCap, mask, sinks: sinks && numbers(sinks) };
+  return cast(capped(numbers(own[0]), all, everyValue, how), dtype.name);
 }
 
 /**
  * q [..., H, M, D], k [..., Hk, M, D], v [..., Hk, M, Dv], keys [..., Hk, C, D], values
- * [..., Hk, C, Dv], and a length [] or [...].
+ * [..., Hk, C, Dv], a length [] or [...], and perhaps sinks [H].
  */
 const CACHED_ATTENTION: Op = makeOp({
   kind: "kernel",
   name: "cachedAttention",
   strided: true,
-  contiguous: [5],
+  contiguous: [5, 6],
   infer,
   decompose,
 });
@@ -172,7 +251,16 @@ export interface CachedKeys {
 /** Options of {@link cachedAttention}. */
 export interface CachedAttentionOptions {
   /** The factor of the products of queries and keys; 1 / √D by default. */
-  readonly scale?: number;
+  readonly scale?: number | undefined;
+  /**
+   * How many tokens a query sees at most, itself included: a sliding window. By default it sees all
+   * before it.
+   */
+  readonly window?: number | undefined;
+  /** c of c · tanh(score / c), which limits the scores before the softmax; none by default. */
+  readonly softCap?: number | undefined;
+  /** Floats [H]: for each head, a score that takes part in the softmax and has no value. */
+  readonly sinks?: AnyTensor | undefined;
 }
 
 /**
@@ -210,12 +298,14 @@ export function cachedAttention(
   options: CachedAttentionOptions = {},
 ): Operand {
   const name = "cachedAttention";
-  checkOptions(name, options, ["scale"]);
+  checkOptions(name, options, ["scale", "window", "softCap", "sinks"]);
   checkOptions(name, cached, ["keys", "values", "length"]);
   const { keys, values, length } = cached;
-  const inputs = [q, k, v, keys, values, length].map((x) => ownOperand(x, name));
+  const { window = Infinity, softCap = Infinity, sinks } = options;
+  const given = [q, k, v, keys, values, length, ...sinks === undefined ? [] : [sinks]];
+  const inputs = given.map((x) => ownOperand(x, name));
   const columns = inputs[0]!.layout.shape.at(-1) ?? 1;
   const scale = options.scale ?? 1 / Math.sqrt(Math.max(1, columns));
-  const attributes: AttentionAttributes = { scale, causal: true };
+  const attributes: CachedAttributes = { scale, causal: true, window, softCap };
   return tidy(() => dispatch(CACHED_ATTENTION, inputs as Input[], attributes));
 }

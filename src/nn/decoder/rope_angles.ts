@@ -47,6 +47,8 @@ export type RopeScaling =
     readonly betaSlow?: number | undefined;
     /** The length of turned vectors; 1 + ln(factor) / 10 by default. */
     readonly attentionFactor?: number | undefined;
+    /** Whether the ramp between both numbers of turns has whole pairs as its ends, as by default. */
+    readonly truncate?: boolean | undefined;
   }
   | {
     readonly type: "longrope";
@@ -161,9 +163,12 @@ function frequenciesOf(
     }
     case "yarn": {
       const { factor, originalLength, betaFast = 32, betaSlow = 1 } = scaling;
-      const from = Math.max(0, Math.floor(yarnRamp(betaFast, dimensions, base, originalLength)));
-      const end = Math.ceil(yarnRamp(betaSlow, dimensions, base, originalLength));
-      const to = Math.min(dimensions - 1, end);
+      const { truncate = true } = scaling;
+      const [start, end] = [betaFast, betaSlow].map((turns) =>
+        yarnRamp(turns, dimensions, base, originalLength)
+      ) as [number, number];
+      const from = Math.max(0, truncate ? Math.floor(start) : start);
+      const to = Math.min(dimensions - 1, truncate ? Math.ceil(end) : end);
       const width = to === from ? 0.001 : to - from;
       const each = plain.map((f, i) => {
         const divided = Math.min(1, Math.max(0, (i - from) / width));

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { DTYPE } from "../../base/dtype.ts";
+import { DTYPE, type DType } from "../../base/dtype.ts";
 import { ArgumentError, DisposedError } from "../../base/errors.ts";
 import { checkShape, sizeOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
@@ -20,10 +20,14 @@ export interface Layer extends Disposable {
   dispose(): void;
 }
 
-/** What a layer needs below its name: a shape, or one of a tensor that the file may lack. */
+/**
+ * What a layer needs below its name: a shape; or one of a tensor that the file may lack, or that has
+ * a dtype of its own, as packed numbers have.
+ */
 export type PartSpec = readonly number[] | {
   readonly shape: readonly number[];
-  readonly optional: boolean;
+  readonly optional?: boolean;
+  readonly dtype?: DType;
 };
 
 /** A layer's tensors by the last part of their names. */
@@ -184,9 +188,9 @@ export function defineLayer(
   traits: LayerTraits = {},
 ): Layer {
   const asked = Object.entries(parts).map(([key, spec]): [string, Part] => {
-    const { shape, optional } = "shape" in spec ? spec : { shape: spec, optional: false };
+    const { shape, optional = false, dtype } = "shape" in spec ? spec : { shape: spec };
     const own = checkShape(shape, `ask for ${JSON.stringify(joinName(name, key))} of`);
-    return [key, ledger.ask(joinName(name, key), { shape: own, optional, computes: true })];
+    return [key, ledger.ask(joinName(name, key), { shape: own, optional, computes: true, dtype })];
   });
   return layerOf(new Job(ledger, name, new Map(asked), make, traits), ledger, name, traits);
 }

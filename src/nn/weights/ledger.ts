@@ -38,6 +38,8 @@ export interface Request {
   readonly optional?: boolean | undefined;
   /** True for a weight that is computed with: a float. */
   readonly computes?: boolean | undefined;
+  /** Its dtype; any, or any float, if undefined. */
+  readonly dtype?: DType | undefined;
 }
 
 /** What was wrong with a request. */
@@ -46,6 +48,8 @@ interface Fault {
   /** The shape that was asked for. */
   readonly shape: Shape | undefined;
   readonly kind: "missing" | "shape" | "dtype";
+  /** The dtype that was asked for. */
+  readonly asked?: DType | undefined;
   /** The tensor of the name. */
   readonly found?: TensorEntry;
 }
@@ -122,16 +126,16 @@ export class Ledger {
 
   /** Asks for a tensor. Its fault is noted, and thrown by {@link verify}. */
   ask(name: string, request: Request): Part {
-    const { shape, optional = false, computes = false } = request;
+    const { shape, optional = false, computes = false, dtype: asked } = request;
     const found = this.entries(`ask for ${JSON.stringify(name)}`).get(name);
     this.#asked.add(name);
     if (found === undefined) {
       return optional ? { name } : this.#faulty({ name, shape, kind: "missing" });
     }
     const { dtype } = found;
-    if (dtype === undefined || computes && !this.#reads(dtype)) {
-      return this.#faulty({ name, shape, kind: "dtype", found });
-    }
+    const fits = dtype !== undefined &&
+      (asked !== undefined ? dtype === asked : !computes || this.#reads(dtype));
+    if (!fits) return this.#faulty({ name, shape, kind: "dtype", found, asked });
     if (shape !== undefined && !sameShape(shape, found.shape)) {
       return this.#faulty({ name, shape, kind: "shape", found });
     }
@@ -257,7 +261,7 @@ export class Ledger {
   }
 }
 
-function describeFault({ kind, shape, found }: Fault): string {
+function describeFault({ kind, shape, found, asked: dtype }: Fault): string {
   const asked = shape === undefined ? "" : ` ${formatShape(shape)}`;
   switch (kind) {
     case "missing":
@@ -267,6 +271,8 @@ function describeFault({ kind, shape, found }: Fault): string {
     case "dtype":
       return found!.dtype === undefined
         ? `is not read: ${found!.type}`
+        : dtype !== undefined
+        ? `has dtype ${found!.dtype}, not ${dtype}`
         : `has dtype ${found!.dtype}: open the weights with { dtype: "float32" }, for example`;
   }
 }

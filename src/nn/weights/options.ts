@@ -8,6 +8,7 @@ import { DTypeError } from "../../base/errors.ts";
 import { typeError } from "../../base/stack.ts";
 import { describe } from "../../base/text.ts";
 import { memoryOf } from "../../core/dispatch.ts";
+import type { Path } from "../../io/file.ts";
 import { mmapOf } from "../../io/mapped.ts";
 import { checkOptions } from "../../table/infer.ts";
 import type * as t from "../../types/mod.ts";
@@ -26,6 +27,11 @@ export interface WeightsOptions<E extends DType = DType, V extends t.Device = t.
   readonly maxBytes?: number | undefined;
   /** If false, files are read into memory and not mapped. */
   readonly mmap?: boolean | undefined;
+  /**
+   * A folder with a LoRA adapter of PEFT (adapter_config.json and adapter_model.safetensors), which is
+   * added to the weights when they are read.
+   */
+  readonly adapter?: Path | undefined;
 }
 
 /** Options of `done`. */
@@ -50,7 +56,7 @@ export interface LoadOptions extends DoneOptions {
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
 }
 
-const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes", "mmap"];
+const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes", "mmap", "adapter"];
 
 /** Options as they were at the call, checked for `op`. */
 export function ownOptions<E extends DType, V extends t.Device>(
@@ -58,7 +64,7 @@ export function ownOptions<E extends DType, V extends t.Device>(
   options: WeightsOptions<E, V>,
 ): WeightsOptions<E, V> {
   checkOptions(op, options, OPTIONS);
-  const { dtype, device, prefix, rename, maxBytes, mmap: given } = options;
+  const { dtype, device, prefix, rename, maxBytes, mmap: given, adapter } = options;
   if (dtype !== undefined) {
     checkDType(dtype, op);
     if (DTYPE[dtype].kind !== "f") {
@@ -68,7 +74,7 @@ export function ownOptions<E extends DType, V extends t.Device>(
   if (prefix !== undefined) checkName(op, prefix);
   const mmap = mmapOf(op, { mmap: given });
   memoryOf(device, `${op} on`);
-  return { dtype, device, prefix, rename, maxBytes, mmap };
+  return { dtype, device, prefix, rename, maxBytes, mmap, adapter };
 }
 
 /** Throws a TypeError unless `name` is a name. */

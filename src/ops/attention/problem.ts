@@ -26,6 +26,14 @@ export interface AttentionAttributes {
   readonly plain?: boolean;
 }
 
+/** Attributes of `cachedAttention`. */
+export interface CachedAttributes extends AttentionAttributes {
+  /** How many tokens a query sees at most, itself included; Infinity for all. */
+  readonly window: number;
+  /** The limit that scores approach; Infinity for none. */
+  readonly softCap: number;
+}
+
 /** The sizes of a call. */
 export interface AttentionSizes {
   /** The number of heads of queries that share a head of keys and values. */

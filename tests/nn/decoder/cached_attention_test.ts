@@ -21,7 +21,7 @@ import { compile } from "../../../src/compile/mod.ts";
 import * as nn from "../../../src/nn/mod.ts";
 import { testOnBackends } from "../../compile/support.ts";
 import { check, native } from "../../native/support.ts";
-import { expectedOf, normal } from "../../ops/attention_reference.ts";
+import { type CachedOptions, expectedOf, normal } from "../../ops/attention_reference.ts";
 import { BACKENDS, using } from "../../ops/table/backends.ts";
 import { type Any, assertRefused, asView, loose } from "../../support.ts";
 import { once } from "../../support/once.ts";
@@ -46,12 +46,16 @@ function expectedOfOne(
   values: Any,
   length: number,
   scale?: Any,
+  options: CachedOptions = {},
 ) {
   const part = `:${Math.min(Math.max(0, length), keys.shape.at(-2))}`;
   const all = [keys, values].map((x, i) =>
     concat([plain(x).slice(":", part), plain(i === 0 ? k : v)], 1)
   ) as [Any, Any];
-  return expectedOf(q, ...all, { causal: true, ...scale !== undefined && { scale } });
+  return expectedOf(q, ...all, {
+    ...{ causal: true, ...scale !== undefined && { scale } },
+    ...options,
+  });
 }
 
 /** Asserts that a result is as near to `expected` as its dtype and float32 allow. */
@@ -150,6 +154,65 @@ for (const { name, on, exact, compiled } of BACKENDS) {
             const expected = expectedOfOne(x, y, z, cache[0], cache[1], 9, scale);
             assertNear(made, expected, `${dtype}, ${scale}`);
           }
+        }
+      }
+    }));
+
+  test(`windows, limits of scores and sinks, ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      for (const sizes of [ONE, ...CASES]) {
+        const { h, m, capacity } = sizes;
+        if (exact && (m > 17 || m > 3 && compiled === undefined)) continue;
+        const [q, k, v, keys, values] = operandsOf(sizes);
+        const cache = [keys, values].map((x) => stored(x, "float16"));
+        const own = [q, k, v, ...cache].map((x) => x.to(device)) as [Any, Any, Any, Any, Any];
+        const sinks = normal(7, [h]).mul(4).add(2);
+        const kinds: CachedOptions[] = [
+          ...[{ window: 1 }, { window: 7 }, { window: 300 }, { window: 1 << 20 }, { softCap: 0.5 }],
+          ...[{ sinks }, { sinks: sinks.sub(9) }, { window: 5, softCap: 2, sinks }],
+        ];
+        for (const length of [0, capacity - 3]) {
+          for (const one of capacity > 300 ? kinds.slice(1, 3).concat(kinds.slice(-1)) : kinds) {
+            const about = `${JSON.stringify(sizes)}, ${length}, ${Object.keys(one)} ${one.window}`;
+            const given = { ...one, ...one.sinks && { sinks: one.sinks.to(device) } };
+            const f = (q: Any, k: Any, v: Any, keys: Any, values: Any, length: Any): Any =>
+              nn.cachedAttention(q, k, v, { keys, values, length }, given);
+            const made = f(...own, count(length, device));
+            const expected = known(`${about} ${one.sinks?.slice(0).item()}`, () =>
+              expectedOfOne(q, k, v, cache[0], cache[1], length, undefined, one));
+            assertNear(made, expected, about);
+            if (compiled === undefined) continue;
+            using program = compile(f);
+            const again = program(...own, count(length, device));
+            assertNear(again, expected, `${about}, compiled`);
+          }
+        }
+      }
+    }));
+
+  test(`16-bit and wide floats with windows, limits and sinks, ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      const [q, k, v, keys, values] = operandsOf(ONE, [2]);
+      const options = { window: 6, softCap: 3, sinks: normal(8, [ONE.h]) };
+      for (const dtype of ["float16", "bfloat16", "float32", "float64"] as DType[]) {
+        const own = [q, k, v].map((x) => x.astype(dtype));
+        const cache = [keys, values].map((x) => stored(x, "q8_0"));
+        const lengths = tensor([4, 11], { dtype: "int32" });
+        const made = loose(nn.cachedAttention(
+          ...own.map((x) => x.to(device)) as [Any, Any, Any],
+          {
+            ...{ keys: cache[0]!.to(device), values: cache[1]!.to(device) },
+            length: lengths.to(device as "cpu"),
+          },
+          { ...options, sinks: options.sinks.to(device) },
+        )).to("cpu");
+        assertEquals(made.dtype, dtype);
+        for (const i of [0, 1]) {
+          const at = [...own, ...cache].map((x) => x.slice(i)) as [Any, Any, Any, Any, Any];
+          const expected = expectedOfOne(...at, lengths.toArray()[i]!, undefined, options);
+          assertNear(made.slice(i), expected, dtype);
         }
       }
     }));
@@ -320,6 +383,16 @@ test("operands that do not fit are refused", () => {
   for (const [changes, parts] of shapes) {
     assertRefused(given(changes), ShapeError, ["cachedAttention", ...parts]);
   }
+  for (const window of [0, -1, 1.5, NaN, "3"]) {
+    assertRefused(given({}, { window }), ArgumentError, ["cachedAttention", "window"]);
+  }
+  for (const softCap of [0, -1, NaN, "3"]) {
+    assertRefused(given({}, { softCap }), ArgumentError, ["cachedAttention", "softCap"]);
+  }
+  const sinks = { sinks: ones([2]) };
+  assertRefused(given({}, sinks), ShapeError, ["cachedAttention", "[4]", "[2]"]);
+  const whole = { sinks: ones([4], { dtype: "int32" }) };
+  assertRefused(given({}, whole), DTypeError, ["cachedAttention", "int32"]);
   const blocks = quantize(ones([2, 5, 32]), "q4_0");
   const dtypes: [Any, string[]][] = [
     [{ length: ones([]) }, ["float32", "integers"]],

@@ -3,18 +3,19 @@
  *
  * @module
  */
-import { describe } from "../base/text.ts";
-import { Fields } from "../io/metadata.ts";
+import { describe } from "../../base/text.ts";
+import { Fields } from "../../io/metadata.ts";
 
 /**
  * The greatest sizes that are read: a hundred times those of known models, and so that no product of
- * two passes 2^53. Layers need no limit of their own: each has tensors in the file.
+ * two passes 2^53.
  */
 export const MOST = {
-  layers: Number.MAX_SAFE_INTEGER,
+  layers: 2 ** 16,
   hidden: 2 ** 20,
   intermediate: 2 ** 24,
   heads: 2 ** 12,
+  experts: 2 ** 12,
   headDimensions: 2 ** 16,
   vocabulary: 2 ** 24,
   tokens: 2 ** 28,
@@ -36,6 +37,7 @@ export function objectOf(value: unknown): Json {
 export class Reader extends Fields {
   readonly #get: (key: string) => unknown;
   readonly #asked: Set<string>;
+  readonly #path: string;
 
   constructor(get: (key: string) => unknown, file: string, path = "") {
     const asked = new Set<string>();
@@ -46,6 +48,17 @@ export class Reader extends Fields {
     super(value, file, path);
     this.#get = value;
     this.#asked = asked;
+    this.#path = path;
+  }
+
+  /** The whole name of a key. */
+  name(key: string): string {
+    return `${this.#path}${key}`;
+  }
+
+  /** Whether `key` was read. */
+  wasRead(key: string): boolean {
+    return this.#asked.has(key);
   }
 
   /** The value of a key, whatever it is. */
@@ -64,6 +77,11 @@ export class Reader extends Fields {
     const value = this.value(key);
     if (value === undefined || neutral.includes(value)) return;
     this.reject(key, `${neutral.map(describe).join(" or ")}: others are not supported`);
+  }
+
+  /** {@link refuse} for a key that nothing has read. */
+  refuseUnread(key: string, ...neutral: readonly unknown[]): void {
+    if (!this.wasRead(key)) this.refuse(key, ...neutral);
   }
 
   /** A number that decides no size. */
@@ -86,13 +104,23 @@ export class Reader extends Fields {
     const given = this.value(key);
     if (!Array.isArray(given)) return this.size(key, most, otherwise);
     if (given.length !== layers) {
-      this.fail(`${key} has ${given.length} numbers, and the model ${layers} layers`);
+      this.fail(`${this.name(key)} has ${given.length} numbers, and the model ${layers} layers`);
     }
     const all = this.integers(key, { least: 1, most, length: layers })!;
     const other = all.find((one) => one !== all[0]);
     if (other === undefined) return all[0]!;
     return this.fail(
-      `${key} has ${all[0]} and ${other}: sizes that differ between layers are not supported`,
+      `${this.name(key)} has ${all[0]} and ${other}: sizes that differ between layers are not supported`,
     );
   }
+}
+
+/** The number of layers, of which each has tensors in the file. */
+export function layersIn(reader: Reader, key: string, tensors: number | undefined): number {
+  const layers = reader.size(key, Number.MAX_SAFE_INTEGER);
+  if (layers <= Math.min(tensors ?? Infinity, MOST.layers)) return layers;
+  return reader.fail(
+    `the model has ${layers} layers, and ` +
+      (tensors === undefined ? `at most ${MOST.layers} are read` : `the file only ${tensors} tensors`),
+  );
 }

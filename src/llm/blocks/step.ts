@@ -1,0 +1,184 @@
+/**
+ * A step of a model: what it reads of earlier tokens, and what it adds for later ones.
+ *
+ * @module
+ */
+import type { DType } from "../../base/dtype.ts";
+import type * as nn from "../../nn/mod.ts";
+import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
+import type * as t from "../../types/mod.ts";
+import type { LayerPlace, ModelConfig } from "../config/config.ts";
+import type { Names } from "./names.ts";
+
+declare const SIZE: unique symbol;
+
+/**
+ * A size of the model or of a step. Its type has a name, so that a shape with another size in its
+ * place does not compile.
+ */
+export type Size<Name extends string> = number & { readonly [SIZE]: Name };
+
+/** The tokens of a step. */
+export type Tokens = Size<"tokens">;
+export type Hidden = Size<"hidden">;
+export type Intermediate = Size<"intermediate">;
+export type Vocabulary = Size<"vocabulary">;
+/** The columns of a head. */
+export type Columns = Size<"headDimensions">;
+
+/** The sizes of a model. */
+export interface Sizes {
+  readonly hidden: Hidden;
+  readonly intermediate: Intermediate;
+  readonly vocabulary: Vocabulary;
+  readonly columns: Columns;
+  /** The columns of all heads of queries. */
+  readonly queries: Size<"heads · headDimensions">;
+  /** The columns of all heads of keys; values have as many. */
+  readonly keys: Size<"kvHeads · headDimensions">;
+}
+
+/** The sizes of a model, by their types. */
+export function sizesOf(config: ModelConfig): Sizes {
+  const { heads, kvHeads, headDimensions } = config;
+  return {
+    hidden: config.hidden as Hidden,
+    intermediate: config.intermediate as Intermediate,
+    vocabulary: config.vocabulary as Vocabulary,
+    columns: headDimensions as Columns,
+    queries: heads * headDimensions as Sizes["queries"],
+    keys: kvHeads * headDimensions as Sizes["keys"],
+  };
+}
+
+/** Weights on any device. */
+export type AnyWeights = nn.Weights<t.PackedDType, t.Device>;
+
+/** The weights of all experts of a layer. */
+export interface ExpertWeights {
+  /** [count, intermediate, hidden]. */
+  readonly gate: AnyTensor;
+  readonly up: AnyTensor;
+  /** [count, hidden, intermediate]. */
+  readonly down: AnyTensor;
+  /** [count, intermediate]. */
+  readonly gateBias?: AnyTensor | undefined;
+  readonly upBias?: AnyTensor | undefined;
+  /** [count, hidden]. */
+  readonly downBias?: AnyTensor | undefined;
+}
+
+/** Asks for the weights of experts, in the names and the layout of a format. */
+export type ExpertLayer = (
+  w: AnyWeights,
+  name: string,
+  sizes: { readonly count: number; readonly inner: number; readonly hidden: Hidden },
+) => () => ExpertWeights;
+
+/** What a format of files makes of a family. */
+export interface Format {
+  readonly names: Names;
+  /** Added to the factors of norms. */
+  readonly normOffset?: number;
+  /** Asks for experts. */
+  readonly experts?: ExpertLayer;
+}
+
+/** What blocks know of their model. */
+export interface Model {
+  readonly format: Format;
+  readonly config: ModelConfig;
+  readonly sizes: Sizes;
+  readonly names: Names;
+  /** Options of its norms. */
+  readonly norm: nn.RmsNormLayerOptions;
+}
+
+/** The state of M tokens. */
+export type State = Tensor<"float32", [Tokens, Hidden]>;
+/** Queries, keys or values: [heads, M, headDimensions]. */
+export type Heads = Tensor<"float32", [number, Tokens, number]>;
+
+/** What a step reads besides the new tokens. */
+export interface Past {
+  /** Keys and values: [layers with attention, 2, kvHeads, capacity, headDimensions]. */
+  readonly data: AnyTensor;
+  /** The number of tokens in `data`: int32 []. */
+  readonly length: AnyTensor;
+  /** The last inputs of convolutions: [layers with convolutions, tokens, hidden]. */
+  readonly convolved?: AnyTensor | undefined;
+}
+
+/** Angles of the new tokens: [M, R / 2]. */
+export interface Angles {
+  /** Their cosines. */
+  readonly cos: AnyTensor;
+  /** Their sines. */
+  readonly sin: AnyTensor;
+}
+
+/** The logits a step gives: of all tokens, of the one at an index, int32 [], or none. */
+export type Wanted = "all" | "none" | AnyTensor;
+
+/** What a step gives. */
+export interface Stepped {
+  /** [V], or [M, V] for all tokens. */
+  readonly logits: Tensor<"float32"> | undefined;
+  /**
+   * Keys and values of the new tokens, in the cache's dtype: [layers with attention, 2, kvHeads, M,
+   * headDimensions].
+   */
+  readonly rows: AnyTensor;
+  /** Their inputs of convolutions: [layers with convolutions, M, hidden]. */
+  readonly convolved: AnyTensor | undefined;
+}
+
+/**
+ * A function of M tokens, int32 [M]. Its angles are those of the usual layers, and those of sliding
+ * layers where they have others.
+ */
+export type Step = (
+  ids: AnyTensor,
+  angles: readonly Angles[],
+  past: Past,
+  wanted: Wanted,
+) => Stepped;
+
+/** {@link Angles}, with their shapes. */
+export interface ShapedAngles {
+  readonly cos: Tensor<DType, [number, number]>;
+  readonly sin: Tensor<DType, [number, number]>;
+}
+
+/** The cached keys or values of a layer: [kvHeads, capacity, headDimensions]. */
+export type Cached = Tensor<DType, [number, number, number]>;
+
+/** The inputs of a convolution: [tokens, hidden]. */
+export type Convolved = Tensor<"float32", [number, Hidden]>;
+
+/** The memory of a step, which layers read and add to by their slots. */
+export interface Memory {
+  readonly angles: readonly ShapedAngles[];
+  /** The keys and values of earlier tokens. */
+  cached(slot: number): {
+    readonly keys: Cached;
+    readonly values: Cached;
+    readonly length: AnyTensor;
+  };
+  /** Adds those of the new tokens. Layers call it in the order of their slots. */
+  keep(k: Heads, v: Heads): void;
+  /** The last inputs of a convolution. */
+  convolved(slot: number): Convolved;
+  /** Adds those of the new tokens. */
+  keepConvolved(rows: State): void;
+}
+
+/** A layer: the state after it. */
+export type Block = (x: State, memory: Memory) => State;
+/** Makes a layer of the weights below its name. */
+export type MakeBlock = (w: AnyWeights, model: Model, place: LayerPlace) => Block;
+
+/** A part of a layer, such as attention: what it adds to the state; or the sum, with `add`. */
+export type Part = (x: State, memory: Memory, add?: State) => State;
+/** Makes a part of a layer. */
+export type MakePart = (w: AnyWeights, model: Model, place: LayerPlace) => Part;
