@@ -36,7 +36,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["tokenizers/jinja"], what: "chat templates with the meaning of Python's Jinja" },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       { folders: ["llm/families"], what: "families of language models, and which files they take" },
-      { folders: ["llm/blocks"], what: "parts of language models: attention, experts, convolutions" },
+      {
+        folders: ["llm/blocks"],
+        what: "parts of language models: attention, experts, convolutions",
+      },
       { folders: ["llm/config"], what: "sizes and switches of language models" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },

@@ -10,8 +10,13 @@ import { FAMILIES } from "../../src/llm/families/registry.ts";
 import { readText } from "../tools.ts";
 
 const FILE = "docs/which-models.md";
-const BLOCK = /(<!-- families -->\n\n)[\s\S]*?(\n\n<!-- \/families -->)/;
-const HEADER = ["Family", "`general.architecture` in GGUF", "`model_type` in config.json", "Layers"];
+const BLOCK = /(<!-- families -->\n)[\s\S]*?(\n<!-- \/families -->)/;
+const HEADER = [
+  "Family",
+  "`general.architecture` in GGUF",
+  "`model_type` in config.json",
+  "Layers",
+];
 
 /** A table of Markdown, with columns as wide as `deno fmt` makes them. */
 function tableOf(rows: readonly (readonly string[])[]): string {
@@ -39,7 +44,7 @@ function makeTable(): string {
 export function makeWhichModels(): string {
   const text = readText(FILE);
   if (!BLOCK.test(text)) throw new Error(`${FILE} has no table between <!-- families --> lines`);
-  return text.replace(BLOCK, (_, before, after) => before + makeTable() + after);
+  return text.replace(BLOCK, (_, before, after) => `${before}\n${makeTable()}\n${after}`);
 }
 
 if (import.meta.main) {

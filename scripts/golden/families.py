@@ -47,6 +47,12 @@ SIZES = {
     "eos_token_id": None,
 }
 DEFAULT = {"rope_type": "default", "rope_theta": 10000.0}
+YARN = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
 LONGROPE = {
     "rope_type": "longrope",
     "rope_theta": 10000.0,
@@ -148,6 +154,7 @@ MODELS = {
         {
             **{"num_hidden_layers": 4, "sliding_window": WINDOW},
             "layer_types": ["sliding_attention"] * 3 + ["full_attention"],
+            "rope_parameters": {"full_attention": dict(YARN), "sliding_attention": dict(DEFAULT)},
         },
         True,
     ),

@@ -92,7 +92,9 @@ function scalingOf(
       const lists = [shortFactors, longFactors].map((factors, i) => {
         if (factors !== undefined) return Array.from(factors, (one) => one * factor);
         const name = `rope_factors_${i === 0 ? "short" : "long"}.weight`;
-        return reader.fail(`${reader.name(key("type"))} is "longrope", and the file has no tensor ${name}`);
+        return reader.fail(
+          `${reader.name(key("type"))} is "longrope", and the file has no tensor ${name}`,
+        );
       }) as [number[], number[]];
       const [short, long] = lists;
       return {
@@ -102,7 +104,9 @@ function scalingOf(
     }
     default:
       return reader.fail(
-        `${reader.name(key("type"))} is ${describe(type)}, and must be none, linear, yarn or longrope`,
+        `${reader.name(key("type"))} is ${
+          describe(type)
+        }, and must be none, linear, yarn or longrope`,
       );
   }
 }
@@ -123,9 +127,7 @@ function tokensOf(metadata: Metadata): Iterable<NamedToken> {
 function kindsOf(reader: Reader, layers: number, family: Family): readonly LayerKind[] {
   const key = "attention.sliding_window_pattern";
   const given = reader.value(key);
-  const period = typeof given === "number"
-    ? reader.size(key, MOST.tokens)
-    : family.windowPeriod;
+  const period = typeof given === "number" ? reader.size(key, MOST.tokens) : family.windowPeriod;
   const heads = family.hasConvolutions === true
     ? reader.integers("attention.head_count_kv", { most: MOST.heads, length: layers })
     : undefined;

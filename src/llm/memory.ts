@@ -52,8 +52,9 @@ function weightBytes(weights: AnyWeights, dtype: t.PackedDType | undefined): num
     const info = weights.info(name);
     if (info?.dtype === undefined) return 0;
     const own = DTYPE[info.dtype];
-    // Two numbers of MXFP4, which become bfloat16.
+    // Each byte of MXFP4 has two numbers, which become bfloat16.
     if (info.dtype === "uint8" && name.endsWith("_blocks")) return 4 * sizeOf(info.shape);
+    if (info.dtype === "uint8" && name.endsWith("_scales")) return 0;
     const isFloat = own.kind === "f" || isQuantized(own);
     // Experts, which have three axes, are dequantized.
     const kept = isQuantized(own) && info.shape.length > 2 ? "float32" : info.dtype;

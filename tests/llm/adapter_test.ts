@@ -122,16 +122,25 @@ test("adapters that do not fit are refused by name", async () => {
   await refused({ alpha_pattern: { q_proj: "3" } }, {}, "alpha_pattern.q_proj");
   await refused({ rank_pattern: 3 }, {}, "rank_pattern");
   const q = "base_model.model.model.layers.0.self_attn.q_proj";
-  await refused({}, { [`${q}.lora_A.weight`]: undefined }, "layers.0.self_attn.q_proj has only one");
+  await refused(
+    {},
+    { [`${q}.lora_A.weight`]: undefined },
+    "layers.0.self_attn.q_proj has only one",
+  );
   await refused({}, { [`${q}.lora_A.weight`]: [4, 63] }, "[64, 64]", "[4, 63]");
   await refused({}, { [`${q}.lora_A.weight`]: [5, 64] }, "[64, 64]", "[5, 64]");
   await refused({}, { [`${q}.lora_A.weight`]: [256] }, "[256]");
   await refused({}, { [`${q}.lora_magnitude_vector.weight`]: [64] }, "lora_magnitude_vector");
   await refused({}, { "base_model.model.lm_head.weight": [96, 64] }, "lm_head.weight");
-  await refused({}, {
-    "base_model.model.model.layers.7.mlp.up_proj.lora_A.weight": [4, 64],
-    "base_model.model.model.layers.7.mlp.up_proj.lora_B.weight": [80, 4],
-  }, "model.layers.7.mlp.up_proj.weight", "no tensor of that name");
+  await refused(
+    {},
+    {
+      "base_model.model.model.layers.7.mlp.up_proj.lora_A.weight": [4, 64],
+      "base_model.model.model.layers.7.mlp.up_proj.lora_B.weight": [80, 4],
+    },
+    "model.layers.7.mlp.up_proj.weight",
+    "no tensor of that name",
+  );
   const empty = temporary("no adapter");
   mkdirSync(empty, { recursive: true });
   const none = () => llm.open(LLAMA, { adapter: empty });

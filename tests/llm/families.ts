@@ -163,8 +163,12 @@ function convert({ config, tensors }: FamilyModel): Map<string, Data> {
       experts.set(key, all);
     } else if (part === "self_attn.sinks") set("attn_sinks.weight", one);
     else if (part.startsWith("mlp.experts.")) {
-      setJoint(part.slice("mlp.experts.".length), one, set, (other) =>
-        given.get(name.replace(/[^.]*$/, other))!);
+      setJoint(
+        part.slice("mlp.experts.".length),
+        one,
+        set,
+        (other) => given.get(name.replace(/[^.]*$/, other))!,
+      );
     } else if (part === "post_attention_layernorm") {
       const shifted = isGemma ? { ...one, data: one.data.map((x) => Math.fround(x + 1)) } : one;
       set(`${hasPostNorm ? "post_attention_norm" : "ffn_norm"}${end}`, shifted as Data);

@@ -112,46 +112,48 @@ test("each family has a model here, and files of other families are refused by n
 });
 
 /** Changes of config.json that a model refuses, and a part of the message. */
-const REFUSED: readonly (readonly [name: string, changes: Record<string, unknown>, part: string])[] = [
-  ["gemma2", { attn_logit_softcapping: -1 }, "attn_logit_softcapping"],
-  ["gemma2", { attn_logit_softcapping: "50" }, "attn_logit_softcapping"],
-  ["gemma2", { query_pre_attn_scalar: 0 }, "query_pre_attn_scalar"],
-  ["gemma2", { hidden_activation: "gelu" }, "hidden_activation"],
-  ["gemma2", { layer_types: ["sliding_attention"] }, "layer_types"],
-  ["gemma2", { layer_types: ["conv", "full_attention"] }, "layer_types"],
-  ["gemma2", { sliding_window: -5 }, "sliding_window"],
-  ["gemma2", { use_bidirectional_attention: true }, "use_bidirectional_attention"],
-  ["gemma3_text", { rope_parameters: { full_attention: {} } }, "full_attention"],
-  ["gemma3_text", { num_hidden_layers: 1e9 }, "1000000000 layers"],
-  ["granite", { logits_scaling: "8" }, "logits_scaling"],
-  ["granite", { residual_multiplier: NaN }, "residual_multiplier"],
-  ["qwen3_moe", { num_experts: 1e9 }, "num_experts"],
-  ["qwen3_moe", { num_experts: 7 }, "mlp.experts.7"],
-  ["qwen3_moe", { num_experts: 9 }, "mlp.experts.8"],
-  ["qwen3_moe", { num_experts_per_tok: 9 }, "9 experts"],
-  ["qwen3_moe", { num_experts_per_tok: 0 }, "num_experts_per_tok"],
-  ["qwen3_moe", { mlp_only_layers: [5] }, "mlp_only_layers"],
-  ["qwen3_moe", { moe_intermediate_size: 25 }, "[24, 48]"],
-  ["gpt_oss", { swiglu_limit: 5 }, "swiglu_limit"],
-  ["gpt_oss", { num_local_experts: 3 }, "mlp.experts"],
-  ["gpt_oss", { num_experts_per_tok: 5 }, "5 experts"],
-  ["smollm3", { no_rope_layers: [1, 1] }, "no_rope_layers"],
-  ["smollm3", { no_rope_layers: [2, 1, 1, 1] }, "no_rope_layers"],
-  ["smollm3", { no_rope_layers: "all" }, "no_rope_layers"],
-  ["lfm2", { conv_L_cache: 1 }, "conv_L_cache"],
-  ["lfm2", { conv_L_cache: 1e9 }, "conv_L_cache"],
-  ["lfm2", { conv_L_cache: 4 }, "conv.conv"],
-  ["lfm2", { layer_types: ["conv", "attention", "conv"] }, "layer_types"],
-  ["lfm2", { block_auto_adjust_ff_dim: true, block_ffn_dim_multiplier: 1e300 }, "multiplier"],
-  ["phi3", { rope_parameters: { rope_type: "su" } }, "su"],
-  ["olmo2", { num_key_value_heads: 3 }, "heads"],
-];
+const REFUSED:
+  readonly (readonly [name: string, changes: Record<string, unknown>, part: string])[] = [
+    ["gemma2", { attn_logit_softcapping: -1 }, "attn_logit_softcapping"],
+    ["gemma2", { attn_logit_softcapping: "50" }, "attn_logit_softcapping"],
+    ["gemma2", { query_pre_attn_scalar: 0 }, "query_pre_attn_scalar"],
+    ["gemma2", { hidden_activation: "gelu" }, "hidden_activation"],
+    ["gemma2", { layer_types: ["sliding_attention"] }, "layer_types"],
+    ["gemma2", { layer_types: ["conv", "full_attention"] }, "layer_types"],
+    ["gemma2", { sliding_window: -5 }, "sliding_window"],
+    ["gemma2", { use_bidirectional_attention: true }, "use_bidirectional_attention"],
+    ["gemma3_text", { rope_parameters: { full_attention: {} } }, "full_attention"],
+    ["gemma3_text", { num_hidden_layers: 1e9 }, "1000000000 layers"],
+    ["granite", { logits_scaling: "8" }, "logits_scaling"],
+    ["granite", { residual_multiplier: [] }, "residual_multiplier"],
+    ["qwen3_moe", { num_local_experts: 1e9 }, "num_local_experts"],
+    ["qwen3_moe", { num_local_experts: 7 }, "mlp.experts.7"],
+    ["qwen3_moe", { num_local_experts: null, num_experts: 9 }, "mlp.experts.8"],
+    ["qwen3_moe", { num_experts_per_tok: 9 }, "9 experts"],
+    ["qwen3_moe", { num_experts_per_tok: 0 }, "num_experts_per_tok"],
+    ["qwen3_moe", { mlp_only_layers: [5] }, "mlp_only_layers"],
+    ["qwen3_moe", { moe_intermediate_size: 25 }, "[24, 48]"],
+    ["gpt_oss", { swiglu_limit: 5 }, "swiglu_limit"],
+    ["gpt_oss", { num_local_experts: 3 }, "mlp.experts"],
+    ["gpt_oss", { num_experts_per_tok: 5 }, "5 experts"],
+    ["smollm3", { no_rope_layers: [1, 1] }, "no_rope_layers"],
+    ["smollm3", { no_rope_layers: [2, 1, 1, 1] }, "no_rope_layers"],
+    ["smollm3", { no_rope_layers: "all" }, "no_rope_layers"],
+    ["lfm2", { conv_L_cache: 1 }, "conv_L_cache"],
+    ["lfm2", { conv_L_cache: 1e9 }, "conv_L_cache"],
+    ["lfm2", { conv_L_cache: 4 }, "conv.conv"],
+    ["lfm2", { layer_types: ["conv", "attention", "conv"] }, "layer_types"],
+    ["lfm2", { block_auto_adjust_ff_dim: true, block_ffn_dim_multiplier: 1e300 }, "multiplier"],
+    ["phi3", { rope_parameters: { rope_type: "su" } }, "su"],
+    ["olmo2", { num_key_value_heads: 3 }, "heads"],
+  ];
 
 test("configs that do not fit are refused with the key", async () => {
   for (const [name, changes, part] of REFUSED) {
     const folder = modelFolder(name, changes, models[name]!);
-    const error = await assertRejects(() => llm.open(folder), FormatError) as Error;
-    assert(error.message.includes(part), `${name} ${JSON.stringify(changes)}: ${error.message}`);
+    const about = `${name} ${JSON.stringify(changes)}`;
+    const error = await assertRejects(() => llm.open(folder), FormatError, "", about) as Error;
+    assert(error.message.includes(part), `${about}: ${error.message}`);
   }
 });
 

@@ -49,7 +49,6 @@ const MISTAKES: Readonly<
     "return down(activation(gate).mul(up), { add })",
     "return gate",
   ],
-  "a gate of other columns": ["convolution", "c.mul(shift", "input(state).mul(shift"],
   "rows in the place of their transpose": [
     "decoder",
     "let x: State = embedding(",

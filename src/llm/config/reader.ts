@@ -110,7 +110,9 @@ export class Reader extends Fields {
     const other = all.find((one) => one !== all[0]);
     if (other === undefined) return all[0]!;
     return this.fail(
-      `${this.name(key)} has ${all[0]} and ${other}: sizes that differ between layers are not supported`,
+      `${this.name(key)} has ${
+        all[0]
+      } and ${other}: sizes that differ between layers are not supported`,
     );
   }
 }
@@ -121,6 +123,8 @@ export function layersIn(reader: Reader, key: string, tensors: number | undefine
   if (layers <= Math.min(tensors ?? Infinity, MOST.layers)) return layers;
   return reader.fail(
     `the model has ${layers} layers, and ` +
-      (tensors === undefined ? `at most ${MOST.layers} are read` : `the file only ${tensors} tensors`),
+      (tensors === undefined
+        ? `at most ${MOST.layers} are read`
+        : `the file only ${tensors} tensors`),
   );
 }

@@ -42,7 +42,12 @@ function readFactors(fields: Reader, names: FactorNames): Partial<ModelConfig> {
   };
 }
 
-const GGUF_FACTORS = ["embedding_scale", "attention.scale", "residual_scale", "logit_scale"] as const;
+const GGUF_FACTORS = [
+  "embedding_scale",
+  "attention.scale",
+  "residual_scale",
+  "logit_scale",
+] as const;
 const JSON_FACTORS: FactorNames = [
   ...["embedding_multiplier", "attention_multiplier"] as const,
   ...["residual_multiplier", "logits_scaling"] as const,

@@ -48,7 +48,10 @@ export function qwenWindows(fields: Reader, config: ModelConfig): Partial<ModelC
 /** Every fourth layer has no positions. */
 const BARE_PERIOD = 4;
 
-function withoutRope({ layers }: ModelConfig, isBare: (index: number) => boolean): Partial<ModelConfig> {
+function withoutRope(
+  { layers }: ModelConfig,
+  isBare: (index: number) => boolean,
+): Partial<ModelConfig> {
   const layersWithoutRope = Array.from({ length: layers }, (_, i) => i).filter(isBare);
   return layersWithoutRope.length === 0 ? {} : { layersWithoutRope };
 }

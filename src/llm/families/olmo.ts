@@ -22,7 +22,8 @@ const block: MakeBlock = (w, model, place) => {
 
 export const olmo2: Family = {
   name: "OLMo 2",
-  features: "OLMo 2 and 3: norms after each part, norms over all heads of queries and of keys, and in " +
+  features:
+    "OLMo 2 and 3: norms after each part, norms over all heads of queries and of keys, and in " +
     "OLMo 3 a window in three of four layers",
   gguf: {
     ...GGUF,

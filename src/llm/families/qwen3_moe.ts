@@ -48,8 +48,10 @@ function mixedLayers(fields: Reader, { layers }: ModelConfig): readonly number[]
 }
 
 function readJson(fields: Reader, config: ModelConfig): Partial<ModelConfig> {
+  // Newer versions of transformers have another name for it.
+  const count = fields.has("num_local_experts") ? "num_local_experts" : "num_experts";
   const experts: ExpertsConfig = {
-    count: fields.size("num_experts", MOST.experts),
+    count: fields.size(count, MOST.experts),
     used: fields.size("num_experts_per_tok", MOST.experts),
     intermediate: fields.size("moe_intermediate_size", MOST.intermediate),
     normalized: fields.flag("norm_topk_prob") ?? false,

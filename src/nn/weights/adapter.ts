@@ -88,13 +88,17 @@ function scalesOf(json: unknown, file: string): Scales {
   const modules = fields.has("modules_to_save") ? fields.texts("modules_to_save")! : [];
   if (modules.length > 0) {
     fields.fail(
-      `modules_to_save has ${describeAll(modules, describe).join(", ")}: only products are supported`,
+      `modules_to_save has ${
+        describeAll(modules, describe).join(", ")
+      }: only products are supported`,
     );
   }
   const initialized = given["init_lora_weights"];
   if (typeof initialized === "string" && CHANGES_MODEL.test(initialized)) {
     fields.fail(
-      `init_lora_weights is ${describe(initialized)}, which changes the model: convert the adapter ` +
+      `init_lora_weights is ${
+        describe(initialized)
+      }, which changes the model: convert the adapter ` +
         "to plain LoRA with PEFT",
     );
   }
@@ -105,8 +109,7 @@ function scalesOf(json: unknown, file: string): Scales {
   patternsOf(fields, json, "rank_pattern");
   const isStable = fields.flag("use_rslora") ?? false;
   return {
-    of: (module, rank) =>
-      (valueOf(alphas, module) ?? alpha) / (isStable ? Math.sqrt(rank) : rank),
+    of: (module, rank) => (valueOf(alphas, module) ?? alpha) / (isStable ? Math.sqrt(rank) : rank),
     isTransposed: fields.flag("fan_in_fan_out") ?? false,
   };
 }
@@ -208,9 +211,9 @@ export async function withAdapter(source: TensorSource, folder: Path): Promise<T
       sizeOf(b.shape) === rank * rows[0]! && a.shape[1] === rows[1] && b.shape[1] === rank;
     if (!fits) {
       return fail(
-        `${name} has shape ${formatShape(base.shape)}, and its adapter ${formatShape(a.shape)} and ${
-          formatShape(b.shape)
-        }`,
+        `${name} has shape ${formatShape(base.shape)}, and its adapter ${
+          formatShape(a.shape)
+        } and ${formatShape(b.shape)}`,
       );
     }
     entries.set(name, mergedEntry(base, [a, b], scales.of(module, rank), isTransposed));

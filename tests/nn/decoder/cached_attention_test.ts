@@ -182,7 +182,9 @@ for (const { name, on, exact, compiled } of BACKENDS) {
             const expected = known(`${about} ${one.sinks?.slice(0).item()}`, () =>
               expectedOfOne(q, k, v, cache[0], cache[1], length, undefined, one));
             assertNear(made, expected, about);
-            if (compiled === undefined) continue;
+            if (compiled === undefined) {
+              continue;
+            }
             using program = compile(f);
             const again = program(...own, count(length, device));
             assertNear(again, expected, `${about}, compiled`);
