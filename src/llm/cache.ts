@@ -4,13 +4,14 @@
  *
  * @module
  */
-import { part } from "../core/composite.ts";
-import { copyInto } from "../core/dispatch.ts";
 import * as nn from "../nn/mod.ts";
 import { zeros } from "../tensor/create.ts";
-import { type AnyTensor, keep } from "../tensor/tensor.ts";
+import { type AnyTensor, keep, type Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { kindsOf, type ModelConfig } from "./config/config.ts";
+
+/** Inputs of convolutions: [layers, rows, hidden]. */
+type Rows = Tensor<"float32", [number, number, number], t.Device>;
 
 /** The tokens by which convolutions can go back. */
 const HISTORY = 256;
@@ -24,7 +25,7 @@ class ConvolutionHistory implements Disposable {
   readonly #hidden: number;
   readonly #reach: number;
   readonly #device: t.Device | undefined;
-  readonly #data: AnyTensor;
+  readonly #data: Rows;
   /** The token of the row after the first `reach` ones. */
   #first = 0;
   #length = 0;
@@ -37,7 +38,7 @@ class ConvolutionHistory implements Disposable {
     this.#data = keep(this.#zeros(reach + 2 * HISTORY));
   }
 
-  #zeros(rows: number): AnyTensor {
+  #zeros(rows: number): Rows {
     const on = this.#device === undefined ? {} : { device: this.#device };
     return zeros([this.#layers, rows, this.#hidden], { dtype: "float32", ...on });
   }
@@ -51,30 +52,35 @@ class ConvolutionHistory implements Disposable {
     return this.#data.layout.size * Float32Array.BYTES_PER_ELEMENT;
   }
 
-  #rows(from: number, count: number) {
-    return part(this.#data, this.#data.layout.sliceAxis(1, from, count, 1));
+  /** A copy of rows. */
+  #copy(from: number, to: number): Rows {
+    const view = this.#data.slice(":", `${from}:${to}`);
+    try {
+      return view.copy();
+    } finally {
+      view.dispose();
+    }
+  }
+
+  /** Writes rows from `from` on, and frees them. */
+  #write(from: number, rows: AnyTensor): void {
+    this.#data.set([":", `${from}:${from + rows.shape[1]!}`], rows);
+    rows.dispose();
   }
 
   /** A copy of the last `reach` rows, which belongs to the caller. */
-  last(): AnyTensor {
-    const made = this.#zeros(this.#reach);
-    copyInto(made, this.#rows(this.#used - this.#reach, this.#reach));
-    return made;
+  last(): Rows {
+    return this.#copy(this.#used - this.#reach, this.#used);
   }
 
   /** Adds the first `count` of rows [layers, n, hidden]. */
   append(rows: AnyTensor, count: number): void {
     if (this.#used + count > this.#reach + 2 * HISTORY) {
       const kept = this.#reach + HISTORY, from = this.#used - kept;
-      // Both places may overlap.
-      const moved = this.#zeros(kept);
-      copyInto(moved, this.#rows(from, kept));
-      copyInto(this.#rows(0, kept), moved);
-      moved.dispose();
+      this.#write(0, this.#copy(from, this.#used));
       this.#first += from;
     }
-    const added = part(rows, rows.layout.sliceAxis(1, 0, count, 1));
-    copyInto(this.#rows(this.#used, count), added);
+    this.#write(this.#used, rows.slice(":", `:${count}`));
     this.#length += count;
   }
 
@@ -83,15 +89,13 @@ class ConvolutionHistory implements Disposable {
     if (length >= this.#first) return this.#length = length;
     this.#first = 0;
     this.#length = 0;
-    const made = this.#zeros(this.#reach);
-    copyInto(this.#rows(0, this.#reach), made);
-    made.dispose();
+    this.#write(0, this.#zeros(this.#reach));
     return 0;
   }
 
   copy(): ConvolutionHistory {
     const made = new ConvolutionHistory(this.#layers, this.#hidden, this.#reach, this.#device);
-    copyInto(made.#rows(0, this.#used), this.#rows(0, this.#used));
+    made.#write(0, this.#copy(0, this.#used));
     made.#first = this.#first;
     made.#length = this.#length;
     return made;

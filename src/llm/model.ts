@@ -236,7 +236,7 @@ export class LanguageModel implements Disposable {
 
   /**
    * Computes the tokens `ids`, which follow those of `cache`, of a text of `length` tokens; pads them to
-   * `chunk`. @internal
+   * `chunk`. @ignore
    */
   async step(
     ids: readonly number[],
