@@ -236,7 +236,9 @@ export class LanguageModel implements Disposable {
 
   /**
    * Computes the tokens `ids`, which follow those of `cache`, of a text of `length` tokens; pads them to
-   * `chunk`. @ignore
+   * `chunk`.
+   *
+   * @ignore
    */
   async step(
     ids: readonly number[],
