@@ -29,6 +29,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "What programs call",
     layers: [
+      { folders: ["models"], what: "embeddings, classification and chats of texts" },
+      { folders: ["models/encoders"], what: "families of encoders, and which files they take" },
       {
         folders: ["hub", "images", "distributed", "tokenizers"],
         what: "downloads models; PNG and JPEG files; several processes; tokenizers",

@@ -10,7 +10,7 @@ import { FAMILIES } from "../../src/llm/families/registry.ts";
 import { readText } from "../tools.ts";
 
 const FILE = "docs/which-models.md";
-const BLOCK = /(<!-- families -->\n)[\s\S]*?(\n<!-- \/families -->)/;
+const BLOCK = /(<!-- families -->\n\n)[\s\S]*?(\n\n<!-- \/families -->)/;
 const HEADER = [
   "Family",
   "`general.architecture` in GGUF",
@@ -44,7 +44,7 @@ function makeTable(): string {
 export function makeWhichModels(): string {
   const text = readText(FILE);
   if (!BLOCK.test(text)) throw new Error(`${FILE} has no table between <!-- families --> lines`);
-  return text.replace(BLOCK, (_, before, after) => `${before}\n${makeTable()}\n${after}`);
+  return text.replace(BLOCK, (_, before, after) => before + makeTable() + after);
 }
 
 if (import.meta.main) {

@@ -9,6 +9,7 @@ import * as programs from "../../src/compile/mod.ts";
 import * as hub from "../../src/hub/mod.ts";
 import * as distributed from "../../src/distributed/mod.ts";
 import * as images from "../../src/images/mod.ts";
+import * as models from "../../src/models/mod.ts";
 import * as profiles from "../../src/profile/mod.ts";
 import { readText } from "../tools.ts";
 import { API_PAGES, type ApiPage } from "./api_pages.ts";
@@ -45,6 +46,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/distributed/mod.ts": { from: `${PACKAGE}/distributed`, values: distributed },
   "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
   "src/llm/mod.ts": { from: `${PACKAGE}/llm`, namespace: "llm" },
+  "src/models/mod.ts": { from: `${PACKAGE}/models`, values: models },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
   "src/api/linalg.ts": { from: PACKAGE, namespace: "linalg" },

@@ -164,6 +164,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["compile"],
   },
   {
+    id: "models",
+    title: "Ready models",
+    about: "Embeddings, classification and chats, from the files of a model.",
+    guides: { "Embeddings": "embeddings.md", "Chat": "chat.md" },
+    files: ["models"],
+  },
+  {
     id: "nn",
     title: "Neural networks",
     about: "Layers, attention, caches and the weights of model files.",

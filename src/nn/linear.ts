@@ -16,6 +16,7 @@ import { checkOptions } from "../table/infer.ts";
 import { VIEWS } from "../table/views.ts";
 import { concat } from "../ops/join/op.ts";
 import { type Activation, checkActivation, linear } from "../ops/linear/op.ts";
+import { quantizeInt8 } from "../ops/linear/int8.ts";
 import { type PackedWeight, packWeight } from "../ops/linear/packed_weight.ts";
 import { isQuantized } from "../ops/quantized/dtypes.ts";
 import { dequantize } from "../ops/quantized/op.ts";
@@ -44,6 +45,11 @@ export interface LinearLayerOptions {
   readonly activation?: Activation | undefined;
   /** True if the file has the weight as [I, O]. */
   readonly transposed?: boolean | undefined;
+  /**
+   * Rounds the weight to int8 when it is loaded, with a scale for each of its rows; products round the
+   * rows of x too. A quantized weight of a GGUF file stays as it is.
+   */
+  readonly quantize?: "int8" | undefined;
 }
 
 /** Options of a call of a linear layer. */
@@ -60,7 +66,7 @@ export interface LinearSizes<O extends number, I extends number, D extends DType
   readonly inFeatures: I;
   /** The weight, packed for products; of float64, a tensor [O, I]. */
   readonly weight:
-    | PackedWeight<D, [O, I], t.Device>
+    | PackedWeight<D | "int8", [O, I], t.Device>
     | Tensor<D, [O, I], t.Device>;
 }
 
@@ -88,10 +94,13 @@ export interface FusedCallOptions {
   readonly heads?: number | undefined;
 }
 
+/** The dtypes of weights of which a product has the dtype: those of rounded ones do not count. */
+type FloatDType<L extends AnyLinear> = Exclude<L["weight"]["dtype"], "int8">;
+
 /** The parts of a fused product of `X`. */
 export type FusedParts<X extends AnyTensor, Ls extends readonly AnyLinear[]> = {
   -readonly [K in keyof Ls]: Tensor<
-    ProductDType<X["dtype"], Ls[K]["weight"]["dtype"]>,
+    ProductDType<X["dtype"], FloatDType<Ls[K]>>,
     t.Ok<t.Linear<t.ShapeOf<X>, [Ls[K]["outFeatures"], Ls[number]["inFeatures"]]>>,
     X["device"]
   >;
@@ -100,7 +109,7 @@ export type FusedParts<X extends AnyTensor, Ls extends readonly AnyLinear[]> = {
 /** The parts of a fused product, split into heads: [B, N, H · D] as [B, H, N, D]. */
 export type FusedHeads<X extends AnyTensor, Ls extends readonly AnyLinear[]> = {
   -readonly [K in keyof Ls]: Tensor<
-    ProductDType<X["dtype"], Ls[K]["weight"]["dtype"]>,
+    ProductDType<X["dtype"], FloatDType<Ls[K]>>,
     t.ShapeOf<X> extends readonly [...infer B extends number[], infer N extends number, number]
       ? [...B, number, N, number]
       : number[],
@@ -130,12 +139,14 @@ interface Spec {
   readonly sizes: readonly [outputs: number, inputs: number];
   readonly activation: Activation | undefined;
   readonly transposed: boolean;
+  readonly quantize: "int8" | undefined;
 }
 
 const specs = new WeakMap<object, Spec>();
 
-/** A weight [O, I] of a layer, packed if it can be. */
-function prepare(w: Operand, own: Own): Operand | ReturnType<typeof packWeight> {
+/** A weight [O, I] of a layer, packed if it can be, or rounded if it is to be. */
+function prepare(w: Operand, own: Own, { quantize }: Spec): Operand | ReturnType<typeof packWeight> {
+  if (quantize !== undefined && !isQuantized(w.storage.info)) return own(quantizeInt8(w));
   if (canPack(w.storage.info)) return own(packWeight(w));
   return own(w as AnyTensor);
 }
@@ -158,22 +169,25 @@ export function linearLayer(
   inputs: number,
   options: LinearLayerOptions,
 ): Layer {
-  checkOptions("linear", options, ["bias", "activation", "transposed"]);
-  const { bias = true, activation, transposed = false } = options;
+  checkOptions("linear", options, ["bias", "activation", "transposed", "quantize"]);
+  const { bias = true, activation, transposed = false, quantize } = options;
+  if (quantize !== undefined && quantize !== "int8") {
+    throw new ArgumentError(`Cannot linear with quantize ${describe(quantize)}: it is "int8"`);
+  }
   if (bias !== "optional" && typeof bias !== "boolean") {
     throw new ArgumentError(
       `Cannot linear with bias ${describe(bias)}: it is true, false or "optional"`,
     );
   }
   checkActivation(activation, "linear");
-  const spec: Spec = { sizes: [outputs, inputs], activation, transposed };
+  const spec: Spec = { sizes: [outputs, inputs], activation, transposed, quantize };
   const parts = {
     weight: transposed ? [inputs, outputs] : [outputs, inputs],
     ...bias === false ? {} : { bias: { shape: [outputs], optional: bias === "optional" } },
   };
   const layer = defineLayer(ledger, name, parts, (tensors, own) => {
     const { weight: read, bias: shift } = tensors;
-    const weight = prepare(plain(read!, spec), own) as Operand;
+    const weight = prepare(plain(read!, spec), own, spec) as Operand;
     const bias = shift && own(numbersOf(shift) as AnyTensor);
     const call = (x: unknown, options: LinearCallOptions = {}): Operand => {
       checkOptions("linear", options, ["add"]);
@@ -239,13 +253,16 @@ export function fuse(...layers: readonly AnyLinear[]): Layer {
     }
     return spec;
   });
-  for (const { sizes, activation } of parts) {
+  for (const { sizes, activation, quantize } of parts) {
     const [first] = parts;
     if (sizes[1] !== first!.sizes[1]) {
       throw new ShapeError(
         `Cannot fuse layers of shapes ${formatShape(first!.sizes)} and ${formatShape(sizes)}: ` +
           `inner sizes ${first!.sizes[1]} and ${sizes[1]} differ`,
       );
+    }
+    if (quantize !== first!.quantize) {
+      throw new ArgumentError("Cannot fuse layers of which only some are rounded to int8");
     }
     if (activation !== first!.activation) {
       throw new ArgumentError(
@@ -281,7 +298,7 @@ function productsOf(
   const weights = parts.map((part, i) => plain(tensors[`${i}.weight`]!, part));
   const biases = parts.map((_, i) => tensors[`${i}.bias`]).map((bias) => bias && numbersOf(bias));
   const kept = (weight: Operand, bias: Operand | undefined): [Operand, Operand | undefined] => [
-    prepare(weight, own) as Operand,
+    prepare(weight, own, parts[0]!) as Operand,
     bias && own(bias as AnyTensor) as Operand,
   ];
   if (!canJoin(weights)) {

@@ -19,6 +19,7 @@ const OUTSIDE: [folder: string, specifier: RegExp][] = [
   ["io/", /^node:/],
   ["hub/", /^(node:|@huggingface\/hub$)/],
   ["images/", /^(fast-png|jpeg-js)$/],
+  ["models/", /^node:/],
   ["tokenizers/", /^(node:|@huggingface\/(jinja|tokenizers)$)/],
   ["backend/ffi/", /^(node:|bun:ffi$)/],
 ];

@@ -1,0 +1,285 @@
+/**
+ * Chats with models that generate text.
+ *
+ * @module
+ */
+import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
+import { describe } from "../base/text.ts";
+import * as llm from "../llm/mod.ts";
+import { checkOptions } from "../table/infer.ts";
+import {
+  type ChatTemplate,
+  chatTemplate,
+  type Message,
+  open as openTokenizer,
+  type Tokenizer,
+} from "../tokenizers/mod.ts";
+import { filesOf, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
+
+/** Options of {@link Chat.open}. */
+export interface ChatOptions extends Omit<llm.OpenOptions, "config"> {
+  /** The first message, which tells the model how to answer. */
+  readonly system?: string | undefined;
+  /**
+   * What happens when a chat does not fit the context of the model: `"error"`, the default, throws an
+   * ArgumentError and changes nothing; `"truncate"` leaves out the oldest questions with their answers,
+   * but not the system message.
+   */
+  readonly overflow?: "error" | "truncate" | undefined;
+}
+
+/** Options of a turn. */
+export interface AskOptions extends llm.GenerateTextOptions {
+  /** More values for the template of the model, such as `{ enable_thinking: false }`. */
+  readonly variables?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The least tokens of an answer for which a chat has to leave room. */
+const LEAST_ANSWER = 16;
+
+const OPEN_OPTIONS = ["cache", "device", "dtype", "onProgress", "signal", "adapter"];
+
+/** The tokenizer of a model, which its files or its GGUF metadata have. */
+async function tokenizerOf(files: ModelFiles, model: llm.LanguageModel): Promise<Tokenizer> {
+  const { metadata, config: { endTokens } } = model;
+  if (metadata.has("tokenizer.ggml.model")) {
+    return await openTokenizer(metadata, { endTokens, file: files.label });
+  }
+  const tokenizer = await jsonOf(files, "tokenizer.json");
+  if (typeof tokenizer !== "object" || tokenizer === null) {
+    throw new FormatError("there is no tokenizer.json", files.label, 0);
+  }
+  const config = await jsonOf(files, "tokenizer_config.json");
+  const chatTemplate = await files.text("chat_template.jinja");
+  return await openTokenizer({
+    tokenizer,
+    ...typeof config === "object" && config !== null ? { config } : {},
+    ...chatTemplate === undefined ? {} : { chatTemplate },
+  }, { file: `tokenizer.json of ${files.label}` });
+}
+
+/**
+ * A chat with a model that generates text: its messages, and what the model has seen of them, so that a
+ * turn computes the new tokens only.
+ *
+ * A chat runs one turn at a time, off the event loop. {@link Chat.fork} begins others with the same
+ * model.
+ *
+ * @example
+ * ```ts ignore
+ * import { Chat } from "@rowmajor/tensor/models";
+ *
+ * using chat = await Chat.open("SmolLM2-135M-Instruct.Q4_1.gguf");
+ * console.log(await chat.ask("What is the capital of France?"));
+ * for await (const text of chat.stream("And of Italy?")) process.stdout.write(text);
+ * ```
+ */
+export class Chat implements Disposable {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Chat";
+  }
+
+  /** The model. */
+  readonly model: llm.LanguageModel;
+  /** Its tokenizer. */
+  readonly tokenizer: Tokenizer;
+  readonly #template: ChatTemplate;
+  readonly #overflow: "error" | "truncate";
+  readonly #session: llm.Session;
+  /** Whether `dispose` frees the model. */
+  readonly #ownsModel: boolean;
+  #messages: readonly Message[];
+  #busy = false;
+  #disposed = false;
+
+  private constructor(
+    { model, tokenizer, template, overflow, messages, session, ownsModel }: {
+      readonly model: llm.LanguageModel;
+      readonly tokenizer: Tokenizer;
+      readonly template: ChatTemplate;
+      readonly overflow: "error" | "truncate";
+      readonly messages: readonly Message[];
+      readonly session: llm.Session;
+      readonly ownsModel: boolean;
+    },
+  ) {
+    this.model = model;
+    this.tokenizer = tokenizer;
+    this.#template = template;
+    this.#overflow = overflow;
+    this.#messages = messages;
+    this.#session = session;
+    this.#ownsModel = ownsModel;
+  }
+
+  /**
+   * Opens a model that was trained for chats.
+   *
+   * @param source A GGUF file, a folder with config.json, safetensors and tokenizer.json, or
+   *   `"organization/name"` in the cache of the Hugging Face hub.
+   * @returns A chat without questions.
+   * @throws {FormatError} For a model of another kind, for damaged files, and for a template that is
+   *   not supported.
+   * @throws {PackageError} If the package `@huggingface/jinja`, which parses templates, is not
+   *   installed; for tokenizer.json also `@huggingface/tokenizers`.
+   */
+  static async open(source: ModelSource, options: ChatOptions = {}): Promise<Chat> {
+    checkOptions("open a chat", options, [...OPEN_OPTIONS, "system", "overflow"]);
+    const { system, overflow = "error", ...rest } = options;
+    if (overflow !== "error" && overflow !== "truncate") {
+      throw new ArgumentError(
+        `Cannot open a chat with overflow ${describe(overflow)}: it is "error" or "truncate"`,
+      );
+    }
+    if (system !== undefined && typeof system !== "string") {
+      throw new ArgumentError(`Cannot open a chat with system ${describe(system)}: it is a text`);
+    }
+    const files = await filesOf(source);
+    const place = await files.weights();
+    if (place === undefined) throw new FormatError("there are no weights", files.label, 0);
+    const model = await llm.open(place, rest);
+    try {
+      const tokenizer = await tokenizerOf(files, model);
+      const template = await chatTemplate(tokenizer);
+      const messages = system === undefined ? [] : [{ role: "system", content: system }];
+      const session = model.session();
+      return new Chat({ model, tokenizer, template, overflow, messages, session, ownsModel: true });
+    } catch (error) {
+      model.dispose();
+      throw error;
+    }
+  }
+
+  /** The messages so far: a copy. */
+  get messages(): Message[] {
+    return this.#messages.map((message) => ({ ...message }));
+  }
+
+  /** Replaces the messages. What they have in common with those before is not computed again. */
+  set messages(messages: readonly Message[]) {
+    this.#checkIdle();
+    if (!Array.isArray(messages) || !messages.every((one) => typeof one?.role === "string")) {
+      throw new ArgumentError(
+        `Cannot use the messages ${describe(messages)}: they are an array of { role, content }`,
+      );
+    }
+    this.#messages = messages.map((message) => ({ ...message }));
+  }
+
+  #checkIdle(): void {
+    if (this.#disposed) throw new DisposedError("Cannot use the chat: it was disposed");
+    if (!this.#busy) return;
+    throw new ArgumentError(
+      "Cannot use a chat that answers: end the turn first, or fork() it before",
+    );
+  }
+
+  /** The tokens of messages, and the messages that are left of them. */
+  #prompt(
+    given: readonly Message[],
+    { variables, maxTokens }: AskOptions,
+  ): { ids: number[]; messages: readonly Message[] } {
+    const { contextLength } = this.model.config;
+    const most = contextLength - Math.min(LEAST_ANSWER, maxTokens ?? LEAST_ANSWER);
+    let messages = given;
+    for (;;) {
+      const text = this.#template(messages, { ...variables && { variables } });
+      const ids = this.tokenizer.encode(text, { special: true });
+      if (ids.length <= most) return { ids, messages };
+      const shorter = this.#overflow === "truncate" ? withoutOldest(messages) : undefined;
+      if (shorter === undefined) {
+        throw new ArgumentError(
+          `Cannot answer after ${ids.length} tokens: the model has a context of ${contextLength}, ` +
+            `of which an answer needs ${contextLength - most}`,
+        );
+      }
+      messages = shorter;
+    }
+  }
+
+  /**
+   * Asks the model, and returns its answer as it comes, in pieces of whole characters. The question and
+   * the answer become messages; those of an iteration that ends early do not.
+   *
+   * @returns The pieces, and at the end the reason why the answer has ended.
+   * @throws {ArgumentError} If the chat does not fit the context of the model; see
+   *   {@link ChatOptions.overflow}.
+   */
+  async *stream(
+    question: string,
+    options: AskOptions = {},
+  ): AsyncGenerator<string, llm.FinishReason> {
+    this.#checkIdle();
+    if (typeof question !== "string") {
+      throw new ArgumentError(`Cannot ask ${describe(question)}: it is a text`);
+    }
+    const { variables: _variables, ...rest } = options;
+    const asked = [...this.#messages, { role: "user", content: question }];
+    const { ids, messages } = this.#prompt(asked, options);
+    const codec = {
+      encode: (text: string) => this.tokenizer.encode(text, { special: true }),
+      decode: (tokens: number[]) => this.tokenizer.decode(tokens),
+    };
+    this.#busy = true;
+    try {
+      let answer = "";
+      const pieces = this.#session.generateText(codec, ids, rest);
+      try {
+        for (let next = await pieces.next();; next = await pieces.next()) {
+          if (next.done === true) {
+            this.#messages = [...messages, { role: "assistant", content: answer }];
+            return next.value;
+          }
+          answer += next.value;
+          yield next.value;
+        }
+      } finally {
+        await pieces.return("stop");
+      }
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  /** Asks the model and returns its whole answer; see {@link Chat.stream}. */
+  async ask(question: string, options: AskOptions = {}): Promise<string> {
+    let answer = "";
+    for await (const piece of this.stream(question, options)) answer += piece;
+    return answer;
+  }
+
+  /** Returns a chat with the same model and messages, which does not compute them again. */
+  fork(): Chat {
+    this.#checkIdle();
+    return new Chat({
+      model: this.model,
+      tokenizer: this.tokenizer,
+      template: this.#template,
+      overflow: this.#overflow,
+      messages: this.#messages,
+      session: this.#session.fork(),
+      ownsModel: false,
+    });
+  }
+
+  /** Frees what the model has seen; for a chat of {@link Chat.open} also the model. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#session.dispose();
+    if (this.#ownsModel) this.model.dispose();
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/** The messages without the oldest question and what follows it; undefined for the last question. */
+function withoutOldest(messages: readonly Message[]): readonly Message[] | undefined {
+  const start = messages.findIndex(({ role }) => role !== "system" && role !== "developer");
+  const next = messages.findIndex(({ role }, i) => i > start && role === "user");
+  return start < 0 || next < 0 ? undefined : [...messages.slice(0, start), ...messages.slice(next)];
+}

@@ -1,0 +1,432 @@
+/**
+ * Texts to vectors, with the models of sentence-transformers.
+ *
+ * @module
+ */
+import { ArgumentError, FormatError, ShapeError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { compile } from "../compile/mod.ts";
+import { objectOf, Reader } from "../llm/config/reader.ts";
+import * as nn from "../nn/mod.ts";
+import { checkOptions } from "../table/infer.ts";
+import { fromBuffer } from "../tensor/create.ts";
+import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import { jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
+import { pool, type Pooling, POOLINGS, type Vectors } from "./pooling.ts";
+import {
+  ENCODER_OPTIONS,
+  type EncoderOptions,
+  type Opened,
+  type Task,
+  TextEncoder,
+  textsIn,
+} from "./text_encoder.ts";
+
+/** Options of {@link Embedder.open}. */
+export interface EmbedderOptions extends EncoderOptions {
+  /** How vectors of tokens become one; by default as the files of the model have it, or the mean. */
+  readonly pooling?: Pooling | undefined;
+  /** The maximum number of tokens of a text; longer texts are cut. By default that of the model. */
+  readonly maxTokens?: number | undefined;
+}
+
+/** Options of {@link Embedder.embed}. */
+export interface EmbedOptions {
+  /** The name of a text of the model that precedes each text, such as `"query"`. */
+  readonly prompt?: string | undefined;
+  /** A text that precedes each text. */
+  readonly prefix?: string | undefined;
+  /**
+   * The first numbers of vectors only: models that were trained for that (Matryoshka) keep most of
+   * their meaning there.
+   */
+  readonly dimensions?: number | undefined;
+  /** Whether vectors get length 1; true by default. */
+  readonly normalize?: boolean | undefined;
+  /** Stops the work: the promise rejects with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Options of {@link Embedder.search}. */
+export interface SearchOptions extends EmbedOptions {
+  /** The maximum number of results; 10 by default. */
+  readonly top?: number | undefined;
+}
+
+/** A result of {@link Embedder.search}. */
+export interface SearchResult {
+  /** The index of the text, or of the row. */
+  readonly index: number;
+  /** The cosine of the angle between the vectors: 1 for the same direction. */
+  readonly score: number;
+}
+
+const EMBED_OPTIONS = ["prompt", "prefix", "dimensions", "normalize", "signal"];
+
+/** Modules of sentence-transformers between the pooling and the vector. */
+type Module = (x: Vectors) => Vectors;
+
+/** The modes of 1_Pooling/config.json. */
+const MODES: Readonly<Record<string, Pooling>> = {
+  pooling_mode_cls_token: "cls",
+  pooling_mode_mean_tokens: "mean",
+  pooling_mode_max_tokens: "max",
+  pooling_mode_lasttoken: "last",
+};
+
+/** The pooling of 1_Pooling/config.json. */
+async function poolingOf(files: ModelFiles, path: string): Promise<Pooling> {
+  const json = objectOf(await jsonOf(files, `${path}/config.json`));
+  const fail = (message: string): never => {
+    throw new FormatError(message, `${path}/config.json of ${files.label}`, 0);
+  };
+  const modes = Object.entries(json)
+    .filter(([key, value]) => key.startsWith("pooling_mode_") && value === true);
+  if (modes.length === 0) {
+    const mode = json["pooling_mode"] ?? "mean";
+    return POOLINGS.find((one) => one === mode) ??
+      fail(`the pooling_mode is ${describe(mode)}, and must be one of ${POOLINGS.join(", ")}`);
+  }
+  const [[key]] = modes as [[string, unknown]];
+  if (modes.length > 1) {
+    return fail(`the modes ${modes.map(([key]) => key).join(", ")} at once are not supported`);
+  }
+  return MODES[key] ??
+    fail(`${key} is not supported: it must be one of ${Object.keys(MODES).join(", ")}`);
+}
+
+/** The activations of 2_Dense/config.json, by the last part of their names. */
+const DENSE: Readonly<Record<string, "tanh" | "relu" | "gelu" | undefined>> = {
+  Identity: undefined,
+  Tanh: "tanh",
+  ReLU: "relu",
+  GELU: "gelu",
+};
+
+/** A product of a module of its own. */
+async function denseOf(
+  files: ModelFiles,
+  path: string,
+  own: <X extends Disposable>(x: X) => X,
+): Promise<Module> {
+  const file = `${path}/config.json of ${files.label}`;
+  const json = objectOf(await jsonOf(files, `${path}/config.json`));
+  const reader = new Reader((key) => json[key], file);
+  const [inputs, outputs] = ["in_features", "out_features"].map((key) =>
+    reader.size(key, 2 ** 20)
+  ) as [number, number];
+  const name = (reader.text("activation_function") ?? "Identity").split(".").at(-1)!;
+  if (!Object.hasOwn(DENSE, name)) {
+    return reader.reject("activation_function", `one of ${Object.keys(DENSE).join(", ")}`);
+  }
+  const place = await files.weights(path);
+  if (place === undefined) throw new FormatError(`there are no weights in ${path}`, files.label, 0);
+  const weights = own(await nn.open(place));
+  const bias = reader.flag("bias") ?? true;
+  const dense = weights.linear("linear", outputs, inputs, { bias, activation: DENSE[name] });
+  weights.done();
+  return (x) => dense(x);
+}
+
+/** What the files of a model have after its encoder. */
+async function modulesOf(
+  { files, weights, reader, architecture, encoder, options }: Opened,
+  own: <X extends Disposable>(x: X) => X,
+): Promise<{ pooling: Pooling; modules: Module[]; size: number }> {
+  if (architecture !== undefined) {
+    const type = reader.integer(`${architecture}.pooling_type`, { most: 4, otherwise: 1 });
+    const pooling = ([undefined, "mean", "cls", "last"] as const)[type];
+    if (pooling === undefined) {
+      return reader.reject(`${architecture}.pooling_type`, "1 (mean), 2 (cls) or 3 (last)");
+    }
+    const modules: Module[] = [];
+    let size = encoder.hidden;
+    for (const name of ["dense_2", "dense_3"]) {
+      const shape = weights.info(`${name}.weight`)?.shape;
+      if (shape === undefined) continue;
+      const [outputs = 0] = shape;
+      const dense = weights.linear(name, outputs, size, { bias: "optional", ...options });
+      modules.push((x) => dense(x));
+      size = outputs;
+    }
+    return { pooling, modules, size };
+  }
+  const list = await jsonOf(files, "modules.json");
+  let pooling: Pooling | undefined;
+  let size = encoder.hidden;
+  const modules: Module[] = [];
+  for (const each of Array.isArray(list) ? list : []) {
+    const { type, path } = objectOf(each);
+    const kind = String(type).split(".").at(-1)!;
+    if (kind === "Transformer" || kind === "Normalize") continue;
+    if (typeof path !== "string" || !/^[\w.-]+$/.test(path) || path.startsWith(".")) {
+      throw new FormatError(
+        `the module ${describe(type)} has the path ${describe(path)}`,
+        `modules.json of ${files.label}`,
+        0,
+      );
+    }
+    if (kind === "Pooling") pooling = await poolingOf(files, path);
+    else if (kind === "Dense") {
+      modules.push(await denseOf(files, path, own));
+      const made = objectOf(await jsonOf(files, `${path}/config.json`));
+      size = Number(made["out_features"]);
+    } else {
+      throw new FormatError(
+        `the module ${
+          describe(type)
+        } is not supported: Transformer, Pooling, Dense and Normalize are`,
+        `modules.json of ${files.label}`,
+        0,
+      );
+    }
+  }
+  // Older files have no list of modules.
+  const other = async (): Promise<Pooling> =>
+    await files.text("1_Pooling/config.json") === undefined
+      ? "mean"
+      : await poolingOf(files, "1_Pooling");
+  return { pooling: pooling ?? await other(), modules, size };
+}
+
+/**
+ * Turns texts into vectors, whose directions are close for texts of close meaning.
+ *
+ * Texts are tokenized in slices and computed off the event loop, in batches of about equal length.
+ *
+ * @example
+ * ```ts ignore
+ * import { Embedder } from "@rowmajor/tensor/models";
+ *
+ * using embedder = await Embedder.open("sentence-transformers/all-MiniLM-L6-v2");
+ * const [a, b] = await embedder.embed(["a cat", "a kitten"]);
+ * ```
+ */
+export class Embedder implements Disposable {
+  /** The class name, as a bundler may shorten the class's own. @ignore */
+  static get name(): string {
+    return "Embedder";
+  }
+
+  /** The size of vectors. */
+  readonly dimensions: number;
+  /** The maximum number of tokens of a text; longer texts are cut. */
+  readonly maxTokens: number;
+  /** The texts of the model that precede texts, by name: see {@link EmbedOptions.prompt}. */
+  readonly prompts: Readonly<Record<string, string>>;
+  readonly #encoder: TextEncoder;
+
+  private constructor(encoder: TextEncoder, dimensions: number, prompts: Record<string, string>) {
+    this.#encoder = encoder;
+    this.dimensions = dimensions;
+    this.maxTokens = encoder.longest;
+    this.prompts = Object.freeze(prompts);
+  }
+
+  /**
+   * Opens a model of {@link https://sbert.net sentence-transformers}, or another encoder.
+   *
+   * @param source A folder, a GGUF file, `"organization/name"` in the cache of the Hugging Face hub,
+   *   or files in memory by name.
+   * @throws {FormatError} For a model of another kind, and for damaged files.
+   * @throws {PackageError} If the files have a tokenizer.json, and the package
+   *   `@huggingface/tokenizers` is not installed.
+   */
+  static async open(source: ModelSource, options: EmbedderOptions = {}): Promise<Embedder> {
+    checkOptions("open an embedder", options, [...ENCODER_OPTIONS, "pooling", "maxTokens"]);
+    const { pooling, maxTokens, ...rest } = options;
+    if (pooling !== undefined && !POOLINGS.includes(pooling)) {
+      throw new ArgumentError(
+        `Cannot open an embedder with pooling ${describe(pooling)}: it is one of ${
+          POOLINGS.join(", ")
+        }`,
+      );
+    }
+    if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1)) {
+      throw new ArgumentError(
+        `Cannot open an embedder with maxTokens ${
+          describe(maxTokens)
+        }: it is an integer of at least 1`,
+      );
+    }
+    let dimensions = 0;
+    const prompts: Record<string, string> = {};
+    const encoder = await TextEncoder.open(source, rest, async (opened, own): Promise<Task> => {
+      const { files } = opened;
+      const { pooling: usual, modules, size } = await modulesOf(opened, own);
+      dimensions = size;
+      const { prompts: named } = objectOf(await jsonOf(files, "config_sentence_transformers.json"));
+      for (const [name, text] of Object.entries(objectOf(named))) {
+        if (typeof text === "string") prompts[name] = text;
+      }
+      const { max_seq_length: most } = objectOf(await jsonOf(files, "sentence_bert_config.json"));
+      const limit = typeof most === "number" && most >= 1 ? Math.floor(most) : undefined;
+      return {
+        ignore: [
+          "pooler.*",
+          "*.pooler.*",
+          "*position_ids",
+          "cls.*",
+          "lm_head.*",
+          "head.*",
+          "*inv_freq",
+        ],
+        longest: maxTokens ?? limit,
+        finish: (states, lengths) =>
+          modules.reduce(
+            (x, module) => module(x),
+            pool(states, lengths, pooling ?? usual),
+          ),
+      };
+    });
+    return new Embedder(encoder, dimensions, prompts);
+  }
+
+  /** The text before texts. */
+  #prefixOf({ prompt, prefix }: EmbedOptions): string {
+    if (prompt === undefined) return prefix ?? "";
+    if (prefix !== undefined) {
+      throw new ArgumentError("Cannot embed with a prompt and a prefix: only one of them fits");
+    }
+    if (Object.hasOwn(this.prompts, prompt)) return this.prompts[prompt]!;
+    const names = Object.keys(this.prompts);
+    throw new ArgumentError(
+      `Cannot embed with prompt ${describe(prompt)}: the model has ` +
+        (names.length === 0 ? "none" : names.join(", ")),
+    );
+  }
+
+  /** The vectors of texts, checked and finished. */
+  async #vectors(
+    op: string,
+    texts: readonly string[],
+    options: EmbedOptions,
+  ): Promise<Float32Array[]> {
+    checkOptions(op, options, EMBED_OPTIONS);
+    const { dimensions = this.dimensions, normalize = true, signal } = options;
+    if (!Number.isInteger(dimensions) || dimensions < 1 || dimensions > this.dimensions) {
+      throw new ArgumentError(
+        `Cannot ${op} with dimensions ${
+          describe(dimensions)
+        }: they are from 1 to ${this.dimensions}`,
+      );
+    }
+    const prefix = this.#prefixOf(options);
+    const rows = await this.#encoder.rows(texts.map((text) => prefix + text), { signal });
+    return rows.map((row) => finished(row, dimensions, normalize));
+  }
+
+  /**
+   * Returns the vector of a text, or the vectors of texts in their order: numbers of the size
+   * `dimensions`.
+   *
+   * @throws {ArgumentError} For values that are no texts, and for options that do not fit.
+   * @throws {DisposedError} After `dispose`.
+   */
+  embed(text: string, options?: EmbedOptions): Promise<Float32Array>;
+  embed(texts: readonly string[], options?: EmbedOptions): Promise<Float32Array[]>;
+  async embed(
+    texts: string | readonly string[],
+    options: EmbedOptions = {},
+  ): Promise<Float32Array | Float32Array[]> {
+    const isOne = typeof texts === "string";
+    const made = await this.#vectors("embed", isOne ? [texts] : textsIn("embed", texts), options);
+    return isOne ? made[0]! : made;
+  }
+
+  /** Returns the vectors of texts as the rows of a tensor: [N, D]. Throws as {@link embed}. */
+  async matrix(
+    texts: readonly string[],
+    options: EmbedOptions = {},
+  ): Promise<Tensor<"float32", [number, number]>> {
+    const rows = await this.#vectors("embed", textsIn("embed", texts), options);
+    const size = options.dimensions ?? this.dimensions;
+    const all = new Float32Array(rows.length * size);
+    rows.forEach((row, i) => all.set(row, i * size));
+    return fromBuffer(all, { shape: [rows.length, size] });
+  }
+
+  /** Returns the cosine of the angle between the vectors of two texts. Throws as {@link embed}. */
+  async similarity(a: string, b: string, options: EmbedOptions = {}): Promise<number> {
+    const [x, y] = await this.#vectors("compare", textsIn("compare", [a, b]), {
+      ...options,
+      normalize: true,
+    });
+    return x!.reduce((sum, value, i) => sum + value * y![i]!, 0);
+  }
+
+  /**
+   * Finds the texts whose vectors are closest to that of `query`.
+   *
+   * @param texts Texts, or their vectors as the rows of a tensor [N, D]: see {@link matrix}. Use a
+   *   tensor for many searches.
+   * @returns The closest first.
+   */
+  async search(
+    query: string,
+    texts: readonly string[] | AnyTensor,
+    options: SearchOptions = {},
+  ): Promise<SearchResult[]> {
+    const { top = 10, ...rest } = options;
+    if (!Number.isInteger(top) || top < 1) {
+      throw new ArgumentError(
+        `Cannot search with top ${describe(top)}: it is an integer of at least 1`,
+      );
+    }
+    const wanted = await this.#vectors("search", textsIn("search", [query]), {
+      ...rest,
+      normalize: true,
+    });
+    const isMatrix = typeof texts === "object" && "shape" in texts;
+    const { dimensions, signal } = rest;
+    using matrix = isMatrix
+      ? (texts as AnyTensor).astype("float32")
+      : await this.matrix(textsIn("search", texts), { dimensions, signal });
+    const vector = wanted[0]!;
+    const [rows = 0, size] = matrix.shape;
+    if (matrix.shape.length !== 2 || size !== vector.length) {
+      throw new ShapeError(
+        `Cannot search shape ${formatShape(matrix.shape)}: it takes [N, ${vector.length}]`,
+      );
+    }
+    if (rows === 0) return [];
+    using target = fromBuffer(vector, { shape: [vector.length, 1] });
+    const found = await ranked.async(matrix.asShape([rows, size]), target, Math.min(top, rows), {
+      ...signal && { signal },
+    });
+    using values = found.values;
+    using indices = found.indices;
+    const [scores, places] = [await values.read(), await indices.read()];
+    return Array.from(scores, (score, i) => ({ index: Number(places[i]), score }));
+  }
+
+  /** Frees the weights and the programs. Calls then throw a DisposedError. */
+  dispose(): void {
+    this.#encoder.dispose();
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/** The rows of a matrix that are closest to a vector. */
+const ranked = compile((
+  matrix: Tensor<"float32", [number, number]>,
+  vector: Tensor<"float32", [number, number]>,
+  count: number,
+) => {
+  const lengths = matrix.mul(matrix).sum(1, { keepDims: true }).sqrt().maximum(1e-12);
+  return matrix.matmul(vector).div(lengths).reshape([-1]).topk(count);
+}, { static: [2] });
+
+/** The first numbers of a row, of length 1 if asked for. */
+function finished(row: Float32Array, dimensions: number, unit: boolean): Float32Array {
+  const cut = dimensions === row.length ? row : row.slice(0, dimensions);
+  if (!unit) return cut;
+  const length = Math.sqrt(cut.reduce((sum, x) => sum + x * x, 0));
+  // As PyTorch's normalize.
+  return cut.map((x) => x / Math.max(length, 1e-12));
+}

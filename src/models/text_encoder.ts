@@ -1,0 +1,264 @@
+/**
+ * Models that encode texts: the tokenizer, the encoder and what is computed of its states, as one
+ * program for each shape of a batch, off the event loop.
+ *
+ * @module
+ */
+import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
+import { listIn } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { compile, type Compiled } from "../compile/mod.ts";
+import { objectOf, Reader } from "../llm/config/reader.ts";
+import * as nn from "../nn/mod.ts";
+import { fromBuffer } from "../tensor/create.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+import { open as openTokenizer, type TextInput, type Tokenizer } from "../tokenizers/mod.ts";
+import { batchesOf } from "./batches.ts";
+import { ENCODERS } from "./encoders/families.ts";
+import type { AnyWeights, Encoder, Ids, LayerOptions, Lengths, State } from "./encoders/parts.ts";
+import { filesOf, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
+
+/** Options of opening a model that encodes texts. */
+export interface EncoderOptions {
+  /**
+   * `"int8"` rounds the weights of products to 8 bits, and the rows that they multiply too: a quarter
+   * of the memory of float32, and faster products. By default weights stay as in the file.
+   */
+  readonly quantize?: "int8" | undefined;
+  /** A function that gets the progress while weights are loaded. */
+  readonly onProgress?: ((progress: nn.LoadProgress) => void) | undefined;
+  /** Stops loading: the promise rejects with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The names of {@link EncoderOptions}. */
+export const ENCODER_OPTIONS: readonly string[] = ["quantize", "onProgress", "signal"];
+
+/** What is computed of the states of a batch: a row for each text, [B, R]. */
+export type Finish = (states: State, lengths: Lengths) => Tensor<"float32", [number, number]>;
+
+/** What a task makes of an opened model. */
+export interface Task {
+  /** The parts of the weights' names that it does not use. */
+  readonly ignore: readonly string[];
+  /** The most tokens of a text; by default as many as the encoder takes. */
+  readonly longest?: number | undefined;
+  readonly finish: Finish;
+}
+
+/** An opened model, before its weights are loaded. */
+export interface Opened {
+  readonly files: ModelFiles;
+  readonly weights: AnyWeights;
+  readonly encoder: Encoder;
+  /** config.json, or the metadata of a GGUF file. */
+  readonly reader: Reader;
+  /** The prefix of the keys of a GGUF file, such as `"bert"`; undefined for config.json. */
+  readonly architecture: string | undefined;
+  readonly options: LayerOptions;
+}
+
+/** The rows of a text: its tokens, and the place that it had. */
+interface Row {
+  readonly place: number;
+  readonly ids: readonly number[];
+  readonly typeIds: readonly number[];
+}
+
+/** The encoder of opened weights. */
+function encoderOf(
+  weights: AnyWeights,
+  json: unknown,
+  label: string,
+  options: LayerOptions,
+): Pick<Opened, "encoder" | "reader" | "architecture"> {
+  const { metadata } = weights;
+  const isGguf = metadata.has("general.architecture");
+  if (!isGguf && json === undefined) {
+    throw new FormatError(
+      "the sizes of the model are missing: there is no config.json, and no metadata of GGUF",
+      label,
+      0,
+    );
+  }
+  const fields = objectOf(json);
+  const reader = isGguf ? new Reader((key) => metadata.get(key), label) : new Reader(
+    (key) => Object.hasOwn(fields, key) ? fields[key] : undefined,
+    `config.json of ${label}`,
+  );
+  const key = isGguf ? "general.architecture" : "model_type";
+  const kind = reader.value(key);
+  const family = ENCODERS.find(({ json, gguf }) =>
+    isGguf ? gguf === kind : typeof kind === "string" && json.includes(kind)
+  );
+  const make = isGguf ? family?.makeOfGguf : family?.make;
+  if (make === undefined) {
+    const known = ENCODERS.flatMap(({ json, gguf }) => isGguf ? gguf ?? [] : json).join(", ");
+    return reader.reject(key, `one of the encoders ${known}`);
+  }
+  const encoder = make(weights, reader, options);
+  return { encoder, reader, architecture: isGguf ? String(kind) : undefined };
+}
+
+/** The tokenizer of a model. */
+async function tokenizerOf(
+  files: ModelFiles,
+  { weights, architecture }: Pick<Opened, "weights" | "architecture">,
+): Promise<Tokenizer> {
+  if (architecture !== undefined) {
+    return await openTokenizer(weights.metadata, { file: files.label });
+  }
+  const tokenizer = await jsonOf(files, "tokenizer.json");
+  if (typeof tokenizer !== "object" || tokenizer === null) {
+    throw new FormatError("there is no tokenizer.json", files.label, 0);
+  }
+  const config = objectOf(await jsonOf(files, "tokenizer_config.json"));
+  return await openTokenizer({ tokenizer, config }, { file: `tokenizer.json of ${files.label}` });
+}
+
+/** Texts as the caller gives them, checked and copied. */
+export function textsIn(op: string, texts: unknown): string[] {
+  const list = listIn(texts, (text) => {
+    if (typeof text === "string") return text;
+    throw new ArgumentError(`Cannot ${op} ${describe(text)}: it takes texts`);
+  });
+  if (list !== undefined) return list;
+  throw new ArgumentError(`Cannot ${op} ${describe(texts)}: it takes a text or an array of texts`);
+}
+
+type Program = (ids: Ids, types: Ids, lengths: Lengths) => Tensor<"float32", [number, number]>;
+
+/** A model that gives a row of numbers for each text. */
+export class TextEncoder implements Disposable {
+  readonly tokenizer: Tokenizer;
+  /** The most tokens of a text. */
+  readonly longest: number;
+  readonly #label: string;
+  readonly #weights: AnyWeights;
+  readonly #more: Disposable[];
+  readonly #program: Compiled<Program>;
+  #disposed = false;
+
+  private constructor(
+    { weights, files, encoder }: Opened,
+    { finish, longest = encoder.longest }: Task,
+    tokenizer: Tokenizer,
+    more: Disposable[],
+  ) {
+    this.tokenizer = tokenizer;
+    this.longest = Math.min(longest, encoder.longest);
+    this.#label = files.label;
+    this.#weights = weights;
+    this.#more = more;
+    const program: Program = (ids, types, lengths) =>
+      finish(encoder.states({ ids, types, lengths }), lengths);
+    this.#program = compile(program, { maxPrograms: 128 });
+  }
+
+  /**
+   * Opens a model. `task` asks for the layers that it needs besides the encoder, and passes weights of
+   * other files to `own`.
+   */
+  static async open(
+    source: ModelSource,
+    { quantize, onProgress, signal }: EncoderOptions,
+    task: (opened: Opened, own: <X extends Disposable>(x: X) => X) => Task | Promise<Task>,
+  ): Promise<TextEncoder> {
+    if (quantize !== undefined && quantize !== "int8") {
+      throw new ArgumentError(
+        `Cannot open a model with quantize ${describe(quantize)}: "int8" is known`,
+      );
+    }
+    signal?.throwIfAborted();
+    const files = await filesOf(source);
+    const place = await files.weights();
+    if (place === undefined) throw new FormatError("there are no weights", files.label, 0);
+    const weights = await nn.open(place);
+    const more: Disposable[] = [];
+    try {
+      const options: LayerOptions = { quantize };
+      const known = encoderOf(weights, await jsonOf(files, "config.json"), files.label, options);
+      const opened: Opened = { files, weights, options, ...known };
+      const made = await task(opened, (x) => {
+        more.push(x);
+        return x;
+      });
+      const tokenizer = await tokenizerOf(files, opened);
+      await weights.load({
+        ignore: made.ignore,
+        ...onProgress === undefined ? {} : { onProgress },
+        ...signal === undefined ? {} : { signal },
+      });
+      return new TextEncoder(opened, made, tokenizer, more);
+    } catch (error) {
+      weights.dispose();
+      for (const one of more) one[Symbol.dispose]();
+      throw error;
+    }
+  }
+
+  #checkAlive(): void {
+    if (this.#disposed) {
+      throw new DisposedError(`Cannot use the model ${this.#label}: it was disposed`);
+    }
+  }
+
+  /** The rows of texts, in their order; longer texts are cut to `longest` tokens. */
+  async rows(
+    inputs: readonly TextInput[],
+    { longest = this.longest, signal }: {
+      readonly longest?: number | undefined;
+      readonly signal?: AbortSignal | undefined;
+    } = {},
+  ): Promise<Float32Array[]> {
+    this.#checkAlive();
+    const most = Math.min(longest, this.longest);
+    const encoded = await this.tokenizer.encodeBatch(inputs, {
+      maxLength: most,
+      ...signal === undefined ? {} : { signal },
+    });
+    const rows = encoded.map(({ ids, typeIds }, place): Row => ({ place, ids, typeIds }));
+    const made: Float32Array[] = [];
+    // A text without tokens has a vector too: that of one token of padding.
+    const full = rows.map((row): Row =>
+      row.ids.length > 0 ? row : { ...row, ids: [this.tokenizer.pad ?? 0], typeIds: [0] }
+    );
+    for (const { width, texts } of batchesOf(full, most)) {
+      signal?.throwIfAborted();
+      this.#checkAlive();
+      const shape = [texts.length, width] as const;
+      const [ids, types] = [
+        new Int32Array(texts.length * width),
+        new Int32Array(texts.length * width),
+      ];
+      texts.forEach((text, i) => {
+        ids.set(text.ids, i * width);
+        types.set(text.typeIds, i * width);
+      });
+      using tokens = fromBuffer(ids, { shape });
+      using kinds = fromBuffer(types, { shape });
+      using lengths = fromBuffer(Int32Array.from(texts, ({ ids }) => ids.length));
+      using result = await this.#program.async(tokens, kinds, lengths);
+      const values = await result.read();
+      const size = values.length / texts.length;
+      texts.forEach(({ place }, i) => {
+        made[place] = values.slice(i * size, (i + 1) * size);
+      });
+    }
+    return made;
+  }
+
+  /** Frees the weights and the programs. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#program.dispose();
+    this.#weights.dispose();
+    for (const one of this.#more) one[Symbol.dispose]();
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
