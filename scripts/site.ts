@@ -96,11 +96,11 @@ async function run(what: string, program: string, args: string[], cwd: string): 
 
 /** Words that readers search for, and the section that has to be among the first five results. */
 const SEARCHES: Readonly<Record<string, string>> = {
-  embedding: "docs/models.html#embeddings-of-texts",
+  embedding: "docs/embeddings.html",
   train: "docs/cookbook.html#training",
   "sliding window": "docs/generate.html#sliding-window-attention",
   plot: "docs/jupyter.html#plots",
-  chat: "docs/generate.html",
+  chat: "docs/chat.html",
   executable: "docs/install.html#executables",
 };
 

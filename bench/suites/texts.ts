@@ -8,14 +8,17 @@
  *
  * @module
  */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { encoder } from "../../examples/embed/bert.ts";
-import { Embedder, readFolder } from "../../examples/embed/embedder.ts";
 import { full } from "../../mod.ts";
 import { root } from "../../scripts/tools.ts";
 import { compile } from "../../src/compile/mod.ts";
+import { Reader } from "../../src/llm/config/reader.ts";
+import { bert } from "../../src/models/encoders/bert.ts";
+import type { Ids, Lengths } from "../../src/models/encoders/parts.ts";
+import { Embedder } from "../../src/models/mod.ts";
+import { pool } from "../../src/models/pooling.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { environment } from "../harness/line_process.ts";
 import { ownSides, WholeSide } from "../harness/served.ts";
@@ -80,23 +83,32 @@ async function measure(
 
 const GIVEN = { TEXTS, SIZES };
 
+/** The encoder alone, with our pooling. */
+async function openEncoder() {
+  const config = JSON.parse(readFileSync(join(FOLDER, "config.json"), "utf8"));
+  const weights = await nn.open(FOLDER);
+  const { states } = bert(weights, new Reader((key) => config[key], "config.json"), {});
+  await weights.load({ ignore: ["pooler.*", "*position_ids"] });
+  return compile((ids: Ids, types: Ids, lengths: Lengths) =>
+    pool(states({ ids, types, lengths }), lengths, "mean")
+  );
+}
+
 async function run(): Promise<Outcome> {
-  const files = readFolder(FOLDER);
-  const embedder = await Embedder.open(files);
-  let run: ReturnType<typeof compile<ReturnType<typeof encoder>>> | undefined;
+  const embedder = await Embedder.open(FOLDER, { maxTokens: 512 });
+  let encoder: Awaited<ReturnType<typeof openEncoder>> | undefined;
   return await measure(
     GIVEN,
     async (texts) => Array.from((await embedder.embed(texts))[0]!),
     async (texts, tokens) => {
-      if (run === undefined) {
-        embedder[Symbol.dispose]();
-        run = compile(
-          encoder(await nn.open(files.weights, { dtype: "float32" }), files.config, "mean"),
-        );
+      if (encoder === undefined) {
+        embedder.dispose();
+        encoder = await openEncoder();
       }
       using ids = full([texts, tokens], 1000, { dtype: "int32" });
+      using types = full([texts, tokens], 0, { dtype: "int32" });
       using lengths = full([texts], tokens, { dtype: "int32" });
-      (await run.async(ids as never, lengths as never)).dispose();
+      (await encoder.async(ids, types, lengths)).dispose();
     },
   );
 }

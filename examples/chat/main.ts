@@ -1,5 +1,5 @@
 /**
- * Chats with a language model, or lets it go on with a text.
+ * Chats with a language model, or continues a text.
  *
  *     deno run -A examples/chat/main.ts MODEL.gguf
  *     bun examples/chat/main.ts MODEL.gguf "What is the capital of France?"
@@ -10,9 +10,9 @@
 import process from "node:process";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
+import { type AskOptions, Chat } from "../../src/models/mod.ts";
 import type { CacheDType } from "../../src/nn/mod.ts";
-import { progressPrinter } from "../shared/model_files.ts";
-import { Chat, openChatModel, type Reply, reply, type ReplyOptions } from "./chat.ts";
+import { printProgress } from "../shared/model_files.ts";
 
 const USAGE = `usage: main.ts MODEL [options] [QUESTION ...]
 
@@ -20,9 +20,9 @@ MODEL is a GGUF file, a folder with config.json, tokenizer.json and safetensors,
 a model in the cache of the Hugging Face hub. Without a QUESTION, questions are read from the
 terminal, a line each.
 
-  --raw=TEXT         goes on with TEXT, without the model's chat template
-  --system=TEXT      says how the model is to answer
-  --tokens=N         the most tokens of an answer; 512 by default
+  --raw=TEXT         continues TEXT, without the model's chat template
+  --system=TEXT      a message before the first question
+  --tokens=N         the maximum number of tokens of an answer; 512 by default
   --temperature=T    0 takes the most likely token; 0.7 by default
   --top-k=N --top-p=P --min-p=P   only the most likely tokens; top-p is 0.9 by default
   --repetition-penalty=R          1 by default
@@ -30,10 +30,11 @@ terminal, a line each.
   --stop=TEXT        ends an answer; may be repeated
   --cache=DTYPE      of keys and values: float16, float32, bfloat16 or q8_0
   --device=DEVICE    cpu or cuda
+  --adapter=FOLDER   a LoRA adapter
   --json             prints { tokens, text } of an answer
   -h, --help         prints this`;
 
-const { values, positionals } = parseArgs({
+const { values, positionals: [model, ...words] } = parseArgs({
   allowPositionals: true,
   options: {
     raw: { type: "string" },
@@ -48,77 +49,78 @@ const { values, positionals } = parseArgs({
     stop: { type: "string", multiple: true },
     cache: { type: "string", default: "float16" },
     device: { type: "string", default: "cpu" },
-    json: { type: "boolean", default: false },
-    help: { type: "boolean", short: "h", default: false },
+    adapter: { type: "string" },
+    json: { type: "boolean" },
+    help: { type: "boolean", short: "h" },
   },
 });
 
-/** What a terminal shows after an answer. */
-function summary({ tokens, promptTokens, firstSeconds, seconds }: Reply): string {
-  const rate = tokens.length < 2 ? "" : `, ${((tokens.length - 1) / seconds).toFixed(1)} tokens/s`;
-  return `[${promptTokens} tokens in ${firstSeconds.toFixed(2)} s, ${tokens.length} made${rate}]`;
-}
+const options: AskOptions = {
+  maxTokens: Number(values.tokens),
+  temperature: Number(values.temperature),
+  topK: Number(values["top-k"]),
+  topP: Number(values["top-p"]),
+  minP: Number(values["min-p"]),
+  repetitionPenalty: Number(values["repetition-penalty"]),
+  seed: values.seed === undefined ? undefined : Number(values.seed),
+  stop: values.stop,
+};
 
-function print(made: Reply): void {
-  if (values.json) console.log(JSON.stringify({ tokens: made.tokens, text: made.text }));
-  else {
-    process.stdout.write("\n");
-    console.error(summary(made));
+/** Prints an answer as it comes, and its rate. */
+async function print(begin: (options: AskOptions) => AsyncIterable<string>): Promise<void> {
+  const start = performance.now(), tokens: number[] = [];
+  let first = start, text = "";
+  const onToken = (id: number): void => {
+    if (tokens.push(id) === 1) first = performance.now();
+  };
+  for await (const piece of begin({ ...options, onToken })) {
+    text += piece;
+    if (!values.json) process.stdout.write(piece);
   }
+  if (values.json) return console.log(JSON.stringify({ tokens, text }));
+  const rate = (tokens.length - 1) / (performance.now() - first) * 1000;
+  process.stdout.write("\n");
+  console.error(
+    `[first token in ${((first - start) / 1000).toFixed(2)} s, ${tokens.length} tokens` +
+      `${tokens.length < 2 ? "" : `, ${rate.toFixed(1)} tokens/s`}]`,
+  );
 }
 
-/** Ends an answer, and the program if there is none. */
-function abortable(): AbortSignal {
-  const controller = new AbortController();
-  process.once("SIGINT", () => controller.abort());
-  return controller.signal;
-}
-
-async function run(name: string, questions: readonly string[]): Promise<void> {
-  const progress = progressPrinter();
-  using of = await openChatModel(name, {
+async function run(model: string): Promise<void> {
+  using chat = await Chat.open(model, {
+    system: values.system,
     cache: values.cache as CacheDType,
     device: values.device as "cpu",
-    onProgress: ({ loaded, total }) => progress(loaded / total),
+    adapter: values.adapter,
+    onProgress: printProgress(),
   });
-  const options: ReplyOptions = {
-    maxTokens: Number(values.tokens),
-    temperature: Number(values.temperature),
-    topK: Number(values["top-k"]),
-    topP: Number(values["top-p"]),
-    minP: Number(values["min-p"]),
-    repetitionPenalty: Number(values["repetition-penalty"]),
-    ...values.seed !== undefined && { seed: Number(values.seed) },
-    ...values.stop !== undefined && { stop: values.stop },
-    ...!values.json && { onText: (text: string) => void process.stdout.write(text) },
-  };
-  if (values.raw !== undefined) {
-    using session = of.model.session();
-    const prompt = of.tokenizer.encode(values.raw, { addSpecial: true });
-    print(await reply(of, session, prompt, { ...options, signal: abortable() }));
-    return;
-  }
-  using chat = new Chat(of, values.system);
-  if (questions.length > 0) {
-    print(await chat.ask(questions.join(" "), { ...options, signal: abortable() }));
+  const controller = new AbortController();
+  const { signal } = controller;
+  const end = () => controller.abort();
+  if (values.raw !== undefined || words.length > 0) {
+    process.once("SIGINT", end);
+    await print((options) =>
+      values.raw === undefined
+        ? chat.stream(words.join(" "), { ...options, signal })
+        : chat.model.generateText(chat.tokenizer, values.raw, { ...options, signal })
+    );
     return;
   }
   const prompt = (): void => void (process.stdin.isTTY && process.stderr.write("> "));
   prompt();
   for await (const line of createInterface({ input: process.stdin })) {
-    if (line.trim() !== "") print(await chat.ask(line, options));
+    if (line.trim() !== "") await print((options) => chat.stream(line, options));
     prompt();
   }
 }
 
-const [model, ...questions] = positionals;
 if (values.help) console.log(USAGE);
 else if (model === undefined) {
   console.error(USAGE);
   process.exitCode = 2;
 } else {
   try {
-    await run(model, questions);
+    await run(model);
   } catch (error) {
     const { name, message } = error as Error;
     const isEnded = name === "AbortError";

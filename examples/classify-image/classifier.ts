@@ -30,17 +30,16 @@ export class Classifier implements Disposable {
   }
 
   /**
-   * Loads a model: a folder or a file of weights, or the bytes of one. `onProgress` gets the part
-   * that is loaded, from 0 to 1.
+   * Loads a model: a folder or a file of weights, or the bytes of one.
    */
   static async open(
     source: string | URL | Uint8Array,
-    onProgress?: (part: number) => void,
+    onProgress?: (progress: nn.LoadProgress) => void,
   ): Promise<Classifier> {
     const weights = await nn.open(source, { dtype: "float32" });
     try {
       const made = new Classifier(weights);
-      await weights.load({ onProgress: ({ loaded, total }) => onProgress?.(loaded / total) });
+      await weights.load({ onProgress });
       return made;
     } catch (error) {
       weights.dispose();

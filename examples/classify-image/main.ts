@@ -10,7 +10,7 @@ import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { decodeImage } from "../../src/images/mod.ts";
-import { progressPrinter, readText } from "../shared/model_files.ts";
+import { printProgress, readText } from "../shared/model_files.ts";
 import { Classifier } from "./classifier.ts";
 import { readLabels } from "./labels.ts";
 
@@ -64,7 +64,7 @@ async function main(weights: string | URL): Promise<void> {
   }
   let classifier: Classifier;
   try {
-    classifier = await Classifier.open(weights, progressPrinter());
+    classifier = await Classifier.open(weights, printProgress());
   } catch (error) {
     return tell(weights, error);
   }

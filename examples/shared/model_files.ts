@@ -1,5 +1,5 @@
 /**
- * The files of a model that the examples share: text files in a folder, and how far a load is.
+ * The files of a model that the examples share: text files in a folder, and the progress of loading.
  *
  * @module
  */
@@ -21,12 +21,13 @@ export function readText(name: string, folder: URL): string | undefined {
   return undefined;
 }
 
-/** A function that writes how far a load is to a terminal, if it takes more than half a second. */
-export function progressPrinter(): (part: number) => void {
+/** A function that prints the progress of loading to a terminal, if it takes more than half a second. */
+export function printProgress(): (progress: { loaded: number; total: number }) => void {
   const begin = performance.now();
-  return (part) => {
+  return ({ loaded, total }) => {
     if (process.stderr.isTTY && performance.now() - begin > 500) {
-      process.stderr.write(`\rloading ${Math.round(100 * part)}%${part === 1 ? "\n" : ""}`);
+      const percent = Math.round(100 * loaded / total);
+      process.stderr.write(`\rloading ${percent}%${loaded === total ? "\n" : ""}`);
     }
   };
 }

@@ -84,6 +84,11 @@ export interface GenerateTextOptions extends GenerateOptions {
 /** The tokens that a session has room for at first. */
 const USUAL_CAPACITY = 256;
 
+/** The names of {@link OpenOptions}, without `config`. */
+export const OPEN_OPTIONS: readonly string[] = [
+  ...["cache", "device", "dtype", "adapter", "checkMemory", "onProgress", "signal"],
+];
+
 const GENERATE_OPTIONS = ["maxTokens", "stopTokens", "signal", ...SAMPLER_OPTIONS];
 
 /** Sizes of chunks of tokens, the largest first: one program each. */
@@ -116,8 +121,7 @@ export async function open<V extends t.Device = "cpu">(
   source: Path | Uint8Array,
   options: OpenOptions<V> = {},
 ): Promise<LanguageModel> {
-  const names = ["cache", "device", "dtype", "config", "adapter", "checkMemory"];
-  checkOptions("open a model", options, [...names, "onProgress", "signal"]);
+  checkOptions("open a model", options, [...OPEN_OPTIONS, "config"]);
   const { cache = "float16", device, dtype, config, adapter, onProgress, signal } = options;
   signal?.throwIfAborted();
   const weights = await nn.open(source, { device, dtype, adapter });

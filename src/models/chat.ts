@@ -5,7 +5,9 @@
  */
 import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
+import { objectOf } from "../llm/config/reader.ts";
 import * as llm from "../llm/mod.ts";
+import { OPEN_OPTIONS } from "../llm/model.ts";
 import { checkOptions } from "../table/infer.ts";
 import {
   type ChatTemplate,
@@ -36,8 +38,6 @@ export interface AskOptions extends llm.GenerateTextOptions {
 
 /** The least tokens of an answer for which a chat has to leave room. */
 const LEAST_ANSWER = 16;
-
-const OPEN_OPTIONS = ["cache", "device", "dtype", "onProgress", "signal", "adapter"];
 
 /** The tokenizer of a model, which its files or its GGUF metadata have. */
 async function tokenizerOf(files: ModelFiles, model: llm.LanguageModel): Promise<Tokenizer> {
@@ -138,7 +138,11 @@ export class Chat implements Disposable {
     const files = await filesOf(source);
     const place = await files.weights();
     if (place === undefined) throw new FormatError("there are no weights", files.label, 0);
-    const model = await llm.open(place, rest);
+    const json = ArrayBuffer.isView(place) ? await jsonOf(files, "config.json") : undefined;
+    const config = json === undefined
+      ? undefined
+      : llm.configOfJson(objectOf(json), `config.json of ${files.label}`);
+    const model = await llm.open(place, { ...rest, config });
     try {
       const tokenizer = await tokenizerOf(files, model);
       const template = await chatTemplate(tokenizer);

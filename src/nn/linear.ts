@@ -145,7 +145,11 @@ interface Spec {
 const specs = new WeakMap<object, Spec>();
 
 /** A weight [O, I] of a layer, packed if it can be, or rounded if it is to be. */
-function prepare(w: Operand, own: Own, { quantize }: Spec): Operand | ReturnType<typeof packWeight> {
+function prepare(
+  w: Operand,
+  own: Own,
+  { quantize }: Spec,
+): Operand | ReturnType<typeof packWeight> {
   if (quantize !== undefined && !isQuantized(w.storage.info)) return own(quantizeInt8(w));
   if (canPack(w.storage.info)) return own(packWeight(w));
   return own(w as AnyTensor);

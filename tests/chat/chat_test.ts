@@ -1,15 +1,14 @@
 /**
- * The example `chat`: its command on a small model with random weights, turns that go on from what the
- * model has seen, and the executable.
+ * The example `chat`: its command and its executable, on a small model with random weights.
  *
  * @module
  */
-import { assert, assertEquals, assertMatch } from "@std/assert";
+import { assertEquals, assertMatch } from "@std/assert";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { Chat, openChatModel, reply } from "../../examples/chat/chat.ts";
+import { Chat } from "../../src/models/mod.ts";
 import { runExample, runExecutable, whyNoExecutable, withoutDenort } from "../example_program.ts";
 import { randomLlama } from "../support/llama.ts";
 
@@ -22,11 +21,11 @@ const command = (...args: string[]) => runExample("chat/main.ts", ...args);
 
 /** The tokens that the model gives after a text. */
 async function expected(text: string, count: number): Promise<{ tokens: number[]; text: string }> {
-  using of = await openChatModel(model);
+  using chat = await Chat.open(model);
   const tokens: number[] = [];
-  const ids = of.tokenizer.encode(text);
-  for await (const id of of.model.generate(ids, { maxTokens: count })) tokens.push(id);
-  return { tokens, text: of.tokenizer.decode([...ids, ...tokens]).slice(text.length) };
+  const ids = chat.tokenizer.encode(text);
+  for await (const id of chat.model.generate(ids, { maxTokens: count })) tokens.push(id);
+  return { tokens, text: chat.tokenizer.decode([...ids, ...tokens]).slice(text.length) };
 }
 
 test("the command goes on with a text, and prints tokens and text as JSON", async () => {
@@ -41,7 +40,7 @@ test("the command answers a question, and says how fast", () => {
   const run = () => command(model, "who", "is", "it", "--tokens=5", "--seed=7");
   const { status, stdout, stderr } = run();
   assertEquals(status, 0, stderr);
-  assertMatch(stderr, /^\[\d+ tokens in [\d.]+ s, \d made.*\]\n$/);
+  assertMatch(stderr, /^\[first token in [\d.]+ s, \d tokens.*\]\n$/);
   assertEquals(run().stdout, stdout);
 });
 
@@ -55,30 +54,6 @@ test("the command says what is wrong", () => {
     "ArgumentError: Cannot sample with topP 2: it is greater than 0, and at most 1",
   ]);
   assertMatch(command(join(folder, "none.gguf"), "hi").stderr, /none\.gguf/);
-});
-
-test("a turn goes on from the turns before", async () => {
-  using of = await openChatModel(model);
-  using chat = new Chat(of, "Be short.");
-  const first = await chat.ask("one", { maxTokens: 4, seed: 1, temperature: 1 });
-  const second = await chat.ask("two", { maxTokens: 4, seed: 1, temperature: 1 });
-  assert(second.promptTokens > first.promptTokens + first.tokens.length);
-  assertEquals([first.reason, first.tokens.length <= 4], ["maxTokens", true]);
-});
-
-test("a reply ends before a stop text, and tells its text as it comes", async () => {
-  using of = await openChatModel(model);
-  const whole = await expected("abc", 12);
-  const stop = whole.text.slice(4, 7);
-  using session = of.model.session();
-  let told = "";
-  const made = await reply(of, session, of.tokenizer.encode("abc"), {
-    maxTokens: 12,
-    stop,
-    onText: (text) => told += text,
-  });
-  assertEquals([made.text, made.reason], [whole.text.slice(0, whole.text.indexOf(stop)), "stop"]);
-  assertEquals(told, made.text);
 });
 
 test(`an executable chats${whyNoExecutable}`, { skip: withoutDenort }, async () => {

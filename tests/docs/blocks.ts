@@ -19,6 +19,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import { writeModel } from "../embed/model.ts";
 import { randomLlama } from "../support/llama.ts";
 
 /** A block. */
@@ -227,23 +228,35 @@ const FILES: Readonly<Record<string, () => string | Uint8Array>> = {
     });
   },
 };
+/** Folders of models that examples open, by their names on the hub: small models with random weights. */
+const MODELS: Readonly<Record<string, (folder: string) => Promise<void>>> = {
+  "sentence-transformers/all-MiniLM-L6-v2": writeModel,
+  "intfloat/e5-small-v2": writeModel,
+};
 let folder: string | undefined;
 process.on("exit", () => folder !== undefined && rmSync(folder, { recursive: true }));
 
-/** `code` with the paths of {@link FILES} in the place of their names. */
-function withFiles(code: string): string {
-  return code.replace(/"([\w.-]+\.\w+)"/g, (all, name: string) => {
-    if (!Object.hasOwn(FILES, name)) return all;
+/** `code` with the paths of {@link FILES} and {@link MODELS} in the place of their names. */
+async function withFiles(code: string): Promise<string> {
+  const names = new Set(Array.from(code.matchAll(/"([\w.\/-]+)"/g), ([, name]) => name!));
+  let made = code;
+  for (const name of names) {
+    const isModel = Object.hasOwn(MODELS, name);
+    if (!isModel && !Object.hasOwn(FILES, name)) continue;
     folder ??= mkdtempSync(join(tmpdir(), "rowmajor-docs-"));
     const path = join(folder, name);
-    if (!existsSync(path)) writeFileSync(path, FILES[name]!());
-    return JSON.stringify(path);
-  });
+    if (!existsSync(path)) {
+      if (isModel) await MODELS[name]!(path);
+      else writeFileSync(path, FILES[name]!());
+    }
+    made = made.replaceAll(JSON.stringify(name), JSON.stringify(path));
+  }
+  return made;
 }
 
 /** Runs a block; throws its failure. */
 export async function runBlock(block: Block): Promise<void> {
-  const code = withFiles(compileBlock(block));
+  const code = await withFiles(compileBlock(block));
   // Inside the checkout, so that @std/assert and the like resolve as they do in tests.
   const path = new URL(`tmp/docs_${crypto.randomUUID()}.ts`, root);
   mkdirSync(new URL(".", path), { recursive: true });

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import * as rowmajor from "../../mod.ts";
 import * as compiling from "../../src/compile/mod.ts";
 import * as distributed from "../../src/distributed/mod.ts";
+import * as models from "../../src/models/mod.ts";
 import * as images from "../../src/images/mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
@@ -20,6 +21,7 @@ const ENTRIES: readonly (readonly [entry: string, exports: object])[] = [
   ["/compile", compiling],
   ["/profile", profiling],
   ["/images", images],
+  ["/models", models],
   ["/distributed", distributed],
 ];
 /** The entry points that pages import as a namespace. */
@@ -29,6 +31,8 @@ const RECEIVERS: Readonly<Record<string, object>> = {
   x: rowmajor.Tensor.prototype,
   group: distributed.World.prototype,
   session: llm.Session.prototype,
+  embedder: models.Embedder.prototype,
+  chat: models.Chat.prototype,
   opened: nn.Weights.prototype,
   special: rowmajor.special,
   predict: { explain: 0 },

@@ -5,13 +5,11 @@
  * @module
  */
 import type * as arrows from "apache-arrow";
-import type * as chats from "../../examples/chat/chat.ts";
-import type { Classifier as Classifiers } from "../../examples/classify-image/classifier.ts";
-import type * as embedders from "../../examples/embed/embedder.ts";
 import type { capture, Tensor } from "../../mod.ts";
 import type { Compiled, ProgramReport } from "../../src/compile/mod.ts";
 import type { World } from "../../src/distributed/mod.ts";
 import type * as llms from "../../src/llm/mod.ts";
+import type * as models from "../../src/models/mod.ts";
 import type * as nns from "../../src/nn/mod.ts";
 import type { ProfileReport } from "../../src/profile/mod.ts";
 import type * as tokenizers from "../../src/tokenizers/mod.ts";
@@ -60,8 +58,6 @@ export declare const opened: nns.Weights, conv: nns.ConvLayer<2>, norm: nns.Batc
 export declare const layer: nns.LinearLayer, other: nns.LinearLayer;
 export declare const encode: Compiled<(...all: Tensor[]) => Tensor>;
 export declare const tokens: number[], tokenizer: tokenizers.Tokenizer;
-// Those of the examples.
-export declare const Chat: typeof chats.Chat, openChatModel: typeof chats.openChatModel;
-export declare const Embedder: typeof embedders.Embedder, readFolder: typeof embedders.readFolder;
-export declare const Classifier: typeof Classifiers;
+// Ready models.
+export declare const embedder: models.Embedder, chat: models.Chat;
 export declare const graph: ReturnType<typeof capture>;

@@ -10,7 +10,8 @@ import { type AnyTensor, io, ones, random } from "../../mod.ts";
 const WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "cat", "dog", "sat", "##s", "the", "."];
 
 /** The sizes of the model. */
-export const CONFIG = {
+const CONFIG = {
+  model_type: "bert",
   vocab_size: WORDS.length,
   hidden_size: 24,
   num_hidden_layers: 2,

@@ -18,6 +18,8 @@ export interface LlamaSizes {
   readonly hidden: number;
   /** The number of tokens, at least 300. */
   readonly vocabulary: number;
+  /** The number of positions; 2048 by default. */
+  readonly context?: number;
 }
 
 /** A model whose products are as wide as those of large models, and that is small otherwise. */
@@ -82,7 +84,7 @@ export function randomLlama(
   sizes: LlamaSizes = WIDE,
   seed = 1,
 ): Uint8Array<ArrayBuffer> {
-  const { layers, width, heads, groups, hidden, vocabulary } = sizes;
+  const { layers, width, heads, groups, hidden, vocabulary, context = 2048 } = sizes;
   const { type, size, bytes } = QUANT[format];
   const next = uniform(seed);
   /** Nearly normal numbers, by sums and products that have one right result. */
@@ -128,7 +130,7 @@ export function randomLlama(
     "general.architecture": ["string", "llama"],
     "general.name": ["string", "random"],
     "llama.block_count": ["uint32", layers],
-    "llama.context_length": ["uint32", 2048],
+    "llama.context_length": ["uint32", context],
     "llama.embedding_length": ["uint32", width],
     "llama.feed_forward_length": ["uint32", hidden],
     "llama.attention.head_count": ["uint32", heads],

@@ -40,7 +40,7 @@ export const ENCODERS: readonly EncoderFamily[] = [
     name: "RoBERTa, XLM-R",
     json: ["roberta", "xlm-roberta", "camembert"],
     make: roberta,
-    example: "BAAI/bge-m3",
+    example: "intfloat/multilingual-e5-base",
   },
   {
     name: "DistilBERT",
