@@ -4,6 +4,7 @@
  * @module
  */
 import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
+import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { objectOf } from "../llm/config/reader.ts";
 import * as llm from "../llm/mod.ts";
@@ -163,12 +164,13 @@ export class Chat implements Disposable {
   /** Replaces the messages. What they have in common with those before is not computed again. */
   set messages(messages: readonly Message[]) {
     this.#checkIdle();
-    if (!Array.isArray(messages) || !messages.every((one) => typeof one?.role === "string")) {
+    const fail = (): never => {
       throw new ArgumentError(
         `Cannot use the messages ${describe(messages)}: they are an array of { role, content }`,
       );
-    }
-    this.#messages = messages.map((message) => ({ ...message }));
+    };
+    const isMessage = (one: unknown): one is Message => typeof objectOf(one)["role"] === "string";
+    this.#messages = listIn(messages, (one) => isMessage(one) ? { ...one } : fail()) ?? fail();
   }
 
   #checkIdle(): void {

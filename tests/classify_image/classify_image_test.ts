@@ -87,7 +87,7 @@ test(`logits of a whole ResNet-18 are PyTorch's${slow}`, { skip: slow !== "" }, 
   mkdirSync(path);
   await io.writeSafetensors(join(path, "model.safetensors"), randomWeights(width, classes));
   const parts: number[] = [];
-  using classifier = await Classifier.open(path, (part) => parts.push(part));
+  using classifier = await Classifier.open(path, ({ loaded, total }) => parts.push(loaded / total));
   assertEquals([classifier.classes, parts.at(-1)], [1000, 1]);
   for (const [i, expected] of logits.entries()) {
     const { picture } = PICTURES[i]!;

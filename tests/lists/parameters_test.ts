@@ -48,6 +48,7 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/llm/model.ts": 2,
   "src/table/infer.ts": 2,
   "src/table/views.ts": 3,
+  "src/models/embedder.ts": 1,
   "src/ops/create/from_data.ts": 3,
   "src/ops/index/op.ts": 2,
   "src/ops/index/put.ts": 1,

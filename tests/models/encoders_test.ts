@@ -12,7 +12,7 @@ import * as nn from "../../src/nn/mod.ts";
 import { concat, fromBuffer } from "../../mod.ts";
 import { testOnBackends } from "../compile/support.ts";
 import { distance, floatsOf } from "../llm/models.ts";
-import { type Any } from "../support.ts";
+import type { Any } from "../support.ts";
 import { encoders, type GoldenEncoder, padded, safetensorsOf } from "./golden.ts";
 
 /** The states of the tokens of each text, by ops and by a program. */

@@ -33,7 +33,7 @@ export function linear(): void {
   w.linear("a", 4, 3, { activation: "swish" });
   // @ts-expect-error: no such option
   w.linear("a", 4, 3, { transpose: true });
-  const weight: PackedWeight<"float16", [4, 3]> | Tensor<"float16", [4, 3]> =
+  const weight: PackedWeight<"float16" | "int8", [4, 3]> | Tensor<"float16", [4, 3]> =
     half.linear("a", 4, 3).weight;
   weight.shape;
 }
