@@ -67,12 +67,12 @@ async function tokenizerOf(files: ModelFiles, model: llm.LanguageModel): Promise
  * model.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * import { Chat } from "@rowmajor/tensor/models";
  *
  * using chat = await Chat.open("SmolLM2-135M-Instruct.Q4_1.gguf");
  * console.log(await chat.ask("What is the capital of France?"));
- * for await (const text of chat.stream("And of Italy?")) process.stdout.write(text);
+ * for await (const text of chat.stream("And of Italy?")) console.log(text);
  * ```
  */
 export class Chat implements Disposable {

@@ -121,7 +121,7 @@ const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
  * Gives texts labels with their probabilities, or ranks texts by how well they answer a query.
  *
  * @example
- * ```ts ignore
+ * ```ts check: it needs a model
  * import { Classifier } from "@rowmajor/tensor/models";
  *
  * using classifier = await Classifier.open("distilbert/distilbert-base-uncased-finetuned-sst-2-english");

@@ -196,7 +196,7 @@ async function modulesOf(
  * Texts are tokenized in slices and computed off the event loop, in batches of about equal length.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * import { Embedder } from "@rowmajor/tensor/models";
  *
  * using embedder = await Embedder.open("sentence-transformers/all-MiniLM-L6-v2");

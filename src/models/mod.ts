@@ -2,7 +2,7 @@
  * Ready models: texts to vectors, texts to labels and chats, from the files of a model.
  *
  * @example
- * ```ts ignore
+ * ```ts
  * import { Embedder } from "@rowmajor/tensor/models";
  *
  * using embedder = await Embedder.open("sentence-transformers/all-MiniLM-L6-v2");

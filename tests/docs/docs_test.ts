@@ -77,6 +77,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   yaml: "settings of other programs",
   dockerfile: "settings of other programs",
   ini: "settings of other programs",
+  js: "programs with other libraries, which are not installed here",
   c: "parts of the shim, which zig compiles",
 };
 

@@ -41,6 +41,7 @@ const RECEIVERS: Readonly<Record<string, object>> = {
 /** Names that stand for something else on a page. */
 const OTHER_NAMES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "docs/models.md": { w: "opened as w" },
+  "docs/embeddings.md": { a: "text as a", b: "text as b" },
   "docs/from-transformers-js.md": {
     weights: "path as weights",
     ids: "x as ids",

@@ -59,5 +59,6 @@ export declare const layer: nns.LinearLayer, other: nns.LinearLayer;
 export declare const encode: Compiled<(...all: Tensor[]) => Tensor>;
 export declare const tokens: number[], tokenizer: tokenizers.Tokenizer;
 // Ready models.
+export declare const question: string, query: string, texts: string[], top: number;
 export declare const embedder: models.Embedder, chat: models.Chat;
 export declare const graph: ReturnType<typeof capture>;
