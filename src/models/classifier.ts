@@ -36,6 +36,7 @@ export interface ClassifyOptions {
 
 /** A label of a text. */
 export interface Label {
+  /** Its name. */
   readonly label: string;
   /** The probability. */
   readonly score: number;
@@ -193,6 +194,7 @@ export class Classifier implements Disposable {
    * @throws {DisposedError} After `dispose`.
    */
   classify(text: string, options?: ClassifyOptions): Promise<Label[]>;
+  /** The labels of each of several texts. */
   classify(texts: readonly TextInput[], options?: ClassifyOptions): Promise<Label[][]>;
   async classify(
     texts: string | readonly TextInput[],

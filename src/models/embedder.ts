@@ -325,6 +325,7 @@ export class Embedder implements Disposable {
    * @throws {DisposedError} After `dispose`.
    */
   embed(text: string, options?: EmbedOptions): Promise<Float32Array>;
+  /** The vector of each of several texts. */
   embed(texts: readonly string[], options?: EmbedOptions): Promise<Float32Array[]>;
   async embed(
     texts: string | readonly string[],

@@ -94,13 +94,10 @@ export interface FusedCallOptions {
   readonly heads?: number | undefined;
 }
 
-/** The dtypes of weights of which a product has the dtype: those of rounded ones do not count. */
-type FloatDType<L extends AnyLinear> = Exclude<L["weight"]["dtype"], "int8">;
-
 /** The parts of a fused product of `X`. */
 export type FusedParts<X extends AnyTensor, Ls extends readonly AnyLinear[]> = {
   -readonly [K in keyof Ls]: Tensor<
-    ProductDType<X["dtype"], FloatDType<Ls[K]>>,
+    ProductDType<X["dtype"], Exclude<Ls[K]["weight"]["dtype"], "int8">>,
     t.Ok<t.Linear<t.ShapeOf<X>, [Ls[K]["outFeatures"], Ls[number]["inFeatures"]]>>,
     X["device"]
   >;
@@ -109,7 +106,7 @@ export type FusedParts<X extends AnyTensor, Ls extends readonly AnyLinear[]> = {
 /** The parts of a fused product, split into heads: [B, N, H · D] as [B, H, N, D]. */
 export type FusedHeads<X extends AnyTensor, Ls extends readonly AnyLinear[]> = {
   -readonly [K in keyof Ls]: Tensor<
-    ProductDType<X["dtype"], FloatDType<Ls[K]>>,
+    ProductDType<X["dtype"], Exclude<Ls[K]["weight"]["dtype"], "int8">>,
     t.ShapeOf<X> extends readonly [...infer B extends number[], infer N extends number, number]
       ? [...B, number, N, number]
       : number[],
