@@ -34,8 +34,9 @@ export interface DownloadOptions {
   /** A branch, a tag or a commit; `"main"` by default. */
   readonly revision?: string | undefined;
   /**
-   * Names of files; * stands for any characters. By default the weights, settings and vocabularies
-   * in the top folder: `*.safetensors`, `*.json`, `*.txt`, `*.model`.
+   * Names of files; * stands for any characters. By default the weights, settings, vocabularies and
+   * templates in the top folder (`*.safetensors`, `*.json`, `*.txt`, `*.model`, `*.jinja`), and the
+   * settings and weights of modules of sentence-transformers, such as `1_Pooling/config.json`.
    */
   readonly files?: readonly string[] | undefined;
   /** An access token for private models. It is sent only to the origin of the hub. */
@@ -86,7 +87,8 @@ const HUB = "https://huggingface.co";
 const TIMEOUT = 30_000;
 /** The longest name of a file that systems take, in bytes. */
 const LONGEST_NAME = 255;
-const USUAL = /^[^/]+\.(safetensors|json|txt|model)$/;
+const USUAL =
+  /^([^/]+\.(safetensors|json|txt|model|jinja)|\d+_\w+\/(config\.json|model\.safetensors))$/;
 
 async function importHub(): Promise<Hub> {
   try {

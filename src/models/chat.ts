@@ -17,10 +17,10 @@ import {
   open as openTokenizer,
   type Tokenizer,
 } from "../tokenizers/mod.ts";
-import { filesOf, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
+import { filesOf, type FindOptions, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
 
 /** Options of {@link Chat.open}. */
-export interface ChatOptions extends Omit<llm.OpenOptions, "config"> {
+export interface ChatOptions extends Omit<llm.OpenOptions, "config">, FindOptions {
   /** The first message, which tells the model how to answer. */
   readonly system?: string | undefined;
   /**
@@ -126,8 +126,8 @@ export class Chat implements Disposable {
    *   installed; for tokenizer.json also `@huggingface/tokenizers`.
    */
   static async open(source: ModelSource, options: ChatOptions = {}): Promise<Chat> {
-    checkOptions("open a chat", options, [...OPEN_OPTIONS, "system", "overflow"]);
-    const { system, overflow = "error", ...rest } = options;
+    checkOptions("open a chat", options, [...OPEN_OPTIONS, "system", "overflow", "download"]);
+    const { system, overflow = "error", download, ...rest } = options;
     if (overflow !== "error" && overflow !== "truncate") {
       throw new ArgumentError(
         `Cannot open a chat with overflow ${describe(overflow)}: it is "error" or "truncate"`,
@@ -136,7 +136,7 @@ export class Chat implements Disposable {
     if (system !== undefined && typeof system !== "string") {
       throw new ArgumentError(`Cannot open a chat with system ${describe(system)}: it is a text`);
     }
-    const files = await filesOf(source);
+    const files = await filesOf(source, { download, signal: rest.signal });
     const place = await files.weights();
     if (place === undefined) throw new FormatError("there are no weights", files.label, 0);
     const json = ArrayBuffer.isView(place) ? await jsonOf(files, "config.json") : undefined;

@@ -8,6 +8,7 @@ import { ArgumentError, FormatError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { decodeUtf8 } from "../io/bytes.ts";
 import type { Path } from "../io/file.ts";
+import type { DownloadOptions } from "../hub/mod.ts";
 import { findModel } from "../io/find_model.ts";
 
 /**
@@ -15,6 +16,18 @@ import { findModel } from "../io/find_model.ts";
  * the Hugging Face hub, or the contents of files by their names.
  */
 export type ModelSource = Path | Readonly<Record<string, Uint8Array | string>>;
+
+/** Options of finding a model. */
+export interface FindOptions {
+  /**
+   * Downloads a model that is not in the cache of the Hugging Face hub into it, by the package
+   * `@huggingface/hub`: true, or the options of `download` of `@rowmajor/tensor/hub`. By default such
+   * a model throws an ArgumentError.
+   */
+  readonly download?: boolean | DownloadOptions | undefined;
+  /** Stops the work: the promise rejects with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** The files of a model. */
 export interface ModelFiles {
@@ -30,6 +43,9 @@ export interface ModelFiles {
 const MOST_TEXT = 200_000_000;
 /** The names of files with weights, the preferred one first. */
 const WEIGHTS = ["model.safetensors", "model.safetensors.index.json"];
+
+const isPlain = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
 function isAbsent(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
@@ -141,8 +157,31 @@ function oneFile(path: string): ModelFiles {
   };
 }
 
+/** The folder of a model of the hub: in the cache, or downloaded into it. */
+async function folderOf(id: string, { download, signal }: FindOptions): Promise<string> {
+  const { revision, cache } = typeof download === "object" ? download : {};
+  try {
+    return await findModel(id, { revision, cache });
+  } catch (error) {
+    if (download === undefined || download === false || !(error instanceof ArgumentError)) {
+      throw error;
+    }
+    const hub = await import("../hub/mod.ts");
+    return await hub.download(id, { signal, ...download === true ? {} : download });
+  }
+}
+
 /** The files of a model. */
-export async function filesOf(source: ModelSource): Promise<ModelFiles> {
+export async function filesOf(source: ModelSource, options: FindOptions): Promise<ModelFiles> {
+  const { download } = options;
+  if (download !== undefined && typeof download !== "boolean" && !isPlain(download)) {
+    throw new ArgumentError(
+      `Cannot open a model with download ${
+        describe(download)
+      }: it is a boolean or the options of ` +
+        "a download",
+    );
+  }
   if (typeof source === "object" && !(source instanceof URL)) {
     if (source !== null && !ArrayBuffer.isView(source)) return inMemory(source);
   } else if (typeof source === "string" || source instanceof URL) {
@@ -158,7 +197,7 @@ export async function filesOf(source: ModelSource): Promise<ModelFiles> {
       if (isAbsent(error)) return undefined;
       throw error;
     });
-    if (entry === undefined) return await inFolder(await findModel(path));
+    if (entry === undefined) return await inFolder(await folderOf(path, options));
     return entry.isDirectory() ? await inFolder(path) : oneFile(path);
   }
   throw new ArgumentError(

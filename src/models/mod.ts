@@ -27,7 +27,7 @@ export {
   type SearchOptions,
   type SearchResult,
 } from "./embedder.ts";
-export type { ModelSource } from "./files.ts";
+export type { FindOptions, ModelSource } from "./files.ts";
 export type { Pooling } from "./pooling.ts";
 export type { EncoderOptions } from "./text_encoder.ts";
 export type { Message } from "../tokenizers/mod.ts";

@@ -16,10 +16,10 @@ import { open as openTokenizer, type TextInput, type Tokenizer } from "../tokeni
 import { batchesOf } from "./batches.ts";
 import { ENCODERS } from "./encoders/families.ts";
 import type { AnyWeights, Encoder, Ids, LayerOptions, Lengths, State } from "./encoders/parts.ts";
-import { filesOf, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
+import { filesOf, type FindOptions, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
 
 /** Options of opening a model that encodes texts. */
-export interface EncoderOptions {
+export interface EncoderOptions extends FindOptions {
   /**
    * `"int8"` rounds the weights of products to 8 bits, and the rows that they multiply too: a quarter
    * of the memory of float32, and faster products. By default weights stay as in the file.
@@ -27,12 +27,10 @@ export interface EncoderOptions {
   readonly quantize?: "int8" | undefined;
   /** A function that gets the progress while weights are loaded. */
   readonly onProgress?: ((progress: nn.LoadProgress) => void) | undefined;
-  /** Stops loading: the promise rejects with the reason of the signal. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** The names of {@link EncoderOptions}. */
-export const ENCODER_OPTIONS: readonly string[] = ["quantize", "onProgress", "signal"];
+export const ENCODER_OPTIONS: readonly string[] = ["quantize", "download", "onProgress", "signal"];
 
 /** What is computed of the states of a batch: a row for each text, [B, R]. */
 export type Finish = (states: State, lengths: Lengths) => Tensor<"float32", [number, number]>;
@@ -161,7 +159,7 @@ export class TextEncoder implements Disposable {
    */
   static async open(
     source: ModelSource,
-    { quantize, onProgress, signal }: EncoderOptions,
+    { quantize, download, onProgress, signal }: EncoderOptions,
     task: (opened: Opened, own: <X extends Disposable>(x: X) => X) => Task | Promise<Task>,
   ): Promise<TextEncoder> {
     if (quantize !== undefined && quantize !== "int8") {
@@ -170,7 +168,7 @@ export class TextEncoder implements Disposable {
       );
     }
     signal?.throwIfAborted();
-    const files = await filesOf(source);
+    const files = await filesOf(source, { download, signal });
     const place = await files.weights();
     if (place === undefined) throw new FormatError("there are no weights", files.label, 0);
     const weights = await nn.open(place);
