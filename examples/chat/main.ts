@@ -2,7 +2,7 @@
  * Chats with a language model, or continues a text.
  *
  *     deno run -A examples/chat/main.ts MODEL.gguf
- *     bun examples/chat/main.ts MODEL.gguf "What is the capital of France?"
+ *     bun examples/chat/main.ts MODEL.gguf "Why is the sky blue?"
  *     bun examples/chat/main.ts MODEL.gguf --raw="Once upon a time" --tokens=100
  *
  * @module
