@@ -177,7 +177,7 @@ export function makeConstants(): string {
       dtypeCount: DTYPES.length,
       none: NO_DTYPE,
     }),
-    `/* Of the dtypes and the declarations of rowmajor.h. */\n#define RM_ABI_HASH ${
+    `/* Of the dtypes, the declarations of rowmajor.h and the places of numbers in calls. */\n#define RM_ABI_HASH ${
       hex(abi.abiHash())
     }\n`,
     enumOf("Where the parts of a plan begin.", "RM_", {
@@ -206,6 +206,17 @@ export function makeConstants(): string {
     enumOf("The numbers of a constant of a chain.", "RM_CHAIN_CONSTANT_", abi.CHAIN_CONSTANT),
     enumOf("The numbers of a step of a chain.", "RM_CHAIN_STEP_", abi.CHAIN_STEP),
     enumOf("The ops of complexMap.", "RM_COMPLEX_", Object.fromEntries(COMPLEX_NUMBER)),
+    enumOf("The numbers of attention.", "RM_ATTENTION_AT_", abi.ATTENTION_AT),
+    enumOf(
+      "The numbers of cachedAttention after those of attention.",
+      "RM_CACHED_ATTENTION_AT_",
+      abi.CACHED_ATTENTION_AT,
+    ),
+    enumOf(
+      "The numbers of cachedAttention after the offsets of its cache.",
+      "RM_CACHED_LIMITS_AT_",
+      abi.CACHED_LIMITS_AT,
+    ),
     enumOf("The activations of linearPacked.", "RM_ACTIVATION_", abi.ACTIVATION),
     enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
     enumOf("What rm_files does.", "RM_FILES_", abi.FILES),

@@ -5,7 +5,7 @@
 #define ROWMAJOR_ABI_CONSTANTS_H
 
 /* Changes with the meaning of any function. */
-#define RM_VERSION 9
+#define RM_VERSION 10
 
 /* What the functions return. */
 enum {
@@ -39,8 +39,8 @@ enum {
   RM_NONE = 255
 };
 
-/* Of the dtypes and the declarations of rowmajor.h. */
-#define RM_ABI_HASH 0x40444548u
+/* Of the dtypes, the declarations of rowmajor.h and the places of numbers in calls. */
+#define RM_ABI_HASH 0x323df915u
 
 /* Where the parts of a plan begin. */
 enum {
@@ -171,6 +171,39 @@ enum {
   RM_COMPLEX_ISNAN = 32,
   RM_COMPLEX_ISINF = 33,
   RM_COMPLEX_ISFINITE = 34
+};
+
+/* The numbers of attention. */
+enum {
+  RM_ATTENTION_AT_BATCH = 0,
+  RM_ATTENTION_AT_GROUP_SIZE = 1,
+  RM_ATTENTION_AT_QUERIES = 2,
+  RM_ATTENTION_AT_KEYS = 3,
+  RM_ATTENTION_AT_DEPTH = 4,
+  RM_ATTENTION_AT_VALUE_DEPTH = 5,
+  RM_ATTENTION_AT_SCALE = 6,
+  RM_ATTENTION_AT_FLAGS = 7,
+  RM_ATTENTION_AT_STRIDES = 8,
+  RM_ATTENTION_AT_NUMBERS = 23
+};
+
+/* The numbers of cachedAttention after those of attention. */
+enum {
+  RM_CACHED_ATTENTION_AT_KEY_STRIDE = 0,
+  RM_CACHED_ATTENTION_AT_VALUE_STRIDE = 1,
+  RM_CACHED_ATTENTION_AT_CAPACITY = 2,
+  RM_CACHED_ATTENTION_AT_PROBLEMS_PER_LENGTH = 3,
+  RM_CACHED_ATTENTION_AT_LENGTH_OFFSET = 4,
+  RM_CACHED_ATTENTION_AT_NUMBERS = 5
+};
+
+/* The numbers of cachedAttention after the offsets of its cache. */
+enum {
+  RM_CACHED_LIMITS_AT_WINDOW = 0,
+  RM_CACHED_LIMITS_AT_SOFT_CAP = 1,
+  RM_CACHED_LIMITS_AT_KEY_HEADS = 2,
+  RM_CACHED_LIMITS_AT_SINK_OFFSET = 3,
+  RM_CACHED_LIMITS_AT_NUMBERS = 4
 };
 
 /* The activations of linearPacked. */

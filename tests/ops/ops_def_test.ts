@@ -10,7 +10,16 @@ import { makeConstants, makeOpsDef, makeTableOps } from "../../scripts/generate/
 import { readText } from "../../scripts/tools.ts";
 import type { MapOp } from "../../src/table/op.ts";
 import { MAP, TABLE } from "../../src/table/table.ts";
-import { type ForeignSymbol, opHash, STATUS, SYMBOLS, VERSION } from "../../src/backend/ffi/abi.ts";
+import * as abi from "../../src/backend/ffi/abi.ts";
+import {
+  abiHash,
+  type ForeignSymbol,
+  opHash,
+  PLACES,
+  STATUS,
+  SYMBOLS,
+  VERSION,
+} from "../../src/backend/ffi/abi.ts";
 import { DTYPE, NO_DTYPE } from "../../src/base/dtype.ts";
 import { OFFSETS } from "../../src/base/plan.ts";
 
@@ -93,6 +102,19 @@ test("src/types/table_ops.ts is what scripts/generate/ops_def.ts prints", () => 
 
 test("shim/include/abi_constants.h is what scripts/generate/ops_def.ts prints", () => {
   assertEquals(readText("shim/include/abi_constants.h"), makeConstants());
+});
+
+test("a library with other places of numbers has another hash, and is refused", () => {
+  for (const [name, table] of Object.entries(abi)) {
+    if (name.endsWith("_AT")) assert(PLACES.some((one) => one === table), name);
+  }
+  for (const [i, place] of PLACES.entries()) {
+    for (const key of Object.keys(place)) {
+      const moved = PLACES.with(i, { ...place, [key]: place[key]! + 1 });
+      assert(abiHash(moved) !== abiHash(), key);
+    }
+    assert(abiHash(PLACES.with(i, { ...place, window: 99 })) !== abiHash());
+  }
 });
 
 test("the header's constants are all of the symbol table's, and each has one value", () => {

@@ -24,30 +24,21 @@ enum {
 /* The estimated nanoseconds per exponential, and per element of keys and values that is read. */
 static const double EXP_NS = 0.3, READ_NS = 0.1;
 
-/* The numbers of a call: sizes, strides, then the offsets of all problems for each operand. */
-enum {
-  BATCH,
-  GROUP_SIZE,
-  QUERIES,
-  KEYS,
-  DEPTH,
-  VALUE_DEPTH,
-  SCALE,
-  /* 1 for causal, 2 for hidden keys that leave no trace. */
-  FLAGS,
-  STRIDES,
-  STRIDES_PER_OPERAND = 3,
-  OPERANDS = 5,
-  NUMBER_COUNT = STRIDES + STRIDES_PER_OPERAND * OPERANDS
-};
+/* The strides of an operand, and the operands of attention. */
+enum { STRIDES_PER_OPERAND = 3, OPERANDS = 5 };
+
+_Static_assert(RM_ATTENTION_AT_NUMBERS ==
+                   RM_ATTENTION_AT_STRIDES + STRIDES_PER_OPERAND * OPERANDS,
+               "numbers of attention");
 
 static head_operand operand_of(const rm_call *call, int i) {
-  const double *strides = call->numbers + STRIDES + i * STRIDES_PER_OPERAND;
+  const double *strides = call->numbers + RM_ATTENTION_AT_STRIDES + i * STRIDES_PER_OPERAND;
+  const double *offsets = call->numbers + RM_ATTENTION_AT_NUMBERS;
   return (head_operand){
       .dtype = call->dtypes[i],
       .data = call->buffers[i],
       .strides = {(ptrdiff_t)strides[0], (ptrdiff_t)strides[1], (ptrdiff_t)strides[2]},
-      .at = call->numbers + NUMBER_COUNT + i * (ptrdiff_t)call->numbers[BATCH],
+      .at = offsets + i * (ptrdiff_t)call->numbers[RM_ATTENTION_AT_BATCH],
   };
 }
 
@@ -86,16 +77,17 @@ static attention_context context_of(const rm_call *call) {
   const double *numbers = call->numbers;
   return (attention_context){
       .kernels = RM_FOR_ISA(gemm_kernels)(RM_FLOAT32),
-      .batch = (ptrdiff_t)numbers[BATCH],
-      .group_size = (ptrdiff_t)numbers[GROUP_SIZE],
-      .m = (ptrdiff_t)numbers[QUERIES],
-      .n = (ptrdiff_t)numbers[KEYS],
-      .new_keys = (ptrdiff_t)numbers[KEYS],
-      .d = (ptrdiff_t)numbers[DEPTH],
-      .dv = (ptrdiff_t)numbers[VALUE_DEPTH],
-      .scale = (float)numbers[SCALE],
-      .causal = ((int)numbers[FLAGS] & 1) != 0,
-      .hides = ((int)numbers[FLAGS] & 2) != 0,
+      .batch = (ptrdiff_t)numbers[RM_ATTENTION_AT_BATCH],
+      .group_size = (ptrdiff_t)numbers[RM_ATTENTION_AT_GROUP_SIZE],
+      .m = (ptrdiff_t)numbers[RM_ATTENTION_AT_QUERIES],
+      .n = (ptrdiff_t)numbers[RM_ATTENTION_AT_KEYS],
+      .new_keys = (ptrdiff_t)numbers[RM_ATTENTION_AT_KEYS],
+      .d = (ptrdiff_t)numbers[RM_ATTENTION_AT_DEPTH],
+      .dv = (ptrdiff_t)numbers[RM_ATTENTION_AT_VALUE_DEPTH],
+      .scale = (float)numbers[RM_ATTENTION_AT_SCALE],
+      /* 1 for causal, 2 for hidden keys that leave no trace. */
+      .causal = ((int)numbers[RM_ATTENTION_AT_FLAGS] & 1) != 0,
+      .hides = ((int)numbers[RM_ATTENTION_AT_FLAGS] & 2) != 0,
       .out = operand_of(call, 0),
       .q = operand_of(call, 1),
       .k = operand_of(call, 2),
@@ -171,10 +163,6 @@ static head_operand cached_of(const rm_call *call, int i, double stride, const d
 
 int32_t RM_FOR_ISA(cached_attention)(const rm_call *call) {
   enum { CACHED_K = 4, CACHED_V, LENGTHS, CACHED_OPERANDS, SINKS = CACHED_OPERANDS };
-  /* The numbers after those of attention. */
-  enum { K_STRIDE, V_STRIDE, CAPACITY, PROBLEMS_PER_LENGTH, LENGTH_OFFSET, CACHED_COUNT };
-  /* Those after the offsets. */
-  enum { WINDOW, SOFT_CAP, KEY_HEADS, SINK_OFFSET };
   attention_context ctx = context_of(call);
   const int32_t status = check_operands(call);
   if (status != RM_OK) return status;
@@ -185,23 +173,23 @@ int32_t RM_FOR_ISA(cached_attention)(const rm_call *call) {
     if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "attention without operand %d", i);
   }
   if (ctx.batch < 1) return RM_OK;
-  const double *own = call->numbers + NUMBER_COUNT + (ptrdiff_t)OPERANDS * ctx.batch;
-  const double *at = own + CACHED_COUNT;
-  ctx.cached_k = cached_of(call, CACHED_K, own[K_STRIDE], at);
-  ctx.cached_v = cached_of(call, CACHED_V, own[V_STRIDE], at + ctx.batch);
-  ctx.lengths = (const int32_t *)call->buffers[LENGTHS] + (ptrdiff_t)own[LENGTH_OFFSET];
-  ctx.problems_per_length = (ptrdiff_t)own[PROBLEMS_PER_LENGTH];
-  ctx.capacity = (ptrdiff_t)own[CAPACITY];
+  const double *own = call->numbers + RM_ATTENTION_AT_NUMBERS + (ptrdiff_t)OPERANDS * ctx.batch;
+  const double *at = own + RM_CACHED_ATTENTION_AT_NUMBERS;
+  ctx.cached_k = cached_of(call, CACHED_K, own[RM_CACHED_ATTENTION_AT_KEY_STRIDE], at);
+  ctx.cached_v = cached_of(call, CACHED_V, own[RM_CACHED_ATTENTION_AT_VALUE_STRIDE], at + ctx.batch);
+  ctx.lengths = (const int32_t *)call->buffers[LENGTHS] + (ptrdiff_t)own[RM_CACHED_ATTENTION_AT_LENGTH_OFFSET];
+  ctx.problems_per_length = (ptrdiff_t)own[RM_CACHED_ATTENTION_AT_PROBLEMS_PER_LENGTH];
+  ctx.capacity = (ptrdiff_t)own[RM_CACHED_ATTENTION_AT_CAPACITY];
   const double *variant = at + 2 * ctx.batch;
-  ctx.window = (ptrdiff_t)variant[WINDOW];
-  ctx.soft_cap = (float)variant[SOFT_CAP];
-  ctx.key_heads = (ptrdiff_t)variant[KEY_HEADS];
+  ctx.window = (ptrdiff_t)variant[RM_CACHED_LIMITS_AT_WINDOW];
+  ctx.soft_cap = (float)variant[RM_CACHED_LIMITS_AT_SOFT_CAP];
+  ctx.key_heads = (ptrdiff_t)variant[RM_CACHED_LIMITS_AT_KEY_HEADS];
   if (call->operands > SINKS && call->dtypes[SINKS] != RM_NONE) {
     if (call->dtypes[SINKS] != RM_FLOAT32) return RM_UNSUPPORTED;
     if (call->buffers[SINKS] == NULL || ctx.key_heads < 1) {
       return rm_fail(RM_BAD_ARGUMENT, "attention without sinks");
     }
-    ctx.sinks = (const float *)call->buffers[SINKS] + (ptrdiff_t)variant[SINK_OFFSET];
+    ctx.sinks = (const float *)call->buffers[SINKS] + (ptrdiff_t)variant[RM_CACHED_LIMITS_AT_SINK_OFFSET];
   }
   if (ctx.problems_per_length < 1) return rm_fail(RM_BAD_ARGUMENT, "attention without lengths");
   ptrdiff_t longest = 0;

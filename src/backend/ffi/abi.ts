@@ -172,7 +172,7 @@ export interface Unavailable {
 }
 
 /** Changes with the meaning of any symbol. */
-export const VERSION = 9;
+export const VERSION = 10;
 
 /** Status codes; the `bounds` check runs before a call, so the shim never returns it. */
 export const STATUS = {
@@ -345,6 +345,39 @@ export const CHAIN_STEP = {
   parameters: 8,
   numbers: 11,
 } as const;
+/** The numbers of `attention`, which the offsets of the problems of each operand follow. */
+export const ATTENTION_AT = {
+  batch: 0,
+  groupSize: 1,
+  queries: 2,
+  keys: 3,
+  depth: 4,
+  valueDepth: 5,
+  scale: 6,
+  flags: 7,
+  strides: 8,
+  numbers: 23,
+} as const;
+
+/** The numbers of `cachedAttention` after those of `attention`; the offsets of its cache follow. */
+export const CACHED_ATTENTION_AT = {
+  keyStride: 0,
+  valueStride: 1,
+  capacity: 2,
+  problemsPerLength: 3,
+  lengthOffset: 4,
+  numbers: 5,
+} as const;
+
+/** The numbers of `cachedAttention` after the offsets of its cache; 0 for no window and no limit. */
+export const CACHED_LIMITS_AT = {
+  window: 0,
+  softCap: 1,
+  keyHeads: 2,
+  sinkOffset: 3,
+  numbers: 4,
+} as const;
+
 /** The activations of products with a packed weight. */
 export const ACTIVATION: Readonly<Record<Activation | "none", number>> = {
   none: 0,
@@ -421,9 +454,18 @@ function hashOf(parts: unknown): number {
   return hash | 0;
 }
 
-/** A hash of the dtypes and the symbols, which must be the same in the shim and in this file. */
-export function abiHash(): number {
-  return hashOf([DTYPES, Object.values(SYMBOLS).map(({ c }) => c)]);
+/** The places of numbers in calls: a library with other places would read wrong ones. */
+export const PLACES: readonly Readonly<Record<string, number>>[] = [
+  ...[COLLECTIVE_AT, PROGRAM_ARENA, CHAIN_AT, CHAIN_CONSTANT, CHAIN_STEP],
+  ...[ATTENTION_AT, CACHED_ATTENTION_AT, CACHED_LIMITS_AT],
+];
+
+/**
+ * A hash of the dtypes, the symbols and the places of numbers in calls, which must be the same in the
+ * shim and in this file.
+ */
+export function abiHash(places: typeof PLACES = PLACES): number {
+  return hashOf([DTYPES, Object.values(SYMBOLS).map(({ c }) => c), places]);
 }
 
 /**

@@ -19,10 +19,8 @@ import type { Call } from "../../table/op.ts";
 import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
 import { QUANT } from "../../ops/quantized/formats.ts";
 import { checkLayout, checkRun } from "../ffi/checks.ts";
+import { ATTENTION_AT, CACHED_ATTENTION_AT, CACHED_LIMITS_AT } from "../ffi/abi.ts";
 import type { Kernel } from "./kernel.ts";
-
-/** The indices of the strides and of the offsets. */
-const [STRIDES, OFFSETS] = [8, 23];
 
 /** True for floats of 16 and 32 bits. */
 function isNarrow({ storage: { info } }: Operand): boolean {
@@ -41,7 +39,7 @@ function isPlainAttention(call: Call): boolean {
 
 /** The length of the numbers of a call. */
 export function attentionLength(numbers: ArrayLike<number>): number {
-  return OFFSETS + 5 * numbers[0]!;
+  return ATTENTION_AT.numbers + 5 * numbers[ATTENTION_AT.batch]!;
 }
 
 /** Writes the numbers of a call to `numbers`, or to a longer array if that is too short. */
@@ -64,11 +62,11 @@ function writeProblem(problem: AttentionProblem, numbers: Float64Array<ArrayBuff
     if (heads === null) return;
     checkLayout("attention", i, heads.whole, heads.matrices.storage);
     const { matrices, groupStride } = heads;
-    const at = STRIDES + 3 * i;
+    const at = ATTENTION_AT.strides + 3 * i;
     numbers[at] = groupStride;
     numbers[at + 1] = matrices.rowStride;
     numbers[at + 2] = matrices.columnStride;
-    writeOffsets(matrices, numbers, OFFSETS + i * batch);
+    writeOffsets(matrices, numbers, ATTENTION_AT.numbers + i * batch);
   });
 }
 
@@ -96,8 +94,9 @@ function planCachedAttention(
   const lengths = call.operand(5);
   const { window, softCap } = call.attributes as CachedAttributes;
   const sinks = call.inputs[6] as Operand | undefined;
-  const base = attentionLength([batch]), own = 5, end = base + own + 2 * batch;
-  const numbers = new Float64Array(end + 4);
+  const base = attentionLength([batch]), cacheOffsets = base + CACHED_ATTENTION_AT.numbers;
+  const end = cacheOffsets + 2 * batch;
+  const numbers = new Float64Array(end + CACHED_LIMITS_AT.numbers);
   writeProblem(problem, numbers);
   numbers.set(
     [
@@ -118,7 +117,7 @@ function planCachedAttention(
   }
   [keys, values].forEach(({ whole, matrices }, i) => {
     checkLayout("cachedAttention", 4 + i, whole, matrices.storage);
-    writeOffsets(matrices, numbers, base + own + i * batch);
+    writeOffsets(matrices, numbers, cacheOffsets + i * batch);
   });
   return { numbers, cached: [keys.matrices.storage, values.matrices.storage] };
 }

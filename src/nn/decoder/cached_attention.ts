@@ -108,9 +108,12 @@ function infer(call: Call): readonly OutputSpec[] {
       `Cannot ${name} with window ${describe(window)}: it is an integer of at least 1`,
     );
   }
-  if (!(typeof softCap === "number" && softCap > 0)) {
+  // Kernels compute with the float32 of it.
+  const isCap = typeof softCap === "number" && Math.fround(softCap) > 0;
+  if (!isCap || softCap < Infinity && Math.fround(softCap) === Infinity) {
     throw new ArgumentError(
-      `Cannot ${name} with softCap ${describe(softCap)}: it is a number greater than 0`,
+      `Cannot ${name} with softCap ${describe(softCap)}: it is a number above 0 in the ` +
+        "range of float32",
     );
   }
   call.memo = { groupSize: h / heads, m, n: m, d, dv } satisfies AttentionSizes;

@@ -388,7 +388,7 @@ test("operands that do not fit are refused", () => {
   for (const window of [0, -1, 1.5, NaN, "3"]) {
     assertRefused(given({}, { window }), ArgumentError, ["cachedAttention", "window"]);
   }
-  for (const softCap of [0, -1, NaN, "3"]) {
+  for (const softCap of [0, -1, NaN, "3", 1e-60, 1e60]) {
     assertRefused(given({}, { softCap }), ArgumentError, ["cachedAttention", "softCap"]);
   }
   const sinks = { sinks: ones([2]) };
