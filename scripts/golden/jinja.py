@@ -178,6 +178,19 @@ SNIPPETS = """
 {{ ('a',) if false else ('a', 'b') }}
 {{ [1, 2, 3][1:2] + ['x'] }}|{{ 'abc'[1] * 3 }}|{{ -n }}|{{ +f }}|{{ -(-1) }}|{{ 3 - -1 }}|{{ 3 -1 }}
 {{ n > 5 and f < 3 }}|{{ n >= 7 }}|{{ n != 7 }}|{{ not n == 7 }}|{{ not (n in numbers) }}|{{ n not in numbers }}
+{{ n[1:] }}
+{{ d[1:] }}
+{{ [1] | select('divisibleby', 0) | list }}
+{% set x = 'inf' | float %}{{ x | int }}
+{{ missing | int(9) }}
+{{ missing | float }}
+{{ 'ß x' | title }}|{{ 'ß x'.title() }}|{{ 'ßA' | capitalize }}
+{{ missing is callable }}|{{ n is callable }}|{{ range is callable }}
+{{ ('ab' | safe)[0] }}
+{{ (-3) ** 2 }}
+{{ lipsum is defined }}
+{{ f | round(400, 'ceil') }}
+{{ '🙂b'[0] }}|{{ '🙂b'[-1] }}|{{ 'ab'[5] }}|{{ '🙂b' | length }}|{{ '🙂🙂'.strip('🙂') }}|{{ 'a🙂'.strip('🙂') }}
 """.strip("\n").split("\n")
 
 # Lines of one template.

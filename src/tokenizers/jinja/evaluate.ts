@@ -8,15 +8,15 @@ import { ArgumentError } from "../../base/errors.ts";
 import type { Call, Identifier, Node, Parameter, TupleLiteral } from "./ast.ts";
 import { checked, filterOf, itemOf, memberOf, testOf } from "./filters.ts";
 import { dateText, formatText } from "./format.ts";
-import { bind, checkLength, sliceOf } from "./methods.ts";
+import { bind, sliceOf } from "./methods.ts";
 import {
   type Arguments,
   Callable,
+  charge,
   compare,
   contains,
   type Dict,
   equals,
-  fail,
   Fixed,
   Float,
   integerOf,
@@ -37,13 +37,12 @@ import {
   type Value,
   View,
 } from "./values.ts";
+import { beginWork, fail, ITEM, spend, spendText, STEP } from "./work.ts";
 
-/** The most steps of a template, items of a range, and macros inside each other. */
-const MOST_STEPS = 2_000_000, MOST_RANGE = 100_000, MOST_CALLS = 200;
-/** How many characters an item of a list counts for. */
-const ITEM = 8;
-/** The most characters that all operations of a template make. */
-const MOST_CHARACTERS = 2 ** 27;
+/** The most items of a range, and macros inside each other. */
+const MOST_RANGE = 100_000, MOST_CALLS = 200;
+/** The steps that a turn of a loop counts for, and a call of a macro. */
+const TURN = 3, MACRO = 6;
 
 /** Names that are no variables. */
 const CONSTANTS: Readonly<Record<string, Value>> = {
@@ -60,6 +59,8 @@ const OF_SAFE: ReadonlySet<string> = new Set([
 ]);
 /** Words of the language. */
 const WORDS: ReadonlySet<string> = new Set(["not", "in", "is", "and", "or", "if", "else"]);
+/** Names that Jinja has and this does not. */
+const OTHER_NAMES: ReadonlySet<string> = new Set(["self", "super", "cycler", "joiner", "lipsum"]);
 const COMPARISONS: ReadonlySet<string> = new Set([
   ...["==", "!=", "<", "<=", ">", ">=", "in", "not in"],
 ]);
@@ -81,8 +82,16 @@ class Scope {
   }
 
   get(name: string): Value | undefined {
-    const value = this.#values.get(name);
-    return value === undefined ? this.#outer?.get(name) : value;
+    let value = this.#values.get(name);
+    for (
+      let outer = this.#outer;
+      value === undefined && outer !== undefined;
+      outer = outer.#outer
+    ) {
+      spend(ITEM);
+      value = outer.#values.get(name);
+    }
+    return value;
   }
 
   set(name: string, value: Value): void {
@@ -101,6 +110,7 @@ function rangeOf({ list, named }: Arguments): Value {
   const count = Math.max(0, Math.ceil((stop! - start!) / step));
   if (count > MOST_RANGE) fail(`a range of ${count} numbers, above ${MOST_RANGE}`);
   const print = `range(${start}, ${stop}${step === 1 ? "" : `, ${step}`})`;
+  spend(ITEM * count);
   return new View(Array.from({ length: count }, (_, i) => start! + i * step), print, true);
 }
 
@@ -192,8 +202,6 @@ class Renderer {
   readonly #isMixed: boolean;
   /** Which of the special names the bodies of macros have. */
   readonly #special = new Map<readonly Node[], readonly boolean[]>();
-  #steps = 0;
-  #characters = 0;
   #calls = 0;
 
   constructor(now: Date, isMixed: boolean) {
@@ -222,25 +230,6 @@ class Renderer {
     return this.#text(body, scope);
   }
 
-  /** Counts the work of a step that makes a text or a list. */
-  #spend(length: number): void {
-    checkLength(length);
-    this.#characters += length;
-    if (this.#characters > MOST_CHARACTERS) fail("the template makes too much text");
-  }
-
-  /** Counts the work of a value. */
-  #charge(value: Value): Value {
-    if (typeof value === "string") this.#spend(value.length);
-    else if (value instanceof Map) this.#spend(ITEM * value.size);
-    else this.#spend(ITEM * (sequenceOf(value)?.length ?? 1));
-    return value;
-  }
-
-  #step(): void {
-    if (++this.#steps > MOST_STEPS) fail(`the template takes more than ${MOST_STEPS} steps`);
-  }
-
   /** The text of statements. */
   #text(body: readonly Node[], scope: Scope): string {
     const parts: string[] = [];
@@ -252,7 +241,7 @@ class Renderer {
   /** Runs statements, whose text is appended. */
   #run(body: readonly Node[], scope: Scope, out: string[]): Ending {
     for (const node of body) {
-      this.#step();
+      spend(STEP);
       switch (node.type) {
         case "Comment":
           break;
@@ -289,7 +278,7 @@ class Renderer {
         }
         default: {
           const text = str(this.#value(node, scope));
-          this.#spend(text.length);
+          spendText(text.length);
           out.push(text);
         }
       }
@@ -313,7 +302,7 @@ class Renderer {
     let isDone = false;
     let before: Value | undefined;
     for (let i = 0; i < length; i++) {
-      this.#step();
+      spend(TURN * STEP);
       const inner = new Scope(scope);
       this.#assign(loopvar, items[i]!, inner);
       const isChanged = ({ list }: Arguments): Value => {
@@ -381,6 +370,7 @@ class Renderer {
     }
     const [hasCaller, hasNamed, hasRest] = special;
     return new Callable(({ list, named }) => {
+      spend(MACRO * STEP);
       if (++this.#calls > MOST_CALLS) fail(`more than ${MOST_CALLS} macros inside each other`);
       const scope = new Scope(outer);
       const rest = new Map(named);
@@ -432,11 +422,11 @@ class Renderer {
   #call(callee: Value, args: Arguments): Value {
     if (callee instanceof Undefined) callee.fail();
     if (!(callee instanceof Callable)) fail(`a ${typeName(callee)} is no function`);
-    return this.#charge(callee.call(args));
+    return charge(callee.call(args));
   }
 
   #filter(value: Value, filter: Identifier | Call, scope: Scope): Value {
-    this.#charge(value);
+    charge(value);
     const none: Arguments = { list: [], named: new Map() };
     const name = filter.type === "Identifier" ? filter : filter.callee;
     if (name.type !== "Identifier") return fail("a filter without a name");
@@ -447,12 +437,12 @@ class Renderer {
     if (value instanceof Safe && !OF_SAFE.has(name.value)) {
       fail(`the filter ${name.value} of a safe text`);
     }
-    return this.#charge(filterOf(name.value)(value, args));
+    return charge(filterOf(name.value)(value, args));
   }
 
   /** The value of an expression. */
   #value(node: Node, scope: Scope): Value {
-    this.#step();
+    spend(STEP);
     switch (node.type) {
       case "StringLiteral":
         return node.value;
@@ -475,7 +465,9 @@ class Renderer {
         const name = node.value;
         if (Object.hasOwn(CONSTANTS, name)) return CONSTANTS[name]!;
         if (WORDS.has(name)) fail(`${name} in place of a value`);
-        return orUndefined(scope.get(name), name);
+        const value = scope.get(name);
+        if (value === undefined && OTHER_NAMES.has(name)) fail(`the name ${name} is not known`);
+        return orUndefined(value, name);
       }
       case "MemberExpression":
         return this.#member(node, scope);
@@ -528,8 +520,8 @@ class Renderer {
       bound(property.stop),
       bound(property.step),
     ];
-    this.#charge(value);
-    return orUndefined(sliceOf(value, start, stop, step), "a slice");
+    charge(value);
+    return sliceOf(value, start, stop, step);
   }
 
   #unary(operator: string, value: Value): Value {
@@ -553,9 +545,9 @@ class Renderer {
         case "!=":
           return !equals(a, b);
         case "in":
-          return contains(this.#charge(b), a);
+          return contains(charge(b), a);
         case "not in":
-          return !contains(this.#charge(b), a);
+          return !contains(charge(b), a);
         case "<":
           return compare(a, b) < 0;
         case "<=":
@@ -567,6 +559,11 @@ class Renderer {
       }
     }
     const b = this.#value(right, scope);
+    // Jinja drops the parentheses of (-3) ** 2.
+    const isSigned = left.type === "UnaryExpression" || left.type.endsWith("Literal");
+    if (operator === "**" && isSigned && (numberOf(a) ?? 0) < 0) {
+      fail("a power of a negative number");
+    }
     if (operator !== "~") return this.#compute(operator, a, b);
     const isSum = left.type === "BinaryExpression" && left.operator.value === "+";
     if (isSum && this.#isMixed && typeof a !== "string") {
@@ -577,17 +574,17 @@ class Renderer {
 
   /** Joins two texts, which takes no copy of the longer one. */
   #concat(a: string, b: string): string {
-    checkLength(a.length + b.length);
-    this.#spend(Math.min(a.length, b.length));
+    const least = Math.min(a.length, b.length);
+    spendText(a.length + b.length);
+    // The longer one is not copied.
+    spend(least - a.length - b.length);
     return a + b;
   }
 
   #compute(operator: string, a: Value, b: Value): Value {
     if (a instanceof Undefined) a.fail();
     if (operator === "%" && typeof a === "string") {
-      const text = formatText(a, b);
-      this.#spend(text.length);
-      return text;
+      return formatText(a, b);
     }
     if (b instanceof Undefined) b.fail();
     if (operator === "+") {
@@ -599,11 +596,11 @@ class Renderer {
         return new Safe(this.#concat(escapeHtml(a), b.text));
       }
       if (isList(a) && isList(b)) {
-        this.#spend(a.length + b.length);
+        spend(ITEM * (a.length + b.length));
         return [...a, ...b];
       }
       if (a instanceof Tuple && b instanceof Tuple) {
-        this.#spend(a.items.length + b.items.length);
+        spend(ITEM * (a.items.length + b.items.length));
         return new Tuple([...a.items, ...b.items]);
       }
     }
@@ -611,9 +608,13 @@ class Renderer {
       const [many, count] = typeof a === "number" ? [b, a] : [a, b];
       if (typeof count === "number" && (typeof many === "string" || isList(many))) {
         const times = Math.max(0, count);
-        this.#spend(many.length * times);
-        if (typeof many === "string") return many.repeat(times);
-        return Array.from({ length: times }, () => many).flat();
+        if (typeof many === "string") {
+          spendText(many.length * times);
+          return many.repeat(times);
+        }
+        if (many.length === 0) return [];
+        spend(ITEM * many.length * times);
+        return Array.from({ length: many.length * times }, (_, i) => many[i % many.length]!);
       }
     }
     const [x, y] = [numberOf(a), numberOf(b)];
@@ -634,7 +635,8 @@ class Renderer {
         return new Float(x / y);
       case "//":
         if (y === 0) fail("a division by 0");
-        return made(Math.floor(x / y));
+        // Infinities give NaN, as in Python.
+        return made(Number.isFinite(x) ? Math.floor(x / y) : NaN);
       case "%":
         if (y === 0) fail("a division by 0");
         return made(x - y * Math.floor(x / y));
@@ -650,6 +652,20 @@ class Renderer {
   }
 }
 
+/** The characters and the values of values. */
+function sizeOf(values: readonly Value[]): [characters: number, values: number] {
+  let characters = 0, count = values.length;
+  for (const value of values) {
+    if (typeof value === "string") characters += value.length;
+    const inner = value instanceof Map ? [...value.values()] : sequenceOf(value);
+    if (inner === undefined) continue;
+    const [more, others] = sizeOf(inner);
+    characters += more;
+    count += others;
+  }
+  return [characters, count];
+}
+
 /**
  * The text of a template.
  *
@@ -661,6 +677,7 @@ export function renderTree(
   variables: ReadonlyMap<string, Value>,
   now: Date,
 ): string {
+  beginWork(...sizeOf([...variables.values()]));
   try {
     return new Renderer(now, isMixed).render(body, variables);
   } catch (error) {

@@ -4,14 +4,16 @@
  * @module
  */
 import { fixedText, formatText, toJson } from "./format.ts";
-import { attributeOf, bind, capitalize, checkLength, linesOf, replace, strip } from "./methods.ts";
+import { attributeOf, bind, capitalize, linesOf, replace, strip } from "./methods.ts";
 import {
   type Arguments,
   Callable,
+  characterAt,
+  charactersOf,
+  charge,
   compare,
   contains,
   equals,
-  fail,
   Fixed,
   Float,
   integerOf,
@@ -35,6 +37,7 @@ import {
   type Value,
   View,
 } from "./values.ts";
+import { fail, ITEM, spend, spendText, STEP } from "./work.ts";
 
 /** What a filter makes of a value. */
 export type Filter = (value: Value, args: Arguments) => Value;
@@ -42,15 +45,19 @@ export type Filter = (value: Value, args: Arguments) => Value;
 /** `value[key]`, as templates have it: the item, or the attribute. */
 export function itemOf(value: Value, key: Value): Value {
   if (value instanceof Undefined) value.fail();
+  if (value instanceof Safe) fail("an item of a safe text");
   if (value instanceof Map) {
     const own = keyOf(key);
     const item = own === undefined ? undefined : value.get(own);
     if (item !== undefined) return item;
   } else if (typeof key === "number" || typeof key === "boolean") {
     const index = Number(key);
-    const items = typeof value === "string" ? [...value] : sequenceOf(value);
     const isView = value instanceof View && !value.isRange;
-    const item = isView ? undefined : items?.at(index);
+    const item = typeof value === "string"
+      ? characterAt(value, index)
+      : isView
+      ? undefined
+      : sequenceOf(value)?.at(index);
     return orUndefined(item, `an item ${index}`);
   }
   return typeof key === "string" ? memberOf(value, key) : new Undefined("an item");
@@ -59,6 +66,7 @@ export function itemOf(value: Value, key: Value): Value {
 /** `value.name`: the attribute, or the item. */
 export function memberOf(value: Value, name: string): Value {
   if (value instanceof Undefined) value.fail();
+  if (value instanceof Safe) fail(`the attribute ${name} of a safe text`);
   if (value instanceof Namespace) return orUndefined(value.values.get(name), name);
   if (value instanceof Fixed) {
     const attribute = value.get(name);
@@ -78,6 +86,7 @@ function pathOf(path: Value, otherwise?: Value): (value: Value) => Value {
   return (value) => {
     let found = value;
     for (const part of parts) {
+      spend(ITEM);
       found = itemOf(found, part);
       if (found instanceof Undefined && otherwise !== undefined) found = otherwise;
     }
@@ -119,9 +128,11 @@ const extreme = (name: string, sign: number): Filter => (value, args) => {
 function integerFilter(value: Value, otherwise: Value): Value {
   const number = numberOf(value);
   if (number !== undefined) {
-    return Number.isFinite(number) ? checked(Math.trunc(number)) : otherwise;
+    if (Math.abs(number) === Infinity) fail("the integer of an infinity");
+    return Number.isNaN(number) ? otherwise : checked(Math.trunc(number));
   }
-  if (typeof value !== "string") return value instanceof Undefined ? otherwise : otherwise;
+  if (value instanceof Undefined) value.fail();
+  if (typeof value !== "string") return otherwise;
   const text = strip(value, null, true, true);
   if (/^[+-]?\d+(_\d+)*$/.test(text)) return checked(Number(text.replaceAll("_", "")));
   const float = floatOf(text);
@@ -167,7 +178,6 @@ function jsonFilter(value: Value, args: Arguments): Value {
     isSorted: truth(isSorted),
     separators: [pair[0]!, pair[1]!],
   });
-  checkLength(text.length);
   return text;
 }
 
@@ -180,7 +190,7 @@ function indentFilter(value: Value, args: Arguments): Value {
     Math.min(10_000, Math.max(0, integerOf(width, "the width of indent"))),
   );
   const lines = linesOf(`${textOf(value, "what is indented")}\n`);
-  checkLength(lines.length * by.length);
+  spendText(lines.length * by.length);
   const text = truth(blank)
     ? lines.join(`\n${by}`)
     : lines.map((line, i) => i > 0 && line !== "" ? by + line : line).join("\n");
@@ -214,7 +224,8 @@ function mapFilter(value: Value, { list, named }: Arguments): Value {
   }
   const [name, ...rest] = list;
   const filter = filterOf(textOf(name!, "the name of a filter"));
-  return new Lazy(items.map((one) => filter(one, { list: rest, named })));
+  // Each item takes the work of a filter.
+  return new Lazy(items.map((one) => charge(filter(charge(one), { list: rest, named }))));
 }
 
 function sumFilter(value: Value, args: Arguments): Value {
@@ -231,13 +242,19 @@ function sumFilter(value: Value, args: Arguments): Value {
   return isFloat ? new Float(sum) : checked(sum);
 }
 
+/** Throws for a value that Python has no hash of. */
+function checkHashable(value: Value): void {
+  if (isList(value) || value instanceof Map) fail(`unique() of a ${typeName(value)}`);
+  if (value instanceof Tuple) value.items.forEach(checkHashable);
+}
+
 function uniqueFilter(value: Value, args: Arguments): Value {
   const [isCased = false, attribute] = bind("unique", args, ["case_sensitive", "attribute"]);
   const sameOf = keyFor(attribute, truth(isCased));
   const kept: Value[] = [], keys: Value[] = [];
   for (const item of iterate(value)) {
     const key = sameOf(item);
-    if (isList(key) || key instanceof Map) fail(`unique() of a ${typeName(key)}`);
+    checkHashable(key);
     if (keys.length > 1000) fail("unique() of more than 1000 values");
     if (keys.some((one) => equals(one, key))) continue;
     keys.push(key);
@@ -255,7 +272,9 @@ function roundFilter(value: Value, args: Arguments): Value {
     return value instanceof Float ? new Float(Number(fixedText(number, decimals))) : number;
   }
   if (method !== "ceil" && method !== "floor") fail("the method of round()");
-  return new Float(Math[method](number * 10 ** decimals) / 10 ** decimals);
+  const factor = 10 ** decimals;
+  if (!Number.isFinite(factor)) fail(`a number with ${decimals} decimals`);
+  return new Float(Math[method](number * factor) / factor);
 }
 
 const none = (name: string, make: (value: Value) => Value): Filter => (value, args) => {
@@ -273,9 +292,14 @@ const lastFilter = (value: Value): Value => {
   return orUndefined(iterate(value).at(-1), "the last of no items");
 };
 
-/** Jinja's title differs from Python's. */
-const titleFilter = (value: Value): Value =>
-  str(value).split(/([-\s({[<]+)/u).map(capitalize).join("");
+/** Jinja's title has the capital letters of words where Python's has those of titles. */
+const titleFilter = (value: Value): Value => {
+  const text = str(value);
+  spend(STEP * text.length);
+  const upper = ([first = "", ...rest]: string): string =>
+    first.toUpperCase() + rest.join("").toLowerCase();
+  return text.split(/([-\s({[<]+)/u).map(upper).join("");
+};
 
 function defaultFilter(value: Value, args: Arguments): Value {
   const [otherwise = "", boolean = false] = bind("default", args, ["default_value", "boolean"]);
@@ -288,13 +312,14 @@ function joinFilter(value: Value, args: Arguments): Value {
   const of = keyFor(attribute, true);
   const parts = iterate(value).map((one) => str(of(one)));
   const separator = str(by);
-  checkLength(parts.reduce((sum, { length }) => sum + length + separator.length, 0));
+  spendText(parts.reduce((sum, { length }) => sum + length + separator.length, 0));
   return parts.join(separator);
 }
 
 function itemsFilter(value: Value): Value {
   if (value instanceof Undefined) return new Lazy([]);
   if (!(value instanceof Map)) return fail(`the items of a ${typeName(value)}`);
+  spend(ITEM * value.size);
   return new Lazy([...value].map((item) => new Tuple(item)));
 }
 
@@ -329,6 +354,7 @@ const FILTERS: Readonly<Record<string, Filter>> = {
   first: none("first", firstFilter),
   float: (value, args) => {
     const [otherwise = new Float(0)] = bind("float", args, ["default"]);
+    if (value instanceof Undefined) value.fail();
     const number = typeof value === "string" ? floatOf(value) : numberOf(value);
     return number === undefined ? otherwise : new Float(number);
   },
@@ -359,7 +385,7 @@ const FILTERS: Readonly<Record<string, Filter>> = {
     return replace(str(value), str(old!), str(by!), limit);
   },
   reverse: none("reverse", (value) => {
-    if (typeof value === "string") return [...value].reverse().join("");
+    if (typeof value === "string") return charactersOf(value).reverse().join("");
     if (value instanceof Lazy) return [...value.take()].reverse();
     return new Lazy([...iterate(value)].reverse());
   }),
@@ -389,10 +415,11 @@ const FILTERS: Readonly<Record<string, Filter>> = {
   },
   unique: uniqueFilter,
   upper: none("upper", (value) => str(value).toUpperCase()),
-  wordcount: none(
-    "wordcount",
-    (value) => [...str(value).matchAll(/[\p{L}\p{N}\p{Mn}_]+/gu)].length,
-  ),
+  wordcount: none("wordcount", (value) => {
+    const text = str(value);
+    spend(STEP * text.length);
+    return [...text.matchAll(/[\p{L}\p{N}\p{Mn}_]+/gu)].length;
+  }),
 };
 
 /** The filter of a name. */
@@ -408,12 +435,14 @@ const isSequence = (value: Value): boolean =>
   value instanceof View && value.isRange;
 const modulo = (value: Value, by: number): number => {
   const number = numberOf(value) ?? fail(`a ${typeName(value)} is neither odd nor even`);
+  if (by === 0) fail("a division by 0");
   return ((number % by) + by) % by;
 };
 
 const TESTS: Readonly<Record<string, (value: Value, ...args: readonly Value[]) => boolean>> = {
   boolean: (value) => typeof value === "boolean",
-  callable: (value) => value instanceof Callable,
+  // Python's Undefined has a method for calls, which throws.
+  callable: (value) => value instanceof Callable || value instanceof Undefined,
   defined: (value) => !(value instanceof Undefined),
   divisibleby: (value, by) => modulo(value, integerOf(by!, "a divisor")) === 0,
   eq: (a, b) => equals(a, b!),
@@ -455,5 +484,8 @@ export function testOf(name: string, args: readonly Value[]): (value: Value) => 
     fail(`the test ${JSON.stringify(name.slice(0, 60))} is not known`);
   }
   if (args.length !== (BINARY.has(own) ? 1 : 0)) fail(`the arguments of the test ${name}`);
-  return (value) => TESTS[own]!(value, ...args);
+  return (value) => {
+    charge(value);
+    return TESTS[own]!(value, ...args);
+  };
 }

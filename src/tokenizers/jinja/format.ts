@@ -4,13 +4,13 @@
  * @module
  */
 import {
-  Budget,
+  charactersOf,
   compare,
-  fail,
   Float,
   floatText,
   integerOf,
   isList,
+  lengthOf,
   NODE,
   numberOf,
   repr,
@@ -22,12 +22,14 @@ import {
   Undefined,
   type Value,
 } from "./values.ts";
+import { fail, ITEM, spend, spendText, STEP } from "./work.ts";
 
 /** The widest field of a format. */
 const WIDEST = 10_000;
 
 function padded(text: string, flags: string, width: number): string {
-  const missing = width - [...text].length;
+  spendText(Math.max(text.length, width));
+  const missing = width - lengthOf(text);
   if (missing <= 0) return text;
   if (flags.includes("-")) return text + " ".repeat(missing);
   if (!flags.includes("0")) return " ".repeat(missing) + text;
@@ -53,6 +55,7 @@ export function fixedText(value: number, decimals: number): string {
 export function formatText(pattern: string, given: Value): string {
   const items = given instanceof Tuple ? given.items : [given];
   let used = 0;
+  spend(ITEM * pattern.length);
   const form = /%(?:\(([^)]*)\))?([-+ 0#]*)(\d+)?(?:\.(\d+))?(.?)/gs;
   const text = pattern.replace(
     form,
@@ -76,7 +79,9 @@ export function formatText(pattern: string, given: Value): string {
         case "s":
         case "r": {
           const whole = kind === "s" ? str(value) : repr(value);
-          const cut = precision === undefined ? whole : [...whole].slice(0, precision).join("");
+          const cut = precision === undefined
+            ? whole
+            : charactersOf(whole).slice(0, precision).join("");
           return padded(cut, flags.replace("0", ""), width);
         }
         case "d":
@@ -122,13 +127,8 @@ function jsonText(text: string, isAscii: boolean): string {
 }
 
 /** Python's `json.dumps`. */
-export function toJson(
-  value: Value,
-  options: JsonOptions,
-  budget: Budget = new Budget(),
-  depth = 0,
-): string {
-  budget.spend(typeof value === "string" ? value.length + 2 : NODE);
+export function toJson(value: Value, options: JsonOptions, depth = 0): string {
+  spend(typeof value === "string" ? value.length + NODE : NODE);
   if (depth > 100) fail("a value of more than 100 levels as JSON");
   if (value === null) return "null";
   if (typeof value === "boolean" || typeof value === "number") return String(value);
@@ -141,6 +141,8 @@ export function toJson(
   if (value instanceof Safe) return jsonText(value.text, isAscii);
   const one = typeof indent === "number" ? " ".repeat(indent) : indent;
   const joined = (parts: readonly string[], open: string, close: string): string => {
+    const between = item.length + (one?.length ?? 0) * (depth + 1) + 1;
+    spendText(parts.reduce((sum, { length }) => sum + length + between, between));
     if (parts.length === 0 || one === undefined) return open + parts.join(item) + close;
     const line = `\n${one.repeat(depth + 1)}`;
     return open + line + parts.join(item + line) + `\n${one.repeat(depth)}` + close;
@@ -149,13 +151,13 @@ export function toJson(
     const entries = [...value];
     if (isSorted) entries.sort(([a], [b]) => compare(a, b));
     const parts = entries.map(([key, field]) =>
-      jsonText(String(key), isAscii) + colon + toJson(field, options, budget, depth + 1)
+      jsonText(String(key), isAscii) + colon + toJson(field, options, depth + 1)
     );
     return joined(parts, "{", "}");
   }
   const items = isList(value) || value instanceof Tuple ? sequenceOf(value) : undefined;
   if (items === undefined) return fail(`a ${typeName(value)} has no JSON`);
-  return joined(items.map((field) => toJson(field, options, budget, depth + 1)), "[", "]");
+  return joined(items.map((field) => toJson(field, options, depth + 1)), "[", "]");
 }
 
 const MONTHS = [
@@ -193,6 +195,7 @@ export function dateText(date: Date, pattern: string): string {
     "-I": String(hour),
     "%": "%",
   };
+  spend(STEP * pattern.length);
   return pattern.replace(
     /%(-?.?)/gs,
     (whole, kind: string) =>

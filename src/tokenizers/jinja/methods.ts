@@ -6,13 +6,14 @@
 import {
   type Arguments,
   Callable,
+  charactersOf,
   type Dict,
   equals,
-  fail,
   integerOf,
   isList,
   iterate,
   keyOf,
+  lengthOf,
   sequenceOf,
   sliceIndexes,
   str,
@@ -22,14 +23,7 @@ import {
   type Value,
   View,
 } from "./values.ts";
-
-/** The longest text that a call makes. */
-const LONGEST = 2 ** 26;
-
-/** Throws for a text that is too long. */
-export function checkLength(length: number): void {
-  if (length > LONGEST) fail(`a text of ${length} characters, above ${LONGEST}`);
-}
+import { fail, ITEM, spend, spendSearch, spendText } from "./work.ts";
 
 /** The separators of ASCII that end lines in Python. */
 const SEPARATORS = "\\x1c-\\x1e";
@@ -43,15 +37,25 @@ const isSpace = new RegExp(`^[${SPACE}]$`);
 export function strip(text: string, chars: string | null, left: boolean, right: boolean): string {
   const set = chars === null ? undefined : new Set(chars);
   const isOut = (char: string): boolean => set === undefined ? isSpace.test(char) : set.has(char);
-  const all = [...text];
-  let begin = 0, end = all.length;
-  while (left && begin < end && isOut(all[begin]!)) begin++;
-  while (right && end > begin && isOut(all[end - 1]!)) end--;
-  return all.slice(begin, end).join("");
+  spend(text.length);
+  let begin = 0, end = text.length;
+  while (left && begin < end) {
+    const char = String.fromCodePoint(text.codePointAt(begin)!);
+    if (!isOut(char)) break;
+    begin += char.length;
+  }
+  while (right && end > begin) {
+    const two = text.slice(Math.max(begin, end - 2), end);
+    const char = two.codePointAt(0)! > 0xffff ? two : two.slice(-1);
+    if (!isOut(char)) break;
+    end -= char.length;
+  }
+  return text.slice(begin, end);
 }
 
 /** The lines of a text, as Python ends them. */
 export function linesOf(text: string, keep = false): string[] {
+  spend(text.length);
   const ends = new RegExp(`\\r\\n|[\\n\\v\\f\\r${SEPARATORS}\\x85\\u2028\\u2029]`, "g");
   const lines: string[] = [];
   let at = 0;
@@ -63,16 +67,27 @@ export function linesOf(text: string, keep = false): string[] {
   return lines;
 }
 
+/** A character at the start of a word. JavaScript has no case for titles, as of `ß` and `ǆ`. */
+function titled(char: string): string {
+  const upper = char.toUpperCase();
+  if (char === "ß") return "Ss";
+  if (/^[\u10d0-\u10ff]$/.test(char)) return char;
+  const isOne = upper.length === char.length && !/^[\u01c4-\u01cc\u01f1-\u01f3]$/.test(char);
+  return isOne ? upper : fail(`the letter ${char} at the start of a title`);
+}
+
 /** Python's `capitalize`. */
 export function capitalize(text: string): string {
   const [first = ""] = text;
-  return first.toUpperCase() + text.slice(first.length).toLowerCase();
+  return titled(first) + text.slice(first.length).toLowerCase();
 }
 
 /** Python's `split` and `rsplit`. */
 function split(text: string, by: string | null, most: number, isRight: boolean): string[] {
   const limit = most < 0 ? Infinity : most;
   if (by === "") fail("an empty separator");
+  spend(ITEM * text.length);
+  spendSearch(text.length, by?.length ?? 1);
   if (!isRight) {
     const parts: string[] = [];
     let rest = by === null ? strip(text, null, true, false) : text;
@@ -101,9 +116,11 @@ function split(text: string, by: string | null, most: number, isRight: boolean):
 /** Python's `replace`. */
 export function replace(text: string, from: string, to: string, most: number): string {
   const limit = most < 0 ? Infinity : most;
+  spend(ITEM * text.length);
+  spendSearch(text.length, from.length);
   const parts = from === "" ? ["", ...text, ""] : text.split(from);
   const count = Math.min(parts.length - 1, limit);
-  checkLength(text.length + count * to.length);
+  spendText(text.length + count * to.length);
   if (limit >= parts.length - 1) return parts.join(to);
   return parts.slice(0, limit + 1).join(to) + from + parts.slice(limit + 1).join(from);
 }
@@ -130,30 +147,43 @@ export function bind(
 
 /** Python's `str.format` of simple fields. */
 function formatFields(text: string, { list, named }: Arguments): string {
+  spend(ITEM * text.length);
   let used = 0;
   return text.replace(/\{\{|\}\}|\{([^{}]*)\}|[{}]/g, (whole, field: string | undefined) => {
     if (whole === "{{" || whole === "}}") return whole[0]!;
     if (field === undefined || !/^\w*$/.test(field)) fail(`the field ${whole} of format()`);
     const isNumber = /^\d*$/.test(field);
     const value = isNumber ? list[field === "" ? used++ : Number(field)] : named.get(field);
-    return value === undefined ? fail(`format() has no value for ${whole}`) : str(value);
+    const made = value === undefined ? fail(`format() has no value for ${whole}`) : str(value);
+    spendText(made.length);
+    return made;
   });
 }
 
 type Method<T> = (self: T, args: Arguments) => Value;
 
+/** A text, with the work of reading it. */
+function spentOn(text: string): string {
+  spend(text.length);
+  return text;
+}
+
 /** Whether all characters of a text, which has some, are of a kind. */
-const all = (pattern: RegExp): Method<string> => (text) => pattern.test(text);
+const all = (pattern: RegExp): Method<string> => (text) => pattern.test(spentOn(text));
 /** Whether a text has letters of one case and none of the other. */
 const ofCase = (own: RegExp, other: RegExp): Method<string> => (text) =>
-  own.test(text) && !other.test(text);
+  own.test(spentOn(text)) && !other.test(text);
 const UPPER = /\p{Lu}/u, LOWER = /\p{Ll}/u;
 
 function affixes(name: string, args: Arguments): readonly string[] {
   const [given, ...rest] = bind(name, args, ["affix", "start", "end"], 1);
   if (rest.some((one) => one !== undefined)) fail(`${name}() from a place on`);
   const list = given instanceof Tuple ? given.items : [given!];
-  return list.map((one) => textOf(one, `the argument of ${name}()`));
+  return list.map((one) => {
+    const affix = textOf(one, `the argument of ${name}()`);
+    spend(ITEM + affix.length);
+    return affix;
+  });
 }
 
 const stripper = (name: string, left: boolean, right: boolean): Method<string> => (text, args) => {
@@ -175,16 +205,17 @@ const splitter = (name: string, isRight: boolean): Method<string> => (text, args
 const finder = (name: string, isLast: boolean, mustBe: boolean): Method<string> => (text, args) => {
   const [part] = bind(name, args, ["sub"], 1);
   const wanted = textOf(part!, `the argument of ${name}()`);
+  spendSearch(text.length, wanted.length);
   const at = isLast ? text.lastIndexOf(wanted) : text.indexOf(wanted);
   if (at < 0 && mustBe) fail(`${name}() has not found ${JSON.stringify(wanted.slice(0, 60))}`);
-  return at < 0 ? -1 : [...text.slice(0, at)].length;
+  return at < 0 ? -1 : lengthOf(text.slice(0, at));
 };
 
 const padder = (name: string): Method<string> => (text, args) => {
   const [width, fill = " "] = bind(name, args, ["width", "fillchar"], 1);
   const wide = integerOf(width!, `the width of ${name}()`);
-  checkLength(wide);
-  const missing = Math.max(0, wide - [...text].length);
+  spendText(Math.max(0, wide));
+  const missing = Math.max(0, wide - lengthOf(text));
   const by = textOf(fill, `the filling of ${name}()`);
   if (name === "ljust") return text + by.repeat(missing);
   if (name === "rjust") return by.repeat(missing) + text;
@@ -196,6 +227,7 @@ const parted = (name: string, isLast: boolean): Method<string> => (text, args) =
   const [given] = bind(name, args, ["sep"], 1);
   const by = textOf(given!, `the argument of ${name}()`);
   if (by === "") fail("an empty separator");
+  spendSearch(text.length, by.length);
   const at = isLast ? text.lastIndexOf(by) : text.indexOf(by);
   if (at < 0) return new Tuple(isLast ? ["", "", text] : [text, "", ""]);
   return new Tuple([text.slice(0, at), by, text.slice(at + by.length)]);
@@ -203,15 +235,11 @@ const parted = (name: string, isLast: boolean): Method<string> => (text, args) =
 
 /** The methods of texts. */
 const TEXT: Readonly<Record<string, Method<string>>> = {
-  upper: (text) => text.toUpperCase(),
-  lower: (text) => text.toLowerCase(),
-  casefold: (text) => /[^ -~\s]/.test(text) ? fail("casefold()") : text.toLowerCase(),
-  capitalize: (text) => capitalize(text),
-  title: (text) =>
-    text.replace(/\p{L}+/gu, (word) => {
-      const [first = ""] = word;
-      return first.toUpperCase() + word.slice(first.length).toLowerCase();
-    }),
+  upper: (text) => spentOn(text).toUpperCase(),
+  lower: (text) => spentOn(text).toLowerCase(),
+  casefold: (text) => /[^ -~\s]/.test(text) ? fail("casefold()") : spentOn(text).toLowerCase(),
+  capitalize: (text) => capitalize(spentOn(text)),
+  title: (text) => spentOn(text).replace(/\p{L}+/gu, capitalize),
   strip: stripper("strip", true, true),
   lstrip: stripper("lstrip", true, false),
   rstrip: stripper("rstrip", false, true),
@@ -236,7 +264,7 @@ const TEXT: Readonly<Record<string, Method<string>>> = {
   join: (text, args) => {
     const [items] = bind("join", args, ["iterable"], 1);
     const parts = iterate(items!).map((one) => textOf(one, "an item of join()"));
-    checkLength(parts.reduce((sum, { length }) => sum + length + text.length, 0));
+    spendText(parts.reduce((sum, { length }) => sum + length + text.length, 0));
     return parts.join(text);
   },
   find: finder("find", false, false),
@@ -246,7 +274,9 @@ const TEXT: Readonly<Record<string, Method<string>>> = {
   count: (text, args) => {
     const [part] = bind("count", args, ["sub"], 1);
     const wanted = textOf(part!, "the argument of count()");
-    return wanted === "" ? [...text].length + 1 : text.split(wanted).length - 1;
+    spend(ITEM * text.length);
+    spendSearch(text.length, wanted.length);
+    return wanted === "" ? lengthOf(text) + 1 : text.split(wanted).length - 1;
   },
   ljust: padder("ljust"),
   rjust: padder("rjust"),
@@ -254,9 +284,9 @@ const TEXT: Readonly<Record<string, Method<string>>> = {
   zfill: (text, args) => {
     const [width] = bind("zfill", args, ["width"], 1);
     const wide = integerOf(width!, "the width of zfill()");
-    checkLength(wide);
+    spendText(Math.max(0, wide));
     const sign = /^[+-]/.test(text) ? 1 : 0;
-    return text.slice(0, sign) + "0".repeat(Math.max(0, wide - [...text].length)) +
+    return text.slice(0, sign) + "0".repeat(Math.max(0, wide - lengthOf(text))) +
       text.slice(sign);
   },
   partition: parted("partition", false),
@@ -295,6 +325,7 @@ const DICT: Readonly<Record<string, Method<Dict>>> = {
   },
   items: (dict, args) => {
     bind("items", args, []);
+    spend(ITEM * dict.size);
     return new View([...dict].map((item) => new Tuple(item)), "dict_items", false);
   },
   keys: (dict, args) => {
@@ -352,20 +383,20 @@ export function attributeOf(value: Value, name: string): Value | undefined {
   return undefined;
 }
 
-/** What `value[start:stop:step]` is; undefined if the value has no slices. */
+/** What `value[start:stop:step]` is; throws if the value has no slices. */
 export function sliceOf(
   value: Value,
   start: number | undefined,
   stop: number | undefined,
   step: number,
-): Value | undefined {
+): Value {
   if (typeof value === "string") {
-    const chars = [...value];
+    const chars = charactersOf(value);
     return sliceIndexes(chars.length, start, stop, step).map((i) => chars[i]!).join("");
   }
   if (value instanceof View && value.isRange) fail("a slice of a range");
   const items = isList(value) || value instanceof Tuple ? sequenceOf(value)! : undefined;
-  if (items === undefined) return undefined;
+  if (items === undefined) return fail(`a slice of a ${typeName(value)}`);
   const cut = sliceIndexes(items.length, start, stop, step).map((i) => items[i]!);
   return value instanceof Tuple ? new Tuple(cut) : cut;
 }

@@ -3,16 +3,8 @@
  *
  * @module
  */
-import { FormatError } from "../../base/errors.ts";
 import { listIn } from "../../base/shape.ts";
-
-/** Where errors of templates are. */
-export const TEMPLATE = "<chat template>";
-
-/** Throws the error of a template that cannot be rendered. */
-export function fail(message: string): never {
-  throw new FormatError(message, TEMPLATE, 0);
-}
+import { fail, ITEM, spend, spendSearch } from "./work.ts";
 
 /** A value that there is not. */
 export class Undefined {
@@ -67,7 +59,8 @@ export class View {
 
 /** Values that are there once, as those of a generator. */
 export class Lazy {
-  #items: readonly Value[];
+  readonly #items: readonly Value[];
+  #at = 0;
 
   constructor(items: readonly Value[]) {
     this.#items = items;
@@ -75,8 +68,8 @@ export class Lazy {
 
   /** The values that are left, which are taken. */
   take(count: number = Infinity): readonly Value[] {
-    const taken = this.#items.slice(0, count);
-    this.#items = this.#items.slice(count);
+    const taken = this.#items.slice(this.#at, this.#at + count);
+    this.#at += taken.length;
     return taken;
   }
 }
@@ -241,26 +234,13 @@ function textLiteral(text: string): string {
   return quote + escaped + quote;
 }
 
-/** What a value costs beside its characters. */
-export const NODE = 16;
-
-/**
- * How much work one value may take: a list may have itself many times, so that its text has no end.
- */
-export class Budget {
-  #left = 2 ** 24;
-
-  /** Takes a part of it; throws if there is no more. */
-  spend(count: number): void {
-    this.#left -= count;
-    if (this.#left < 0) fail("a value is too large");
-  }
-}
+/** The work of a value beside its characters. */
+export const NODE = 32;
 
 /** Python's `repr`. */
-export function repr(value: Value, budget: Budget = new Budget()): string {
-  budget.spend(typeof value === "string" ? value.length + 2 : NODE);
-  const all = (items: readonly Value[]) => items.map((one) => repr(one, budget)).join(", ");
+export function repr(value: Value): string {
+  spend(typeof value === "string" ? value.length + NODE : NODE);
+  const all = (items: readonly Value[]) => items.map((one) => repr(one)).join(", ");
   if (typeof value === "string") return textLiteral(value);
   if (isList(value)) return `[${all(value)}]`;
   if (value instanceof Tuple) {
@@ -270,7 +250,7 @@ export function repr(value: Value, budget: Budget = new Budget()): string {
     return value.isRange ? value.print : `${value.print}([${all(value.items)}])`;
   }
   if (value instanceof Map) {
-    const items = Array.from(value, ([key, one]) => `${repr(key, budget)}: ${repr(one, budget)}`);
+    const items = Array.from(value, ([key, one]) => `${repr(key)}: ${repr(one)}`);
     return `{${items.join(", ")}}`;
   }
   if (value instanceof Undefined) return "Undefined";
@@ -332,22 +312,53 @@ export function sequenceOf(value: Value): readonly Value[] | undefined {
   return value instanceof Tuple || value instanceof View ? value.items : undefined;
 }
 
-/** The values that a loop over a value has. */
-export function iterate(value: Value): readonly Value[] {
-  const items = sequenceOf(value);
-  if (items !== undefined) return items;
-  if (typeof value === "string") return [...value];
+/** The items of a value that is no sequence. */
+function itemsOf(value: Value): readonly Value[] {
+  if (typeof value === "string") return charactersOf(value);
   if (value instanceof Map) return [...value.keys()];
   if (value instanceof Undefined) return [];
   if (value instanceof Lazy) return value.take();
   return fail(`a ${typeName(value)} has no items`);
 }
 
+/** The characters of a text, as Python counts them. */
+export function charactersOf(text: string): string[] {
+  spend(ITEM * text.length);
+  return [...text];
+}
+
+/** The character of a text at an index, as Python counts them; undefined if there is none. */
+export function characterAt(text: string, index: number): string | undefined {
+  spend(text.length);
+  return /[\ud800-\udfff]/.test(text) ? charactersOf(text).at(index) : text.at(index);
+}
+
+/** Takes the work of reading or making a value; returns it. */
+export function charge(value: Value): Value {
+  if (typeof value === "string") spend(value.length);
+  else if (value instanceof Safe) spend(value.text.length);
+  else if (value instanceof Map) spend(ITEM * value.size);
+  else spend(ITEM * (sequenceOf(value)?.length ?? 1));
+  return value;
+}
+
+/** The values that a loop over a value has. */
+export function iterate(value: Value): readonly Value[] {
+  const items = sequenceOf(value) ?? itemsOf(value);
+  spend(ITEM * items.length);
+  return items;
+}
+
 /** Python's `len`. */
 export function lengthOf(value: Value): number {
   if (typeof value === "string") {
-    let count = 0;
-    for (const _ of value) count++;
+    spend(value.length);
+    let count = value.length;
+    for (let i = 1; i < value.length; i++) {
+      const isPair = (value.charCodeAt(i) & 0xfc00) === 0xdc00 &&
+        (value.charCodeAt(i - 1) & 0xfc00) === 0xd800;
+      if (isPair) count--;
+    }
     return count;
   }
   if (value instanceof Map) return value.size;
@@ -356,27 +367,29 @@ export function lengthOf(value: Value): number {
 }
 
 /** Python's `==`. */
-export function equals(a: Value, b: Value, budget: Budget = new Budget()): boolean {
-  budget.spend(NODE);
-  if (a instanceof Safe) return equals(a.text, b, budget);
-  if (b instanceof Safe) return equals(a, b.text, budget);
+export function equals(a: Value, b: Value): boolean {
+  spend(NODE);
+  if (a instanceof Safe) return equals(a.text, b);
+  if (b instanceof Safe) return equals(a, b.text);
+  if (typeof a === "string" && typeof b === "string" && a.length === b.length) spend(a.length);
   const [x, y] = [numberOf(a), numberOf(b)];
   if (x !== undefined || y !== undefined) return x === y;
   if (a === b) return true;
   if (a instanceof Undefined) return b instanceof Undefined;
   if (a instanceof Map) {
     return b instanceof Map && a.size === b.size &&
-      [...a].every(([key, value]) => b.has(key) && equals(value, b.get(key)!, budget));
+      [...a].every(([key, value]) => b.has(key) && equals(value, b.get(key)!));
   }
   const areAlike = isList(a) && isList(b) || a instanceof Tuple && b instanceof Tuple ||
     a instanceof View && b instanceof View && a.isRange && b.isRange;
   const [left, right] = [sequenceOf(a), sequenceOf(b)];
   if (!areAlike || left === undefined || right === undefined) return false;
-  return left.length === right.length && left.every((one, i) => equals(one, right[i]!, budget));
+  return left.length === right.length && left.every((one, i) => equals(one, right[i]!));
 }
 
 /** The order of two texts by their code points. */
 function compareTexts(a: string, b: string): number {
+  spend(Math.min(a.length, b.length));
   if (a === b) return 0;
   let i = 0;
   while (i < a.length && i < b.length && a[i] === b[i]) i++;
@@ -387,8 +400,8 @@ function compareTexts(a: string, b: string): number {
 }
 
 /** The order of two values: below 0, 0 or above; throws where Python has none. */
-export function compare(a: Value, b: Value, budget: Budget = new Budget()): number {
-  budget.spend(NODE);
+export function compare(a: Value, b: Value): number {
+  spend(NODE);
   const [x, y] = [numberOf(a), numberOf(b)];
   if (x !== undefined && y !== undefined) return x < y ? -1 : x > y ? 1 : 0;
   if (typeof a === "string" && typeof b === "string") return compareTexts(a, b);
@@ -396,7 +409,7 @@ export function compare(a: Value, b: Value, budget: Budget = new Budget()): numb
   const [left, right] = [sequenceOf(a), sequenceOf(b)];
   if (areAlike && left !== undefined && right !== undefined) {
     for (let i = 0; i < left.length && i < right.length; i++) {
-      if (!equals(left[i]!, right[i]!, budget)) return compare(left[i]!, right[i]!, budget);
+      if (!equals(left[i]!, right[i]!)) return compare(left[i]!, right[i]!);
     }
     return left.length - right.length;
   }
@@ -408,7 +421,9 @@ export function compare(a: Value, b: Value, budget: Budget = new Budget()): numb
 export function contains(all: Value, one: Value): boolean {
   if (typeof all === "string") {
     if (one instanceof Undefined) one.fail();
-    return all.includes(textOf(one, "what is looked for in a text"));
+    const wanted = textOf(one, "what is looked for in a text");
+    spendSearch(all.length, wanted.length);
+    return all.includes(wanted);
   }
   if (all instanceof Map) {
     const key = keyOf(one);
@@ -434,6 +449,7 @@ export function sliceIndexes(
   };
   const from = settle(start, step < 0 ? most : 0);
   const to = settle(stop, step < 0 ? least : length);
+  spend(ITEM * length);
   const indexes: number[] = [];
   if (step > 0) { for (let i = from; i < to; i += step) indexes.push(i); }
   else for (let i = from; i > to; i += step) indexes.push(i);
