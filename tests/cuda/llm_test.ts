@@ -22,21 +22,22 @@ function attends(): void {
     );
     for (const dtype of ["float32", "float16", "q8_0"]) {
       const stored = dtype === "q8_0" ? quantize(operands[3], dtype) : operands[3].astype(dtype);
-      const run = (at: (x: Any) => Any, length: number): Any => {
+      const run = (at: (x: Any) => Any, length: number, sinks?: Any): Any => {
         const [q, k, v] = operands.map(at) as [Any, Any, Any];
         const data = at(stored);
         const cached = { keys: data.slice(0), values: data.slice(1) };
         const count = at(tensor(length, { dtype: "int32" }));
-        return nn.cachedAttention(q, k, v, { ...cached, length: count });
+        const limits = sinks && { window: 3, softCap: 2, sinks: at(sinks) };
+        return nn.cachedAttention(q, k, v, { ...cached, length: count }, limits);
       };
       for (const length of [0, 5, 9]) {
-        const made = run((x) => x.to("cuda"), length);
-        assert(made.device.startsWith("cuda"), made.device);
-        const expected = run((x) => x, length);
-        assert(
-          made.cpu().allclose(expected, { rtol: 1e-4, atol: 1e-4 }),
-          `${dtype}, ${m}, ${length}`,
-        );
+        for (const sinks of [undefined, normal(9, [4])]) {
+          const made = run((x) => x.to("cuda"), length, sinks);
+          assert(made.device.startsWith("cuda"), made.device);
+          const expected = run((x) => x, length, sinks);
+          const isNear = made.cpu().allclose(expected, { rtol: 1e-4, atol: 1e-4 });
+          assert(isNear, `${dtype}, ${m}, ${length}, ${sinks}`);
+        }
       }
     }
   }

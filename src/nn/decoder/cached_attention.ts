@@ -217,9 +217,11 @@ function decompose(call: Call): Operand {
   const wide = isPlain ? dtype.name : rowDType(dtype).name;
   const numbers = (x: Operand): Operand =>
     cast(isQuantized(x.storage.info) ? dequantize(x) : x, wide);
-  const mask = seen(count, capacity, m, window);
+  // A length beyond the rows counts as all of them, also for windows.
+  const filled = apply(MAP.minimum, apply(MAP.maximum, count, 0), capacity);
+  const mask = seen(filled, capacity, m, window < capacity + m ? window : Infinity);
   // Weights of 0 do not hide NaN and infinities.
-  const rows = apply(MAP.less, rowsOf(count.storage, capacity), columnOf(count));
+  const rows = apply(MAP.less, rowsOf(count.storage, capacity), columnOf(filled));
   const cached = apply(MAP.where, rows, numbers(values), 0);
   const all = concat([numbers(keys), numbers(own[1])], -2);
   const everyValue = concat([cached, numbers(own[2])], -2);

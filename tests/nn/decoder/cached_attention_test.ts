@@ -169,10 +169,10 @@ for (const { name, on, exact, compiled } of BACKENDS) {
         const own = [q, k, v, ...cache].map((x) => x.to(device)) as [Any, Any, Any, Any, Any];
         const sinks = normal(7, [h]).mul(4).add(2);
         const kinds: CachedOptions[] = [
-          ...[{ window: 1 }, { window: 7 }, { window: 300 }, { window: 1 << 20 }, { softCap: 0.5 }],
+          ...[{ window: 1 }, { window: 7 }, { window: 300 }, { window: 2 ** 40 }, { softCap: 0.5 }],
           ...[{ sinks }, { sinks: sinks.sub(9) }, { window: 5, softCap: 2, sinks }],
         ];
-        for (const length of [0, capacity - 3]) {
+        for (const length of [0, capacity - 3, capacity + 2, -1]) {
           for (const one of capacity > 300 ? kinds.slice(1, 3).concat(kinds.slice(-1)) : kinds) {
             const about = `${JSON.stringify(sizes)}, ${length}, ${Object.keys(one)} ${one.window}`;
             const given = { ...one, ...one.sinks && { sinks: one.sinks.to(device) } };
