@@ -15,6 +15,9 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
+/** The characters that are compared between two pauses. */
+const STEP = 20_000;
+
 /** Finds tokens in texts, the longest one at each place. */
 export class Finder {
   readonly #root: Node = { next: new Map(), id: undefined };
@@ -33,16 +36,20 @@ export class Finder {
     this.#first = undefined;
   }
 
-  /** The parts of a text: ids of such tokens, and the texts between them. */
-  *split(text: string): Generator<string | number, void, void> {
+  /** The parts of a text: ids of such tokens, and the texts between them; undefined is a pause. */
+  *split(text: string): Generator<string | number | undefined, void, void> {
     const { next } = this.#root;
     if (next.size === 0) {
       if (text !== "") yield text;
       return;
     }
     const first = this.#first ??= new RegExp(`[${[...next.keys()].map(escapeUnit).join("")}]`, "g");
-    let from = 0;
+    let from = 0, compared = 0;
     for (let at = 0; at < text.length;) {
+      if (compared > STEP) {
+        compared = 0;
+        yield undefined;
+      }
       first.lastIndex = at;
       const found = first.exec(text);
       if (found === null) break;
@@ -50,6 +57,7 @@ export class Finder {
       let node: Node | undefined = this.#root;
       let id: number | undefined, end = at;
       for (let i = at; i < text.length; i++) {
+        compared++;
         node = node.next.get(text[i]!);
         if (node === undefined) break;
         if (node.id !== undefined) [id, end] = [node.id, i + 1];

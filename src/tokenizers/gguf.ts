@@ -38,8 +38,8 @@ export interface MetadataSource {
 
 /** The most tokens of a vocabulary. */
 const MOST_TOKENS = 10_000_000;
-/** The longest special token, in code units. */
-const LONGEST_SPECIAL = 512;
+/** The longest special token, and all of them, in code units: those of models have 31 and 26,000. */
+const LONGEST_SPECIAL = 256, MOST_SPECIAL = 2_000_000;
 /** What files without a token have as its id. */
 const NO_ID = 2 ** 32 - 1;
 
@@ -226,10 +226,17 @@ class GgufModel implements Model {
     this.#vocabulary = vocabulary;
     this.#kind = kind;
     this.#isHidden = isHidden;
+    let all = 0;
     for (const [id, hidden] of isHidden) {
       const token = tokens[id]!;
       if (token.length > LONGEST_SPECIAL) {
-        fields.fail(`the special token ${id} has ${token.length} code units`);
+        fields.fail(
+          `the special token ${id} has ${token.length} code units, above ${LONGEST_SPECIAL}`,
+        );
+      }
+      all += token.length;
+      if (all > MOST_SPECIAL) {
+        fields.fail(`the special tokens have more than ${MOST_SPECIAL} code units`);
       }
       this.#all.add(token, id);
       if (!hidden) this.#userDefined.add(token, id);
@@ -245,7 +252,8 @@ class GgufModel implements Model {
     /** The text that waits for the token after it, and whether the token before it takes its spaces. */
     let held = "", isTaken = false, done = 0;
     for (const part of (special ? this.#all : this.#userDefined).split(text)) {
-      if (++done % STEP === 0) yield;
+      if (part === undefined || ++done % STEP === 0) yield;
+      if (part === undefined) continue;
       if (typeof part === "string") {
         held = isTaken ? part.replace(/^[\t-\r ]+/, "") : part;
         continue;

@@ -7,6 +7,7 @@ import { joinPairs, type RankOf } from "./bpe.ts";
 import {
   bytesOfText,
   byteTokens,
+  checkToken,
   type Kind,
   NORMAL,
   SPACE,
@@ -31,12 +32,18 @@ export function scoresOf({ fields, tokens }: Vocabulary): readonly number[] {
 export function sentencePieces(vocabulary: Vocabulary): Kind {
   const { fields, tokens, types, unknown } = vocabulary;
   const scores = scoresOf(vocabulary);
+  let longest = 0;
+  for (const [text, id] of vocabulary.ids) {
+    if (types[id] !== NORMAL && types[id] !== UNUSED) continue;
+    checkToken(fields, id, text);
+    if (text.length > longest) longest = text.length;
+  }
   const known = (text: string): number | undefined => {
     const id = vocabulary.ids.get(text);
     return id !== undefined && (types[id] === NORMAL || types[id] === UNUSED) ? id : undefined;
   };
   const rankOf: RankOf = (left, right) => {
-    const id = known(left + right);
+    const id = left.length + right.length > longest ? undefined : known(left + right);
     return id === undefined ? undefined : -scores[id]!;
   };
   const { ids: byteIds, bytes } = byteTokens(vocabulary);

@@ -8,6 +8,7 @@ import { scoresOf } from "./sentence_pieces.ts";
 import type { Steps } from "./steps.ts";
 import {
   bytesOfText,
+  checkToken,
   type Kind,
   NORMAL,
   SPACE,
@@ -19,8 +20,6 @@ import {
 
 /** How much worse unknown text is than the worst token. */
 const UNKNOWN_PENALTY = 10;
-/** The longest token that texts are made of, in code units: those of models have 16 or so. */
-const LONGEST = 256;
 /** The longest text that a map of characters replaces, and by which it does, in bytes. */
 const LONGEST_REPLACED = 256;
 /** The most bytes of a map: that of NFKC has 300,000. */
@@ -95,20 +94,23 @@ export function unigram(vocabulary: Vocabulary): Kind {
   const isPrefixed = fields.flag("tokenizer.ggml.add_space_prefix") ?? false;
   const isMerged = fields.flag("tokenizer.ggml.remove_extra_whitespaces") ?? false;
   const texts = new Map<string, number>();
-  const used = new Set<number>();
+  /** The lengths of tokens by their first code unit, the shortest first. */
+  const lengths = new Map<number, number[]>();
   let worst = Infinity;
   for (let id = 0; id < tokens.length; id++) {
     const type = types[id];
     if (type === NORMAL) worst = Math.min(worst, scores[id]!);
     if (type !== NORMAL && type !== USER_DEFINED && type !== UNUSED) continue;
-    const { length } = tokens[id]!;
-    if (length > LONGEST) {
-      fields.fail(`token ${id} has ${length} code units, above ${LONGEST}`);
-    }
-    if (length > 0) texts.set(tokens[id]!, id);
-    used.add(length);
+    const token = tokens[id]!;
+    if (token === "") continue;
+    checkToken(fields, id, token);
+    texts.set(token, id);
+    const first = token.charCodeAt(0);
+    const own = lengths.get(first);
+    if (own === undefined) lengths.set(first, [token.length]);
+    else if (!own.includes(token.length)) own.push(token.length);
   }
-  const lengths = [...used].sort((a, b) => a - b).filter((length) => length > 0);
+  for (const own of lengths.values()) own.sort((a, b) => a - b);
   if (worst === Infinity) fields.fail("the vocabulary has no token that texts are made of");
 
   /** The text as the model was trained with it. */
@@ -172,7 +174,7 @@ export function unigram(vocabulary: Vocabulary): Kind {
           from[at + length] = at;
           by[at + length] = id;
         };
-        for (const length of lengths) {
+        for (const length of lengths.get(normal.charCodeAt(at)) ?? []) {
           if (at + length > count) break;
           const id = texts.get(normal.slice(at, at + length));
           if (id === undefined) continue;

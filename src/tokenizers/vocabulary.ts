@@ -12,6 +12,15 @@ export const NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5,
 /** The characters between two pauses. */
 export const STEP = 2000;
 
+/** The longest token that texts are made of, of kinds that compare texts with tokens, in code units. */
+const LONGEST = 128;
+
+/** Throws for a token that is too long: the time of a text grows with the longest. */
+export function checkToken(fields: Fields, id: number, token: string): void {
+  if (token.length <= LONGEST) return;
+  fields.fail(`token ${id} has ${token.length} code units, above ${LONGEST}`);
+}
+
 /** The tokens of a file. */
 export interface Vocabulary {
   readonly fields: Fields;

@@ -4,10 +4,16 @@
  *
  * @module
  */
-import { bytesOfText, type Kind, NORMAL, SPACE, STEP, type Vocabulary } from "./vocabulary.ts";
+import {
+  bytesOfText,
+  checkToken,
+  type Kind,
+  NORMAL,
+  SPACE,
+  STEP,
+  type Vocabulary,
+} from "./vocabulary.ts";
 
-/** The longest token that texts are made of, in code units. */
-const LONGEST = 256;
 /** The most characters of a word: longer ones are unknown, as in BERT. */
 const LONGEST_WORD = 100;
 
@@ -28,11 +34,8 @@ export function wordPieces(vocabulary: Vocabulary): Kind {
   const used = new Set<number>();
   for (let id = 0; id < tokens.length; id++) {
     if (types[id] !== NORMAL) continue;
-    const { length } = tokens[id]!;
-    if (length > LONGEST) {
-      fields.fail(`token ${id} has ${length} code units, above ${LONGEST}`);
-    }
-    used.add(length);
+    checkToken(fields, id, tokens[id]!);
+    used.add(tokens[id]!.length);
   }
   const lengths = [...used].sort((a, b) => b - a).filter((length) => length > 0);
 
