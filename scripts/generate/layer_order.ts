@@ -32,10 +32,9 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["models"], what: "embeddings, classification and chats of texts" },
       { folders: ["models/encoders"], what: "families of encoders, and which files they take" },
       {
-        folders: ["hub", "images", "distributed", "tokenizers"],
-        what: "downloads models; PNG and JPEG files; several processes; tokenizers",
+        folders: ["hub", "images", "distributed"],
+        what: "downloads models; PNG and JPEG files; several processes",
       },
-      { folders: ["tokenizers/jinja"], what: "chat templates with the meaning of Python's Jinja" },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       { folders: ["llm/families"], what: "families of language models, and which files they take" },
       {
@@ -43,6 +42,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         what: "parts of language models: attention, experts, convolutions",
       },
       { folders: ["llm/config"], what: "sizes and switches of language models" },
+      { folders: ["tokenizers"], what: "texts to tokens and back, and templates of chats" },
+      { folders: ["tokenizers/jinja"], what: "chat templates with the meaning of Python's Jinja" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
       { folders: ["nn"], what: "neural networks: functions on tensors, and layers of a file" },
       { folders: ["nn/decoder"], what: "rotary positions, and attention to a cache" },

@@ -31,4 +31,4 @@ export {
   type TextCodec,
 } from "./model.ts";
 export { Sampler, type SamplerOptions } from "./sampler.ts";
-export { type TextPiece, TextStream } from "./text_stream.ts";
+export { type TextPiece, TextStream } from "../tokenizers/text_stream.ts";

@@ -21,7 +21,7 @@ import { stepOf } from "./families/registry.ts";
 import { checkMemory, memoryOfModel } from "./memory.ts";
 import { configOf, factorsOf } from "./model_files.ts";
 import { Sampler, SAMPLER_OPTIONS, type SamplerOptions } from "./sampler.ts";
-import { stopTexts, TextStream, tokensIn } from "./text_stream.ts";
+import { stopTexts, TextStream, tokensIn } from "../tokenizers/text_stream.ts";
 
 /** Options of {@link open}. */
 export interface OpenOptions<V extends t.Device = t.Device> {

@@ -5,7 +5,7 @@
  */
 import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
-import { tokensIn } from "./text_stream.ts";
+import { tokensIn } from "../tokenizers/text_stream.ts";
 import { checkOptions } from "../table/infer.ts";
 import * as random from "../api/random.ts";
 

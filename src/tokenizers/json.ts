@@ -6,7 +6,7 @@
 import { FormatError, PackageError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { Fields } from "../io/metadata.ts";
-import { TextStream } from "../llm/text_stream.ts";
+import { TextStream } from "./text_stream.ts";
 import type { Steps } from "./steps.ts";
 import {
   type Frame,

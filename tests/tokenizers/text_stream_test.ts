@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { test } from "node:test";
 import { ArgumentError } from "../../mod.ts";
 import { TextStream } from "../../src/llm/mod.ts";
-import { stopTexts } from "../../src/llm/text_stream.ts";
+import { stopTexts } from "../../src/tokenizers/text_stream.ts";
 
 /** Tokens that are bytes. */
 const bytesToText = (ids: number[]): string => new TextDecoder().decode(Uint8Array.from(ids));
