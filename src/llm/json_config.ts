@@ -7,7 +7,7 @@ import { describe } from "../base/text.ts";
 import type { RopeScaling } from "../nn/mod.ts";
 import { checkConfig, type LayerKind, type ModelConfig, type RopeConfig } from "./config/config.ts";
 import { endTokensOf } from "./config/end_tokens.ts";
-import { type Json, layersIn, MOST, objectOf, Reader } from "./config/reader.ts";
+import { type Json, layersIn, MOST, objectOf, ownMember, Reader } from "./config/reader.ts";
 import { periodicKinds, windowsOf } from "./config/windows.ts";
 import type { Family } from "./families/family.ts";
 import { familyOfJson } from "./families/registry.ts";
@@ -174,7 +174,7 @@ function ropeOf(
   contextLength: number,
 ): RopeConfig {
   const [name, members] = parameters;
-  const rope = new Reader((key) => members[key], `${name} of ${file}`);
+  const rope = new Reader((key) => ownMember(members, key), `${name} of ${file}`);
   const originalLength = reader.size(
     "original_max_position_embeddings",
     MOST.tokens,
@@ -234,7 +234,7 @@ function checkActivation(reader: Reader, { activations }: Family): void {
  */
 export function configOfJson(json: unknown, file: string, tensors?: number): ModelConfig {
   const given = objectOf(json);
-  const reader = new Reader((key) => given[key], file);
+  const reader = new Reader((key) => ownMember(given, key), file);
   const fail = (message: string): never => reader.fail(message);
   const architecture = reader.value("model_type");
   const family = familyOfJson(architecture, fail);

@@ -145,6 +145,22 @@ export function checkRope(
   }
 }
 
+/** The factors of a model, and the limits of scores and logits. */
+const FACTORS = ["attentionScale", "embeddingScale", "residualScale", "logitScale"] as const;
+const LIMITS = ["attentionSoftCap", "logitSoftCap"] as const;
+
+/** Calls `fail`, which throws, for a factor or a limit that float32 does not have. */
+function checkFactors(config: ModelConfig, fail: (message: string) => never): void {
+  for (const name of FACTORS) {
+    const value = config[name] ?? 1;
+    if (!Number.isFinite(Math.fround(value))) fail(`${name} is ${value}, beyond float32`);
+  }
+  for (const name of LIMITS) {
+    const value = config[name] ?? 1, own = Math.fround(value);
+    if (!(own > 0 && own < Infinity)) fail(`${name} is ${value}, no positive number of float32`);
+  }
+}
+
 /** A config whose sizes fit each other; calls `fail`, which throws, for others. */
 export function checkConfig(
   config: ModelConfig,
@@ -167,6 +183,7 @@ export function checkConfig(
   if (experts !== undefined && experts.used > experts.count) {
     fail(`a token uses ${experts.used} experts, and a layer has ${experts.count}`);
   }
+  checkFactors(config, fail);
   if (config.layerKinds?.includes("sliding") && config.slidingWindow === undefined) {
     fail("layers have a sliding window, whose size is missing");
   }

@@ -33,6 +33,11 @@ export function objectOf(value: unknown): Json {
   return typeof value === "object" && value !== null ? value as Json : {};
 }
 
+/** A member of an object that is its own; undefined if there is none. */
+export function ownMember(object: Json, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
 /** Fields that know which of them were read. */
 export class Reader extends Fields {
   readonly #get: (key: string) => unknown;
