@@ -190,6 +190,19 @@ function canSlice(json: Readonly<Record<string, unknown>>, added: readonly Added
     !added.some(({ content }) => /\p{L} \p{L}|^ \p{L}|\p{L} $/u.test(content));
 }
 
+/** Characters of Chinese beyond 16 bits, which BERT takes as words: the package takes halves of them. */
+const CHINESE =
+  /[\u{20000}-\u{2a6df}\u{2a700}-\u{2b73f}\u{2b740}-\u{2b81f}\u{2b920}-\u{2ceaf}\u{2f800}-\u{2fa1f}]/gu;
+
+/** Whether a normalizer puts spaces around characters of Chinese. */
+function partsChinese(normalizer: unknown): boolean {
+  if (!isObject(normalizer)) return false;
+  if (normalizer.type === "Sequence") {
+    return Array.isArray(normalizer.normalizers) && normalizer.normalizers.some(partsChinese);
+  }
+  return normalizer.type === "BertNormalizer" && normalizer.handle_chinese_chars !== false;
+}
+
 /** The slices of a text. */
 function* slicesOf(text: string): Generator<string, void, void> {
   const border = /(?<=\p{L}) (?=\p{L})/gu;
@@ -258,6 +271,7 @@ class JsonModel implements Model {
   #plain: LibraryTokenizer | undefined;
   readonly #hidden: ReadonlySet<number>;
   readonly #isSliced: boolean;
+  readonly #partsChinese: boolean;
 
   constructor({ Tokenizer }: Library, files: TokenizerFiles, file: string) {
     const { tokenizer: json, config = {} } = files;
@@ -275,6 +289,7 @@ class JsonModel implements Model {
     this.#makePlain = () => make(withoutSpecial(whole, added));
     this.#hidden = new Set(added.filter(({ special }) => special).map(({ id }) => id));
     this.#isSliced = canSlice(json, added);
+    this.#partsChinese = partsChinese(json.normalizer);
     let last = -1;
     for (const id of this.#all.get_vocab().values()) if (id > last) last = id;
     this.size = last + 1;
@@ -312,7 +327,10 @@ class JsonModel implements Model {
       calling(
         this.#file,
         "encode a text",
-        () => tokenizer.encode(part, { add_special_tokens: false }).ids,
+        () =>
+          tokenizer.encode(this.#partsChinese ? part.replace(CHINESE, " $& ") : part, {
+            add_special_tokens: false,
+          }).ids,
       );
     if (!this.#isSliced || text.length <= SLICE) return encode(text);
     const ids: number[] = [];

@@ -562,3 +562,24 @@ test(`SmolLM2 has the ids of tokenizers${why}`, { skip: smollm2 === undefined },
       "<|im_start|>assistant\n",
   );
 });
+
+test("BERT's tokenizer.json takes each character of Chinese as a word", async () => {
+  const vocab = { "[UNK]": 0, a: 1, b: 2, "中": 3, "\u{20000}": 4, "\u{2ceaf}": 5, "\u{2b820}": 6 };
+  const ids = async (text: string, normalizer: object | null) => {
+    const tokenizer = await open({
+      normalizer,
+      pre_tokenizer: { type: "BertPreTokenizer" },
+      model: { type: "WordPiece", unk_token: "[UNK]", vocab },
+    } as never);
+    return tokenizer.encode(text);
+  };
+  const bert = { type: "BertNormalizer", clean_text: true, lowercase: true };
+  const chinese = { ...bert, handle_chinese_chars: true };
+  const text = "a\u{20000}b中a\u{2ceaf}\u{20000}";
+  const all = [1, 4, 2, 3, 1, 5, 4];
+  assertEquals(await ids(text, chinese), all);
+  assertEquals(await ids(text, { type: "Sequence", normalizers: [chinese] }), all);
+  // As in Hugging Face's tokenizers, which leaves out a range.
+  assertEquals(await ids("a\u{2b820}b", chinese), [0]);
+  assertEquals(await ids("a\u{20000}b", { ...bert, handle_chinese_chars: false }), [0]);
+});
