@@ -6,8 +6,11 @@
  */
 import type { Steps } from "./steps.ts";
 
-/** The rank of the pair of two neighbors; undefined if they are not joined. */
-export type RankOf = (left: string, right: string) => number | undefined;
+/**
+ * The rank of the pair of two neighbors, by the text of both and the length of the left one; undefined
+ * if they are not joined.
+ */
+export type RankOf = (both: string, left: number) => number | undefined;
 
 /** The joins and the lookups between two pauses. */
 const STEP = 2000;
@@ -62,41 +65,52 @@ class Queue {
   }
 }
 
-/** Joins the parts of a word. */
-export function* joinPairs(word: readonly string[], rankOf: RankOf): Steps<string[]> {
-  const parts: (string | undefined)[] = [...word];
-  const count = parts.length;
-  const next = new Int32Array(count), previous = new Int32Array(count);
+/**
+ * Joins the characters of a word to parts.
+ *
+ * Parts are places in the word, and no texts of their own: JavaScriptCore visits an array of a million
+ * new texts again and again.
+ */
+export function* joinPairs(word: string, rankOf: RankOf): Steps<string[]> {
+  const { length } = word;
+  /** Where the part after the one that begins at a place begins, and the one before it. */
+  const next = new Int32Array(length), previous = new Int32Array(length);
   /** The rank of the pair that begins at a place: what the queue has of another is outdated. */
-  const ranks: (number | undefined)[] = [];
+  const ranks = new Float64Array(length).fill(NaN);
   const queue = new Queue();
   const look = (place: number): void => {
     const other = next[place]!;
-    const rank = other < count ? rankOf(parts[place]!, parts[other]!) : undefined;
-    ranks[place] = rank;
+    const rank = other < length
+      ? rankOf(word.slice(place, next[other]!), other - place)
+      : undefined;
+    ranks[place] = rank ?? NaN;
     if (rank !== undefined) queue.push(rank, place);
   };
-  for (let i = 0; i < count; i++) {
-    next[i] = i + 1;
-    previous[i] = i - 1;
-    look(i);
-    if (i % STEP === STEP - 1) yield;
+  for (let at = 0, before = -1; at < length;) {
+    const end = at + (word.codePointAt(at)! > 0xffff ? 2 : 1);
+    next[at] = end;
+    previous[at] = before;
+    before = at;
+    at = end;
   }
-  for (let joined = 0; queue.size > 0; joined++) {
-    if (joined % STEP === STEP - 1) yield;
+  for (let at = 0, done = 1; at < length; at = next[at]!, done++) {
+    look(at);
+    if (done % STEP === 0) yield;
+  }
+  for (let joined = 1; queue.size > 0; joined++) {
+    if (joined % STEP === 0) yield;
     const [rank, place] = queue.pop();
     if (ranks[place] !== rank) continue;
     const other = next[place]!, after = next[other]!;
-    parts[place]! += parts[other]!;
-    parts[other] = ranks[other] = undefined;
+    ranks[other] = NaN;
     next[place] = after;
-    if (after < count) previous[after] = place;
+    if (after < length) previous[after] = place;
     look(place);
     if (previous[place]! >= 0) look(previous[place]!);
   }
   const all: string[] = [];
-  for (let place = 0, done = 1; place < count; place = next[place]!, done++) {
-    all.push(parts[place]!);
+  for (let place = 0, done = 1; place < length; place = next[place]!, done++) {
+    all.push(word.slice(place, next[place]!));
     if (done % STEP === 0) yield;
   }
   return all;

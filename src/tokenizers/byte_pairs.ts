@@ -38,8 +38,29 @@ function ranksOf({ fields }: Vocabulary): RankOf {
   const merges = fields.texts("tokenizer.ggml.merges") ??
     fields.fail("the metadata has no tokenizer.ggml.merges");
   const ranks = new Map<string, number>();
-  for (let i = 0; i < merges.length; i++) if (!ranks.has(merges[i]!)) ranks.set(merges[i]!, i);
-  return (left, right) => ranks.get(`${left} ${right}`);
+  /** The ranks of texts that several pairs make, by the length of the left one. */
+  const more = new Map<string, Map<number, number>>();
+  const lefts = new Int32Array(merges.length);
+  for (let i = 0; i < merges.length; i++) {
+    const merge = merges[i]!;
+    const left = merge.indexOf(" ", 1);
+    if (left < 0) continue;
+    lefts[i] = left;
+    const both = merge.slice(0, left) + merge.slice(left + 1);
+    const first = ranks.get(both);
+    if (first === undefined) {
+      ranks.set(both, i);
+      continue;
+    }
+    let own = more.get(both);
+    if (own === undefined) more.set(both, own = new Map([[lefts[first]!, first]]));
+    if (!own.has(left)) own.set(left, i);
+  }
+  return (both, left) => {
+    const rank = ranks.get(both);
+    if (rank === undefined || lefts[rank] === left) return rank;
+    return more.get(both)?.get(left);
+  };
 }
 
 /** Cuts a text into words and encodes them; the ids of short words are kept. */
@@ -75,15 +96,15 @@ function ofBytes(vocabulary: Vocabulary, cut: Cut): Kind {
   const rankOf = ranksOf(vocabulary);
   const patterns = patternsOf(cut);
   function* idsOf(word: string): Steps<readonly number[]> {
-    const chars: string[] = [];
+    let chars = "";
     for (let at = 0; at < word.length;) {
       // No cut within a surrogate pair, whose halves have other bytes.
       const end = at + STEP + ((word.charCodeAt(at + STEP - 1) & 0xfc00) === 0xd800 ? 1 : 0);
-      for (const byte of bytesOfText(word.slice(at, end))) chars.push(CHARS[byte]!);
+      for (const byte of bytesOfText(word.slice(at, end))) chars += CHARS[byte]!;
       at = end;
       if (at < word.length) yield;
     }
-    const whole = cut.isWhole === true ? vocabulary.normal(chars.join("")) : undefined;
+    const whole = cut.isWhole === true ? vocabulary.normal(chars) : undefined;
     if (whole !== undefined) return [whole];
     const ids: number[] = [];
     let done = 0;
@@ -121,7 +142,7 @@ function ofCharacters(vocabulary: Vocabulary, cut: Cut): Kind {
     if (whole !== undefined) return [whole];
     const ids: number[] = [];
     let done = 0;
-    for (const part of yield* joinPairs([...word], rankOf)) {
+    for (const part of yield* joinPairs(word, rankOf)) {
       if (++done % STEP === 0) yield;
       const own = vocabulary.normal(part);
       const found = own === undefined

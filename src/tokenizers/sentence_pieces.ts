@@ -42,8 +42,8 @@ export function sentencePieces(vocabulary: Vocabulary): Kind {
     const id = vocabulary.ids.get(text);
     return id !== undefined && (types[id] === NORMAL || types[id] === UNUSED) ? id : undefined;
   };
-  const rankOf: RankOf = (left, right) => {
-    const id = left.length + right.length > longest ? undefined : known(left + right);
+  const rankOf: RankOf = (both) => {
+    const id = both.length > longest ? undefined : known(both);
     return id === undefined ? undefined : -scores[id]!;
   };
   const { ids: byteIds, bytes } = byteTokens(vocabulary);
@@ -54,12 +54,8 @@ export function sentencePieces(vocabulary: Vocabulary): Kind {
     addEos: false,
     pairs: "each",
     *encode(text, all) {
-      const chars: string[] = isPrefixed ? [SPACE] : [];
+      const chars = (isPrefixed ? SPACE : "") + text.replaceAll(" ", SPACE);
       let done = 0;
-      for (const char of text) {
-        chars.push(char === " " ? SPACE : char);
-        if (++done % STEP === 0) yield;
-      }
       for (const part of yield* joinPairs(chars, rankOf)) {
         if (++done % STEP === 0) yield;
         const id = known(part);
