@@ -34,7 +34,7 @@ function cutOf({ fields }: Vocabulary, name: string): Cut {
   );
 }
 
-function ranksOf({ fields }: Vocabulary): RankOf {
+function* ranksOf({ fields }: Vocabulary): Steps<RankOf> {
   const merges = fields.texts("tokenizer.ggml.merges") ??
     fields.fail("the metadata has no tokenizer.ggml.merges");
   const ranks = new Map<string, number>();
@@ -42,6 +42,7 @@ function ranksOf({ fields }: Vocabulary): RankOf {
   const more = new Map<string, Map<number, number>>();
   const lefts = new Int32Array(merges.length);
   for (let i = 0; i < merges.length; i++) {
+    if (i % STEP === 0) yield;
     const merge = merges[i]!;
     const left = merge.indexOf(" ", 1);
     if (left < 0) continue;
@@ -91,9 +92,9 @@ function* encodeWords(
 }
 
 /** Pairs of bytes. */
-function ofBytes(vocabulary: Vocabulary, cut: Cut): Kind {
+function* ofBytes(vocabulary: Vocabulary, cut: Cut): Steps<Kind> {
   const { tokens, fields } = vocabulary;
-  const rankOf = ranksOf(vocabulary);
+  const rankOf = yield* ranksOf(vocabulary);
   const patterns = patternsOf(cut);
   function* idsOf(word: string): Steps<readonly number[]> {
     let chars = "";
@@ -132,11 +133,11 @@ function ofBytes(vocabulary: Vocabulary, cut: Cut): Kind {
 }
 
 /** Pairs of characters. */
-function ofCharacters(vocabulary: Vocabulary, cut: Cut): Kind {
+function* ofCharacters(vocabulary: Vocabulary, cut: Cut): Steps<Kind> {
   const { tokens } = vocabulary;
-  const rankOf = ranksOf(vocabulary);
+  const rankOf = yield* ranksOf(vocabulary);
   const patterns = patternsOf(cut);
-  const { ids: byteIds, bytes } = byteTokens(vocabulary);
+  const { ids: byteIds, bytes } = yield* byteTokens(vocabulary);
   function* idsOf(word: string): Steps<readonly number[]> {
     const whole = word[0] === "\n" ? vocabulary.normal(word) : undefined;
     if (whole !== undefined) return [whole];
@@ -168,7 +169,7 @@ function ofCharacters(vocabulary: Vocabulary, cut: Cut): Kind {
 }
 
 /** The kind of a vocabulary of pairs; `pre` is the name of its cut. */
-export function bytePairs(vocabulary: Vocabulary, pre: string): Kind {
+export function bytePairs(vocabulary: Vocabulary, pre: string): Steps<Kind> {
   const cut = cutOf(vocabulary, pre);
   return cut.isOfCharacters === true ? ofCharacters(vocabulary, cut) : ofBytes(vocabulary, cut);
 }

@@ -43,8 +43,11 @@ const LONGEST_SPECIAL = 256, MOST_SPECIAL = 2_000_000;
 /** What files without a token have as its id. */
 const NO_ID = 2 ** 32 - 1;
 
-/** The kinds of vocabularies by `tokenizer.ggml.model`; `pre` names how texts are cut. */
-const KINDS: Readonly<Record<string, (vocabulary: Vocabulary, pre: string | undefined) => Kind>> = {
+/** Makes the kind of a vocabulary; `pre` names how texts are cut. */
+type MakeKind = (vocabulary: Vocabulary, pre: string | undefined) => Steps<Kind>;
+
+/** The kinds of vocabularies by `tokenizer.ggml.model`. */
+const KINDS: Readonly<Record<string, MakeKind>> = {
   gpt2: (vocabulary, pre) => bytePairs(vocabulary, pre ?? "default"),
   gemma4: (vocabulary) => bytePairs(vocabulary, "gemma4"),
   llama: sentencePieces,
@@ -76,7 +79,11 @@ interface Read {
   readonly isHidden: ReadonlyMap<number, boolean>;
 }
 
-function readVocabulary(fields: Fields, model: string, endTokens: readonly number[]): Read {
+function* readVocabulary(
+  fields: Fields,
+  model: string,
+  endTokens: readonly number[],
+): Steps<Read> {
   const tokens = fields.texts("tokenizer.ggml.tokens") ?? [];
   if (tokens.length === 0) fields.fail("the metadata has no tokenizer.ggml.tokens");
   if (tokens.length > MOST_TOKENS) fields.fail(`there are ${tokens.length} tokens`);
@@ -104,6 +111,7 @@ function readVocabulary(fields: Fields, model: string, endTokens: readonly numbe
 
   const ids = new Map<string, number>();
   for (let id = 0; id < tokens.length; id++) {
+    if (id % STEP === 0) yield;
     const token = tokens[id]!;
     const other = ids.get(token);
     if (other === undefined || types[other] !== NORMAL && types[id] === NORMAL) ids.set(token, id);
@@ -118,6 +126,7 @@ function readVocabulary(fields: Fields, model: string, endTokens: readonly numbe
   for (const id of endTokens) if (id >= 0 && id < types.length) types[id] = CONTROL;
   const isHidden = new Map<number, boolean>();
   for (let id = 0; id < tokens.length; id++) {
+    if (id % STEP === 0) yield;
     const type = types[id];
     if (type === CONTROL || type === UNKNOWN || type === USER_DEFINED) {
       isHidden.set(id, type !== USER_DEFINED);
@@ -338,11 +347,11 @@ class BytesDecoder implements TokenDecoder {
  *
  * @throws {FormatError} If the metadata has no vocabulary, one of another kind, or a damaged one.
  */
-export function ggufModel(
+export function* ggufModel(
   metadata: MetadataSource,
   file: string,
   endTokens: readonly number[],
-): Model {
+): Steps<Model> {
   const fields: Fields = new Fields((key) => metadata.get(key), file);
   const model = fields.text("tokenizer.ggml.model");
   const make = model !== undefined && Object.hasOwn(KINDS, model) ? KINDS[model] : undefined;
@@ -357,6 +366,9 @@ export function ggufModel(
         } are read`,
     );
   }
-  const read = readVocabulary(fields, model, endTokens);
-  return new GgufModel(read, make(read.vocabulary, fields.text("tokenizer.ggml.pre")));
+  const read = yield* readVocabulary(fields, model, endTokens);
+  yield;
+  const kind = yield* make(read.vocabulary, fields.text("tokenizer.ggml.pre"));
+  yield;
+  return new GgufModel(read, kind);
 }

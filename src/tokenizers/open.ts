@@ -12,6 +12,7 @@ import { openSource, readJson } from "../io/model_folder.ts";
 import { checkOptions } from "../table/infer.ts";
 import { ggufModel, type MetadataSource } from "./gguf.ts";
 import { jsonModel, type TokenizerFiles } from "./json.ts";
+import { Pauses, type Steps } from "./steps.ts";
 import { type Model, ModelTokenizer, type Tokenizer } from "./tokenizer.ts";
 
 /** The value of a tokenizer.json. */
@@ -100,7 +101,12 @@ async function openFolder(folder: Path, endTokens: readonly number[]): Promise<M
   if (metadata?.get("tokenizer.ggml.tokens") === undefined) {
     throw new FormatError("there is no tokenizer.json, and no GGUF file with a tokenizer", file, 0);
   }
-  return ggufModel(metadata, file, endTokens);
+  return await read(ggufModel(metadata, file, endTokens));
+}
+
+/** Reads a vocabulary, which takes up to a second, with pauses. */
+async function read(model: Steps<Model>): Promise<Model> {
+  return await new Pauses(undefined).finish(model);
 }
 
 async function openModel(source: TokenizerSource, options: OpenOptions): Promise<Model> {
@@ -113,11 +119,11 @@ async function openModel(source: TokenizerSource, options: OpenOptions): Promise
     if (!isGguf(bytes)) return await jsonModel({ tokenizer: jsonOf(bytes, file) }, file);
     const header = parseGguf(bytes, bytes.length, file);
     if (header === undefined) throw new FormatError("the file is truncated", file, bytes.length);
-    return ggufModel(header.metadata, file, endTokens);
+    return await read(ggufModel(header.metadata, file, endTokens));
   }
   if (typeof source === "object" && source !== null) {
     if ("get" in source && typeof source.get === "function") {
-      return ggufModel(source, file, endTokens);
+      return await read(ggufModel(source, file, endTokens));
     }
     if ("tokenizer" in source) return await jsonModel(source, file);
     if ("model" in source) return await jsonModel({ tokenizer: source }, file);
@@ -136,7 +142,8 @@ async function openModel(source: TokenizerSource, options: OpenOptions): Promise
  * @param source The path of a folder, of a tokenizer.json or of a GGUF file; their bytes; the metadata
  *   of an opened GGUF file; or values of JSON: the one of tokenizer.json, or `{ tokenizer, config }`
  *   with that of tokenizer_config.json.
- * @returns A tokenizer. It holds no file open, and needs no `dispose`.
+ * @returns A tokenizer. It holds no file open, and needs no `dispose`. A large vocabulary is made in
+ *   slices that leave the event loop free.
  * @throws {PackageError} If the package `@huggingface/tokenizers`, which reads tokenizer.json, is not
  *   installed. GGUF files need no package.
  * @throws {FormatError} For a damaged file, and for a vocabulary of a kind that is not read.

@@ -4,6 +4,7 @@
  * @module
  */
 import { joinPairs, type RankOf } from "./bpe.ts";
+import type { Steps } from "./steps.ts";
 import {
   bytesOfText,
   byteTokens,
@@ -29,11 +30,12 @@ export function scoresOf({ fields, tokens }: Vocabulary): readonly number[] {
 }
 
 /** The kind of such a vocabulary. */
-export function sentencePieces(vocabulary: Vocabulary): Kind {
+export function* sentencePieces(vocabulary: Vocabulary): Steps<Kind> {
   const { fields, tokens, types, unknown } = vocabulary;
   const scores = scoresOf(vocabulary);
-  let longest = 0;
+  let longest = 0, read = 0;
   for (const [text, id] of vocabulary.ids) {
+    if (read++ % STEP === 0) yield;
     if (types[id] !== NORMAL && types[id] !== UNUSED) continue;
     checkToken(fields, id, text);
     if (text.length > longest) longest = text.length;
@@ -46,7 +48,7 @@ export function sentencePieces(vocabulary: Vocabulary): Kind {
     const id = both.length > longest ? undefined : known(both);
     return id === undefined ? undefined : -scores[id]!;
   };
-  const { ids: byteIds, bytes } = byteTokens(vocabulary);
+  const { ids: byteIds, bytes } = yield* byteTokens(vocabulary);
   const isPrefixed = fields.flag("tokenizer.ggml.add_space_prefix") ?? true;
   return {
     isPrefixed,

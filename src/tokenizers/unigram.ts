@@ -86,7 +86,7 @@ function mapOf(fields: Fields): CharacterMap | undefined {
 }
 
 /** The kind of such a vocabulary. */
-export function unigram(vocabulary: Vocabulary): Kind {
+export function* unigram(vocabulary: Vocabulary): Steps<Kind> {
   const { fields, tokens, types } = vocabulary;
   const scores = scoresOf(vocabulary);
   const unknown = vocabulary.unknown ?? fields.fail("the vocabulary has no token for unknown text");
@@ -98,6 +98,7 @@ export function unigram(vocabulary: Vocabulary): Kind {
   const lengths = new Map<number, number[]>();
   let worst = Infinity;
   for (let id = 0; id < tokens.length; id++) {
+    if (id % STEP === 0) yield;
     const type = types[id];
     if (type === NORMAL) worst = Math.min(worst, scores[id]!);
     if (type !== NORMAL && type !== USER_DEFINED && type !== UNUSED) continue;

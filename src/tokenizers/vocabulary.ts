@@ -62,12 +62,14 @@ export function bytesOfText(text: string): Uint8Array {
 }
 
 /** The bytes that tokens such as `<0x0A>` stand for, both ways. */
-export function byteTokens(
-  { tokens, types }: Vocabulary,
-): { readonly ids: readonly (number | undefined)[]; readonly bytes: ReadonlyMap<number, number> } {
+export function* byteTokens({ tokens, types }: Vocabulary): Steps<{
+  readonly ids: readonly (number | undefined)[];
+  readonly bytes: ReadonlyMap<number, number>;
+}> {
   const ids: (number | undefined)[] = [];
   const bytes = new Map<number, number>();
   for (let id = 0; id < tokens.length; id++) {
+    if (id % STEP === 0) yield;
     if (types[id] !== BYTE && types[id] !== NORMAL) continue;
     const [, hex] = /^<0x([0-9A-F]{2})>$/.exec(tokens[id]!) ?? [];
     if (hex === undefined) continue;

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { Steps } from "./steps.ts";
 import {
   bytesOfText,
   checkToken,
@@ -26,13 +27,14 @@ const ALONE =
 const MARK = /^\p{Mn}$/u;
 
 /** The kind of such a vocabulary. */
-export function wordPieces(vocabulary: Vocabulary): Kind {
+export function* wordPieces(vocabulary: Vocabulary): Steps<Kind> {
   const { fields, tokens, types } = vocabulary;
   const unknown = vocabulary.unknown ?? fields.fail("the vocabulary has no token for unknown text");
   const isLower = fields.flag("tokenizer.ggml.normalizer.lowercase") ?? true;
   const isPlain = fields.flag("tokenizer.ggml.normalizer.strip_accents") ?? isLower;
   const used = new Set<number>();
   for (let id = 0; id < tokens.length; id++) {
+    if (id % STEP === 0) yield;
     if (types[id] !== NORMAL) continue;
     checkToken(fields, id, tokens[id]!);
     used.add(tokens[id]!.length);

@@ -230,10 +230,10 @@ test("ids of pieces of words are those of tokenizers, with pairs and cuts", asyn
 });
 
 test("batches have the ids of single texts, and leave the loop free", async () => {
-  const long = texts.join(" ").repeat(amount(20, 60));
+  const long = texts.join(" ").repeat(100);
   for (const source of [ofBytes("qwen2"), ofBytes("gemma4"), ofPieces(), ofUnigrams(), ofWords()]) {
     const tokenizer = await open(source);
-    const inputs = [...texts, long, ["a", long], "x".repeat(30_000)] as const;
+    const inputs = [...texts, long, ["a", long], "x".repeat(100_000)] as const;
     let turns = 0;
     const timer = setInterval(() => turns++, 1);
     const all = await tokenizer.encodeBatch(inputs, { special: true });
@@ -244,6 +244,25 @@ test("batches have the ids of single texts, and leave the loop free", async () =
   const tokenizer = await open(ofPieces());
   const stop = AbortSignal.timeout(5);
   await assertRejects(() => tokenizer.encodeBatch([long.repeat(20)], { signal: stop }));
+});
+
+test("a large vocabulary is opened without blocking the event loop", async () => {
+  const names = Array.from({ length: amount(50_000, 300_000) }, (_, i) => `t${i}`);
+  const merges = names.map((name) => `${name} x`);
+  const tokens = ["<unk>", ...names], scores = tokens.map(() => 0);
+  for (const model of ["gpt2", "gemma4", "llama", "t5", "bert"]) {
+    const more = { model, pre: "gpt-2", tokens, merges, scores, unknown_token_id: 0 };
+    let turns = 0, isOpen = false;
+    const count = (): void => {
+      turns++;
+      if (!isOpen) setTimeout(count, 0);
+    };
+    setTimeout(count, 0);
+    const tokenizer = await open(metadata(more));
+    isOpen = true;
+    assertEquals(tokenizer.size, tokens.length);
+    assert(turns >= 3, `${model}: ${turns}`);
+  }
 });
 
 test("a decoder has the text of all tokens, in whole characters", async () => {
