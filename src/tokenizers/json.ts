@@ -7,6 +7,7 @@ import { FormatError, PackageError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { Fields } from "../io/metadata.ts";
 import { TextStream } from "./text_stream.ts";
+import { isExponential } from "./ambiguity.ts";
 import type { Steps } from "./steps.ts";
 import {
   type Frame,
@@ -108,6 +109,28 @@ function addedTokens(json: Readonly<Record<string, unknown>>, file: string): Add
     }
     return { id, content, special: fields.flag("special") ?? false };
   });
+}
+
+/** Throws for a pattern that may take exponential time, in the parts of a tokenizer that have patterns. */
+function checkPatterns(json: Readonly<Record<string, unknown>>, file: string): void {
+  const open: unknown[] = [json.normalizer, json.pre_tokenizer, json.post_processor, json.decoder];
+  while (open.length > 0) {
+    const part = open.pop();
+    if (typeof part !== "object" || part === null) continue;
+    for (const [key, value] of Object.entries(part)) {
+      if (key !== "Regex" || typeof value !== "string") open.push(value);
+      else if (isExponential(value)) {
+        throw new FormatError(
+          `the pattern ${
+            JSON.stringify(value.slice(0, 100))
+          } may take exponential time: it repeats ` +
+            "a part that matches the same text in two ways",
+          file,
+          0,
+        );
+      }
+    }
+  }
 }
 
 /** Throws unless the ids of a vocabulary are those of an array of bounded length. */
@@ -281,6 +304,7 @@ class JsonModel implements Model {
     if (!isObject(config)) throw new FormatError("the config is no object", file, 0);
     this.#file = file;
     checkVocabulary(json.model, file);
+    checkPatterns(json, file);
     const added = addedTokens(json, file);
     const read = { added_tokens: [], normalizer: null, pre_tokenizer: null };
     const whole = { ...read, post_processor: null, decoder: null, ...json };
