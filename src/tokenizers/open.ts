@@ -6,7 +6,7 @@
 import { ArgumentError, FormatError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { asBytes, decodeUtf8, NO_FILE } from "../io/bytes.ts";
-import { type Path, readFile } from "../io/file.ts";
+import { type Path, readFile, readStart } from "../io/file.ts";
 import { parseGguf } from "../io/gguf.ts";
 import { openSource, readJson } from "../io/model_folder.ts";
 import { checkOptions } from "../table/infer.ts";
@@ -33,8 +33,8 @@ export interface OpenOptions {
 }
 
 const MAGIC = [0x47, 0x47, 0x55, 0x46];
-/** The most bytes of a template. */
-const MOST_TEMPLATE = 1_000_000;
+/** The most bytes of a template, and of a file of JSON. */
+const MOST_TEMPLATE = 1_000_000, MOST_JSON = 100_000_000;
 
 function isGguf(bytes: Uint8Array): boolean {
   return MAGIC.every((byte, i) => bytes[i] === byte);
@@ -49,6 +49,25 @@ function jsonOf(bytes: Uint8Array, file: string): object {
     // Reported below.
   }
   throw new FormatError("neither GGUF nor JSON of a tokenizer", file, 0);
+}
+
+/** Files of JSON that are beside a tokenizer.json. */
+const BESIDE = /(^|[\\/])(tokenizer|config|.*_config|.*\.index)\.json$/i;
+
+/**
+ * The value of a file of JSON with a name of its own, such as one within an executable; undefined for
+ * other paths.
+ */
+async function readOtherName(path: Path): Promise<object | undefined> {
+  const file = String(path);
+  if (!/\.json$/i.test(file) || BESIDE.test(file)) return undefined;
+  const { stat } = await import("node:fs/promises");
+  if (!(await stat(path)).isFile()) return undefined;
+  const { size } = await readStart(path, 1);
+  if (size > MOST_JSON) {
+    throw new FormatError(`a JSON file of ${size} bytes, above ${MOST_JSON}`, file, 0);
+  }
+  return jsonOf(await readFile(path), file);
 }
 
 /** The text of a file beside another one; undefined if there is none. */
@@ -75,12 +94,14 @@ async function readTemplate(folder: Path): Promise<string | undefined> {
 /** The tokenizer of a folder with tokenizer.json, or of that file; undefined if it is not there. */
 async function openFolder(folder: Path, endTokens: readonly number[]): Promise<Model> {
   const file = String(folder);
+  const other = await readOtherName(folder);
+  if (other !== undefined) return await jsonModel({ tokenizer: other }, file);
   const tokenizer = await readJson(folder, "tokenizer.json");
   if (typeof tokenizer === "object" && tokenizer !== null) {
     const config = await readJson(folder, "tokenizer_config.json");
-    const other = await readJson(folder, "chat_template.json");
+    const named = await readJson(folder, "chat_template.json");
     const chatTemplate = await readTemplate(folder) ??
-      (other as { chat_template?: unknown } | undefined)?.chat_template;
+      (named as { chat_template?: unknown } | undefined)?.chat_template;
     return await jsonModel({
       tokenizer,
       config: typeof config === "object" && config !== null ? config : {},

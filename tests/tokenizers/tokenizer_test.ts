@@ -443,6 +443,14 @@ test("a folder has the ids of its tokenizer.json", async () => {
     ArgumentError,
     "Cannot get the text",
   );
+  // A file with a name of its own is that file, also beside a tokenizer.json.
+  const model = { type: "WordPiece", unk_token: "[UNK]", vocab: { "[UNK]": 0, a: 1 } };
+  write("mine.json", { model });
+  assertEquals((await open(join(folder, "mine.json"))).size, 2);
+  assertEquals((await open(join(folder, "tokenizer_config.json"))).size, tokenizer.size);
+  write("mine.json", { weight_map: {} });
+  const mine = () => open(join(folder, "mine.json"));
+  await assertRejects(mine, FormatError, "it has no model");
   write("chat_template.jinja", "j");
   const other = await open(folder);
   assertEquals([other.eos, other.chatTemplate], [2, "j"]);
