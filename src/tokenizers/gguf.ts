@@ -163,9 +163,8 @@ function framesOf(
       ...NO_FRAME,
       before: list(cls),
       after: list(sep),
-      types: [0, 0, 0, 1, 1],
     };
-    return [frame, { ...frame, between: list(sep) }];
+    return [frame, { ...frame, between: list(sep), types: [0, 0, 0, 1, 1] }];
   }
   const isRoberta = kind.pairs === "roberta";
   const addBos = fields.flag("tokenizer.ggml.add_bos_token") ?? (kind.addBos || isRoberta);

@@ -21,6 +21,7 @@ import {
 import {
   checkSizes,
   type EncoderSizes,
+  ggufBase,
   ggufSizes,
   globalLayers,
   layersOf,
@@ -231,8 +232,8 @@ export function gemmaEmbeddingOfGguf(
       global: Array.from({ length: sizes.layers }, (_, i) => (i + 1) % pattern === 0),
       distance: Math.floor(reader.size(own("attention.sliding_window"), MOST.tokens, 512) / 2),
       bases: {
-        global: reader.real(own("rope.freq_base"), 1_000_000),
-        local: reader.real(own("rope.freq_base_swa"), 10_000),
+        global: ggufBase(reader, own("rope.freq_base"), 1_000_000),
+        local: ggufBase(reader, own("rope.freq_base_swa"), 10_000),
       },
       offset: 0,
     }, reader),

@@ -22,6 +22,7 @@ import {
 import {
   checkSizes,
   type EncoderSizes,
+  ggufBase,
   ggufSizes,
   globalLayers,
   layersOf,
@@ -160,19 +161,19 @@ export function modernBertOfGguf(
   const own = (key: string): string => `${architecture}.${key}`;
   const sizes = ggufSizes(weights, reader, architecture, "attention.layer_norm_epsilon");
   const every = reader.size(own("attention.sliding_window_pattern"), MOST.tokens, 3);
-  const base = reader.real(own("rope.freq_base"), 160_000);
+  const base = ggufBase(reader, own("rope.freq_base"), 160_000);
   return modernOf(
     weights,
     GGUF,
     checkSizes({
       ...sizes,
-      activation: "gelu",
+      activation: activationOf(reader, own("hidden_activation")),
       attentionBias: false,
       feedBias: false,
       normBias: false,
       global: Array.from({ length: sizes.layers }, (_, i) => i % every === 0),
       distance: Math.floor(reader.size(own("attention.sliding_window"), MOST.tokens, 128) / 2),
-      bases: { global: base, local: reader.real(own("rope.freq_base_swa"), 10_000) },
+      bases: { global: base, local: ggufBase(reader, own("rope.freq_base_swa"), 10_000) },
     }, reader),
     options,
   );

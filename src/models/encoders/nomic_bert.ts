@@ -16,7 +16,7 @@ import {
   selfAttention,
   type State,
 } from "./parts.ts";
-import { checkSizes, type EncoderSizes, ggufSizes, layersOf, MOST } from "./sizes.ts";
+import { checkSizes, type EncoderSizes, ggufBase, ggufSizes, layersOf, MOST } from "./sizes.ts";
 
 /** The names of tensors. */
 interface Names {
@@ -204,7 +204,7 @@ export function nomicBertOfGguf(
       ...own,
       activation: "silu",
       types: weights.info(`${GGUF.types}.weight`)?.shape[0] ?? 0,
-      base: reader.real(`${architecture}.rope.freq_base`, 10000),
+      base: ggufBase(reader, `${architecture}.rope.freq_base`, 10000),
     }, reader),
     options,
   );

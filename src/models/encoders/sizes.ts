@@ -50,6 +50,11 @@ export function ropeBase(reader: Reader, kind: string, key: string, otherwise: n
   return own.number("rope_theta", { least: 1, most: MOST.number, otherwise: old });
 }
 
+/** The base of the rotary positions in the metadata of a GGUF file. */
+export function ggufBase(reader: Reader, key: string, otherwise: number): number {
+  return reader.number(key, { least: 1, most: MOST.number, otherwise });
+}
+
 /** For each layer, whether it sees all tokens: by `layer_types`, or else by its index. */
 export function globalLayers(
   reader: Reader,
