@@ -39,6 +39,14 @@ static int highest_isa(void) {
   }
   return 4;
 }
+
+/* A bit for each ISA in whose vectors the processor has VNNI. */
+static unsigned byte_product_isas(void) {
+  unsigned a, b, c, d, isas = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 11)) isas |= 1u << 4;
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4)) isas |= 1u << 3;
+  return isas;
+}
 #else
 extern const rm_kernels rm_kernels_base;
 static const rm_kernels *const isa_kernels[] = {&rm_kernels_base};
@@ -69,4 +77,19 @@ int rm_set_isa(int isa) {
   isa = LOWEST_ISA;
   while (isa_kernels[isa - LOWEST_ISA] != active) isa++;
   return isa;
+}
+
+bool rm_has_byte_products(void) {
+#if defined(__x86_64__)
+  /* 0 before the first call; 1 is no ISA. */
+  static _Atomic unsigned known;
+  unsigned isas = atomic_load_explicit(&known, memory_order_relaxed);
+  if (isas == 0) {
+    isas = byte_product_isas() | 1;
+    atomic_store_explicit(&known, isas, memory_order_relaxed);
+  }
+  return isas >> rm_set_isa(-1) & 1;
+#else
+  return false;
+#endif
 }

@@ -55,6 +55,10 @@ typedef struct {
 #undef RM_ISA_KERNEL
 } rm_kernels;
 
+/* Whether the processor multiplies four unsigned by signed bytes and adds the products at once, in
+ * vectors of the ISA in use (VNNI). */
+bool rm_has_byte_products(void);
+
 /* Those in use; null before the first call. */
 extern const rm_kernels *_Atomic rm_active_kernels;
 

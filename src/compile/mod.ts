@@ -123,7 +123,7 @@ export type Compiled<F extends (...args: never[]) => unknown> =
 
 const OPTIONS = ["static", "maxPrograms", "optimize"];
 
-/** New programs in a row after which a warning says what differs. */
+/** New programs in a row after which a warning says what differs; `maxPrograms`, if that is more. */
 const WARN_AFTER = 16;
 
 /** The most compiled functions that call one another: far below what any stack has place for. */
@@ -143,6 +143,7 @@ class Compilation {
   readonly #matcher = new Matcher();
   /** Runs by the function itself, if one of its ops calls it. */
   readonly #stack = { depth: 0 };
+  readonly #warnAfter: number;
   #newInRow = 0;
   #warned = false;
   #disposed = false;
@@ -151,6 +152,8 @@ class Compilation {
     this.#f = f;
     this.#arity = f.length;
     const { static: given = [], maxPrograms = 32, optimize = true } = options;
+    // A caller who sets the number expects so many.
+    this.#warnAfter = Math.max(WARN_AFTER, options.maxPrograms ?? 0);
     if (!Number.isInteger(maxPrograms) || maxPrograms < 1) {
       throw new ArgumentError(
         `Cannot compile with maxPrograms ${describe(maxPrograms)}: it is an integer of at least 1`,
@@ -287,13 +290,13 @@ class Compilation {
   }
 
   #noteNew(): void {
-    if (++this.#newInRow < WARN_AFTER || this.#warned) return;
+    if (++this.#newInRow < this.#warnAfter || this.#warned) return;
     this.#warned = true;
     const [latest, before] = this.#programs;
     const what = before === undefined ? undefined : difference(before.patterns, latest!.patterns) ??
       "tensors that the function reads the values of, or shares with its arguments";
     console.warn(
-      `rowmajor: ${WARN_AFTER} calls in a row of a compiled function` +
+      `rowmajor: ${this.#warnAfter} calls in a row of a compiled function` +
         `${this.#f.name === "" ? "" : ` (${this.#f.name})`} made new programs` +
         (what === undefined ? "" : `; the last two differ in ${what}`),
     );

@@ -7,7 +7,7 @@ import { ArgumentError, FormatError, ShapeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { compile } from "../compile/mod.ts";
-import { objectOf, Reader } from "../llm/config/reader.ts";
+import { type Json, objectOf, Reader } from "../llm/config/reader.ts";
 import * as nn from "../nn/mod.ts";
 import { checkOptions } from "../table/infer.ts";
 import { fromBuffer } from "../tensor/create.ts";
@@ -75,14 +75,27 @@ const MODES: Readonly<Record<string, Pooling>> = {
   pooling_mode_lasttoken: "last",
 };
 
+/** The fields of a JSON file; none if there is no such file. */
+async function fieldsOf(
+  files: ModelFiles,
+  name: string,
+): Promise<{ readonly fields: Json; readonly reader: Reader }> {
+  const value = await jsonOf(files, name) ?? {};
+  const file = `${name} of ${files.label}`;
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw new FormatError(`the file has ${describe(value)}, and must have an object`, file, 0);
+  }
+  const fields = objectOf(value);
+  const get = (key: string): unknown => Object.hasOwn(fields, key) ? fields[key] : undefined;
+  return { fields, reader: new Reader(get, file) };
+}
+
 /** The pooling of 1_Pooling/config.json. */
 async function poolingOf(files: ModelFiles, path: string): Promise<Pooling> {
-  const json = objectOf(await jsonOf(files, `${path}/config.json`));
-  const fail = (message: string): never => {
-    throw new FormatError(message, `${path}/config.json of ${files.label}`, 0);
-  };
+  const { fields: json, reader } = await fieldsOf(files, `${path}/config.json`);
+  const fail = (message: string): never => reader.fail(message);
   const modes = Object.entries(json)
-    .filter(([key, value]) => key.startsWith("pooling_mode_") && value === true);
+    .filter(([key]) => key.startsWith("pooling_mode_") && reader.flag(key) === true);
   if (modes.length === 0) {
     const mode = json["pooling_mode"] ?? "mean";
     return POOLINGS.find((one) => one === mode) ??
@@ -109,10 +122,8 @@ async function denseOf(
   files: ModelFiles,
   path: string,
   own: <X extends Disposable>(x: X) => X,
-): Promise<Module> {
-  const file = `${path}/config.json of ${files.label}`;
-  const json = objectOf(await jsonOf(files, `${path}/config.json`));
-  const reader = new Reader((key) => json[key], file);
+): Promise<{ readonly run: Module; readonly outputs: number }> {
+  const { reader } = await fieldsOf(files, `${path}/config.json`);
   const [inputs, outputs] = ["in_features", "out_features"].map((key) =>
     reader.size(key, 2 ** 20)
   ) as [number, number];
@@ -126,7 +137,7 @@ async function denseOf(
   const bias = reader.flag("bias") ?? true;
   const dense = weights.linear("linear", outputs, inputs, { bias, activation: DENSE[name] });
   weights.done();
-  return (x) => dense(x);
+  return { run: (x) => dense(x), outputs };
 }
 
 /** What the files of a model have after its encoder. */
@@ -156,9 +167,12 @@ async function modulesOf(
   let pooling: Pooling | undefined;
   let size = encoder.hidden;
   const modules: Module[] = [];
-  for (const each of Array.isArray(list) ? list : []) {
+  if (list !== undefined && !Array.isArray(list)) {
+    throw new FormatError("the modules are no list", `modules.json of ${files.label}`, 0);
+  }
+  for (const each of list ?? []) {
     const { type, path } = objectOf(each);
-    const kind = String(type).split(".").at(-1)!;
+    const kind = typeof type === "string" ? type.split(".").at(-1)! : "";
     if (kind === "Transformer" || kind === "Normalize") continue;
     if (typeof path !== "string" || !/^[\w.-]+$/.test(path) || path.startsWith(".")) {
       throw new FormatError(
@@ -169,9 +183,9 @@ async function modulesOf(
     }
     if (kind === "Pooling") pooling = await poolingOf(files, path);
     else if (kind === "Dense") {
-      modules.push(await denseOf(files, path, own));
-      const made = objectOf(await jsonOf(files, `${path}/config.json`));
-      size = Number(made["out_features"]);
+      const { run, outputs } = await denseOf(files, path, own);
+      modules.push(run);
+      size = outputs;
     } else {
       throw new FormatError(
         `the module ${
@@ -256,12 +270,13 @@ export class Embedder implements Disposable {
       const { files } = opened;
       const { pooling: usual, modules, size } = await modulesOf(opened, own);
       dimensions = size;
-      const { prompts: named } = objectOf(await jsonOf(files, "config_sentence_transformers.json"));
-      for (const [name, text] of Object.entries(objectOf(named))) {
+      const { fields } = await fieldsOf(files, "config_sentence_transformers.json");
+      for (const [name, text] of Object.entries(objectOf(fields["prompts"]))) {
         if (typeof text === "string") prompts[name] = text;
       }
-      const { max_seq_length: most } = objectOf(await jsonOf(files, "sentence_bert_config.json"));
-      const limit = typeof most === "number" && most >= 1 ? Math.floor(most) : undefined;
+      const { reader } = await fieldsOf(files, "sentence_bert_config.json");
+      const key = "max_seq_length";
+      const limit = reader.has(key) ? reader.size(key, Number.MAX_SAFE_INTEGER) : undefined;
       return {
         ignore: [
           "pooler.*",

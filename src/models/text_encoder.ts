@@ -132,6 +132,7 @@ export class TextEncoder implements Disposable {
   /** The most tokens of a text. */
   readonly longest: number;
   readonly #label: string;
+  readonly #vocabulary: number;
   readonly #weights: AnyWeights;
   readonly #more: Disposable[];
   readonly #program: Compiled<Program>;
@@ -146,6 +147,7 @@ export class TextEncoder implements Disposable {
     this.tokenizer = tokenizer;
     this.longest = Math.min(longest, encoder.longest);
     this.#label = files.label;
+    this.#vocabulary = encoder.vocabulary;
     this.#weights = weights;
     this.#more = more;
     const program: Program = (ids, types, lengths) =>
@@ -201,6 +203,17 @@ export class TextEncoder implements Disposable {
     }
   }
 
+  /** Throws a FormatError for tokens without a row in the embedding. */
+  #checkIds(ids: readonly number[]): void {
+    const other = ids.find((id) => !(id >= 0 && id < this.#vocabulary));
+    if (other === undefined) return;
+    throw new FormatError(
+      `the tokenizer gives the token ${other}, and the embedding has ${this.#vocabulary} rows`,
+      this.#label,
+      0,
+    );
+  }
+
   /** The rows of texts, in their order; longer texts are cut to `longest` tokens. */
   async rows(
     inputs: readonly TextInput[],
@@ -215,7 +228,10 @@ export class TextEncoder implements Disposable {
       maxLength: most,
       ...signal === undefined ? {} : { signal },
     });
-    const rows = encoded.map(({ ids, typeIds }, place): Row => ({ place, ids, typeIds }));
+    const rows = encoded.map(({ ids, typeIds }, place): Row => {
+      this.#checkIds(ids);
+      return { place, ids, typeIds };
+    });
     const made: Float32Array[] = [];
     // A text without tokens has a vector too: that of one token of padding.
     const full = rows.map((row): Row =>

@@ -46,7 +46,7 @@ export interface LinearLayerOptions {
   /** True if the file has the weight as [I, O]. */
   readonly transposed?: boolean | undefined;
   /**
-   * Rounds the weight to int8 when it is loaded, with a scale for each of its rows; products round the
+   * Rounds the weight to int8 when it is loaded, with scales for parts of its rows; products round the
    * rows of x too. A quantized weight of a GGUF file stays as it is.
    */
   readonly quantize?: "int8" | undefined;

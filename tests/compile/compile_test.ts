@@ -493,6 +493,13 @@ test("sixteen new programs in a row warn once, with what differs", () => {
     for (let i = 0; i < 64; i++) loose(f)(zeros([i % 2 === 0 ? 1 : i]));
   });
   assertEquals(alternating, []);
+  // The number of programs that the caller expects.
+  const many = compile(named, { maxPrograms: 39 });
+  const wanted = warnings(() => {
+    for (let i = 0; i < 38; i++) loose(many)(zeros([i + 1]));
+  });
+  assertEquals(wanted, []);
+  assertEquals(warnings(() => loose(many)(zeros([39]))).length, 1);
 });
 
 test("a disposed compiled function throws, its results stay", () => {

@@ -22,18 +22,37 @@ import { dequantizeInt8 } from "../../src/ops/linear/int8.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 
-/** Rows of x as multiples of 1/127 of their largest elements. */
-function rounded(x: Any): Any {
+/** Calls `change` for each block of the rows of x, on a copy. */
+function inBlocks(x: Any, change: (block: Float32Array) => void): Any {
   const columns = x.shape.at(-1);
   const values: Float32Array = x.cpu().astype("float32").copy().toTypedArray();
-  for (let at = 0; at < values.length; at += columns) {
-    const row = values.subarray(at, at + columns);
-    const scale = Math.fround(row.reduce((most, one) => Math.max(most, Math.abs(one)), 0) / 127);
-    const inverse = scale === 0 ? 0 : Math.fround(1 / scale);
-    row.forEach((one, i) => row[i] = scale * Math.round(Math.fround(one * inverse)));
+  for (let row = 0; row < values.length; row += columns) {
+    for (let at = row; at < row + columns; at += 128) {
+      change(values.subarray(at, Math.min(at + 128, row + columns)));
+    }
   }
   return loose(tensor(values)).reshape(x.shape).to(x.device);
 }
+
+/** Blocks of a weight as multiples of 1/127 of their largest elements. */
+const roundedWeight = (w: Any): Any =>
+  inBlocks(w, (block) => {
+    const scale = Math.fround(block.reduce((most, x) => Math.max(most, Math.abs(x)), 0) / 127);
+    const inverse = scale === 0 ? 0 : Math.fround(1 / scale);
+    block.forEach((one, i) => block[i] = scale * Math.round(Math.fround(one * inverse)));
+  });
+
+/** Blocks of x as multiples of 1/255 of their ranges, from their least elements on. */
+const rounded = (x: Any): Any =>
+  inBlocks(x, (block) => {
+    const least = block.reduce((a, b) => Math.min(a, b));
+    const range = block.reduce((a, b) => Math.max(a, b)) / 2 - least / 2;
+    const step = Math.fround(range / 127.5);
+    const inverse = step === 0 ? 0 : Math.fround(1 / step);
+    block.forEach((one, i) =>
+      block[i] = least + step * Math.round(Math.fround(Math.fround(one - least) * inverse))
+    );
+  });
 
 const SIZES = [[1, 1], [3, 5], [16, 4], [17, 33], [40, 64], [33, 1100]] as const;
 
@@ -51,7 +70,7 @@ for (const { name, on } of BACKENDS) {
         assertEquals([...packed.shape], [columns, depth]);
         const numbers = loose(dequantizeInt8(packed.panels, columns, depth));
         assertEquals(numbers.device, device);
-        assert(numbers.allclose(rounded(w), { rtol: 1e-6 }), `${columns} × ${depth}`);
+        assert(numbers.allclose(roundedWeight(w), { rtol: 1e-6 }), `${columns} × ${depth}`);
         for (const view of [w.T.copy().T, w.astype("float64")]) {
           const same = quantize(view, "int8") as Any;
           assert(loose(dequantizeInt8(same.panels, columns, depth)).equals(numbers));
@@ -152,12 +171,28 @@ for (const { name, on } of BACKENDS) {
 test("products by weights of int8 are exact where numbers are small integers", () => {
   const w = loose(random.integers(random.key(1), [50, 300], -127, 128))
     .astype("float32");
-  const x = loose(random.integers(random.key(2), [9, 300], -127, 128))
+  const x = loose(random.integers(random.key(2), [9, 300], -127, 129))
     .astype("float32");
-  // The scales are 1.
-  w.set([":", 0], 127);
-  x.set([":", 0], -127);
+  // The scales and steps of all blocks are 1.
+  for (const at of [0, 128, 256]) {
+    w.set([":", at], 127);
+    x.set([":", at], -127);
+    x.set([":", at + 1], 128);
+  }
   assert(x.linear(quantize(w, "int8")).equals(x.linear(w)));
+});
+
+test("rows of one number, of one sign and of huge numbers", () => {
+  const w = loose(random.normal(random.key(1), [20, 200]));
+  const packed = quantize(w, "int8") as Any;
+  const numbers = loose(dequantizeInt8(packed.panels, 20, 200));
+  const same = loose(ones([3, 200])).mul(7.25);
+  assert(same.linear(packed).allclose(same.linear(numbers), { rtol: 1e-5, atol: 1e-4 }));
+  const positive = loose(random.uniform(random.key(2), [3, 200])).add(100);
+  assert(positive.linear(packed).allclose(positive.linear(numbers), { rtol: 1e-3, atol: 0.2 }));
+  const huge = loose(random.uniform(random.key(3), [1, 200])).sub(0.5).mul(3e38).mul(2);
+  const tiny = loose(quantize(w.mul(1e-4), "int8"));
+  assert(huge.linear(tiny).isfinite().all().item());
 });
 
 test("products by weights of int8 do not depend on threads, and join what comes after", () => {

@@ -1,13 +1,16 @@
 /*
- * x times a weight of signed bytes with a scale for each of its rows, plus bias, through an activation,
- * plus a residual; the quantization of such weights; and the int32 products of int8 matrices.
+ * x times a weight of signed bytes, plus bias, through an activation, plus a residual; the quantization
+ * of such weights; and the int32 products of int8 matrices.
  *
- * Each row of x is rounded to 8 bits with a scale of its own. Sums are integers, exact over a strip of
- * the depth, and float32 beyond it.
+ * The depth is cut into blocks. The elements w of a block of a row of the weight are multiples p of a
+ * scale s, from -127 to 127. Those of a block of a row of x are a + d q with q from 0 to 255, where a is
+ * the least of them. So the sum of products is s d sum(p q), of integers, plus a s sum(p).
  *
- * A row of the weight is its scale, float32, then its bytes, with zeros up to a word of four. 16 rows are
- * interleaved in pieces of four bytes, as those of a quantized weight (quant_formats.h); rows that the
- * last group lacks are zeros.
+ * A block of a row of the weight is s and s sum(p), float32, then its bytes, with zeros up to a word of
+ * four. 16 rows are interleaved in pieces of four bytes, as those of a quantized weight
+ * (quant_formats.h); rows that the last group lacks are zeros.
+ *
+ * Words of x are four bytes where the processor has VNNI, else those of quant_vectors.h.
  */
 #include <math.h>
 #include "group_output.h"
@@ -15,26 +18,46 @@
 enum {
   /* The words of a strip of the depth, whose sums fit 32 bits, and with rows of x the L1 cache. */
   STRIP_WORDS = 256,
+  /* The words of a block, as INT8_BLOCK of panels.ts. */
+  BLOCK_WORDS = 32,
   /* The rows of x that a group meets at once. */
   STRIP_ROWS = 64,
-  SCALE_BYTES = 4 * GROUP_ROWS,
   WORD_BYTES = 4 * GROUP_ROWS,
+  /* The scales and the sums before the words of a block. */
+  HEAD_BYTES = 8 * GROUP_ROWS,
+  BLOCK_BYTES = HEAD_BYTES + BLOCK_WORDS * WORD_BYTES,
   GROUP_VECTORS = WORD_BYTES / VECTOR_BYTES,
   AHEAD_BYTES = 4096
 };
 
 static const double TASK_NS = 8000, BYTES_PER_NS = 12, PRODUCTS_PER_NS = 60;
 
+/* Of a block of a row of x: the number of q = 0, less WORD_SHIFT, and the distance of two numbers. */
 typedef struct {
-  ptrdiff_t rows, depth, words, groups, group_bytes;
+  float first, step;
+} rounding;
+
+typedef struct {
+  ptrdiff_t rows, depth, words, blocks, groups, group_bytes;
   const uint8_t *weight;
   const float *x;
   ptrdiff_t x_stride, row_blocks, groups_per_task;
-  /* The words of the rounded rows, tile after tile, and their scales. */
+  /* The words of the rounded rows, tile after tile, and how the blocks of each row are rounded. */
   uint8_t *rounded;
-  float *scales;
+  rounding *roundings;
+  bool has_vnni;
   group_output output;
 } int8_context;
+
+static RM_ALWAYS_INLINE ptrdiff_t word_bytes(bool has_vnni) {
+  return has_vnni ? 4 : SIGNED_WORD_BYTES;
+}
+
+static ptrdiff_t blocks_of(ptrdiff_t words) { return rm_ceil_div(words, BLOCK_WORDS); }
+
+static ptrdiff_t group_bytes_of(ptrdiff_t words) {
+  return blocks_of(words) * HEAD_BYTES + words * WORD_BYTES;
+}
 
 /* ---- rounding -------------------------------------------------------------------------------- */
 
@@ -62,19 +85,65 @@ static RM_ALWAYS_INLINE void round_word(const float *from, ptrdiff_t n, float in
 
 static float inverse_of(float scale) { return scale == 0 ? 0 : 1 / scale; }
 
-static void round_rows(const int8_context *ctx, ptrdiff_t first, ptrdiff_t last) {
+static float float_of(int32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* How numbers are rounded to 0 .. 255; NaN if one is not finite. */
+static rounding rounding_of(const float *from, ptrdiff_t n) {
+  /* Numbers are ordered as these integers, which are their own inverse. */
+  int32_t least = 0x7fffffff, most = -0x7fffffff - 1;
+  RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
+    const int32_t bits = ((const int32_t *)(const void *)from)[i];
+    const int32_t key = bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
+    least = key < least ? key : least;
+    most = key > most ? key : most;
+  }
+  const float low = float_of(least ^ (int32_t)((uint32_t)(least >> 31) >> 1));
+  const float high = float_of(most ^ (int32_t)((uint32_t)(most >> 31) >> 1));
+  /* Halves, as the difference may overflow. */
+  const float step = (high * 0.5f - low * 0.5f) / 127.5f;
+  return step >= 0 && step <= 3e38f ? (rounding){low, step} : (rounding){(float)NAN, (float)NAN};
+}
+
+/* Rounds up to four numbers to 0 .. 255. */
+static RM_ALWAYS_INLINE void round_unsigned(const float *from, ptrdiff_t n, float low,
+                                            float inverse, int16_t *to) {
+  for (int i = 0; i < 4; i++) {
+    float q = i < n ? (from[i] - low) * inverse : 0;
+    q = q >= 0 ? q : 0;
+    q = q <= 255 ? q : 255;
+    to[i] = (int16_t)(int)rintf(q);
+  }
+}
+
+static RM_ALWAYS_INLINE void round_rows(const bool has_vnni, const int8_context *ctx,
+                                        ptrdiff_t first, ptrdiff_t last) {
+  const ptrdiff_t bytes = word_bytes(has_vnni);
   while (first < last) {
     const int rows = rm_tile_rows(ctx->rows - first);
-    uint8_t *tile = ctx->rounded + first * ctx->words * SIGNED_WORD_BYTES;
+    uint8_t *tile = ctx->rounded + first * ctx->words * bytes;
     for (int r = 0; r < rows; r++) {
       const float *from = ctx->x + (first + r) * ctx->x_stride;
-      const float scale = scale_of(from, ctx->depth), inverse = inverse_of(scale);
-      ctx->scales[first + r] = scale;
-      ROLLED for (ptrdiff_t t = 0; t < ctx->words; t++) {
-        int8_t word[4];
-        if (4 * t + 4 <= ctx->depth) round_word(from + 4 * t, 4, inverse, word);
-        else round_word(from + 4 * t, ctx->depth - 4 * t, inverse, word);
-        store_signed_word(tile + (t * rows + r) * SIGNED_WORD_BYTES, word);
+      for (ptrdiff_t block = 0; block < ctx->blocks; block++) {
+        const ptrdiff_t begin = block * BLOCK_WORDS;
+        const ptrdiff_t end = rm_min(ctx->words, begin + BLOCK_WORDS);
+        const ptrdiff_t count = rm_min(4 * BLOCK_WORDS, ctx->depth - 4 * begin);
+        const rounding own = rounding_of(from + 4 * begin, count);
+        const float inverse = inverse_of(own.step);
+        ctx->roundings[(first + r) * ctx->blocks + block] =
+            (rounding){own.first + (has_vnni ? 0 : WORD_SHIFT) * own.step, own.step};
+        ROLLED for (ptrdiff_t t = begin; t < end; t++) {
+          int16_t word[4];
+          const ptrdiff_t left = ctx->depth - 4 * t;
+          if (left >= 4) round_unsigned(from + 4 * t, 4, own.first, inverse, word);
+          else round_unsigned(from + 4 * t, left, own.first, inverse, word);
+          uint8_t *to = tile + (t * rows + r) * bytes;
+          if (!has_vnni) store_unsigned_word(to, word);
+          else for (int i = 0; i < 4; i++) to[i] = (uint8_t)word[i];
+        }
       }
     }
     first += rows;
@@ -83,23 +152,47 @@ static void round_rows(const int8_context *ctx, ptrdiff_t first, ptrdiff_t last)
 
 static void round_task(void *context, ptrdiff_t index) {
   const int8_context *ctx = context;
-  round_rows(ctx, index * STRIP_ROWS, rm_min(ctx->rows, (index + 1) * STRIP_ROWS));
+  const ptrdiff_t first = index * STRIP_ROWS, last = rm_min(ctx->rows, first + STRIP_ROWS);
+  if (ctx->has_vnni) round_rows(true, ctx, first, last);
+  else round_rows(false, ctx, first, last);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-/* Sums of rows of x and a group, as integers or as float32: [rows, GROUP_ROWS]. `add` says to add to
- * those that are there. */
-static RM_ALWAYS_INLINE void multiply(const bool is_integer, const int rows, ptrdiff_t words,
-                                      const uint8_t *x, const uint8_t *weight, void *sums,
-                                      bool add) {
+/* What integer sums of a block are multiplied by: the head of the weight's block, and the roundings of
+ * the rows of x, `blocks` apart. */
+typedef struct {
+  const uint8_t *head;
+  const rounding *rows;
+  ptrdiff_t blocks;
+} factors;
+
+/* Sums of rows of x and a group: [rows, GROUP_ROWS], as integers without factors, or as float32. `add`
+ * says to add to those that are there. */
+static RM_ALWAYS_INLINE void multiply(const factors *by, const bool has_vnni, const int rows,
+                                      ptrdiff_t words, const uint8_t *x, const uint8_t *weight,
+                                      void *sums, bool add) {
+  (void)has_vnni;
   v_s32 all[TILE_ROWS][GROUP_VECTORS];
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) all[r][v] = (v_s32)0;
   }
   ROLLED for (ptrdiff_t t = 0; t < words; t++) {
-    signed_word w[GROUP_VECTORS];
     __builtin_prefetch(weight + AHEAD_BYTES);
+#if defined(MULTIPLY_BYTES)
+    if (has_vnni) {
+      v_u8 w[GROUP_VECTORS];
+      UNROLL for (int v = 0; v < GROUP_VECTORS; v++) w[v] = load_bytes(weight + v * VECTOR_BYTES);
+      UNROLL for (int r = 0; r < rows; r++) {
+        const v_u8 word = repeat_word(x + 4 * r);
+        UNROLL for (int v = 0; v < GROUP_VECTORS; v++) MULTIPLY_BYTES(all[r][v], word, w[v]);
+      }
+      x += rows * 4;
+      weight += WORD_BYTES;
+      continue;
+    }
+#endif
+    signed_word w[GROUP_VECTORS];
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
       w[v] = signed_word_of(load_bytes(weight + v * VECTOR_BYTES));
     }
@@ -115,46 +208,47 @@ static RM_ALWAYS_INLINE void multiply(const bool is_integer, const int rows, ptr
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
       char *to = (char *)sums + (r * GROUP_ROWS + v * LANES) * 4;
-      if (is_integer) *(v_s32 *)to = add ? *(v_s32 *)to + all[r][v] : all[r][v];
-      else if (add) *(v_f32 *)to += floats_of(all[r][v]);
-      else *(v_f32 *)to = floats_of(all[r][v]);
+      if (by == NULL) {
+        *(v_s32 *)to = add ? *(v_s32 *)to + all[r][v] : all[r][v];
+        continue;
+      }
+      const rounding own = by->rows[r * by->blocks];
+      const v_f32 scale = *(const v_f32 *)(by->head + v * VECTOR_BYTES);
+      const v_f32 weights = *(const v_f32 *)(by->head + 4 * GROUP_ROWS + v * VECTOR_BYTES);
+      const v_f32 sum = floats_of(all[r][v]) * (scale * own.step) + weights * own.first;
+      *(v_f32 *)to = add ? *(v_f32 *)to + sum : sum;
     }
   }
 }
 
-static RM_ALWAYS_INLINE void multiply_tile(const bool is_integer, int rows, ptrdiff_t words,
-                                           const uint8_t *x, const uint8_t *weight, void *sums,
-                                           bool add) {
-  if (rows == 1) multiply(is_integer, 1, words, x, weight, sums, add);
-  else if (rows == 2) multiply(is_integer, 2, words, x, weight, sums, add);
+static RM_ALWAYS_INLINE void multiply_tile(const factors *by, const bool has_vnni, int rows,
+                                           ptrdiff_t words, const uint8_t *x,
+                                           const uint8_t *weight, void *sums, bool add) {
+  if (rows == 1) multiply(by, has_vnni, 1, words, x, weight, sums, add);
+  else if (rows == 2) multiply(by, has_vnni, 2, words, x, weight, sums, add);
 #if defined(__AVX2__) || defined(__aarch64__)
-  else if (rows == 4) multiply(is_integer, 4, words, x, weight, sums, add);
+  else if (rows == 4) multiply(by, has_vnni, 4, words, x, weight, sums, add);
 #endif
 #if defined(__AVX512F__)
-  else multiply(is_integer, 8, words, x, weight, sums, add);
+  else multiply(by, has_vnni, 8, words, x, weight, sums, add);
 #endif
 }
 
 /* Rows [first, last), at most STRIP_ROWS, times a group. */
-static void multiply_group(const int8_context *ctx, ptrdiff_t first, ptrdiff_t last,
-                           ptrdiff_t group) {
+static RM_ALWAYS_INLINE void multiply_group(const bool has_vnni, const int8_context *ctx,
+                                            ptrdiff_t first, ptrdiff_t last, ptrdiff_t group) {
+  const ptrdiff_t bytes = word_bytes(has_vnni);
   float sums[STRIP_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
   const uint8_t *weight = ctx->weight + group * ctx->group_bytes;
-  for (ptrdiff_t t = 0; t < ctx->words; t += STRIP_WORDS) {
-    const ptrdiff_t words = rm_min(STRIP_WORDS, ctx->words - t);
+  for (ptrdiff_t block = 0; block < ctx->blocks; block++, weight += BLOCK_BYTES) {
+    const ptrdiff_t t = block * BLOCK_WORDS, words = rm_min(BLOCK_WORDS, ctx->words - t);
     for (ptrdiff_t row = first; row < last;) {
       const int rows = rm_tile_rows(ctx->rows - row);
-      const uint8_t *x = ctx->rounded + (row * ctx->words + t * rows) * SIGNED_WORD_BYTES;
-      multiply_tile(false, rows, words, x, weight + SCALE_BYTES + t * WORD_BYTES,
-                    sums + (row - first) * GROUP_ROWS, t > 0);
+      const uint8_t *x = ctx->rounded + (row * ctx->words + t * rows) * bytes;
+      const factors by = {weight, ctx->roundings + row * ctx->blocks + block, ctx->blocks};
+      multiply_tile(&by, has_vnni, rows, words, x, weight + HEAD_BYTES,
+                    sums + (row - first) * GROUP_ROWS, block > 0);
       row += rows;
-    }
-  }
-  const float *scales = (const float *)(const void *)weight;
-  for (ptrdiff_t i = 0; i < last - first; i++) {
-    UNROLL for (int j = 0; j < GROUP_ROWS; j += LANES) {
-      v_f32 *to = (v_f32 *)(sums + i * GROUP_ROWS + j);
-      *to *= *(const v_f32 *)(scales + j) * ctx->scales[first + i];
     }
   }
   finish_group(&ctx->output, first, last - first, group, sums);
@@ -166,7 +260,10 @@ static void multiply_task(void *context, ptrdiff_t index) {
   const ptrdiff_t last = rm_min(ctx->rows, first + STRIP_ROWS);
   const ptrdiff_t group = index / ctx->row_blocks * ctx->groups_per_task;
   const ptrdiff_t end = rm_min(ctx->groups, group + ctx->groups_per_task);
-  for (ptrdiff_t g = group; g < end; g++) multiply_group(ctx, first, last, g);
+  for (ptrdiff_t g = group; g < end; g++) {
+    if (ctx->has_vnni) multiply_group(true, ctx, first, last, g);
+    else multiply_group(false, ctx, first, last, g);
+  }
 }
 
 int32_t RM_FOR_ISA(linear_int8)(const rm_call *call) {
@@ -184,15 +281,19 @@ int32_t RM_FOR_ISA(linear_int8)(const rm_call *call) {
   if (status != RM_OK) return status;
   ctx.words = rm_ceil_div(ctx.depth, 4);
   ctx.groups = rm_ceil_div(ctx.output.columns, GROUP_ROWS);
-  ctx.group_bytes = SCALE_BYTES + ctx.words * WORD_BYTES;
+  ctx.blocks = blocks_of(ctx.words);
+  ctx.group_bytes = group_bytes_of(ctx.words);
   ctx.weight = call->buffers[2];
   ctx.x = (const float *)call->buffers[1] + (ptrdiff_t)numbers[X_OFFSET];
-  const size_t words = (size_t)(ctx.rows * ctx.words) * SIGNED_WORD_BYTES;
+#if defined(MULTIPLY_BYTES)
+  ctx.has_vnni = rm_has_byte_products();
+#endif
+  const size_t words = (size_t)(ctx.rows * ctx.words * word_bytes(ctx.has_vnni));
   gemm_workspace *workspace =
-      RM_FOR_ISA(workspace_alloc)(words + (size_t)ctx.rows * sizeof(float), 0);
+      RM_FOR_ISA(workspace_alloc)(words + (size_t)(ctx.rows * ctx.blocks) * sizeof(rounding), 0);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
   ctx.rounded = (uint8_t *)workspace->data;
-  ctx.scales = (float *)(workspace->data + words);
+  ctx.roundings = (rounding *)(workspace->data + words);
   ctx.row_blocks = rm_ceil_div(ctx.rows, STRIP_ROWS);
   rm_parallel(ctx.row_blocks, (double)ctx.rows * (double)ctx.depth, round_task, &ctx);
   const double bytes_ns = (double)ctx.group_bytes / BYTES_PER_NS;
@@ -219,16 +320,25 @@ typedef struct {
 
 static void quantize_task(void *context, ptrdiff_t index) {
   const quantize_context *ctx = context;
-  uint8_t *group = ctx->to + index * (SCALE_BYTES + ctx->words * WORD_BYTES);
+  const ptrdiff_t bytes = group_bytes_of(ctx->words);
+  uint8_t *block = ctx->to + index * bytes;
   const ptrdiff_t rows = rm_min(GROUP_ROWS, ctx->rows - index * GROUP_ROWS);
-  if (rows < GROUP_ROWS) memset(group, 0, (size_t)(SCALE_BYTES + ctx->words * WORD_BYTES));
-  for (ptrdiff_t r = 0; r < rows; r++) {
-    const float *from = ctx->from + (index * GROUP_ROWS + r) * ctx->depth;
-    const float scale = scale_of(from, ctx->depth), inverse = inverse_of(scale);
-    memcpy(group + 4 * r, &scale, sizeof scale);
-    for (ptrdiff_t t = 0; t < ctx->words; t++) {
-      round_word(from + 4 * t, ctx->depth - 4 * t, inverse,
-                 (int8_t *)group + SCALE_BYTES + t * WORD_BYTES + 4 * r);
+  if (rows < GROUP_ROWS) memset(block, 0, (size_t)bytes);
+  for (ptrdiff_t begin = 0; begin < ctx->words; begin += BLOCK_WORDS, block += BLOCK_BYTES) {
+    const ptrdiff_t words = rm_min(BLOCK_WORDS, ctx->words - begin);
+    const ptrdiff_t count = rm_min(4 * words, ctx->depth - 4 * begin);
+    for (ptrdiff_t r = 0; r < rows; r++) {
+      const float *from = ctx->from + (index * GROUP_ROWS + r) * ctx->depth + 4 * begin;
+      const float scale = scale_of(from, count), inverse = inverse_of(scale);
+      int sum = 0;
+      for (ptrdiff_t t = 0; t < words; t++) {
+        int8_t *to = (int8_t *)block + HEAD_BYTES + t * WORD_BYTES + 4 * r;
+        round_word(from + 4 * t, count - 4 * t, inverse, to);
+        for (int i = 0; i < 4; i++) sum += to[i];
+      }
+      const float head[] = {scale, scale * (float)sum};
+      memcpy(block + 4 * r, &head[0], sizeof head[0]);
+      memcpy(block + 4 * (GROUP_ROWS + r), &head[1], sizeof head[1]);
     }
   }
 }
@@ -317,7 +427,7 @@ static void product_task(void *context, ptrdiff_t index) {
       for (ptrdiff_t row = first; row < last;) {
         const int rows = rm_tile_rows(ctx->m - row);
         const uint8_t *x = ctx->rows + (row * ctx->words + t * rows) * SIGNED_WORD_BYTES;
-        multiply_tile(true, rows, words, x, group, sums + (row - first) * GROUP_ROWS, t > 0);
+        multiply_tile(NULL, false, rows, words, x, group, sums + (row - first) * GROUP_ROWS, t > 0);
         row += rows;
       }
     }

@@ -121,6 +121,32 @@ static RM_ALWAYS_INLINE void store_signed_word(uint8_t *to, const int8_t *from) 
 #endif
 }
 
+/* Four numbers from 0 to 255, less WORD_SHIFT: ARM multiplies signed bytes only. */
+#if defined(MULTIPLY_PAIRS)
+enum { WORD_SHIFT = 0 };
+#else
+enum { WORD_SHIFT = 128 };
+#endif
+
+static RM_ALWAYS_INLINE void store_unsigned_word(uint8_t *to, const int16_t *from) {
+#if defined(MULTIPLY_PAIRS)
+  const int16_t wide[] = {from[0], from[2], from[1], from[3]};
+  memcpy(to, wide, sizeof wide);
+#else
+  for (int i = 0; i < 4; i++) to[i] = (uint8_t)(from[i] - WORD_SHIFT);
+#endif
+}
+
+/* Vectors of VNNI: sum plus the products of unsigned bytes x and signed bytes w. The files of an ISA
+ * are compiled without it; rm_has_byte_products tells whether the processor has it. */
+#if defined(__AVX512BW__)
+#define MULTIPLY_BYTES(sum, x, w) \
+  __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w))
+#elif defined(__AVX2__)
+#define MULTIPLY_BYTES(sum, x, w) \
+  __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w))
+#endif
+
 /* A word of a weight of signed bytes. */
 typedef struct {
 #if defined(MULTIPLY_PAIRS)

@@ -236,7 +236,7 @@ export function pack(w: AnyTensor): AnyPackedWeight {
   return packWeight(w);
 }
 
-/** What {@link quantize} gives: a weight [O, I] with a scale for each row for int8, else a tensor. */
+/** What {@link quantize} gives: a packed weight [O, I] for int8, else a tensor. */
 export type Quantized<F, S extends Shape, V extends t.Device> = F extends "int8"
   ? PackedWeight<"int8", S, V>
   : F extends "q8_0" | "q4_0" ? Tensor<F, S, V>
@@ -247,8 +247,9 @@ export type Quantized<F, S extends Shape, V extends t.Device> = F extends "int8"
  * bits of each element, `"q4_0"` 4 bits, and a block a scale of float16. It is a tensor of that dtype,
  * which `linear`, `embedding` and `dequantize` take.
  *
- * `"int8"` makes a {@link PackedWeight} of a weight [O, I], whose rows have a scale each, for products
- * with many rows: `x.linear` rounds each row of x to int8 as well, and adds integers.
+ * `"int8"` makes a {@link PackedWeight} of a weight [O, I] for products with many rows. Each 128
+ * elements of a row have a scale. `x.linear` also rounds each 128 elements of a row of x, to 256 steps
+ * from the smallest to the largest of them, and adds integers.
  *
  * A block with NaN or an infinity is NaN as a whole. Numbers are rounded to float32 first, and
  * overflow beyond 8 million (q8_0) or half a million (q4_0).

@@ -4,8 +4,9 @@
  * @module
  */
 import {
-  INT8_SCALE_BYTES,
-  int8Words,
+  INT8_BLOCK,
+  INT8_HEAD_BYTES,
+  int8Shape,
   type PackedAttributes,
   rowsOf,
 } from "../../ops/linear/panels.ts";
@@ -36,6 +37,34 @@ function roundTo(to: Int8Array, from: Float32Array, at: number, n: number): numb
   return scale;
 }
 
+/** Numbers first + step · q, with q from 0 to 255. */
+interface Rounding {
+  readonly first: number;
+  readonly step: number;
+}
+
+/** Writes n numbers as multiples of a step from their least one. */
+function roundUp(to: Uint8Array, from: Float32Array, at: number, n: number): Rounding {
+  let [least, most] = [Infinity, -Infinity];
+  for (let i = 0; i < n; i++) {
+    least = Math.min(least, from[at + i]!);
+    most = Math.max(most, from[at + i]!);
+  }
+  const step = round((most / 2 - least / 2) / 127.5);
+  if (!Number.isFinite(step)) return { first: NaN, step: NaN };
+  const inverse = step === 0 ? 0 : round(1 / step);
+  for (let i = 0; i < n; i++) {
+    const q = round(round(from[at + i]! - least) * inverse);
+    to[i] = nearest(Math.min(255, q >= 0 ? q : 0));
+  }
+  return { first: least, step };
+}
+
+/** The blocks of n elements: where each begins, and its size. */
+function* blocksOf(n: number): Generator<readonly [at: number, size: number]> {
+  for (let at = 0; at < n; at += INT8_BLOCK) yield [at, Math.min(INT8_BLOCK, n - at)];
+}
+
 /** The groups of a weight of [columns, depth]. */
 class Groups {
   readonly #bytes: Int8Array;
@@ -47,31 +76,39 @@ class Groups {
     this.#bytes = storage.array as Int8Array;
     this.#view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset);
     this.#offset = offset;
-    this.#groupBytes = GROUP_ROWS * (INT8_SCALE_BYTES + 4 * int8Words(depth));
+    this.#groupBytes = GROUP_ROWS * int8Shape(GROUP_ROWS, depth)[2]!;
   }
 
-  /** Where the scale of a row is. */
-  #at(row: number): number {
+  /** Where the scale of the block of a row is that begins at `first`. */
+  #at(row: number, first: number): number {
     const within = row % GROUP_ROWS;
-    return this.#offset + (row - within) / GROUP_ROWS * this.#groupBytes + 4 * within;
+    const start = this.#offset + (row - within) / GROUP_ROWS * this.#groupBytes;
+    return start + first / INT8_BLOCK * GROUP_ROWS * (INT8_HEAD_BYTES + INT8_BLOCK) + 4 * within;
   }
 
-  scale(row: number): number {
-    return this.#view.getFloat32(this.#at(row), true);
+  /** The scale of a block, and the sum of its numbers. */
+  head(row: number, first: number): readonly [scale: number, sum: number] {
+    const at = this.#at(row, first);
+    return [this.#view.getFloat32(at, true), this.#view.getFloat32(at + 4 * GROUP_ROWS, true)];
   }
 
-  setRow(row: number, scale: number, from: Int8Array): void {
-    this.#view.setFloat32(this.#at(row), scale, true);
-    for (let i = 0; i < from.length; i++) this.#bytes[this.#byte(row, i)] = from[i]!;
+  setBlock(row: number, first: number, scale: number, from: Int8Array): void {
+    const at = this.#at(row, first);
+    this.#view.setFloat32(at, scale, true);
+    const sum = from.reduce((all, q) => all + q, 0);
+    this.#view.setFloat32(at + 4 * GROUP_ROWS, scale * sum, true);
+    for (let i = 0; i < from.length; i++) this.#bytes[byteAt(at, i)] = from[i]!;
   }
 
-  readRow(row: number, to: Int8Array): void {
-    for (let i = 0; i < to.length; i++) to[i] = this.#bytes[this.#byte(row, i)]!;
+  readBlock(row: number, first: number, to: Int8Array): void {
+    const at = this.#at(row, first);
+    for (let i = 0; i < to.length; i++) to[i] = this.#bytes[byteAt(at, i)]!;
   }
+}
 
-  #byte(row: number, i: number): number {
-    return this.#at(row) + GROUP_ROWS * (4 + (i & ~3)) + (i & 3);
-  }
+/** Where the element i of a block is whose scale is at `at`. */
+function byteAt(at: number, i: number): number {
+  return at + GROUP_ROWS * (INT8_HEAD_BYTES + (i & ~3)) + (i & 3);
 }
 
 /** A float32 weight as groups of int8. */
@@ -81,10 +118,13 @@ export function quantizeInt8(call: Call): void {
   const { storage: { array }, layout: { offset, size } } = out;
   (array as Int8Array).fill(0, offset, offset + size);
   const groups = new Groups(out, depth);
-  const row = new Int8Array(depth);
+  const block = new Int8Array(INT8_BLOCK);
   for (let i = 0; i < rows; i++) {
-    const at = w.layout.offset + i * depth;
-    groups.setRow(i, roundTo(row, w.storage.array as Float32Array, at, depth), row);
+    const start = w.layout.offset + i * depth;
+    for (const [at, size] of blocksOf(depth)) {
+      const scale = roundTo(block, w.storage.array as Float32Array, start + at, size);
+      groups.setBlock(i, at, scale, block.subarray(0, size));
+    }
   }
 }
 
@@ -93,12 +133,14 @@ export function dequantizeInt8(call: Call): void {
   const { storage: { array }, layout: { shape, offset } } = call.outputs[0]!;
   const [rows, depth] = shape as [number, number];
   const groups = new Groups(call.operand(0), depth);
-  const row = new Int8Array(depth);
+  const block = new Int8Array(INT8_BLOCK);
   for (let i = 0; i < rows; i++) {
-    groups.readRow(i, row);
-    const scale = groups.scale(i);
-    for (let k = 0; k < depth; k++) {
-      (array as Float32Array)[offset + i * depth + k] = row[k]! * scale;
+    for (const [at, size] of blocksOf(depth)) {
+      groups.readBlock(i, at, block.subarray(0, size));
+      const [scale] = groups.head(i, at);
+      for (let k = 0; k < size; k++) {
+        (array as Float32Array)[offset + i * depth + at + k] = block[k]! * scale;
+      }
     }
   }
 }
@@ -110,12 +152,14 @@ export function linearInt8(call: Call): void {
   const x = call.operand(0);
   const { rows, stride } = rowsOf(x.layout)!;
   const groups = new Groups(call.operand(1), depth);
-  const scales = new Float32Array(rows);
+  const blocks = [...blocksOf(depth)];
   const left = Array.from({ length: rows }, (_, i) => {
-    const row = new Int8Array(depth);
-    const at = x.layout.offset + i * stride;
-    scales[i] = roundTo(row, x.storage.array as Float32Array, at, depth);
-    return row;
+    const row = new Uint8Array(depth);
+    const start = x.layout.offset + i * stride;
+    const roundings = blocks.map(([at, size]) =>
+      roundUp(row.subarray(at), x.storage.array as Float32Array, start + at, size)
+    );
+    return { row, roundings };
   });
   const right = new Int8Array(depth);
   const apply = functionOf(activation);
@@ -125,13 +169,18 @@ export function linearInt8(call: Call): void {
   };
   const { storage: { array }, layout: { offset } } = out!;
   for (let j = 0; j < columns; j++) {
-    groups.readRow(j, right);
-    const scale = groups.scale(j);
+    for (const [at, size] of blocks) groups.readBlock(j, at, right.subarray(at, at + size));
+    const heads = blocks.map(([at]) => groups.head(j, at));
     for (let i = 0; i < rows; i++) {
-      const row = left[i]!;
-      let sum = 0;
-      for (let k = 0; k < depth; k++) sum += row[k]! * right[k]!;
-      let value = sum * round(scale * scales[i]!);
+      const { row, roundings } = left[i]!;
+      let value = 0;
+      for (const [b, [at, size]] of blocks.entries()) {
+        const { first, step } = roundings[b]!;
+        const [scale, all] = heads[b]!;
+        let sum = 0;
+        for (let k = at; k < at + size; k++) sum += row[k]! * right[k]!;
+        value += sum * round(scale * step) + all * first;
+      }
       if (bias !== undefined) value += at(bias as Operand, 0, j);
       if (apply !== null) value = apply(value);
       if (add !== undefined) value += at(add as Operand, i, j);

@@ -188,6 +188,7 @@ function bertOf(
   });
   return {
     hidden,
+    vocabulary: sizes.vocabulary,
     longest: sizes.longest,
     states({ ids, lengths, types }: Batch): State {
       const [texts, count] = ids.shape;

@@ -127,6 +127,7 @@ function gemmaOf(
   const finalNorm = w.rmsNorm(names.finalNorm, hidden, norm);
   return {
     hidden,
+    vocabulary: sizes.vocabulary,
     longest: sizes.longest,
     states({ ids, lengths }) {
       const count = ids.shape[1];

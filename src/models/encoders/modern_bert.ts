@@ -106,6 +106,7 @@ function modernOf(
   const finalNorm = w.layerNorm(names.finalNorm, hidden, norm);
   return {
     hidden,
+    vocabulary: sizes.vocabulary,
     longest: sizes.longest,
     states({ ids, lengths }) {
       const [texts, count] = ids.shape;

@@ -109,6 +109,7 @@ function nomicOf(
   });
   return {
     hidden,
+    vocabulary: sizes.vocabulary,
     longest: sizes.longest,
     states({ ids, lengths, types }) {
       const [texts, count] = ids.shape;

@@ -37,6 +37,8 @@ export interface Batch {
 export interface Encoder {
   /** The size of states. */
   readonly hidden: number;
+  /** The number of tokens that it knows. */
+  readonly vocabulary: number;
   /** The most tokens of a text. */
   readonly longest: number;
   /** The states of a batch: [B, T, hidden]. Those of padding may be anything. */

@@ -1,6 +1,6 @@
 /**
- * Weights of signed bytes, with a scale for each row: packed once, for products that round rows of x
- * to 8 bits too.
+ * Weights of signed bytes, with a scale for each block of a row: packed once, for products that round
+ * rows of x to 8 bits too.
  *
  * @module
  */
@@ -63,8 +63,8 @@ export function dequantizeInt8(groups: Operand, columns: number, depth: number):
 }
 
 /**
- * A float weight [O, I] as a packed weight of int8. Each row has a scale, its largest size over 127;
- * a row with NaN or an infinity gives NaN.
+ * A float weight [O, I] as a packed weight of int8. Each block of a row has a scale, its largest size
+ * over 127; a row with NaN or an infinity gives NaN.
  */
 export function quantizeInt8(w: Operand): AnyPackedWeight {
   const { layout } = w;

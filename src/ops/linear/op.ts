@@ -18,6 +18,7 @@ import { kernelCopy, resultIn } from "../../core/prepare.ts";
 import {
   type Activation,
   ACTIVATIONS,
+  INT8_BLOCK,
   type PackedAttributes,
   type QuantizedAttributes,
   rowsOf,
@@ -36,6 +37,7 @@ import {
 import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { isQuantized } from "../quantized/dtypes.ts";
+import { concat } from "../join/op.ts";
 import { dequantizeInt8 } from "./int8.ts";
 import { doNotFit, MATMUL, productDType } from "../matmul/op.ts";
 import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
@@ -268,7 +270,7 @@ const LINEAR_QUANTIZED: Op = makeOp({
 
 // ---- weights of int8 ---------------------------------------------------------------------------
 
-/** x: [..., I], whose rows are rounded to int8, by a weight of int8, plus bias: [O] and residual. */
+/** x: [..., I], whose rows are rounded to 8 bits, by a weight of int8, plus bias: [O] and residual. */
 const LINEAR_INT8: Op = makeOp({
   kind: "kernel",
   name: "linearInt8",
@@ -301,15 +303,26 @@ const LINEAR_INT8: Op = makeOp({
   },
 });
 
-/** Rows of x as multiples of 1/127 of their largest elements. */
+/** The blocks of rows of x, each as its least number plus a multiple of a 255th of its range. */
 function roundRows(x: Operand): Operand {
-  const axis = [x.layout.shape.length - 1];
-  const sizes = apply(MAP.abs, x);
-  const most = dispatch(REDUCE.max, [sizes], { axis, keepDims: true }, undefined, "linear");
-  const scale = apply(MAP.div, most, 127);
-  // As kernels do, which multiply.
-  const inverse = apply(MAP.where, apply(MAP.equal, scale, 0), 0, apply(MAP.div, 1, scale));
-  return apply(MAP.mul, apply(MAP.round, apply(MAP.mul, x, inverse)), scale);
+  const { shape } = x.layout;
+  const last = shape.length - 1, depth = shape[last]!;
+  const options = { axis: [last], keepDims: true };
+  const blocks: Operand[] = [];
+  for (let at = 0; at < depth; at += INT8_BLOCK) {
+    const size = Math.min(INT8_BLOCK, depth - at);
+    const block = applyView(VIEWS.narrow, x, "narrow", last, at, size);
+    const least = dispatch(REDUCE.min, [block], options, undefined, "linear");
+    const most = dispatch(REDUCE.max, [block], options, undefined, "linear");
+    // Halves, as kernels have them: the difference may overflow.
+    const range = apply(MAP.sub, apply(MAP.mul, most, 0.5), apply(MAP.mul, least, 0.5));
+    const step = apply(MAP.div, range, 127.5);
+    // As kernels do, which multiply.
+    const inverse = apply(MAP.where, apply(MAP.equal, step, 0), 0, apply(MAP.div, 1, step));
+    const count = apply(MAP.round, apply(MAP.mul, apply(MAP.sub, block, least), inverse));
+    blocks.push(apply(MAP.add, apply(MAP.mul, count, step), least));
+  }
+  return blocks.length === 1 ? blocks[0]! : concat(blocks, last);
 }
 
 /**

@@ -61,18 +61,22 @@ export interface QuantizedAttributes {
   readonly activation?: Activation | undefined;
 }
 
-/** The bytes of the scale, float32, before those of a row of int8. */
-export const INT8_SCALE_BYTES = 4;
+/** The elements of a block of a row of int8, which have a scale of their own. */
+export const INT8_BLOCK = 128;
+/** The bytes of the scale and the sum of a block, float32, before its elements. */
+export const INT8_HEAD_BYTES = 8;
 
 /** The words of four bytes of a row of int8. */
 export const int8Words = (depth: number): number => Math.ceil(depth / 4);
 
 /**
- * The shape of the groups of a weight of int8: rows of a scale and bytes, with zeros up to a whole word,
- * of which 16 are interleaved in pieces of four bytes.
+ * The shape of the groups of a weight of int8. A row has blocks of {@link INT8_BLOCK} elements: the
+ * scale, the sum of the elements, and the elements as multiples of the scale, with zeros up to a whole
+ * word. 16 rows are interleaved in pieces of four bytes. shim/cpu/quant/linear_int8.c has the same.
  */
 export function int8Shape(columns: number, depth: number): number[] {
-  return groupsShape(columns, INT8_SCALE_BYTES + 4 * int8Words(depth));
+  const blocks = Math.ceil(depth / INT8_BLOCK);
+  return groupsShape(columns, INT8_HEAD_BYTES * blocks + 4 * int8Words(depth));
 }
 
 /** True if kernels can run a product with float32: x, bias and residual are rows of it. */
