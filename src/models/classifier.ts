@@ -13,11 +13,14 @@ import type { AnyWeights } from "./encoders/parts.ts";
 import type { ModelSource } from "./files.ts";
 import { pool, type Pooling, type Vectors } from "./pooling.ts";
 import {
+  checkMaxTokens,
   ENCODER_OPTIONS,
   type EncoderOptions,
+  inputsIn,
   type Opened,
   type Task,
   TextEncoder,
+  textsIn,
 } from "./text_encoder.ts";
 
 /** Options of {@link Classifier.open}. */
@@ -109,6 +112,17 @@ function labelsOf(
   });
 }
 
+/** The options of a call, checked. */
+function ownOptions(
+  op: string,
+  options: ClassifyOptions,
+): { readonly top: number; readonly signal: AbortSignal | undefined } {
+  checkOptions(op, options, ["top", "signal"]);
+  const { top = Infinity, signal } = options;
+  if (top >= 1) return { top, signal };
+  throw new ArgumentError(`Cannot ${op} with top ${describe(top)}: it is at least 1`);
+}
+
 function softmax(logits: Float32Array): Float64Array {
   const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
   const powers = Float64Array.from(logits, (x) => Math.exp(x - most));
@@ -161,6 +175,7 @@ export class Classifier implements Disposable {
   static async open(source: ModelSource, options: ClassifierOptions = {}): Promise<Classifier> {
     checkOptions("open a classifier", options, [...ENCODER_OPTIONS, "maxTokens"]);
     const { maxTokens, ...rest } = options;
+    checkMaxTokens("open a classifier", maxTokens);
     let labels: string[] = [];
     let multiLabel = false;
     const encoder = await TextEncoder.open(source, rest, (opened): Task => {
@@ -200,13 +215,10 @@ export class Classifier implements Disposable {
     texts: string | readonly TextInput[],
     options: ClassifyOptions = {},
   ): Promise<Label[] | Label[][]> {
-    checkOptions("classify", options, ["top", "signal"]);
-    const { top = Infinity, signal } = options;
-    if (!(top >= 1)) {
-      throw new ArgumentError(`Cannot classify with top ${describe(top)}: it is at least 1`);
-    }
+    const { top, signal } = ownOptions("classify", options);
     const isOne = typeof texts === "string";
-    const rows = await this.#encoder.rows(isOne ? [texts] : texts, { signal });
+    const inputs = isOne ? [texts] : inputsIn("classify", texts);
+    const rows = await this.#encoder.rows(inputs, { signal });
     const made = rows.map((logits) => {
       const scores = this.multiLabel ? Float64Array.from(logits, sigmoid) : softmax(logits);
       return this.labels
@@ -226,14 +238,16 @@ export class Classifier implements Disposable {
   async rank(
     query: string,
     texts: readonly string[],
-    { top = Infinity, signal }: ClassifyOptions = {},
+    options: ClassifyOptions = {},
   ): Promise<RankResult[]> {
+    const { top, signal } = ownOptions("rank", options);
     if (this.labels.length !== 1) {
       throw new ArgumentError(
         `Cannot rank with a model of ${this.labels.length} labels: it takes one of 1`,
       );
     }
-    const pairs = Array.from(texts, (text): TextInput => [query, text]);
+    const [own] = textsIn("rank", [query]);
+    const pairs = textsIn("rank", texts).map((text): TextInput => [own!, text]);
     const rows = await this.#encoder.rows(pairs, { signal });
     return rows.map(([logit], index): RankResult => ({ index, score: sigmoid(logit!) }))
       .sort((a, b) => b.score - a.score)

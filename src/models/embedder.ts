@@ -15,6 +15,7 @@ import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
 import { pool, type Pooling, POOLINGS, type Vectors } from "./pooling.ts";
 import {
+  checkMaxTokens,
   ENCODER_OPTIONS,
   type EncoderOptions,
   type Opened,
@@ -174,7 +175,7 @@ async function modulesOf(
     const { type, path } = objectOf(each);
     const kind = typeof type === "string" ? type.split(".").at(-1)! : "";
     if (kind === "Transformer" || kind === "Normalize") continue;
-    if (typeof path !== "string" || !/^[\w.-]+$/.test(path) || path.startsWith(".")) {
+    if (typeof path !== "string" || !/^[\w.-]{1,100}$/.test(path) || path.startsWith(".")) {
       throw new FormatError(
         `the module ${describe(type)} has the path ${describe(path)}`,
         `modules.json of ${files.label}`,
@@ -257,13 +258,7 @@ export class Embedder implements Disposable {
         }`,
       );
     }
-    if (maxTokens !== undefined && !(Number.isInteger(maxTokens) && maxTokens >= 1)) {
-      throw new ArgumentError(
-        `Cannot open an embedder with maxTokens ${
-          describe(maxTokens)
-        }: it is an integer of at least 1`,
-      );
-    }
+    checkMaxTokens("open an embedder", maxTokens);
     let dimensions = 0;
     const prompts: Record<string, string> = {};
     const encoder = await TextEncoder.open(source, rest, async (opened, own): Promise<Task> => {
@@ -356,8 +351,8 @@ export class Embedder implements Disposable {
     texts: readonly string[],
     options: EmbedOptions = {},
   ): Promise<Tensor<"float32", [number, number]>> {
+    const { dimensions: size = this.dimensions } = options;
     const rows = await this.#vectors("embed", textsIn("embed", texts), options);
-    const size = options.dimensions ?? this.dimensions;
     const all = new Float32Array(rows.length * size);
     rows.forEach((row, i) => all.set(row, i * size));
     return fromBuffer(all, { shape: [rows.length, size] });
@@ -390,15 +385,17 @@ export class Embedder implements Disposable {
         `Cannot search with top ${describe(top)}: it is an integer of at least 1`,
       );
     }
+    const { dimensions, signal } = rest;
+    const isMatrix = typeof texts === "object" && texts !== null && "shape" in texts;
+    // The texts may change, and the tensor be disposed of, after the call.
+    using given = isMatrix ? (texts as AnyTensor).astype("float32") : undefined;
+    const own = isMatrix ? [] : textsIn("search", texts);
     const wanted = await this.#vectors("search", textsIn("search", [query]), {
       ...rest,
       normalize: true,
     });
-    const isMatrix = typeof texts === "object" && "shape" in texts;
-    const { dimensions, signal } = rest;
-    using matrix = isMatrix
-      ? (texts as AnyTensor).astype("float32")
-      : await this.matrix(textsIn("search", texts), { dimensions, signal });
+    using made = given === undefined ? await this.matrix(own, { dimensions, signal }) : undefined;
+    const matrix = given ?? made!;
     const vector = wanted[0]!;
     const [rows = 0, size] = matrix.shape;
     if (matrix.shape.length !== 2 || size !== vector.length) {

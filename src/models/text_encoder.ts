@@ -114,6 +114,14 @@ async function tokenizerOf(
   return await openTokenizer({ tokenizer, config }, { file: `tokenizer.json of ${files.label}` });
 }
 
+/** Throws unless `maxTokens` is a number of tokens, or undefined. */
+export function checkMaxTokens(op: string, maxTokens: unknown): void {
+  if (maxTokens === undefined || Number.isInteger(maxTokens) && Number(maxTokens) >= 1) return;
+  throw new ArgumentError(
+    `Cannot ${op} with maxTokens ${describe(maxTokens)}: it is an integer of at least 1`,
+  );
+}
+
 /** Texts as the caller gives them, checked and copied. */
 export function textsIn(op: string, texts: unknown): string[] {
   const list = listIn(texts, (text) => {
@@ -124,6 +132,20 @@ export function textsIn(op: string, texts: unknown): string[] {
   throw new ArgumentError(`Cannot ${op} ${describe(texts)}: it takes a text or an array of texts`);
 }
 
+/** Texts and pairs of texts as the caller gives them, checked and copied. */
+export function inputsIn(op: string, inputs: unknown): TextInput[] {
+  const list = listIn(inputs, (input): TextInput => {
+    if (typeof input === "string") return input;
+    const [text, pair, ...others] = listIn(input, (one) => one) ?? [];
+    if (typeof text === "string" && typeof pair === "string" && others.length === 0) {
+      return [text, pair];
+    }
+    throw new ArgumentError(`Cannot ${op} ${describe(input)}: it takes texts and pairs of texts`);
+  });
+  if (list !== undefined) return list;
+  throw new ArgumentError(`Cannot ${op} ${describe(inputs)}: it takes a text or an array of texts`);
+}
+
 type Program = (ids: Ids, types: Ids, lengths: Lengths) => Tensor<"float32", [number, number]>;
 
 /** A model that gives a row of numbers for each text. */
@@ -132,7 +154,7 @@ export class TextEncoder implements Disposable {
   /** The most tokens of a text. */
   readonly longest: number;
   readonly #label: string;
-  readonly #vocabulary: number;
+  readonly #sizes: Pick<Encoder, "vocabulary" | "types">;
   readonly #weights: AnyWeights;
   readonly #more: Disposable[];
   readonly #program: Compiled<Program>;
@@ -147,7 +169,7 @@ export class TextEncoder implements Disposable {
     this.tokenizer = tokenizer;
     this.longest = Math.min(longest, encoder.longest);
     this.#label = files.label;
-    this.#vocabulary = encoder.vocabulary;
+    this.#sizes = encoder;
     this.#weights = weights;
     this.#more = more;
     const program: Program = (ids, types, lengths) =>
@@ -203,12 +225,12 @@ export class TextEncoder implements Disposable {
     }
   }
 
-  /** Throws a FormatError for tokens without a row in the embedding. */
-  #checkIds(ids: readonly number[]): void {
-    const other = ids.find((id) => !(id >= 0 && id < this.#vocabulary));
+  /** Throws a FormatError for tokens, or types of tokens, without a row in their embedding. */
+  #checkRows(ids: readonly number[], what: string, rows: number): void {
+    const other = ids.find((id) => !(id >= 0 && id < rows));
     if (other === undefined) return;
     throw new FormatError(
-      `the tokenizer gives the token ${other}, and the embedding has ${this.#vocabulary} rows`,
+      `the tokenizer gives the ${what} ${other}, and the model has ${rows} of them`,
       this.#label,
       0,
     );
@@ -229,7 +251,9 @@ export class TextEncoder implements Disposable {
       ...signal === undefined ? {} : { signal },
     });
     const rows = encoded.map(({ ids, typeIds }, place): Row => {
-      this.#checkIds(ids);
+      const { vocabulary, types } = this.#sizes;
+      this.#checkRows(ids, "token", vocabulary);
+      if (types > 1) this.#checkRows(typeIds, "type", types);
       return { place, ids, typeIds };
     });
     const made: Float32Array[] = [];

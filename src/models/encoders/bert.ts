@@ -166,7 +166,8 @@ function bertOf(
   const words = w.embedding(names.words, sizes.vocabulary, hidden, { dtype: "float32" });
   const float = { dtype: "float32" } as const;
   const places = w.tensor(`${names.positions}.weight`, [positions, hidden], float);
-  const kinds = types > 0 ? w.embedding(names.types, types, hidden, float) : undefined;
+  // The tokens of models with one type have that type, whatever tokenizers give.
+  const kinds = types > 1 ? w.embedding(names.types, types, hidden, float) : undefined;
   const kind = types > 0 ? w.tensor(`${names.types}.weight`, [types, hidden], float) : undefined;
   const normalize = w.layerNorm(names.norm, hidden, norm);
   const bias = sizes.relative && relativeBias(w, sizes.relative, heads);
@@ -189,13 +190,13 @@ function bertOf(
   return {
     hidden,
     vocabulary: sizes.vocabulary,
+    types: sizes.types,
     longest: sizes.longest,
     states({ ids, lengths, types }: Batch): State {
       const [texts, count] = ids.shape;
       let x: State = words(ids).add(places.slice(`${first}:${first + count}`));
-      if (kinds !== undefined && kind !== undefined) {
-        x = types === undefined ? x.add(kind.slice(0)) : x.add(kinds(types));
-      }
+      if (kinds !== undefined && types !== undefined) x = x.add(kinds(types));
+      else if (kind !== undefined) x = x.add(kind.slice(0));
       x = normalize(x).asShape([texts, count, hidden]);
       const mask = bias?.(count);
       for (const run of blocks) x = run(x, { lengths, mask });

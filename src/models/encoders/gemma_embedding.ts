@@ -128,6 +128,7 @@ function gemmaOf(
   return {
     hidden,
     vocabulary: sizes.vocabulary,
+    types: 0,
     longest: sizes.longest,
     states({ ids, lengths }) {
       const count = ids.shape[1];

@@ -107,6 +107,7 @@ function modernOf(
   return {
     hidden,
     vocabulary: sizes.vocabulary,
+    types: 0,
     longest: sizes.longest,
     states({ ids, lengths }) {
       const [texts, count] = ids.shape;

@@ -92,7 +92,8 @@ function nomicOf(
   const { hidden, intermediate, heads, epsilon, activation, types, base } = sizes;
   const norm = { epsilon }, float = { dtype: "float32" } as const;
   const words = w.embedding(names.words, sizes.vocabulary, hidden, float);
-  const kinds = types > 0 ? w.embedding(names.types, types, hidden, float) : undefined;
+  // The tokens of models with one type have that type, whatever tokenizers give.
+  const kinds = types > 1 ? w.embedding(names.types, types, hidden, float) : undefined;
   const kind = types > 0 ? w.tensor(`${names.types}.weight`, [types, hidden], float) : undefined;
   const normalize = w.layerNorm(names.norm, hidden, norm);
   const blocks = w.list(names.blocks, sizes.layers, (w) => {
@@ -110,13 +111,13 @@ function nomicOf(
   return {
     hidden,
     vocabulary: sizes.vocabulary,
+    types: sizes.types,
     longest: sizes.longest,
     states({ ids, lengths, types }) {
       const [texts, count] = ids.shape;
       let x: State = words(ids);
-      if (kinds !== undefined && kind !== undefined) {
-        x = types === undefined ? x.add(kind.slice(0)) : x.add(kinds(types));
-      }
+      if (kinds !== undefined && types !== undefined) x = x.add(kinds(types));
+      else if (kind !== undefined) x = x.add(kind.slice(0));
       x = normalize(x).asShape([texts, count, hidden]);
       const angles = anglesOf(count, { dimensions: hidden / heads, base });
       for (const run of blocks) x = run(x, { lengths, angles });

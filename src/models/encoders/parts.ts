@@ -39,6 +39,8 @@ export interface Encoder {
   readonly hidden: number;
   /** The number of tokens that it knows. */
   readonly vocabulary: number;
+  /** The number of types of tokens; tokens of models with up to one type have none. */
+  readonly types: number;
   /** The most tokens of a text. */
   readonly longest: number;
   /** The states of a batch: [B, T, hidden]. Those of padding may be anything. */
