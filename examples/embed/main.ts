@@ -47,7 +47,7 @@ async function run(embedder: Embedder): Promise<void> {
     else for (const { line, score } of ranked) console.log(`${score.toFixed(3)}  ${line}`);
     return;
   }
-  const vectors = (await embedder.embed(texts)).map((vector) => [...vector]);
+  const vectors = await embedder.embed(texts);
   if (values.json) console.log(JSON.stringify(vectors));
   else {
     for (const [i, vector] of vectors.entries()) {

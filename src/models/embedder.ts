@@ -328,21 +328,23 @@ export class Embedder implements Disposable {
   }
 
   /**
-   * Returns the vector of a text, or the vectors of texts in their order: numbers of the size
-   * `dimensions`.
+   * Returns the vector of a text, or the vectors of texts in their order: arrays of `dimensions`
+   * numbers. {@link matrix} returns them as one tensor.
    *
    * @throws {ArgumentError} For values that are no texts, and for options that do not fit.
    * @throws {DisposedError} After `dispose`.
    */
-  embed(text: string, options?: EmbedOptions): Promise<Float32Array>;
+  embed(text: string, options?: EmbedOptions): Promise<number[]>;
   /** The vector of each of several texts. */
-  embed(texts: readonly string[], options?: EmbedOptions): Promise<Float32Array[]>;
+  embed(texts: readonly string[], options?: EmbedOptions): Promise<number[][]>;
   async embed(
     texts: string | readonly string[],
     options: EmbedOptions = {},
-  ): Promise<Float32Array | Float32Array[]> {
+  ): Promise<number[] | number[][]> {
     const isOne = typeof texts === "string";
-    const made = await this.#vectors("embed", isOne ? [texts] : textsIn("embed", texts), options);
+    const rows = await this.#vectors("embed", isOne ? [texts] : textsIn("embed", texts), options);
+    // JSON has no arrays with a type: an embedding is most often sent on, or kept in a database.
+    const made = rows.map((row) => [...row]);
     return isOne ? made[0]! : made;
   }
 

@@ -134,8 +134,13 @@ export async function collect<T, R>(
   }
 }
 
+/** A list of numbers. */
+export type Vector = ArrayLike<number>;
+
 /** The greatest difference of two lists of numbers of one length. */
-export function distance(a: Float32Array, b: Float32Array): number {
+export function distance(a: Vector, b: Vector): number {
   if (a.length !== b.length) throw new Error(`${a.length} numbers, not ${b.length}`);
-  return a.reduce((most, x, i) => Math.max(most, Math.abs(x - b[i]!)), 0);
+  let most = 0;
+  for (let i = 0; i < a.length; i++) most = Math.max(most, Math.abs(a[i]! - b[i]!));
+  return most;
 }

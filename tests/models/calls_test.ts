@@ -8,7 +8,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { test } from "node:test";
 import { ArgumentError, DisposedError, memory } from "../../mod.ts";
 import { Classifier, Embedder } from "../../src/models/mod.ts";
-import { distance } from "../llm/models.ts";
+import { distance, type Vector } from "../llm/models.ts";
 import type { Any } from "../support.ts";
 import { amount } from "../support/amount.ts";
 import { encoders, type GoldenEncoder, safetensorsOf } from "./golden.ts";
@@ -38,7 +38,7 @@ const texts = (count: number, from = 0): string[] =>
 const used = (): number => memory().bytes - memory().pooledBytes;
 const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve));
 
-function assertNear(made: readonly Float32Array[], wanted: readonly Float32Array[]): void {
+function assertNear(made: readonly Vector[], wanted: readonly Vector[]): void {
   assertEquals(made.length, wanted.length);
   made.forEach((row, i) => assert(distance(row, wanted[i]!) < 1e-5, `row ${i}`));
 }
@@ -100,7 +100,7 @@ test("calls at once give what calls one by one give", async () => {
   using embedder = await openEmbedder();
   using classifier = await openClassifier();
   const lists = Array.from({ length: 8 }, (_, i) => texts(5 + i, 11 * i));
-  const wanted: Float32Array[][] = [];
+  const wanted: Vector[][] = [];
   for (const list of lists) wanted.push(await embedder.embed(list));
   const labels = await classifier.classify(lists[0]!);
   const [made, again] = await Promise.all([

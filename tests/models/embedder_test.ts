@@ -10,7 +10,7 @@ import { Reader } from "../../src/llm/config/reader.ts";
 import { modernBert } from "../../src/models/encoders/modern_bert.ts";
 import { Embedder, type EmbedderOptions } from "../../src/models/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
-import { distance, weight } from "../llm/models.ts";
+import { distance, type Vector, weight } from "../llm/models.ts";
 import { type Any, loose } from "../support.ts";
 import { encoders, padded, safetensorsOf } from "./golden.ts";
 import { tinyTokenizer, wordsOf } from "./tokenizer.ts";
@@ -44,7 +44,7 @@ function files(more: Readonly<Record<string, unknown>> = {}): Record<string, Uin
 const open = (more?: Readonly<Record<string, unknown>>, options?: EmbedderOptions) =>
   Embedder.open(files(more), options);
 
-const norm = (x: Float32Array): number => Math.sqrt(x.reduce((sum, y) => sum + y * y, 0));
+const norm = (x: Vector): number => Math.hypot(...Array.from(x));
 
 test("vectors have length 1, and are the same alone and together", async () => {
   using embedder = await open();
@@ -86,7 +86,7 @@ test("pooling: as asked for, by modules.json, by 1_Pooling, or the mean", async 
       path: i === 0 ? "" : `${i}_${kind}`,
       type: `sentence_transformers.models.${kind}`,
     }));
-  const near = (made: Float32Array, wanted: Float32Array): void =>
+  const near = (made: Vector, wanted: Vector): void =>
     assert(distance(made, wanted) < 1e-5, `${distance(made, wanted)} apart`);
   near(await by({}), mean);
   near(await by({}, { pooling: "cls" }), row(0));

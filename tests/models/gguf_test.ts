@@ -13,7 +13,7 @@ import { Embedder, type Pooling } from "../../src/models/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import * as tokenizers from "../../src/tokenizers/mod.ts";
 import { testOnBackends } from "../compile/support.ts";
-import { distance, floatsOf } from "../llm/models.ts";
+import { distance, floatsOf, type Vector } from "../llm/models.ts";
 import type { GgufValue } from "../support/gguf.ts";
 import { gguf, ggufOf } from "./gguf.ts";
 import { padded } from "./golden.ts";
@@ -65,14 +65,13 @@ test("the pooling of the metadata, and another one", async () => {
   const { metadata, ids, states } = models.distilbert!;
   const hidden = metadata["bert.embedding_length"]![1] as number;
   const all = floatsOf(states).subarray(0, ids[0]!.length * hidden);
-  const vectorOf = async (type: number | undefined, pooling?: Pooling): Promise<Float32Array> => {
+  const vectorOf = async (type: number | undefined, pooling?: Pooling): Promise<Vector> => {
     const changed: GgufValue | undefined = type === undefined ? type : ["uint32", type];
     const bytes = ggufOf(models.distilbert!, { "bert.pooling_type": changed });
     using embedder = await Embedder.open({ "model.gguf": bytes }, { pooling });
     return await embedder.embed(texts[0]!, { normalize: false });
   };
-  const near = (a: Float32Array, b: Float32Array) =>
-    assert(distance(a, b) < 1e-4, `${distance(a, b)} apart`);
+  const near = (a: Vector, b: Vector) => assert(distance(a, b) < 1e-4, `${distance(a, b)} apart`);
   const mean = await vectorOf(1);
   near(await vectorOf(undefined), mean);
   near(await vectorOf(2), all.subarray(0, hidden));
