@@ -44,9 +44,6 @@ const MOST_TEXT = 200_000_000;
 /** The names of files with weights, the preferred one first. */
 const WEIGHTS = ["model.safetensors", "model.safetensors.index.json"];
 
-const isPlain = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 function isAbsent(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   return code === "ENOENT" || code === "ENOTDIR";
@@ -174,7 +171,10 @@ async function folderOf(id: string, { download, signal }: FindOptions): Promise<
 /** The files of a model. */
 export async function filesOf(source: ModelSource, options: FindOptions): Promise<ModelFiles> {
   const { download } = options;
-  if (download !== undefined && typeof download !== "boolean" && !isPlain(download)) {
+  if (
+    download !== undefined && typeof download !== "boolean" &&
+    (typeof download !== "object" || download === null)
+  ) {
     throw new ArgumentError(
       `Cannot open a model with download ${
         describe(download)
