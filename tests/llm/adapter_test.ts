@@ -127,6 +127,13 @@ test("adapters that do not fit are refused by name", async () => {
     { [`${q}.lora_A.weight`]: undefined },
     "layers.0.self_attn.q_proj has only one",
   );
+  await refused(
+    {},
+    { [`${q}.lora_A`]: [4, 64] },
+    "second of its kind",
+    "layers.0.self_attn.q_proj",
+  );
+  await refused({}, { [`${q}.lora_embedding_A`]: [4, 64] }, "second of its kind");
   await refused({}, { [`${q}.lora_A.weight`]: [4, 63] }, "[64, 64]", "[4, 63]");
   await refused({}, { [`${q}.lora_A.weight`]: [5, 64] }, "[64, 64]", "[5, 64]");
   await refused({}, { [`${q}.lora_A.weight`]: [256] }, "[256]");

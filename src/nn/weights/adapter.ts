@@ -139,8 +139,15 @@ function pairsOf(source: TensorSource): Map<string, Pair> {
     const [, path = "", embedding, factor] = found;
     const module = path.slice(PREFIX.length);
     const pair = pairs.get(module) ?? { isEmbedding: false };
-    if (factor === undefined) pair.base = entry;
-    else pair[factor === "A" ? "a" : "b"] = entry;
+    const place = factor === undefined ? "base" : factor === "A" ? "a" : "b";
+    if (pair[place] !== undefined) {
+      throw new FormatError(
+        `tensor ${name} is the second of its kind for ${module}`,
+        source.file,
+        0,
+      );
+    }
+    pair[place] = entry;
     pair.isEmbedding ||= embedding !== undefined;
     pairs.set(module, pair);
   }
