@@ -12,6 +12,8 @@ const REPLACEMENT = "\ufffd";
 
 /** The tokens before the first one that are decoded with it: some decoders drop a text's first space. */
 const CONTEXT = 4;
+/** The most tokens that wait for the end of a character, of which a token has a byte at least. */
+const MOST_WAITING = 16, LONGEST_CHARACTER = 4;
 
 /** What a piece of text is, and whether the text ends with it. */
 export interface TextPiece {
@@ -89,11 +91,30 @@ export class TextStream {
     this.#ids.push(id);
     const before = this.#decode(this.#ids.slice(0, this.#told));
     const more = this.#after(before);
-    if (more === "" || more.endsWith(REPLACEMENT)) return { text: "", done: false };
+    if (more === "" || more.endsWith(REPLACEMENT)) return this.#releaseInvalid(before);
     // The tokens that begin a character stay with those that complete it.
     if (!before.endsWith(REPLACEMENT)) this.#ids = this.#ids.slice(this.#told);
     this.#told = this.#ids.length;
     return this.#release(more);
+  }
+
+  /** The text of bytes that are no character, once so many wait that the work would grow. */
+  #releaseInvalid(before: string): TextPiece {
+    const count = this.#ids.length;
+    if (count - this.#told > MOST_WAITING) {
+      const all = this.#decode(this.#ids);
+      const from = before.endsWith(REPLACEMENT) ? commonLength(before, all) : before.length;
+      const last = count - LONGEST_CHARACTER;
+      for (let end = last; end > last - LONGEST_CHARACTER; end--) {
+        const text = this.#decode(this.#ids.slice(0, end));
+        // Else a character begins in these tokens and ends in the next ones.
+        if (!all.startsWith(text) || text.length <= from) continue;
+        this.#ids = this.#ids.slice(end - CONTEXT);
+        this.#told = CONTEXT;
+        return this.#release(text.slice(from));
+      }
+    }
+    return { text: "", done: false };
   }
 
   /** The text of the tokens after the text `before`. */

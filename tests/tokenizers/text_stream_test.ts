@@ -118,6 +118,37 @@ test("a decoder is never asked for the text of no tokens", () => {
   assertEquals([stream.push(97).text, stream.flush(), stream.flush()], ["a", "", ""]);
 });
 
+test("bytes that are no characters come in time, and are those of all tokens", () => {
+  const byte = fc.constantFrom(
+    0xff,
+    0x80,
+    0xc3,
+    0xa9,
+    0xe2,
+    0x82,
+    0xac,
+    0xf0,
+    0x9f,
+    0x98,
+    0x80,
+    97,
+  );
+  const check = (ids: readonly number[]): void => {
+    let most = 0;
+    const stream = new TextStream((some) => {
+      most = Math.max(most, some.length);
+      return bytesToText(some);
+    });
+    const made = ids.map((id) => stream.push(id).text).join("") + stream.flush();
+    assertEquals(made, bytesToText(ids));
+    assert(most <= 40, `${most} tokens at once`);
+  };
+  for (const bytes of [[0xff], [0x80], [0xf0, 0x9f, 0x98], [0xe2, 0x82], [0xff, 0xc3]]) {
+    check(new Array<number[]>(100).fill(bytes).flat());
+  }
+  fc.assert(fc.property(fc.array(byte, { maxLength: 200 }), check), { numRuns: 1000, seed: 3 });
+});
+
 test("only the last tokens are decoded", () => {
   let most = 0;
   const stream = new TextStream((ids) => {
