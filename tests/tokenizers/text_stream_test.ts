@@ -133,7 +133,7 @@ test("bytes that are no characters come in time, and are those of all tokens", (
     0x80,
     97,
   );
-  const check = (ids: readonly number[]): void => {
+  const check = (ids: number[]): void => {
     let most = 0;
     const stream = new TextStream((some) => {
       most = Math.max(most, some.length);
