@@ -94,7 +94,7 @@ export interface FusedCallOptions {
   readonly heads?: number | undefined;
 }
 
-/** The parts of a fused product of `X`. */
+/** The parts of a fused product of `X`. Their dtype is that of weights that are not rounded to int8. */
 export type FusedParts<X extends AnyTensor, Ls extends readonly AnyLinear[]> = {
   -readonly [K in keyof Ls]: Tensor<
     ProductDType<X["dtype"], Exclude<Ls[K]["weight"]["dtype"], "int8">>,
