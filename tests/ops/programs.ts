@@ -697,7 +697,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "quantize [int8]",
     ({ x, w }) => x.linear(rm.quantize(w, "int8")),
     "quantize: quantizeInt8(w)",
-    "linear: linearInt8(x, tensor of [1,16,8], -, -) {columns: 4, depth: 3}",
+    "linear: linearInt8(x, tensor of [1,16,12], -, -) {columns: 4, depth: 3}",
   ],
   ["var", ({ x }) => x.var(0), "var: variance(x) {axis: 0, correction: 0}"],
   [
