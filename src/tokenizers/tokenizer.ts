@@ -237,7 +237,7 @@ export class ModelTokenizer implements Tokenizer {
     { signal, ...options }: BatchOptions = {},
   ): Promise<Encoding[]> {
     checkOptions("encodeBatch", options, INPUT_OPTIONS);
-    const own = listIn(inputs, (input) => input) ??
+    const own = listIn(inputs, (input) => listIn(input, (text) => text) ?? input) ??
       fail("encodeBatch", inputs, "an array of texts");
     const pauses = new Pauses(signal);
     const all: Encoding[] = [];

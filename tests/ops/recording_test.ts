@@ -38,7 +38,11 @@ class Recorder implements Interpreter {
     if (value instanceof Storage) return "Storage";
     if (ArrayBuffer.isView(value)) return value.constructor.name;
     if (typeof value === "object" && value !== null) return this.#fields(value);
-    return value === undefined ? "-" : JSON.stringify(value);
+    return value === undefined
+      ? "-"
+      : typeof value === "number"
+      ? `${value}`
+      : JSON.stringify(value);
   }
 
   #fields(attributes: object): string {

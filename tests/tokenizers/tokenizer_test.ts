@@ -242,6 +242,13 @@ test("batches have the ids of single texts, and leave the loop free", async () =
     assertEquals(all, inputs.map((input) => tokenizer.encodeInput(input, { special: true })));
   }
   const tokenizer = await open(ofPieces());
+  // Pairs of the caller may change after the call.
+  const pair: [string, string] = ["a", "b"], later = ["b", "a"] as const;
+  const expected = tokenizer.encodeInput(later);
+  const made = tokenizer.encodeBatch([long, later, pair]);
+  pair[1] = "x".repeat(100);
+  assertEquals((await made)[2], tokenizer.encodeInput(["a", "b"]));
+  assertEquals((await made)[1], expected);
   const stop = AbortSignal.timeout(5);
   await assertRejects(() => tokenizer.encodeBatch([long.repeat(20)], { signal: stop }));
 });

@@ -67,7 +67,7 @@ export const LINALG_PROGRAMS: [name: string, program: Program, ...record: string
     "notEqual(tensor of [], tensor of [])",
     "equal(tensor of [], tensor of [])",
     "logicalAnd(tensor of [], tensor of [])",
-    "where(tensor of [], null, tensor of [])",
+    "where(tensor of [], Infinity, tensor of [])",
   ],
   [
     "linalg.matrixRank",
@@ -90,7 +90,7 @@ export const LINALG_PROGRAMS: [name: string, program: Program, ...record: string
     "notEqual(tensor of [2], tensor of [2])",
     "div(1, tensor of [2])",
     "where(tensor of [2], tensor of [2], 0)",
-    "where(tensor of [2], null, tensor of [2])",
+    "where(tensor of [2], NaN, tensor of [2])",
     "expandDims(tensor of [2]) {axis: -2}",
     "mT(tensor of [2,3])",
     "mul(tensor of [3,2], tensor of [1,2])",
