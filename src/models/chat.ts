@@ -71,8 +71,8 @@ async function tokenizerOf(files: ModelFiles, model: llm.LanguageModel): Promise
  * import { Chat } from "@rowmajor/tensor/models";
  *
  * using chat = await Chat.open("SmolLM2-135M-Instruct.Q4_1.gguf");
- * console.log(await chat.ask("Why is the sky blue?"));
- * for await (const text of chat.stream("And at sunset?")) console.log(text);
+ * console.log(await chat.ask("Why is the sky blue?", { maxTokens: 100 }));
+ * for await (const text of chat.stream("And at sunset?", { maxTokens: 100 })) console.log(text);
  * ```
  */
 export class Chat implements Disposable {

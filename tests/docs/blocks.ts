@@ -210,7 +210,8 @@ async function impliedImports({ file, lines, exports }: Block): Promise<string> 
 const FILES: Readonly<Record<string, () => string | Uint8Array>> = {
   "SmolLM2-135M-Instruct.Q4_1.gguf": () => {
     const sizes = { width: 576, heads: 9, groups: 3, hidden: 1536, vocabulary: 10_000 };
-    return randomLlama("q4_1", { layers: 1, ...sizes });
+    // A text without an end has 400 tokens.
+    return randomLlama("q4_1", { layers: 1, ...sizes, context: 400 });
   },
   "tokenizer.json": () => {
     const letters = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
