@@ -92,7 +92,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** The list of tokens that are found in texts, checked. */
 function addedTokens(json: Readonly<Record<string, unknown>>, file: string): AddedToken[] {
-  const list = json.added_tokens ?? [];
+  const list = json["added_tokens"] ?? [];
   const fail = (why: string): never => {
     throw new FormatError(why, file, 0);
   };
@@ -113,7 +113,12 @@ function addedTokens(json: Readonly<Record<string, unknown>>, file: string): Add
 
 /** Throws for a pattern that may take exponential time, in the parts of a tokenizer that have patterns. */
 function checkPatterns(json: Readonly<Record<string, unknown>>, file: string): void {
-  const open: unknown[] = [json.normalizer, json.pre_tokenizer, json.post_processor, json.decoder];
+  const open: unknown[] = [
+    json["normalizer"],
+    json["pre_tokenizer"],
+    json["post_processor"],
+    json["decoder"],
+  ];
   while (open.length > 0) {
     const part = open.pop();
     if (typeof part !== "object" || part === null) continue;
@@ -135,8 +140,8 @@ function checkPatterns(json: Readonly<Record<string, unknown>>, file: string): v
 
 /** Throws unless the ids of a vocabulary are those of an array of bounded length. */
 function checkVocabulary(model: Readonly<Record<string, unknown>>, file: string): void {
-  if (!isObject(model.vocab)) return;
-  for (const id of Object.values(model.vocab)) {
+  if (!isObject(model["vocab"])) return;
+  for (const id of Object.values(model["vocab"])) {
     if (Number.isInteger(id) && Number(id) >= 0 && Number(id) <= MOST_ID) continue;
     throw new FormatError(`a token has the id ${describe(id)}, not 0 to ${MOST_ID}`, file, 0);
   }
@@ -151,12 +156,12 @@ function withoutSpecial(
   added: readonly AddedToken[],
 ): object {
   const special = new Set(added.filter(({ special }) => special).map(({ id }) => id));
-  const list = json.added_tokens ?? [];
+  const list = json["added_tokens"] ?? [];
   const added_tokens = (list as readonly AddedToken[]).filter(({ id }) => !special.has(id));
   const { model } = json;
-  if (!isObject(model) || !Array.isArray(model.vocab)) return { ...json, added_tokens };
-  const vocab = model.vocab.map((entry: unknown, id: number) =>
-    special.has(id) && id !== model.unk_id && Array.isArray(entry)
+  if (!isObject(model) || !Array.isArray(model["vocab"])) return { ...json, added_tokens };
+  const vocab = model["vocab"].map((entry: unknown, id: number) =>
+    special.has(id) && id !== model["unk_id"] && Array.isArray(entry)
       ? [`\u{10fffe}${id}`, entry[1]]
       : entry
   );
@@ -172,23 +177,23 @@ const KNOWN_PATTERNS: readonly RegExp[] = [
 /** Whether a pre-tokenizer always cuts a text between a letter and a space that a letter follows. */
 function cutsAtSpaces(pre: unknown): boolean {
   if (!isObject(pre)) return false;
-  switch (pre.type) {
+  switch (pre["type"]) {
     case "BertPreTokenizer":
     case "Whitespace":
     case "WhitespaceSplit":
       return true;
     case "ByteLevel":
-      return pre.use_regex !== false;
+      return pre["use_regex"] !== false;
     case "Metaspace":
-      return pre.split !== false;
+      return pre["split"] !== false;
     case "Split": {
       const { pattern, behavior, invert } = pre;
-      const source = isObject(pattern) ? pattern.Regex : undefined;
+      const source = isObject(pattern) ? pattern["Regex"] : undefined;
       return typeof source === "string" && invert !== true && behavior !== "Removed" &&
         KNOWN_PATTERNS.some((known) => known.test(source));
     }
     case "Sequence":
-      return Array.isArray(pre.pretokenizers) && pre.pretokenizers.some(cutsAtSpaces);
+      return Array.isArray(pre["pretokenizers"]) && pre["pretokenizers"].some(cutsAtSpaces);
     default:
       return false;
   }
@@ -201,15 +206,15 @@ function isLocal(normalizer: unknown): boolean {
   const local = [
     ...["BertNormalizer", "Lowercase", "NFC", "NFD", "NFKC", "NFKD", "StripAccents", "Precompiled"],
   ];
-  if (normalizer.type === "Sequence") {
-    return Array.isArray(normalizer.normalizers) && normalizer.normalizers.every(isLocal);
+  if (normalizer["type"] === "Sequence") {
+    return Array.isArray(normalizer["normalizers"]) && normalizer["normalizers"].every(isLocal);
   }
-  return local.includes(String(normalizer.type));
+  return local.includes(String(normalizer["type"]));
 }
 
 /** Whether the ids of a text are those of its slices, which begin at a space between letters. */
 function canSlice(json: Readonly<Record<string, unknown>>, added: readonly AddedToken[]): boolean {
-  return cutsAtSpaces(json.pre_tokenizer) && isLocal(json.normalizer) &&
+  return cutsAtSpaces(json["pre_tokenizer"]) && isLocal(json["normalizer"]) &&
     !added.some(({ content }) => /\p{L} \p{L}|^ \p{L}|\p{L} $/u.test(content));
 }
 
@@ -220,10 +225,10 @@ const CHINESE =
 /** Whether a normalizer puts spaces around characters of Chinese. */
 function partsChinese(normalizer: unknown): boolean {
   if (!isObject(normalizer)) return false;
-  if (normalizer.type === "Sequence") {
-    return Array.isArray(normalizer.normalizers) && normalizer.normalizers.some(partsChinese);
+  if (normalizer["type"] === "Sequence") {
+    return Array.isArray(normalizer["normalizers"]) && normalizer["normalizers"].some(partsChinese);
   }
-  return normalizer.type === "BertNormalizer" && normalizer.handle_chinese_chars !== false;
+  return normalizer["type"] === "BertNormalizer" && normalizer["handle_chinese_chars"] !== false;
 }
 
 /** The slices of a text. */
@@ -270,15 +275,15 @@ function framesOf(tokenizer: LibraryTokenizer): readonly [Frame, Frame] {
 
 /** The names of special tokens are texts, or objects with more about them. */
 function nameOf(token: unknown): string | undefined {
-  const name = isObject(token) ? token.content : token;
+  const name = isObject(token) ? token["content"] : token;
   return typeof name === "string" ? name : undefined;
 }
 
 /** The template of chats in tokenizer_config.json: a text, or several with names. */
 function templateOf(template: unknown): string | undefined {
   if (!Array.isArray(template)) return typeof template === "string" ? template : undefined;
-  const named = template.find((one) => isObject(one) && one.name === "default");
-  return isObject(named) && typeof named.template === "string" ? named.template : undefined;
+  const named = template.find((one) => isObject(one) && one["name"] === "default");
+  return isObject(named) && typeof named["template"] === "string" ? named["template"] : undefined;
 }
 
 /** The tokenizer of a tokenizer.json. */
@@ -298,12 +303,12 @@ class JsonModel implements Model {
 
   constructor({ Tokenizer }: Library, files: TokenizerFiles, file: string) {
     const { tokenizer: json, config = {} } = files;
-    if (!isObject(json) || !isObject(json.model)) {
+    if (!isObject(json) || !isObject(json["model"])) {
       throw new FormatError("the file is no tokenizer.json: it has no model", file, 0);
     }
     if (!isObject(config)) throw new FormatError("the config is no object", file, 0);
     this.#file = file;
-    checkVocabulary(json.model, file);
+    checkVocabulary(json["model"], file);
     checkPatterns(json, file);
     const added = addedTokens(json, file);
     const read = { added_tokens: [], normalizer: null, pre_tokenizer: null };
@@ -313,7 +318,7 @@ class JsonModel implements Model {
     this.#makePlain = () => make(withoutSpecial(whole, added));
     this.#hidden = new Set(added.filter(({ special }) => special).map(({ id }) => id));
     this.#isSliced = canSlice(json, added);
-    this.#partsChinese = partsChinese(json.normalizer);
+    this.#partsChinese = partsChinese(json["normalizer"]);
     let last = -1;
     for (const id of this.#all.get_vocab().values()) if (id > last) last = id;
     this.size = last + 1;
@@ -330,7 +335,7 @@ class JsonModel implements Model {
     };
     const [single, pair] = calling(file, "encode with it", () => framesOf(this.#all));
     this.frames = [this.#configured(single, config), this.#configured(pair, config)];
-    this.chatTemplate = files.chatTemplate ?? templateOf(config.chat_template);
+    this.chatTemplate = files.chatTemplate ?? templateOf(config["chat_template"]);
   }
 
   /** A frame with what the config says of BOS and EOS. */

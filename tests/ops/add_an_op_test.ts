@@ -22,7 +22,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import process from "node:process";
 import { after, describe, it } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -164,8 +164,8 @@ function writeExamples(steps: readonly Step[]): string[] {
 const PACKAGES: Readonly<Record<string, string>> = { PIL: "pillow" };
 /** The modules of Python's own library that the scripts import. */
 const OF_PYTHON = new Set(
-  ("argparse base64 collections fractions functools hashlib io itertools json math os pathlib random re " +
-    "shutil struct sys tempfile time types warnings zipfile zlib").split(" "),
+  ("argparse base64 collections datetime fractions functools hashlib io itertools json math os pathlib random re " +
+    "shutil struct subprocess sys tempfile time types warnings zipfile zlib").split(" "),
 );
 
 /** The packages that the scripts of a folder import at their top. */
@@ -175,7 +175,8 @@ function packagesOf(script: string): string[] {
     .flatMap(([, many, one]) =>
       one ?? many!.split(",").map((name) => name.trim().split(/[ .]/)[0]!)
     );
-  return [...new Set(imports)].filter((name) => !OF_PYTHON.has(name))
+  const isOwn = (name: string): boolean => existsSync(join(root, dirname(script), `${name}.py`));
+  return [...new Set(imports)].filter((name) => !OF_PYTHON.has(name) && !isOwn(name))
     .map((name) => PACKAGES[name] ?? name);
 }
 
