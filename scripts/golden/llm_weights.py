@@ -1,5 +1,7 @@
 """The weights of golden models: a formula of a tensor's name and an element's index.
 
+    .venv/bin/pip install torch numpy
+
 tests/llm/models.ts has the same formula, so that no file of weights is needed.
 """
 
