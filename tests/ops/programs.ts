@@ -599,7 +599,7 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "reshape(x) {shape: [1, 2, 3]}",
     'ones: full() {shape: [1, 4, 3], value: 1, dtype: "float32"}',
     "max(i)",
-    "cachedAttention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3], tensor of [1,4,3], tensor of [1,4,3], tensor of []) {scale: 0.5773502691896258, causal: true, window: Infinity, softCap: Infinity}",
+    "cachedAttention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3], tensor of [1,4,3], tensor of [1,4,3], tensor of []) {scale: 0.5773502691896258, causal: true, window: Infinity, softCap: Infinity, stepwise: false}",
   ],
   [
     "nn.KVCache",

@@ -78,6 +78,7 @@ function isPlainCachedAttention(call: Call): boolean {
   ) as [Operand[], Operand[]];
   const sinks = call.inputs[6] as Operand | undefined;
   if (sinks !== undefined && sinks.storage.info !== DTYPE.float32) return false;
+  if (call.inputs[7] !== undefined || (call.attributes as CachedAttributes).stepwise) return false;
   return rest.every((x) => x.storage.info === dtype && isNarrow(x)) && !shape.includes(0) &&
     (call.memo as AttentionSizes).d > 0 && call.operand(5).storage.info === DTYPE.int32 &&
     cached.every((x) =>

@@ -32,6 +32,8 @@ export interface CachedAttributes extends AttentionAttributes {
   readonly window: number;
   /** The limit that scores approach; Infinity for none. */
   readonly softCap: number;
+  /** Whether queries are computed as in calls of one query each. */
+  readonly stepwise: boolean;
 }
 
 /** The sizes of a call. */
