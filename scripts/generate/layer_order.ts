@@ -42,6 +42,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         what: "parts of language models: attention, experts, convolutions",
       },
       { folders: ["llm/config"], what: "sizes and switches of language models" },
+      { folders: ["llm/sampling"], what: "chooses tokens by logits: options, texts, batches" },
       { folders: ["tokenizers"], what: "texts to tokens and back, and templates of chats" },
       { folders: ["tokenizers/jinja"], what: "chat templates with the meaning of Python's Jinja" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },
