@@ -36,6 +36,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         what: "downloads models; PNG and JPEG files; several processes",
       },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
+      {
+        folders: ["llm/batch"],
+        what: "runs the texts of a model together, on pages of one memory",
+      },
       { folders: ["llm/families"], what: "families of language models, and which files they take" },
       {
         folders: ["llm/blocks"],

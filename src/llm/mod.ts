@@ -13,15 +13,14 @@
  * @module
  */
 import "../tensor/tensor.ts";
-export type { Angles, Past, Step, Stepped, Wanted } from "./blocks/step.ts";
+export type { Angles, Pace, Past, Step, Stepped, Wanted } from "./blocks/step.ts";
 export type { ExpertsConfig, LayerKind, ModelConfig, RopeConfig } from "./config/config.ts";
 export { configOfGguf, type GgufTensors } from "./gguf_config.ts";
 export { configOfJson } from "./json_config.ts";
 export { memory, type MemoryOptions, type ModelMemory } from "./memory.ts";
 export { stepOf } from "./families/registry.ts";
+export type { FinishReason, GenerateOptions } from "./batch/generation.ts";
 export {
-  type FinishReason,
-  type GenerateOptions,
   type GenerateTextOptions,
   LanguageModel,
   open,

@@ -136,7 +136,7 @@ export class BatchSampler implements Disposable {
       const [numbers, ids, changes, mask] = inputsOf(rows, count, vocabulary);
       const room = ids.length / count;
       const own = logits.device === "cpu"
-        ? logits.asShape([count, vocabulary])
+        ? note(logits.asShape([count, vocabulary]))
         : note(fromBuffer(await logits.read(), { shape: [count, vocabulary] }));
       const chosen = await this.#program.async(
         own as Matrix<"float32">,

@@ -1,0 +1,349 @@
+/**
+ * Runs the texts of a model: chunks of prompts, and steps of all texts that wait for their next token,
+ * in turns.
+ *
+ * @module
+ */
+import { DisposedError } from "../../base/errors.ts";
+import { turn } from "../../base/turn.ts";
+import { tensor } from "../../tensor/create.ts";
+import { scope, type Tensor } from "../../tensor/tensor.ts";
+import type { Pace, Stepped } from "../blocks/step.ts";
+import { BatchSampler, type Sampled } from "../sampling/batch.ts";
+import type { SamplingState } from "../sampling/state.ts";
+import { PAGE } from "./pages.ts";
+import type { Sequence } from "./sequence.ts";
+
+/** The rows of programs for prompts: a chunk, and its parts at the end of a prompt. */
+export const CHUNK_ROWS: readonly number[] = [8, 16, PAGE];
+/** The texts of programs for steps. */
+export const BATCH_ROWS: readonly number[] = [1, 2, 4, 8, 12, 16];
+const MOST_TEXTS = BATCH_ROWS.at(-1)!;
+/** The tokens of a text with a draft, by the number of texts: up to 16 rows cost little more than one. */
+const DRAFT_ROWS: readonly (readonly [texts: number, tokens: number])[] = [[2, 8], [4, 4]];
+
+/** A step of texts as a model computes it. */
+export interface StepCall {
+  readonly sequences: readonly Sequence[];
+  /** The new tokens of each. */
+  readonly ids: readonly (readonly number[])[];
+  /** The texts, and the tokens of each, of the program: the rest is padding. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly pace: Pace;
+  /** The length of the whole text, on which angles of some models depend; by default up to a token. */
+  readonly length?: number | undefined;
+  readonly wanted: "all" | "none" | number;
+}
+
+/** Computes steps. What it gives belongs to the caller. */
+export type RunStep = (call: StepCall) => Promise<Stepped>;
+
+/** How a token is chosen. */
+export interface Choice {
+  /** Accepts the tokens that are chosen. */
+  readonly state: SamplingState;
+  /** The tokens that are allowed, a bit each; all by default. */
+  readonly mask?: Int32Array | undefined;
+  /** How many of the most likely tokens are reported. */
+  readonly top?: number | undefined;
+}
+
+/** What a job gives. */
+export interface Outcome {
+  /** With a choice, the next token, and those after the tokens of a draft that were right. */
+  readonly tokens: readonly Sampled[];
+  /** Without a choice, the logits: of the last token, or of all. */
+  readonly logits: Float32Array;
+}
+
+/** What is computed for a text. */
+export interface JobOptions {
+  /** Without it, logits are given. */
+  readonly choice?: Choice | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a prompt is computed for. */
+export interface PromptOptions extends JobOptions {
+  /** Whether the logits of all tokens are wanted. */
+  readonly all?: boolean | undefined;
+  /** Called after each whole page. */
+  readonly onPage?: ((sequence: Sequence) => void) | undefined;
+}
+
+interface Job {
+  readonly sequence: Sequence;
+  readonly options: PromptOptions;
+  /** Of a prompt, the whole text; of a step, the next token and those that may follow it. */
+  readonly ids: readonly number[];
+  readonly resolve: (outcome: Outcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface PromptJob extends Job {
+  /** The tokens that were there before. */
+  readonly known: number;
+  readonly all: Float32Array | undefined;
+}
+
+/** An outcome that is not complete. */
+interface Result {
+  readonly tokens: Sampled[];
+  logits: Float32Array;
+}
+
+const NO_LOGITS: Float32Array = new Float32Array(0);
+
+/** Numbers of what a scheduler has done. */
+export interface SchedulerCounts {
+  /** Steps of texts, and their tokens. */
+  steps: number;
+  stepped: number;
+  /** Chunks of prompts, and their tokens. */
+  chunks: number;
+  prompted: number;
+  /** Tokens of drafts, and those of them that were right. */
+  drafted: number;
+  confirmed: number;
+}
+
+/** The least number of `sizes` from `count` on. */
+function sizeFor(sizes: readonly number[], count: number): number {
+  return sizes.find((size) => size >= count) ?? sizes.at(-1)!;
+}
+
+/** Frees what a step made. */
+export function free(made: Stepped): void {
+  for (const one of [...made.rows, made.convolved, made.logits]) one?.dispose();
+}
+
+/**
+ * The scheduler of a model. Texts that run together give the same results as each alone: prompts are
+ * cut at whole pages, and steps have the same bits in any number.
+ */
+export class Scheduler implements Disposable {
+  readonly #run: RunStep;
+  readonly #vocabulary: number;
+  readonly #sampler: BatchSampler;
+  #prompts: PromptJob[] = [];
+  #steps: Job[] = [];
+  #running = false;
+  /** Texts that may ask for a next token. */
+  #alive = 0;
+  readonly counts: SchedulerCounts = {
+    ...{ steps: 0, stepped: 0, chunks: 0, prompted: 0, drafted: 0, confirmed: 0 },
+  };
+
+  constructor(run: RunStep, vocabulary: number) {
+    this.#run = run;
+    this.#vocabulary = vocabulary;
+    this.#sampler = new BatchSampler();
+  }
+
+  /** Notes a text that will ask for tokens, until the function that it returns is called. */
+  open(): () => void {
+    this.#alive++;
+    let isOpen = true;
+    return () => {
+      if (isOpen) this.#alive--;
+      isOpen = false;
+    };
+  }
+
+  /** Computes the tokens `ids` after those of a text, a chunk at a time. */
+  prompt(
+    sequence: Sequence,
+    ids: readonly number[],
+    options: PromptOptions = {},
+  ): Promise<Outcome> {
+    const known = sequence.length;
+    const all = options.all === true ? new Float32Array(ids.length * this.#vocabulary) : undefined;
+    return new Promise((resolve, reject) => {
+      const whole = [...sequence.tokens, ...ids];
+      this.#prompts.push({ sequence, ids: whole, options, known, all, resolve, reject });
+      this.#start();
+    });
+  }
+
+  /**
+   * Computes the token `ids[0]` after those of a text, and chooses the next one. As long as that is the
+   * next of `ids`, a draft, also the one after it: the outcome has as many tokens as were added.
+   */
+  next(
+    sequence: Sequence,
+    ids: readonly number[],
+    options: JobOptions = {},
+  ): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      this.#steps.push({ sequence, ids, options, resolve, reject });
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    if (this.#running) return;
+    this.#running = true;
+    void this.#loop();
+  }
+
+  async #loop(): Promise<void> {
+    for (;;) {
+      // Those that have got a token ask for the next one.
+      if (this.#alive > 1) await turn();
+      else await undefined;
+      this.#prompts = this.#prompts.filter(isWanted);
+      this.#steps = this.#steps.filter(isWanted);
+      const prompt = this.#prompts.shift();
+      if (prompt === undefined && this.#steps.length === 0) break;
+      // A chunk of a prompt, then a step of all texts, so that neither waits for long.
+      if (prompt !== undefined) await rejecting([prompt], () => this.#chunk(prompt));
+      const steps = this.#steps.splice(0, MOST_TEXTS);
+      if (steps.length > 0) await rejecting(steps, () => this.#step(steps));
+    }
+    this.#running = false;
+  }
+
+  /** Computes the next chunk of a prompt. */
+  async #chunk(job: PromptJob): Promise<void> {
+    const { sequence, ids, options: { choice, onPage }, all, known } = job;
+    const from = sequence.length;
+    const end = Math.min(ids.length, PAGE * (Math.floor(from / PAGE) + 1));
+    const part = ids.slice(from, end), count = part.length;
+    const isLast = end === ids.length;
+    const isOne = count === 1 && isLast;
+    const made = await this.#run({
+      ...{ sequences: [sequence], ids: [part], rows: 1, length: ids.length },
+      columns: isOne ? 1 : sizeFor(CHUNK_ROWS, count),
+      pace: isOne ? "steps" : "prompt",
+      wanted: all !== undefined ? "all" : isLast ? count - 1 : "none",
+    });
+    try {
+      this.counts.chunks++;
+      this.counts.prompted += count;
+      append(job, part, made, 0);
+      if (end % PAGE === 0) onPage?.(sequence);
+      if (all !== undefined) {
+        const logits = await made.logits!.read();
+        all.set(logits.subarray(0, count * this.#vocabulary), (from - known) * this.#vocabulary);
+      }
+      if (!isLast) this.#prompts.push(job);
+      else if (choice !== undefined) {
+        job.resolve({ tokens: await this.#choose(made.logits!, [choice]), logits: NO_LOGITS });
+      } else job.resolve({ tokens: [], logits: all ?? await made.logits!.read() });
+    } finally {
+      free(made);
+    }
+  }
+
+  /** The next tokens by rows of logits, which their states have accepted. */
+  async #choose(
+    logits: Tensor<"float32">,
+    choices: readonly Choice[],
+  ): Promise<readonly Sampled[]> {
+    const made = await this.#sampler.sample(logits, choices);
+    made.forEach(({ id, error }, i) => {
+      if (error === undefined) choices[i]!.state.accept(id);
+    });
+    return made;
+  }
+
+  /** Computes the next tokens of texts. */
+  async #step(jobs: readonly Job[]): Promise<void> {
+    const drafts = jobs.some(({ ids }) => ids.length > 1);
+    const most = drafts ? DRAFT_ROWS.find(([texts]) => texts >= jobs.length)?.[1] ?? 1 : 1;
+    const ids = jobs.map((job) => job.ids.slice(0, most));
+    const rows = sizeFor(BATCH_ROWS, jobs.length);
+    const sequences = jobs.map(({ sequence }) => sequence);
+    const made = await this.#run({
+      ...{ sequences, ids, rows, columns: most },
+      ...{ pace: "steps", wanted: "all" },
+    });
+    try {
+      this.counts.steps++;
+      const results = await this.#results(jobs, ids, made.logits!, most);
+      jobs.forEach((job, row) => {
+        const { tokens, logits } = results[row]!;
+        const added = ids[row]!.slice(0, Math.max(1, tokens.length));
+        this.counts.stepped += added.length;
+        this.counts.drafted += ids[row]!.length - 1;
+        this.counts.confirmed += added.length - 1;
+        try {
+          append(job, added, made, row * most);
+          job.resolve({ tokens, logits });
+        } catch (error) {
+          job.reject(error);
+        }
+      });
+    } finally {
+      free(made);
+    }
+  }
+
+  /** The tokens and logits of each text, by logits [rows · columns, V]. */
+  async #results(
+    jobs: readonly Job[],
+    ids: readonly (readonly number[])[],
+    logits: Tensor<"float32">,
+    columns: number,
+  ): Promise<readonly Result[]> {
+    const results = jobs.map((): Result => ({ tokens: [], logits: NO_LOGITS }));
+    for (const [row, { options: { choice } }] of jobs.entries()) {
+      if (choice !== undefined) continue;
+      const own = scope(() => logits.slice(row * columns).copy());
+      results[row]!.logits = await own.read();
+      own.dispose();
+    }
+    let rows = [...jobs.keys()].filter((row) => jobs[row]!.options.choice !== undefined);
+    for (let column = 0; rows.length > 0; column++) {
+      const places = Int32Array.from(rows, (row) => row * columns + column);
+      // The usual step: all texts in their order, without drafts.
+      const isPlain = columns === 1 && rows.length === jobs.length;
+      const own = isPlain ? logits : scope(() => logits.take(tensor(places), 0));
+      try {
+        const chosen = await this.#choose(own, rows.map((row) => jobs[row]!.options.choice!));
+        chosen.forEach((one, i) => results[rows[i]!]!.tokens.push(one));
+      } finally {
+        if (!isPlain) own.dispose();
+      }
+      // Those whose draft has this token next.
+      rows = rows.filter((row) => {
+        const last = results[row]!.tokens.at(-1)!;
+        return last.error === undefined && ids[row]![column + 1] === last.id;
+      });
+    }
+    return results;
+  }
+
+  [Symbol.dispose](): void {
+    this.#sampler[Symbol.dispose]();
+  }
+}
+
+/** Rejects a job whose signal has aborted, or whose text has no memory any more; else true. */
+function isWanted({ sequence, options: { signal }, reject }: Job): boolean {
+  if (signal?.aborted === true) reject(signal.reason);
+  else if (sequence.disposed) reject(gone());
+  else return true;
+  return false;
+}
+
+function gone(): DisposedError {
+  return new DisposedError("Cannot generate: the session was disposed");
+}
+
+/** Adds tokens of a step to a text, which may have lost its memory meanwhile. */
+function append(job: Job, ids: readonly number[], made: Stepped, from: number): void {
+  const { sequence } = job;
+  if (sequence.disposed) throw gone();
+  sequence.memory.append(sequence, ids, made, from);
+}
+
+/** Runs `body`; an error is that of all jobs. */
+async function rejecting(jobs: readonly Job[], body: () => Promise<void>): Promise<void> {
+  try {
+    await body();
+  } catch (error) {
+    for (const { reject } of jobs) reject(error);
+  }
+}
