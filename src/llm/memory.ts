@@ -74,8 +74,8 @@ const EMBEDDINGS = [
   ["model.embed_tokens.weight", "lm_head.weight"],
 ] as const;
 
-/** The bytes of a session's cache. */
-function cacheBytes(config: ModelConfig, context: number, cache: nn.CacheDType): number {
+/** The bytes of the cache of a text. */
+export function cacheBytes(config: ModelConfig, context: number, cache: nn.CacheDType): number {
   const { kvHeads, headDimensions } = config;
   const layers = poolsOf(config).reduce((sum, { layers }) => sum + layers, 0);
   return layers * 2 * kvHeads * headDimensions * context * DTYPE[cache].bytes;

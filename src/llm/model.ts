@@ -27,7 +27,7 @@ import { type Sequence, SequenceMemory, type SequenceMemoryOptions } from "./bat
 import { checkRope, type ModelConfig, ropesOf } from "./config/config.ts";
 import { objectOf } from "./config/reader.ts";
 import { stepOf } from "./families/registry.ts";
-import { checkMemory, memoryOfModel } from "./memory.ts";
+import { cacheBytes, checkMemory, memoryOfModel } from "./memory.ts";
 import { configOf, factorsOf } from "./model_files.ts";
 import { stopTexts, TextStream, tokensIn } from "../tokenizers/text_stream.ts";
 
@@ -217,6 +217,16 @@ export class LanguageModel implements Disposable {
     return new Session(this, scheduler, sequence);
   }
 
+  /** The device of the weights; undefined for the CPU. @ignore */
+  get device(): t.Device | undefined {
+    return this.#device;
+  }
+
+  /** The bytes that each token of a text takes. @ignore */
+  get tokenBytes(): number {
+    return cacheBytes(this.config, 1, this.#cache);
+  }
+
   /** Memory for texts. @ignore */
   memory(options: Omit<SequenceMemoryOptions, "dtype" | "device">): SequenceMemory {
     this.#checkAlive();
@@ -295,7 +305,7 @@ export class LanguageModel implements Disposable {
       const lengths = positions.map((position) => length ?? position + 1);
       const angles = this.#angles(positions, lengths, note);
       const { memory } = sequences[0]!;
-      const past = memory.past(sequences, { rows, columns, note });
+      const past = memory.past(sequences, { rows, note });
       const which: Wanted = typeof wanted === "number"
         ? note(tensor(wanted, { dtype: "int32", ...on }))
         : wanted;
@@ -327,7 +337,7 @@ export class LanguageModel implements Disposable {
 }
 
 /** The tokens of a text; throws an ArgumentError unless `codec` gives them. */
-function encoded(codec: TextCodec, text: string): readonly number[] {
+export function encoded(codec: TextCodec, text: string): readonly number[] {
   const made: unknown = codec.encode(text);
   const ids = Array.isArray(made) ? made : objectOf(made)["ids"];
   if (Array.isArray(ids)) return ids;

@@ -10,9 +10,9 @@ import { tensor } from "../../tensor/create.ts";
 import { scope, type Tensor } from "../../tensor/tensor.ts";
 import type { Pace, Stepped } from "../blocks/step.ts";
 import { BatchSampler, type Sampled } from "../sampling/batch.ts";
-import type { SamplingState } from "../sampling/state.ts";
+import { SamplingState } from "../sampling/state.ts";
 import { PAGE } from "./pages.ts";
-import type { Sequence } from "./sequence.ts";
+import type { Sequence, SequenceMemory } from "./sequence.ts";
 
 /** The rows of programs for prompts: a chunk, and its parts at the end of a prompt. */
 export const CHUNK_ROWS: readonly number[] = [8, 16, PAGE];
@@ -113,6 +113,11 @@ function sizeFor(sizes: readonly number[], count: number): number {
   return sizes.find((size) => size >= count) ?? sizes.at(-1)!;
 }
 
+/** The tokens of each of some texts, if one of them has a draft. */
+function draftColumns(texts: number): number {
+  return DRAFT_ROWS.find(([most]) => most >= texts)?.[1] ?? 1;
+}
+
 /** Frees what a step made. */
 export function free(made: Stepped): void {
   for (const one of [...made.rows, made.convolved, made.logits]) one?.dispose();
@@ -181,6 +186,33 @@ export class Scheduler implements Disposable {
     });
   }
 
+  /** Computes a step of each size of up to `texts` texts, and drops what it gives. */
+  async warmUp(memory: SequenceMemory, texts: number, drafts: boolean): Promise<void> {
+    const run = async (rows: number, columns: number, rest: Pick<StepCall, "pace" | "wanted">) => {
+      const sequences = Array.from({ length: rows }, () => memory.sequence());
+      const ids = sequences.map(() => new Array<number>(columns).fill(0));
+      const made = await this.#run({ ...rest, sequences, ids, rows, columns });
+      try {
+        if (made.logits === undefined) return;
+        const choices = Array.from({ length: Math.min(rows, made.logits.shape[0]!) }, () => ({
+          state: new SamplingState({}, [], this.#vocabulary),
+        }));
+        await this.#sampler.sample(made.logits, choices);
+      } finally {
+        free(made);
+      }
+    };
+    await run(1, PAGE, { pace: "prompt", wanted: "none" });
+    for (const columns of CHUNK_ROWS) await run(1, columns, { pace: "prompt", wanted: 0 });
+    const sizes = BATCH_ROWS.filter((rows, i) => i === 0 || BATCH_ROWS[i - 1]! < texts);
+    for (const rows of sizes) await run(rows, 1, { pace: "steps", wanted: "all" });
+    if (!drafts) return;
+    for (const rows of sizes) {
+      const columns = draftColumns(rows);
+      if (columns > 1) await run(rows, columns, { pace: "steps", wanted: "all" });
+    }
+  }
+
   #start(): void {
     if (this.#running) return;
     this.#running = true;
@@ -198,10 +230,24 @@ export class Scheduler implements Disposable {
       if (prompt === undefined && this.#steps.length === 0) break;
       // A chunk of a prompt, then a step of all texts, so that neither waits for long.
       if (prompt !== undefined) await rejecting([prompt], () => this.#chunk(prompt));
-      const steps = this.#steps.splice(0, MOST_TEXTS);
+      const steps = this.#take();
       if (steps.length > 0) await rejecting(steps, () => this.#step(steps));
     }
     this.#running = false;
+  }
+
+  /** The texts of the next step: those that have waited for longest, which can run together. */
+  #take(): readonly Job[] {
+    const taken: Job[] = [], left: Job[] = [];
+    let width: number | undefined;
+    for (const job of this.#steps) {
+      const { sequence } = job;
+      const own = sequence.memory.widthOf(sequence);
+      width ??= own;
+      (own === width && taken.length < MOST_TEXTS ? taken : left).push(job);
+    }
+    this.#steps = left;
+    return taken;
   }
 
   /** Computes the next chunk of a prompt. */
@@ -251,7 +297,7 @@ export class Scheduler implements Disposable {
   /** Computes the next tokens of texts. */
   async #step(jobs: readonly Job[]): Promise<void> {
     const drafts = jobs.some(({ ids }) => ids.length > 1);
-    const most = drafts ? DRAFT_ROWS.find(([texts]) => texts >= jobs.length)?.[1] ?? 1 : 1;
+    const most = drafts ? draftColumns(jobs.length) : 1;
     const ids = jobs.map((job) => job.ids.slice(0, most));
     const rows = sizeFor(BATCH_ROWS, jobs.length);
     const sequences = jobs.map(({ sequence }) => sequence);

@@ -190,13 +190,17 @@ export class SequenceMemory implements Disposable {
     this.#pools.forEach(({ pool }, i) => pool.reserve(count - sequence.pages[i]!.length));
   }
 
-  /** The pages of a table: more than the texts have, so that programs are few. */
-  #width(longest: number): number {
+  /**
+   * The pages of the table of a text in a step, of up to a page. There are few such numbers, as each
+   * makes a program. Only texts with the same number run together: where ops read the whole table, bits
+   * depend on it.
+   */
+  widthOf({ length }: Sequence): number {
     const all = Math.ceil(this.#options.context / PAGE) + 1;
     // Kernels read only what there is.
     const { device = "cpu" } = this.#options;
     if (device === "cpu" && cpuBackendName() !== "js") return all;
-    const needed = Math.ceil(longest / PAGE);
+    const needed = Math.ceil((length + PAGE) / PAGE);
     let width = LEAST_WIDTH;
     while (width < needed) width *= 4;
     return Math.min(width, all);
@@ -205,11 +209,9 @@ export class SequenceMemory implements Disposable {
   /** What a step reads of texts; `note` gets each new tensor. */
   past(
     sequences: readonly Sequence[],
-    { rows, columns, note }: {
+    { rows, note }: {
       /** The texts with padding. */
       readonly rows: number;
-      /** The new tokens of each. */
-      readonly columns: number;
       readonly note: <X extends AnyTensor>(x: X) => X;
     },
   ): Past {
@@ -218,7 +220,7 @@ export class SequenceMemory implements Disposable {
       note(tensor(values, { shape, ...on }));
     const lengths = new Int32Array(rows);
     sequences.forEach(({ length }, row) => lengths[row] = length);
-    const width = this.#width(Math.max(...lengths) + columns);
+    const width = this.widthOf(sequences[0]!);
     const pages = this.#pools.map((_, i) => {
       const table = new Int32Array(rows * width);
       sequences.forEach((one, row) =>
