@@ -23,7 +23,7 @@ import {
 } from "./batch/generation.ts";
 import { PAGE } from "./batch/pages.ts";
 import type { Scheduler, SchedulerCounts } from "./batch/scheduler.ts";
-import { type Sequence, SequenceMemory } from "./batch/sequence.ts";
+import type { Sequence, SequenceMemory } from "./batch/sequence.ts";
 import { encoded, LanguageModel, open, type OpenOptions, type TextCodec } from "./model.ts";
 import type { TokenLogprob } from "./sampling/batch.ts";
 

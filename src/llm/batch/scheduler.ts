@@ -204,7 +204,7 @@ export class Scheduler implements Disposable {
     };
     await run(1, PAGE, { pace: "prompt", wanted: "none" });
     for (const columns of CHUNK_ROWS) await run(1, columns, { pace: "prompt", wanted: 0 });
-    const sizes = BATCH_ROWS.filter((rows, i) => i === 0 || BATCH_ROWS[i - 1]! < texts);
+    const sizes = BATCH_ROWS.filter((_, i) => i === 0 || BATCH_ROWS[i - 1]! < texts);
     for (const rows of sizes) await run(rows, 1, { pace: "steps", wanted: "all" });
     if (!drafts) return;
     for (const rows of sizes) {
