@@ -10,6 +10,7 @@ import { describe } from "../../base/text.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import {
   type AttentionSizes,
+  CACHED_INPUTS,
   type CachedAttributes,
   splitHeads,
 } from "../../ops/attention/problem.ts";
@@ -38,8 +39,7 @@ import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
 /** The operands of a call: q, k, v, keys, values and length, and perhaps sinks and pages. */
 type Operands = [Operand, Operand, Operand, Operand, Operand, Operand, Operand?, Operand?];
 
-/** The positions of inputs that are not floats, and of optional ones. */
-const KEYS = 3, VALUES = 4, LENGTH = 5, SINKS = 6, PAGES = 7;
+const { keys: KEYS, values: VALUES, length: LENGTH, sinks: SINKS, pages: PAGES } = CACHED_INPUTS;
 
 const KEEP = { keepDims: true };
 
