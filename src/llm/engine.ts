@@ -277,7 +277,7 @@ export class Engine implements Disposable {
       ...planOf(ids, { ...rest, signal: all }, this.#limits),
       ...{ top: logprobs, speculates },
       constraint: constraint?.start({ vocabulary, stopTokens: this.#stopTokens(options) }),
-      onPage: (sequence: Sequence) => this.#beginnings.keep(sequence),
+      onPages: (sequence: Sequence, first: number) => this.#beginnings.keep(sequence, first),
     };
     const longest = Math.min(ids.length + plan.maxTokens, context);
     const release = await this.#acquire(Math.ceil(longest / PAGE), all);

@@ -306,6 +306,27 @@ test("weights of NaN end a text with an error, and free its slot", async () => {
   assertEquals((await whole(engine.generate(PROMPT, { maxTokens: 3 }))).ids.length, 3);
 });
 
+testModel("long chunks of prompts give the bits of pages", async (name) => {
+  using model = await openModel(name);
+  const prompt = textOf(300, 4);
+  const made: string[] = [];
+  for (const texts of [1, 2]) {
+    using engine = await llm.engine(model, { context: 512 });
+    const options = { maxTokens: 30, stopTokens: [], logprobs: 1 };
+    const text = async (): Promise<string> => {
+      const { all } = await collect(engine.generate(prompt, options));
+      return JSON.stringify(all);
+    };
+    // Two that begin at once share nothing; the chunks of each have a page.
+    const all = await Promise.all(Array.from({ length: texts }, text));
+    made.push(...all);
+    assertEquals(engine.stats.reused, 0);
+    made.push(await text());
+    assertEquals(engine.stats.reused, 288);
+  }
+  assertEquals(new Set(made).size, 1);
+});
+
 const requests = RUNS_ALL ? 10_000 : 300;
 test(`memory is flat over ${requests} texts`, { timeout: 600_000 }, async () => {
   using model = await openModel("llama");

@@ -53,27 +53,25 @@ export class Beginnings {
     return PAGE * parts.length;
   }
 
-  /** Keeps the last page of a text that has whole pages of a prompt only. */
-  keep(sequence: Sequence): void {
+  /** Keeps the pages of a text that has whole pages of a prompt only, from `first` on. */
+  keep(sequence: Sequence, first: number): void {
     const { tokens } = sequence;
-    const last = tokens.length / PAGE - 1;
     let level = this.#first, parent: Node | undefined;
-    for (let index = 0; index < last; index++) {
-      parent = level.get(keyOf(tokens, index));
-      // Its pages were needed meanwhile.
-      if (parent === undefined) return;
-      level = parent.next;
+    for (let index = 0; index < tokens.length / PAGE; index++) {
+      const key = keyOf(tokens, index);
+      let node = level.get(key);
+      if (node === undefined) {
+        // The pages before were needed meanwhile.
+        if (index < first) return;
+        const part = this.#memory.share(sequence, index);
+        node = { key, parent, part, next: new Map(), used: 0 };
+        level.set(key, node);
+        this.#count++;
+      }
+      node.used = ++this.#clock;
+      parent = node;
+      level = node.next;
     }
-    const key = keyOf(tokens, last);
-    const used = ++this.#clock;
-    const known = level.get(key);
-    if (known !== undefined) {
-      known.used = used;
-      return;
-    }
-    const part = this.#memory.share(sequence, last);
-    level.set(key, { key, parent, part, next: new Map(), used });
-    this.#count++;
   }
 
   #remove(node: Node): void {

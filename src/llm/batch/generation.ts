@@ -9,7 +9,7 @@ import { describe } from "../../base/text.ts";
 import type { Sampled } from "../sampling/batch.ts";
 import { SAMPLER_OPTIONS, type SamplerOptions } from "../sampling/settings.ts";
 import { SamplingState } from "../sampling/state.ts";
-import type { Choice, Scheduler } from "./scheduler.ts";
+import type { Choice, PromptOptions, Scheduler } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
 
 /** The reason why a text has ended: a stop token or text, or one of two limits. */
@@ -58,7 +58,7 @@ export interface Plan {
   readonly constraint?: ConstraintState | undefined;
   /** Whether tokens that followed the same tokens before are tried together. */
   readonly speculates?: boolean | undefined;
-  readonly onPage?: ((sequence: Sequence) => void) | undefined;
+  readonly onPages?: PromptOptions["onPages"];
 }
 
 /** The limits of a model for texts. */
@@ -114,7 +114,7 @@ export async function* tokensOf(
   sequence: Sequence,
   plan: Plan,
 ): AsyncGenerator<Sampled, FinishReason> {
-  const { maxTokens, stop, context, state, signal, top, constraint, onPage } = plan;
+  const { maxTokens, stop, context, state, signal, top, constraint, onPages } = plan;
   signal?.throwIfAborted();
   if (maxTokens === 0) return "maxTokens";
   const text = [...plan.ids];
@@ -122,7 +122,7 @@ export async function* tokensOf(
   const speculates = plan.speculates === true && constraint === undefined;
   const close = scheduler.open();
   try {
-    let options = { choice: choice(), signal, onPage };
+    let options = { choice: choice(), signal, onPages };
     let { tokens } = await scheduler.prompt(sequence, text.slice(sequence.length), options);
     for (let made = 0;;) {
       for (const token of tokens) {
@@ -137,7 +137,7 @@ export async function* tokensOf(
         if (constraint?.done === true) return "stop";
       }
       const draft = speculates ? draftOf(text).slice(0, context - text.length) : [];
-      options = { choice: choice(), signal, onPage };
+      options = { choice: choice(), signal, onPages };
       ({ tokens } = await scheduler.next(sequence, [text.at(-1)!, ...draft], options));
     }
   } finally {

@@ -16,6 +16,8 @@ import type { Sequence, SequenceMemory } from "./sequence.ts";
 
 /** The rows of programs for prompts: a chunk, and its parts at the end of a prompt. */
 export const CHUNK_ROWS: readonly number[] = [8, 16, PAGE];
+/** The rows of chunks of a prompt while nobody else waits: each takes a twentieth less per token. */
+const LONG_CHUNKS: readonly number[] = [4 * PAGE, 2 * PAGE];
 /** The texts of programs for steps. */
 export const BATCH_ROWS: readonly number[] = [1, 2, 4, 8, 12, 16];
 const MOST_TEXTS = BATCH_ROWS.at(-1)!;
@@ -68,8 +70,8 @@ export interface JobOptions {
 export interface PromptOptions extends JobOptions {
   /** Whether the logits of all tokens are wanted. */
   readonly all?: boolean | undefined;
-  /** Called after each whole page. */
-  readonly onPage?: ((sequence: Sequence) => void) | undefined;
+  /** Called when the text has whole pages, with the first new one. */
+  readonly onPages?: ((sequence: Sequence, first: number) => void) | undefined;
 }
 
 interface Job {
@@ -202,8 +204,13 @@ export class Scheduler implements Disposable {
         free(made);
       }
     };
-    await run(1, PAGE, { pace: "prompt", wanted: "none" });
-    for (const columns of CHUNK_ROWS) await run(1, columns, { pace: "prompt", wanted: 0 });
+    const long = memory.cutsFreely ? LONG_CHUNKS : [];
+    for (const columns of [PAGE, ...long]) {
+      await run(1, columns, { pace: "prompt", wanted: "none" });
+    }
+    for (const columns of [...CHUNK_ROWS, ...long]) {
+      await run(1, columns, { pace: "prompt", wanted: 0 });
+    }
     const sizes = BATCH_ROWS.filter((_, i) => i === 0 || BATCH_ROWS[i - 1]! < texts);
     for (const rows of sizes) await run(rows, 1, { pace: "steps", wanted: "all" });
     if (!drafts) return;
@@ -250,17 +257,26 @@ export class Scheduler implements Disposable {
     return taken;
   }
 
+  /** The rows of the next chunk of a prompt: nearly full, or of one page. */
+  #chunkRows({ sequence, ids }: PromptJob): number {
+    const left = ids.length - sequence.length;
+    const isAlone = this.#alive <= 1 && this.#prompts.length === 0;
+    if (!isAlone || !sequence.memory.cutsFreely) return PAGE;
+    return LONG_CHUNKS.find((rows) => left > rows * 3 / 4) ?? PAGE;
+  }
+
   /** Computes the next chunk of a prompt. */
   async #chunk(job: PromptJob): Promise<void> {
-    const { sequence, ids, options: { choice, onPage }, all, known } = job;
+    const { sequence, ids, options: { choice, onPages }, all, known } = job;
     const from = sequence.length;
-    const end = Math.min(ids.length, PAGE * (Math.floor(from / PAGE) + 1));
+    const rows = this.#chunkRows(job);
+    const end = Math.min(ids.length, PAGE * Math.floor((from + rows) / PAGE));
     const part = ids.slice(from, end), count = part.length;
     const isLast = end === ids.length;
     const isOne = count === 1 && isLast;
     const made = await this.#run({
       ...{ sequences: [sequence], ids: [part], rows: 1, length: ids.length },
-      columns: isOne ? 1 : sizeFor(CHUNK_ROWS, count),
+      columns: isOne ? 1 : rows > PAGE ? rows : sizeFor(CHUNK_ROWS, count),
       pace: isOne ? "steps" : "prompt",
       wanted: all !== undefined ? "all" : isLast ? count - 1 : "none",
     });
@@ -268,7 +284,7 @@ export class Scheduler implements Disposable {
       this.counts.chunks++;
       this.counts.prompted += count;
       append(job, part, made, 0);
-      if (end % PAGE === 0) onPage?.(sequence);
+      if (end % PAGE === 0) onPages?.(sequence, Math.floor(from / PAGE));
       if (all !== undefined) {
         const logits = await made.logits!.read();
         all.set(logits.subarray(0, count * this.#vocabulary), (from - known) * this.#vocabulary);

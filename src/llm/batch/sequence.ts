@@ -124,6 +124,21 @@ export class SequenceMemory implements Disposable {
     return this.#pools.map(({ pool }) => pool);
   }
 
+  /** Whether kernels read only what there is of pages. */
+  get #readsPages(): boolean {
+    const { device = "cpu" } = this.#options;
+    return device === "cpu" && cpuBackendName() !== "js";
+  }
+
+  /**
+   * Whether prompts may be cut after any page. Their bits do not depend on it with the kernels of the
+   * CPU; and what is shared of windows and convolutions is there only until the next tokens.
+   */
+  get cutsFreely(): boolean {
+    return this.#readsPages && this.#convolutions === 0 &&
+      this.#pools.every(({ window }) => window === Infinity);
+  }
+
   /** The bytes that a text has for itself or shares. */
   bytesOf({ pages, states }: Sequence): number {
     const kept = pages.map((each, i) =>
@@ -197,9 +212,7 @@ export class SequenceMemory implements Disposable {
    */
   widthOf({ length }: Sequence): number {
     const all = Math.ceil(this.#options.context / PAGE) + 1;
-    // Kernels read only what there is.
-    const { device = "cpu" } = this.#options;
-    if (device === "cpu" && cpuBackendName() !== "js") return all;
+    if (this.#readsPages) return all;
     const needed = Math.ceil((length + PAGE) / PAGE);
     let width = LEAST_WIDTH;
     while (width < needed) width *= 4;
@@ -314,7 +327,7 @@ export class SequenceMemory implements Disposable {
     while (states.length > 2 && states[1]!.length <= oldest) states.shift()!.state.release();
   }
 
-  /** The last whole page of a text as others may share it; they hold it until `release`. */
+  /** A whole page of a text as others may share it; they hold it until `release`. */
   share(sequence: Sequence, index: number): SharedPart {
     const pages = sequence.pages.map((each, i) => {
       const page = each[index]!;
