@@ -359,9 +359,9 @@ export interface CachedAttentionOptions {
   /** Floats [H]: for each head, a score that takes part in the softmax and has no value. */
   readonly sinks?: AnyTensor | undefined;
   /**
-   * Whether the CPU computes each of the M queries as M calls of one query do, of which each appends
-   * its key to the cache: to the same bits, if `k` and `v` have numbers of the cache's dtype. False by
-   * default: M queries of one call are faster.
+   * Whether each of the M queries is computed as M calls of one query would, with the keys of those
+   * before it in the cache: on the CPU to the same bits, if `k` and `v` have numbers of the cache's
+   * dtype. False by default: M queries at once are faster.
    */
   readonly stepwise?: boolean | undefined;
 }
@@ -373,8 +373,11 @@ export interface CachedAttentionOptions {
  * heads of queries share a head of keys and values.
  *
  * The length is a tensor, so that a compiled program is the same for all lengths; a length beyond the
- * rows of the cache counts as all of them. The cache is read only. With `pages`, sequences share the
- * rows of one pool, and a table says which pages of it each sequence has.
+ * rows of the cache counts as all of them. The cache is read only. With `pages`, sequences have rows
+ * of one pool.
+ *
+ * On the CPU a sequence has the same bits alone and in a batch, whatever the lengths of the others, in
+ * pages and in rows that follow each other: for operands of q8_0 and of floats up to float32.
  *
  * @throws {ShapeError} For shapes that do not fit.
  * @throws {DTypeError} For operands that are not floats, and for lengths and pages that are no integers.
