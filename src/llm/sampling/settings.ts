@@ -130,8 +130,8 @@ export function settingsOf(options: SamplerOptions): SamplingSettings {
   check("topK", topK, isCount, "an integer of at least 0");
   check("topP", topP, (x) => x > 0 && x <= 1, "greater than 0, and at most 1");
   check("minP", minP, (x) => x >= 0 && x <= 1, "between 0 and 1");
-  // The inverse of the least temperatures is finite too: 0 · Infinity is NaN.
-  const inverse = temperature === 0 ? 0 : Math.min(1 / temperature, Number.MAX_VALUE);
+  // The inverse of the least temperatures is finite too, times log2(e): 0 · Infinity is NaN.
+  const inverse = temperature === 0 ? 0 : Math.min(1 / temperature, Number.MAX_VALUE / 2);
   return {
     bias: biasesOf(logitBias),
     ...{ penalty, window, presence, frequency },
