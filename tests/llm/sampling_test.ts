@@ -14,6 +14,7 @@ import { ROW, ROW_NUMBERS } from "../../src/backend/js/sampling.ts";
 import { sampleRows } from "../../src/llm/sampling/op.ts";
 import { SamplingState } from "../../src/llm/sampling/state.ts";
 import { partAt, settingsOf } from "../../src/llm/sampling/settings.ts";
+import { MIRROR } from "../device/mirror.ts";
 import { check } from "../native/support.ts";
 import { ALL_BACKENDS, using } from "../ops/table/backends.ts";
 import { type Any, loose } from "../support.ts";
@@ -485,6 +486,19 @@ test("batches are padded: rows without a text are ignored", async () => {
     (await sampler.sample(loose(turned), [{ state }, { state }])).map(({ id }) => id),
     [1, 0],
   );
+});
+
+test("logits of a device are copied, and give the tokens of the CPU", async () => {
+  using sampler = new BatchSampler();
+  const made: unknown[] = [];
+  using logits = random.normal(random.key(2), [3, 700]);
+  for (const device of ["cpu", MIRROR]) {
+    const rows = [0, 1, 2].map((seed): SampledRow => (
+      { state: new SamplingState({ temperature: 1, seed }, [], 700), top: 3 }
+    ));
+    made.push(await sampler.sample(loose(loose(logits).to(device)), rows));
+  }
+  assertEquals(made[1], made[0]);
 });
 
 test("the states and the logits of a call are those at the call", async () => {

@@ -5,6 +5,9 @@
  * no row has to be sorted. Each step of the weights is one rounding, without fused operations, so that
  * they are the same on all machines.
  */
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 #include <math.h>
 #include <stdlib.h>
 #include "float_core.h"
@@ -202,34 +205,57 @@ static ptrdiff_t choose_of_all(const weighted_row *row, double least, double par
 
 /* ---- candidates ---------------------------------------------------------------------------------- */
 
-/* Gathers the tokens with logits of `least` or more, and their weights. */
+/* A bit for each lane of 16 that holds. */
+static inline uint16_t bits_of(const i32x16 *lanes) {
+  const bits16 each = __builtin_convertvector(*lanes, bits16);
+  uint16_t bits;
+  memcpy(&bits, &each, sizeof bits);
+  return bits;
+}
+
+/* Gathers the tokens from `at` to before at + 16 with logits of `least` or more. */
+static inline void gather_16(const float *from, ptrdiff_t at, float least, candidates *to) {
+  const f32x16 x = *(const f32x16 *)(from + at);
+  const i32x16 fits = x >= least, ids = PLACES + (int32_t)at;
+  uint16_t bits = bits_of(&fits);
+#if defined(__AVX512F__)
+  /* Without a branch, as no processor foretells which lanes fit. */
+  _mm512_storeu_ps(to->x + to->n, _mm512_maskz_compress_ps(bits, (__m512)x));
+  _mm512_storeu_si512(to->ids + to->n, _mm512_maskz_compress_epi32(bits, (__m512i)ids));
+  to->n += __builtin_popcount(bits);
+#else
+  if (bits == UINT16_MAX) {
+    *(f32x16 *)(to->x + to->n) = x;
+    *(i32x16 *)(to->ids + to->n) = ids;
+    to->n += 16;
+    return;
+  }
+  for (; bits != 0; bits &= (uint16_t)(bits - 1)) {
+    const ptrdiff_t i = at + __builtin_ctz(bits);
+    to->x[to->n] = from[i];
+    to->ids[to->n++] = (int32_t)i;
+  }
+#endif
+}
+
+/* Gathers the tokens of a row with logits of `least` or more, and their weights. */
 static void gather(const weighted_row *row, float least, candidates *to) {
   const ptrdiff_t n = row->n;
-  ptrdiff_t found = 0, at = 0;
-  for (; at + 16 <= n; at += 16) {
-    const f32x16 x = *(const f32x16 *)(row->x + at);
-    const bits16 fits = __builtin_convertvector(x >= least, bits16);
-    uint16_t bits;
-    memcpy(&bits, &fits, sizeof bits);
-    if (bits == UINT16_MAX) {
-      *(f32x16 *)(to->x + found) = x;
-      *(i32x16 *)(to->ids + found) = PLACES + (int32_t)at;
-      found += 16;
-      continue;
-    }
-    for (; bits != 0; bits &= (uint16_t)(bits - 1)) {
-      const ptrdiff_t i = at + __builtin_ctz(bits);
-      to->x[found] = row->x[i];
-      to->ids[found++] = (int32_t)i;
-    }
+  const float *x = row->x;
+  ptrdiff_t at = 0;
+  to->n = 0;
+  for (; at + 64 <= n; at += 64) {
+    i32x16 any = *(const f32x16 *)(x + at) >= least;
+    for (int k = 16; k < 64; k += 16) any |= *(const f32x16 *)(x + at + k) >= least;
+    if (bits_of(&any) == 0) continue;
+    for (int k = 0; k < 64; k += 16) gather_16(x, at + k, least, to);
   }
   RM_SCALAR for (; at < n; at++) {
-    if (!(row->x[at] >= least)) continue;
-    to->x[found] = row->x[at];
-    to->ids[found++] = (int32_t)at;
+    if (!(x[at] >= least)) continue;
+    to->x[to->n] = x[at];
+    to->ids[to->n++] = (int32_t)at;
   }
-  to->n = found;
-  weigh(row, to->x, found, to->weights);
+  weigh(row, to->x, to->n, to->weights);
 }
 
 /* The ranges of n logits: greater ones have no higher range. */
@@ -305,7 +331,7 @@ static ptrdiff_t choose_of_best(const weighted_row *row, const double *numbers, 
   const bool counts = top_k > 0 && top_k < (double)row->n;
   double wanted = counts ? INFINITY : top_p * weight_of(row, 0, row->n, 0);
   /* How far logits are below the greatest, in exponents: most rows need the first ones only. */
-  static const double depths[] = {3, 5, 7, 9, 12, 18, INFINITY};
+  static const double depths[] = {3, 5, 7, 9, 10.5, 12, 15, 20, INFINITY};
   int level = 0;
   for (;; level++) {
     gather(row, (float)(row->best - depths[level] / inverse), of);

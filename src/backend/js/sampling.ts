@@ -153,7 +153,9 @@ export function chooseToken(
   for (let i = 0; i < weights.length; i++) if (weights[i]! > 0) kept.push(i);
   if (topK > 0 && topK < kept.length) kept = greatest(logits, kept, topK);
   if (topP < 1) kept = nucleus(logits, weights, kept, topP);
-  kept = kept.filter((i) => weights[i]! >= minP * scale).sort((a, b) => a - b);
+  // Those that a limit has sorted.
+  if (topK > 0 || topP < 1) kept.sort((a, b) => a - b);
+  if (minP > 0) kept = kept.filter((i) => weights[i]! >= minP * scale);
   const target = part * kept.reduce((sum, i) => sum + weights[i]!, 0);
   let sum = 0;
   for (const i of kept) {

@@ -7,6 +7,7 @@ import * as random from "../../api/random.ts";
 import { philox4x32 } from "../../backend/js/philox.ts";
 import type { RowSettings } from "../../backend/js/sampling.ts";
 import { ArgumentError } from "../../base/errors.ts";
+import { lengthOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { checkOptions } from "../../table/infer.ts";
 
@@ -77,7 +78,7 @@ function check(
 
 /** The biases of tokens, copied. */
 function biasesOf(given: unknown): ReadonlyMap<number, number> {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+  if (typeof given !== "object" || given === null || lengthOf(given) !== undefined) {
     throw new ArgumentError(
       `Cannot sample with logitBias ${describe(given)}: it is an object or a Map of numbers by ` +
         "the ids of tokens",
