@@ -5,14 +5,18 @@
  * @module
  */
 import { assert, assertAlmostEquals, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { ArgumentError, DisposedError, ShapeError, tensor } from "../../mod.ts";
+import { ArgumentError, DisposedError, random, ShapeError, tensor } from "../../mod.ts";
 import { Sampler, type SamplerOptions } from "../../src/llm/mod.ts";
 import { BatchSampler, type SampledRow } from "../../src/llm/sampling/batch.ts";
+import { ROW, ROW_NUMBERS } from "../../src/backend/js/sampling.ts";
 import { sampleRows } from "../../src/llm/sampling/op.ts";
 import { SamplingState } from "../../src/llm/sampling/state.ts";
 import { partAt, settingsOf } from "../../src/llm/sampling/settings.ts";
-import { BACKENDS, using } from "../ops/table/backends.ts";
+import { MIRROR } from "../device/mirror.ts";
+import { check } from "../native/support.ts";
+import { ALL_BACKENDS, using } from "../ops/table/backends.ts";
 import { type Any, loose } from "../support.ts";
 import { amount } from "../support/amount.ts";
 
@@ -193,7 +197,9 @@ function chosenBy(on: Any, cases: readonly Case[]): number[] {
   return using(on, () => [...sampleRows(...inputsOf(cases)).toTypedArray()]);
 }
 
-const [generated, ...others] = BACKENDS.filter(({ name }) => name !== "mirror");
+const [generated, ...others] = ALL_BACKENDS.filter(({ name }) =>
+  name !== "mirror" && name !== "interpreter"
+);
 
 /** Cases by the sizes of their vocabularies; large ones have fewer. */
 const SIZES: readonly [vocabulary: number, cases: number][] = [
@@ -361,6 +367,62 @@ test("tokens are as frequent as their probabilities", () => {
   }
 });
 
+test("probabilities are those of the logits processors of transformers", () => {
+  const { prompt, cases } = JSON.parse(
+    readFileSync(new URL("../golden/sampling.json", import.meta.url), "utf8"),
+  ) as {
+    readonly prompt: readonly number[];
+    readonly cases: readonly {
+      readonly options: SamplerOptions;
+      readonly thousandths: readonly number[];
+      readonly probabilities: readonly number[];
+    }[];
+  };
+  for (const { options, thousandths, probabilities } of cases) {
+    const logits = Float32Array.from(thousandths, (x) => x / 1000);
+    // Numbers near both ends of each token's share must give the token.
+    let before = 0;
+    const wanted: number[] = [], parts: number[] = [];
+    for (const [id, share] of probabilities.entries()) {
+      if (share > 1e-5) {
+        wanted.push(id, id);
+        parts.push(before + 2e-6, before + share - 2e-6);
+      }
+      before += share;
+    }
+    const inputs = inputsOf(wanted.map((): Case => (
+      { logits, options, prompt, accepted: [], mask: undefined }
+    )));
+    const numbers = inputs[1].toTypedArray();
+    parts.forEach((part, row) => numbers[row * ROW_NUMBERS + ROW.part] = part);
+    inputs[1] = (tensor as Any)(numbers).reshape([parts.length, ROW_NUMBERS]);
+    for (const { name, on } of [generated!, ...others]) {
+      const ids = using(on, () => [...sampleRows(...inputs).toTypedArray()]);
+      assertEquals(ids, wanted, `${JSON.stringify(options)}, ${name}`);
+    }
+  }
+});
+
+check("a timer goes on while a batch is sampled", async () => {
+  using sampler = new BatchSampler();
+  const rows = 64, vocabulary = amount(50_000, 256_000);
+  using logits = loose(random.normal(random.key(1), [rows, vocabulary]));
+  const mask = new Int32Array(Math.ceil(vocabulary / 32)).fill(0x77777777);
+  // Flat rows, of which nearly all tokens are kept.
+  const texts = Array.from({ length: rows }, (_, seed): SampledRow => (
+    { state: new SamplingState({ temperature: 5, topP: 0.99, seed }, [], vocabulary), mask }
+  ));
+  await sampler.sample(logits, texts);
+  let [turns, ended] = [0, false];
+  const made = sampler.sample(logits, texts).then((all) => (ended = true, all));
+  while (!ended) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    turns++;
+  }
+  assert(turns > amount(2, 10), `${turns} turns`);
+  assert((await made).every(({ id }) => (0x77777777 >>> (id & 31) & 1) === 1));
+});
+
 test("logprobs are those of the softmax of the given logits", async () => {
   using sampler = new BatchSampler();
   for (const vocabulary of [1, 7, 33, 49152]) {
@@ -424,6 +486,19 @@ test("batches are padded: rows without a text are ignored", async () => {
     (await sampler.sample(loose(turned), [{ state }, { state }])).map(({ id }) => id),
     [1, 0],
   );
+});
+
+test("logits of a device are copied, and give the tokens of the CPU", async () => {
+  using sampler = new BatchSampler();
+  const made: unknown[] = [];
+  using logits = random.normal(random.key(2), [3, 700]);
+  for (const device of ["cpu", MIRROR]) {
+    const rows = [0, 1, 2].map((seed): SampledRow => (
+      { state: new SamplingState({ temperature: 1, seed }, [], 700), top: 3 }
+    ));
+    made.push(await sampler.sample(loose(loose(logits).to(device)), rows));
+  }
+  assertEquals(made[1], made[0]);
 });
 
 test("the states and the logits of a call are those at the call", async () => {

@@ -33,18 +33,11 @@ export interface RowSettings {
 /** Weights are whole multiples of 2^-40 of the largest one at most, and their sums are below 2^52. */
 const [MOST_BITS, SUM_BITS] = [40, 52];
 
-/** Below this exponent all weights are 0. */
-const LEAST = -30;
+/** Weights of so many halvings are 0. */
+const LEAST = -44;
 
 /** Added to a double of less than 2^51 and subtracted again, it rounds to an integer. */
 const ROUND = 1.5 * 2 ** 52;
-
-const LN2_HIGH = 0.6931471803691238, LN2_LOW = 1.9082149292705877e-10;
-
-/** 1/8! … 1/2!. */
-const SERIES = [40320, 5040, 720, 120, 24, 6, 2].map((x) => 1 / x) as [
-  ...[number, number, number, number, number, number, number],
-];
 
 /** The largest weight of a vocabulary. */
 function scaleOf(vocabulary: number): number {
@@ -55,24 +48,20 @@ function scaleOf(vocabulary: number): number {
 
 /** The weights of logits: exp((logit − best) · inverse) · scale, as whole numbers; 0 of NaN. */
 function weigh(logits: Float32Array, best: number, inverse: number, scale: number): Float64Array {
-  const [c8, c7, c6, c5, c4, c3, c2] = SERIES;
-  // 2^-44 … 2^0 times the scale.
-  const powers = Float64Array.from({ length: 45 }, (_, i) => scale * 2 ** (i - 44));
-  const weights = new Float64Array(logits.length);
+  const powers = Float64Array.from({ length: 1 - LEAST }, (_, i) => scale * 2 ** (i + LEAST));
+  const weights = new Float64Array(logits.length), factor = inverse * Math.LOG2E;
   for (let i = 0; i < logits.length; i++) {
-    const d = (logits[i]! - best) * inverse;
-    if (!(d > LEAST)) continue;
-    const n = (d * Math.LOG2E + ROUND) - ROUND;
-    const r = (d - n * LN2_HIGH) - n * LN2_LOW;
-    let p = c8 * r + c7;
-    p = p * r + c6;
-    p = p * r + c5;
-    p = p * r + c4;
-    p = p * r + c3;
-    p = p * r + c2;
-    p = p * r + 1;
-    p = p * r + 1;
-    weights[i] = (p * powers[n + 44]! + ROUND) - ROUND;
+    const exponent = (logits[i]! - best) * factor;
+    if (!(exponent > LEAST)) continue;
+    const n = (exponent + ROUND) - ROUND;
+    const r = exponent - n;
+    // (2^r − 1) / r, with an error of 4e-9.
+    let q = 1.5352154e-4 * r + 1.339909e-3;
+    q = q * r + 9.618443e-3;
+    q = q * r + 5.5503324e-2;
+    q = q * r + 2.4022648e-1;
+    q = q * r + 6.931472e-1;
+    weights[i] = ((q * r + 1) * powers[n - LEAST]! + ROUND) - ROUND;
   }
   return weights;
 }
@@ -164,7 +153,9 @@ export function chooseToken(
   for (let i = 0; i < weights.length; i++) if (weights[i]! > 0) kept.push(i);
   if (topK > 0 && topK < kept.length) kept = greatest(logits, kept, topK);
   if (topP < 1) kept = nucleus(logits, weights, kept, topP);
-  kept = kept.filter((i) => weights[i]! >= minP * scale).sort((a, b) => a - b);
+  // Those that a limit has sorted.
+  if (topK > 0 || topP < 1) kept.sort((a, b) => a - b);
+  if (minP > 0) kept = kept.filter((i) => weights[i]! >= minP * scale);
   const target = part * kept.reduce((sum, i) => sum + weights[i]!, 0);
   let sum = 0;
   for (const i of kept) {
@@ -185,31 +176,34 @@ export function changedLogit(
   return Math.fround((x > 0 ? x / factor : x * factor) - subtracted);
 }
 
+/** The place of the first element of an input, which is contiguous, and of the one after the last. */
+function rangeOf(call: Call, k: number): [begin: number, end: number] {
+  const { offset, size } = call.operand(k).layout;
+  return [offset, offset + size];
+}
+
 /** Writes a token for each row of logits. */
 export function sampleRows(call: Call): void {
-  const elements = <A>(k: number): A => {
-    const { storage: { array }, layout: { offset, size } } = call.operand(k);
-    return array.subarray(offset, offset + size) as A;
-  };
   const [count, vocabulary] = call.operand(0).layout.shape as [number, number];
-  const logits = elements<Float32Array>(0), numbers = elements<Float64Array>(1);
-  const ids = elements<Int32Array>(2), changes = elements<Float64Array>(3);
+  const arrayOf = (k: number): unknown => call.operand(k).storage.array;
+  const logits = (arrayOf(0) as Float32Array).subarray(...rangeOf(call, 0));
+  const numbers = (arrayOf(1) as Float64Array).subarray(...rangeOf(call, 1));
+  const ids = (arrayOf(2) as Int32Array).subarray(...rangeOf(call, 2));
+  const changes = (arrayOf(3) as Float64Array).subarray(...rangeOf(call, 3));
+  const mask = call.inputs[4] === undefined
+    ? undefined
+    : (arrayOf(4) as Int32Array).subarray(...rangeOf(call, 4));
   const room = ids.length / count;
-  const mask = call.inputs[4] === undefined ? undefined : elements<Int32Array>(4);
   const { storage, layout: { offset } } = call.outputs[0]!;
   const out = storage.array as Int32Array;
   for (let row = 0; row < count; row++) {
     const own = logits.slice(row * vocabulary, (row + 1) * vocabulary);
-    const [inverse, topK, topP, minP, part, changed] = numbers.subarray(row * ROW_NUMBERS) as
-      & Float64Array
-      & [number, number, number, number, number, number];
-    for (let k = row * room; k < row * room + Math.min(changed, room); k++) {
-      const id = ids[k]!;
+    const at = row * ROW_NUMBERS;
+    const changed = Math.min(numbers[at + ROW.changes]!, room);
+    for (let k = row * room; k < row * room + changed; k++) {
+      const id = ids[k]!, c = k * CHANGE_NUMBERS;
       if (id < 0 || id >= vocabulary) continue;
-      const [bias, factor, subtracted] = changes.subarray(k * CHANGE_NUMBERS) as
-        & Float64Array
-        & [number, number, number];
-      own[id] = changedLogit(own[id]!, bias, factor, subtracted);
+      own[id] = changedLogit(own[id]!, changes[c]!, changes[c + 1]!, changes[c + 2]!);
     }
     if (mask !== undefined) {
       const words = mask.length / count;
@@ -217,6 +211,12 @@ export function sampleRows(call: Call): void {
         if ((mask[row * words + (i >> 5)]! >>> (i & 31) & 1) === 0) own[i] = -Infinity;
       }
     }
-    out[offset + row] = chooseToken(own, { inverse, topK, topP, minP }, part);
+    const settings = {
+      inverse: numbers[at + ROW.inverse]!,
+      topK: numbers[at + ROW.topK]!,
+      topP: numbers[at + ROW.topP]!,
+      minP: numbers[at + ROW.minP]!,
+    };
+    out[offset + row] = chooseToken(own, settings, numbers[at + ROW.part]!);
   }
 }

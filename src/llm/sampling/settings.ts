@@ -7,6 +7,7 @@ import * as random from "../../api/random.ts";
 import { philox4x32 } from "../../backend/js/philox.ts";
 import type { RowSettings } from "../../backend/js/sampling.ts";
 import { ArgumentError } from "../../base/errors.ts";
+import { lengthOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { checkOptions } from "../../table/infer.ts";
 
@@ -77,7 +78,7 @@ function check(
 
 /** The biases of tokens, copied. */
 function biasesOf(given: unknown): ReadonlyMap<number, number> {
-  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+  if (typeof given !== "object" || given === null || lengthOf(given) !== undefined) {
     throw new ArgumentError(
       `Cannot sample with logitBias ${describe(given)}: it is an object or a Map of numbers by ` +
         "the ids of tokens",
@@ -130,8 +131,8 @@ export function settingsOf(options: SamplerOptions): SamplingSettings {
   check("topK", topK, isCount, "an integer of at least 0");
   check("topP", topP, (x) => x > 0 && x <= 1, "greater than 0, and at most 1");
   check("minP", minP, (x) => x >= 0 && x <= 1, "between 0 and 1");
-  // The inverse of the least temperatures is finite too: 0 · Infinity is NaN.
-  const inverse = temperature === 0 ? 0 : Math.min(1 / temperature, Number.MAX_VALUE);
+  // The inverse of the least temperatures is finite too, times log2(e): 0 · Infinity is NaN.
+  const inverse = temperature === 0 ? 0 : Math.min(1 / temperature, Number.MAX_VALUE / 2);
   return {
     bias: biasesOf(logitBias),
     ...{ penalty, window, presence, frequency },

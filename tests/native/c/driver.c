@@ -36,6 +36,7 @@
 #include "driver/driver_fft.h"
 #include "driver/driver_linalg.h"
 #include "driver/driver_sets.h"
+#include "driver/driver_sample.h"
 
 /* ---- the small entry points ------------------------------------------------------------------ */
 
@@ -182,6 +183,7 @@ int main(int count, char **arguments) {
       try_convolve(n, 1 + below(40), 1);
       try_complex(n, 1);
       try_sets(n, 1);
+      try_sample(n, 1);
       try_deviates(n, 1);
       if (n < 3) try_changing_parameters(n);
       if (n < 19 || n % 8 == 1) try_linalg(n, 1);
@@ -200,6 +202,7 @@ int main(int count, char **arguments) {
       try_convolve(n, 1 + below(40), 1);
       try_complex(n, 1);
       try_sets(n, 1);
+      try_sample(n, 1);
       try_deviates(n, 1);
     }
     /* Large primes, powers of two and products of primes. */
@@ -238,6 +241,7 @@ int main(int count, char **arguments) {
       try_convolve(5000, 5000, 3);
       try_complex(10007, 3);
       try_sets(140003, 3);
+      try_sample(70001, 3);
       try_deviates(10007, 3);
       try_linalg(110, 3);
       try_linalg(9, 3);
