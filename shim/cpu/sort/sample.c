@@ -158,12 +158,6 @@ static double weight_of(const weighted_row *row, ptrdiff_t first, ptrdiff_t end,
   return sum;
 }
 
-/* What the sum of weights up to a token must exceed: the last token counts for all that is left. */
-static double target_of(double part, double total) {
-  const double target = part * total;
-  return target < total - 1 ? target : total - 1;
-}
-
 /* The first of n weights up to which *sum exceeds the target; n if there is none. Advances *sum. */
 static ptrdiff_t reach(const double *weights, ptrdiff_t n, double target, double *sum) {
   ptrdiff_t i = 0;
@@ -189,7 +183,7 @@ static ptrdiff_t choose_of_all(const weighted_row *row, double least, double par
     sums[g] = weight_of(row, g * size, rm_min((g + 1) * size, n), least);
     total += sums[g];
   }
-  const double target = target_of(part, total);
+  const double target = part * total;
   double sum = 0;
   ptrdiff_t g = 0;
   for (; g < groups - 1 && sum + sums[g] <= target; g++) sum += sums[g];
@@ -347,7 +341,7 @@ static ptrdiff_t choose_of_best(const weighted_row *row, const double *numbers, 
   if (top_p < 1) narrow(row, factor, INFINITY, wanted, of);
   drop(of->weights, of->n, ldexp(numbers[MIN_P], row->bits));
   double sum = 0;
-  const double target = target_of(numbers[PART], sum_of(of->weights, of->n));
+  const double target = numbers[PART] * sum_of(of->weights, of->n);
   const ptrdiff_t place = reach(of->weights, of->n, target, &sum);
   return place < of->n ? of->ids[place] : -1;
 }
