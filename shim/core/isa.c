@@ -1,6 +1,11 @@
 /*
  * Chooses the instruction set (ISA) whose kernels run.
  */
+#if defined(__linux__)
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #include <stdatomic.h>
 #include "internal.h"
 
@@ -89,6 +94,35 @@ bool rm_has_byte_products(void) {
     atomic_store_explicit(&known, isas, memory_order_relaxed);
   }
   return isas >> rm_set_isa(-1) & 1;
+#else
+  return false;
+#endif
+}
+
+#if defined(__x86_64__) && defined(__linux__)
+/* Linux saves the state of tiles only for processes that have asked for it. */
+static bool may_use_tiles(void) {
+  enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 };
+  unsigned a, b, c, d, low, high;
+  /* AMX-TILE and AMX-INT8. */
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !has_all(d, 1u << 24 | 1u << 25)) return false;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return has_all(low, 1u << 17 | 1u << TILE_DATA) &&
+         syscall(SYS_arch_prctl, REQUEST_STATE, TILE_DATA) == 0;
+}
+#endif
+
+bool rm_has_byte_tiles(void) {
+#if defined(__x86_64__) && defined(__linux__)
+  enum { UNKNOWN, NO, YES };
+  static _Atomic int known;
+  if (rm_set_isa(-1) != 4) return false;
+  int has = atomic_load_explicit(&known, memory_order_relaxed);
+  if (has == UNKNOWN) {
+    has = may_use_tiles() ? YES : NO;
+    atomic_store_explicit(&known, has, memory_order_relaxed);
+  }
+  return has == YES;
 #else
   return false;
 #endif

@@ -59,6 +59,10 @@ typedef struct {
  * vectors of the ISA in use (VNNI). */
 bool rm_has_byte_products(void);
 
+/* Whether v4 is in use, the processor multiplies tiles of bytes (AMX), and the system lets this process
+ * do that. */
+bool rm_has_byte_tiles(void);
+
 /* Those in use; null before the first call. */
 extern const rm_kernels *_Atomic rm_active_kernels;
 

@@ -13,7 +13,7 @@ import { FormatError } from "../base/errors.ts";
 import { formatShape, MAX_RANK } from "../base/shape.ts";
 import { QUANT_DTYPES } from "../ops/quantized/dtypes.ts";
 import { MXFP4, MXFP4_BYTES, MXFP4_SIZE } from "./mxfp4.ts";
-import { Metadata, type MetadataValue } from "./metadata.ts";
+import { type Decoding, Metadata, type MetadataValue } from "./metadata.ts";
 import { ANY_32, checkedBytes, Cursor, decodeUtf8, NO_FILE, quote } from "./bytes.ts";
 import { checkKind, KIND_BYTES } from "./kinds.ts";
 import type { SafetensorsInfo } from "./safetensors.ts";
@@ -86,8 +86,8 @@ const SEPARATOR = "\u{10ffff}\u{10fffe}";
 /** The bytes of U+10FFFF; those of U+10FFFE are one less. */
 const SEPARATOR_BYTES = 0xf48fbfbf;
 
-/** A value of metadata that was checked, and is decoded on request. */
-type Lazy = () => MetadataValue;
+/** The elements of an array that are decoded in one step: a millisecond for texts. */
+const STEP = 4096;
 
 /** Thrown if the bytes of a larger file do not hold its header. */
 const SHORT = Symbol("short");
@@ -178,7 +178,6 @@ class Reader {
    * have as many bytes.
    */
   #texts(start: number, end: number, count: number, what: string): string[] {
-    if (count === 0) return [];
     const copy = this.#bytes.slice(start, end), view = new DataView(copy.buffer);
     for (let i = 0, at = 0; i < count; i++) {
       const next = at + 8 + view.getUint32(at, true) + 2 ** 32 * view.getUint32(at + 4, true);
@@ -230,10 +229,15 @@ class Reader {
   }
 
   /** Checks and skips a value of `type`; what decodes it. */
-  value(type: number, what: string): Lazy {
+  value(type: number, what: string): () => Decoding {
     const { at } = this.cursor;
     this.#skip(type, what, 0);
-    return () => this.#decode(type, at, what)[0];
+    return () => this.#valueAt(type, at, what);
+  }
+
+  *#valueAt(type: number, at: number, what: string): Decoding {
+    const [value] = yield* this.#decode(type, at, what);
+    return value;
   }
 
   /** Checks a value and skips it: nothing is allocated for what the file says. */
@@ -260,28 +264,33 @@ class Reader {
   }
 
   /** The value of `type` at `at`, which was checked, and where it ends. */
-  #decode(type: number, at: number, what: string): [value: MetadataValue, end: number] {
+  *#decode(
+    type: number,
+    at: number,
+    what: string,
+  ): Generator<void, [value: MetadataValue, end: number], void> {
     const width = WIDTHS[type];
     if (width !== undefined) return [this.number(type, at), at + width];
     if (type === STRING) return [this.textAt(at, what), this.#textEnd(at)];
     const inner = this.#view.getUint32(at, true);
     const count = Number(this.#view.getBigUint64(at + 4, true));
-    let end = at + 12;
-    if (inner === STRING) {
-      const start = end;
-      for (let i = 0; i < count; i++) end = this.#textEnd(end);
-      return [this.#texts(start, end, count, what), end];
-    }
     const values: MetadataValue[] = [];
     const size = WIDTHS[inner];
-    if (size !== undefined) {
-      for (let i = 0; i < count; i++) values.push(this.number(inner, end + i * size));
-      return [values, end + count * size];
-    }
+    let end = at + 12;
     for (let i = 0; i < count; i++) {
-      const [value, next] = this.#decode(inner, end, what);
-      values.push(value);
-      end = next;
+      if (i > 0 && i % STEP === 0) yield;
+      if (size !== undefined) {
+        values.push(this.number(inner, end));
+        end += size;
+      } else if (inner !== STRING) {
+        const [value, next] = yield* this.#decode(inner, end, what);
+        values.push(value);
+        end = next;
+      } else if (i % STEP === 0) {
+        const start = end, few = Math.min(STEP, count - i);
+        for (let j = 0; j < few; j++) end = this.#textEnd(end);
+        values.push(...this.#texts(start, end, few, what));
+      }
     }
     return [values, end];
   }
@@ -306,15 +315,27 @@ function readStart(reader: Reader, bytes: Uint8Array, fileSize: number, file: st
 }
 
 function readMetadata(reader: Reader, count: number): Metadata {
-  const entries = new Map<string, Lazy>();
+  const decodings = new Map<string, () => Decoding>();
   for (let i = 0; i < count; i++) {
     const { at } = reader.cursor;
     const key = reader.text("a key");
-    if (entries.has(key)) reader.cursor.fail(`metadata ${quote(key)} is there twice`, at);
+    if (decodings.has(key)) reader.cursor.fail(`metadata ${quote(key)} is there twice`, at);
     const what = `metadata ${quote(key)}`;
-    entries.set(key, reader.value(reader.u32(`the type of ${what}`, ANY_32), what));
+    decodings.set(key, reader.value(reader.u32(`the type of ${what}`, ANY_32), what));
   }
-  return new Metadata(entries);
+  const entries = Array.from(
+    decodings,
+    ([key, decoding]) => [key, () => finish(decoding())] as const,
+  );
+  return new Metadata(new Map(entries), decodings);
+}
+
+/** The value of a decoding, at once. */
+function finish(decoding: Decoding): MetadataValue {
+  for (;;) {
+    const { done, value } = decoding.next();
+    if (done) return value;
+  }
 }
 
 /** An entry before the place of the data is known. */

@@ -9,14 +9,25 @@ import { describe } from "../base/text.ts";
 /** A value of metadata; integers of 64 bits beyond 2^53 are bigints. */
 export type MetadataValue = number | bigint | boolean | string | readonly MetadataValue[];
 
+/** The decoding of a value, in steps of at most a millisecond or two. */
+export type Decoding = Generator<void, MetadataValue, void>;
+
 /** The metadata of a file, by key. */
 export class Metadata {
   readonly #entries: ReadonlyMap<string, () => MetadataValue>;
+  readonly #decodings: ReadonlyMap<string, () => Decoding>;
   readonly #decoded = new Map<string, MetadataValue>();
 
-  /** Values are decoded when they are asked for. @ignore */
-  constructor(entries: ReadonlyMap<string, () => MetadataValue>) {
+  /**
+   * Values are decoded when they are asked for. Those that are long have a decoding, too, of the same
+   * value. @ignore
+   */
+  constructor(
+    entries: ReadonlyMap<string, () => MetadataValue>,
+    decodings: ReadonlyMap<string, () => Decoding> = new Map(),
+  ) {
     this.#entries = entries;
+    this.#decodings = decodings;
   }
 
   /** All keys, in the file's order. */
@@ -40,6 +51,20 @@ export class Metadata {
     let value = this.#decoded.get(key);
     if (value === undefined) this.#decoded.set(key, value = entry());
     return value;
+  }
+
+  /**
+   * Decodes the value of `key` in steps, so that the event loop may turn between them; {@link get} then
+   * returns it at once.
+   *
+   * @throws {FormatError} If a text is not UTF-8.
+   */
+  *decode(key: string): Generator<void, void, void> {
+    if (this.#decoded.has(key)) return;
+    const decoding = this.#decodings.get(key);
+    if (decoding === undefined) return;
+    const value = yield* decoding();
+    if (!this.#decoded.has(key)) this.#decoded.set(key, value);
   }
 }
 

@@ -10,6 +10,9 @@ import { isFixed } from "./lazy.ts";
 import { allocateFor, letGo, linearMemory, moveIn, recycle } from "./pool.ts";
 import type { CopyOnWrite, Storage } from "./storage.ts";
 
+/** What leases lend: nothing writes these storages, until the read ends. */
+const reads = new WeakSet<Storage>();
+
 /** The leased elements of one storage, for any number of readers. */
 class Lease implements CopyOnWrite {
   readonly #storage: Storage;
@@ -27,7 +30,9 @@ class Lease implements CopyOnWrite {
   /** A storage of the elements for one more reader. */
   read(): Storage {
     this.#readers++;
-    return this.#elements.sharing(true);
+    const made = this.#elements.sharing(true);
+    reads.add(made);
+    return made;
   }
 
   /** Moves the storage to a copy, before a write of it. */
@@ -40,7 +45,8 @@ class Lease implements CopyOnWrite {
   }
 
   /** Ends one read. */
-  end(): void {
+  end(read: Storage): void {
+    reads.delete(read);
     if (--this.#readers > 0) return;
     if (this.#moved) {
       // Only the readers still used the elements.
@@ -72,14 +78,14 @@ export interface Leased {
 
 /**
  * The elements of `storage`, on the CPU, as they are now: its own memory if a write can leave it to
- * the reader, else a copy.
+ * the reader, else a copy. A lease of what another lease lends must end before that one.
  */
 export function leaseOf(storage: Storage): Leased {
   const { base } = storage;
   const memory = linearMemory();
   if (memory !== null) moveIn(memory, base);
   // A write of a copy-on-write tensor on it leaves the elements where they are.
-  if (isFixed(base) && !base.exposed) {
+  if (reads.has(base) || isFixed(base) && !base.exposed) {
     return { storage: base.sharing(true), end: () => {} };
   }
   const { cows } = base;
@@ -91,5 +97,6 @@ export function leaseOf(storage: Storage): Leased {
     return { storage: copy, end: () => letGo(copy) };
   }
   const lease = cows instanceof Lease ? cows : new Lease(base);
-  return { storage: lease.read(), end: () => lease.end() };
+  const read = lease.read();
+  return { storage: read, end: () => lease.end(read) };
 }

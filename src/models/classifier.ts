@@ -218,8 +218,7 @@ export class Classifier implements Disposable {
     const { top, signal } = ownOptions("classify", options);
     const isOne = typeof texts === "string";
     const inputs = isOne ? [texts] : inputsIn("classify", texts);
-    const rows = await this.#encoder.rows(inputs, { signal });
-    const made = rows.map((logits) => {
+    const made = await this.#encoder.rows(inputs, { signal }, (logits) => {
       const scores = this.multiLabel ? Float64Array.from(logits, sigmoid) : softmax(logits);
       return this.labels
         .map((label, i): Label => ({ label, score: scores[i]! }))
@@ -248,8 +247,8 @@ export class Classifier implements Disposable {
     }
     const [own] = textsIn("rank", [query]);
     const pairs = textsIn("rank", texts).map((text): TextInput => [own!, text]);
-    const rows = await this.#encoder.rows(pairs, { signal });
-    return rows.map(([logit], index): RankResult => ({ index, score: sigmoid(logit!) }))
+    const scores = await this.#encoder.rows(pairs, { signal }, ([logit]) => sigmoid(logit!));
+    return scores.map((score, index): RankResult => ({ index, score }))
       .sort((a, b) => b.score - a.score)
       .slice(0, top);
   }

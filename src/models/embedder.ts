@@ -10,8 +10,10 @@ import { compile } from "../compile/mod.ts";
 import { type Json, objectOf, Reader } from "../llm/config/reader.ts";
 import * as nn from "../nn/mod.ts";
 import { checkOptions } from "../table/infer.ts";
+import { checkAlive } from "../memory/storage.ts";
+import { leaseOf } from "../memory/lease.ts";
 import { fromBuffer } from "../tensor/create.ts";
-import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
+import { type AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
 import { pool, type Pooling, POOLINGS, type Vectors } from "./pooling.ts";
 import {
@@ -307,12 +309,13 @@ export class Embedder implements Disposable {
     );
   }
 
-  /** The vectors of texts, checked and finished. */
-  async #vectors(
+  /** What `made` makes of the vector of each text, checked and finished. */
+  async #vectors<R>(
     op: string,
     texts: readonly string[],
     options: EmbedOptions,
-  ): Promise<Float32Array[]> {
+    made: (vector: Float32Array) => R,
+  ): Promise<R[]> {
     checkOptions(op, options, EMBED_OPTIONS);
     const { dimensions = this.dimensions, normalize = true, signal } = options;
     if (!Number.isInteger(dimensions) || dimensions < 1 || dimensions > this.dimensions) {
@@ -323,8 +326,11 @@ export class Embedder implements Disposable {
       );
     }
     const prefix = this.#prefixOf(options);
-    const rows = await this.#encoder.rows(texts.map((text) => prefix + text), { signal });
-    return rows.map((row) => finished(row, dimensions, normalize));
+    return await this.#encoder.rows(
+      texts.map((text) => prefix + text),
+      { signal },
+      (row) => made(finished(row, dimensions, normalize)),
+    );
   }
 
   /**
@@ -342,9 +348,13 @@ export class Embedder implements Disposable {
     options: EmbedOptions = {},
   ): Promise<number[] | number[][]> {
     const isOne = typeof texts === "string";
-    const rows = await this.#vectors("embed", isOne ? [texts] : textsIn("embed", texts), options);
     // JSON has no arrays with a type: an embedding is most often sent on, or kept in a database.
-    const made = rows.map((row) => [...row]);
+    const made = await this.#vectors(
+      "embed",
+      isOne ? [texts] : textsIn("embed", texts),
+      options,
+      (vector) => [...vector],
+    );
     return isOne ? made[0]! : made;
   }
 
@@ -354,10 +364,12 @@ export class Embedder implements Disposable {
     options: EmbedOptions = {},
   ): Promise<Tensor<"float32", [number, number]>> {
     const { dimensions: size = this.dimensions } = options;
-    const rows = await this.#vectors("embed", textsIn("embed", texts), options);
+    const rows = await this.#vectors("embed", textsIn("embed", texts), options, (vector) => vector);
     const all = new Float32Array(rows.length * size);
     rows.forEach((row, i) => all.set(row, i * size));
-    return fromBuffer(all, { shape: [rows.length, size] });
+    using view = fromBuffer(all, { shape: [rows.length, size] });
+    // Memory that only tensors reach: searches read it in place.
+    return view.copy();
   }
 
   /** Returns the cosine of the angle between the vectors of two texts. Throws as {@link embed}. */
@@ -365,7 +377,7 @@ export class Embedder implements Disposable {
     const [x, y] = await this.#vectors("compare", textsIn("compare", [a, b]), {
       ...options,
       normalize: true,
-    });
+    }, (vector) => vector);
     return x!.reduce((sum, value, i) => sum + value * y![i]!, 0);
   }
 
@@ -390,23 +402,22 @@ export class Embedder implements Disposable {
     const { dimensions, signal } = rest;
     const isMatrix = typeof texts === "object" && texts !== null && "shape" in texts;
     // The texts may change, and the tensor be disposed of, after the call.
-    using given = isMatrix ? (texts as AnyTensor).astype("float32") : undefined;
+    using given = isMatrix ? held(texts as AnyTensor) : undefined;
     const own = isMatrix ? [] : textsIn("search", texts);
-    const wanted = await this.#vectors("search", textsIn("search", [query]), {
+    const [vector] = await this.#vectors("search", textsIn("search", [query]), {
       ...rest,
       normalize: true,
-    });
+    }, (vector) => vector);
     using made = given === undefined ? await this.matrix(own, { dimensions, signal }) : undefined;
-    const matrix = given ?? made!;
-    const vector = wanted[0]!;
+    const matrix = given?.tensor ?? made!;
     const [rows = 0, size] = matrix.shape;
-    if (matrix.shape.length !== 2 || size !== vector.length) {
+    if (matrix.shape.length !== 2 || size !== vector!.length) {
       throw new ShapeError(
-        `Cannot search shape ${formatShape(matrix.shape)}: it takes [N, ${vector.length}]`,
+        `Cannot search shape ${formatShape(matrix.shape)}: it takes [N, ${vector!.length}]`,
       );
     }
     if (rows === 0) return [];
-    using target = fromBuffer(vector, { shape: [vector.length, 1] });
+    using target = fromBuffer(vector!, { shape: [size, 1] });
     const found = await ranked.async(matrix.asShape([rows, size]), target, Math.min(top, rows), {
       ...signal && { signal },
     });
@@ -427,13 +438,34 @@ export class Embedder implements Disposable {
   }
 }
 
+/**
+ * A matrix as it is now, in float32, until it is disposed of: its own elements if it has them so on the
+ * CPU, else a copy.
+ */
+function held(x: AnyTensor): { readonly tensor: Tensor<"float32"> } & Disposable {
+  checkAlive(x.storage, "search");
+  if (x.dtype !== "float32" || x.device !== "cpu") {
+    const copy = x.astype("float32");
+    return { tensor: copy, [Symbol.dispose]: () => copy.dispose() };
+  }
+  const lease = leaseOf(x.storage);
+  const own = new Tensor<"float32">(lease.storage, x.layout);
+  return {
+    tensor: own,
+    [Symbol.dispose]() {
+      own.dispose();
+      lease.end();
+    },
+  };
+}
+
 /** The rows of a matrix that are closest to a vector. */
 const ranked = compile((
   matrix: Tensor<"float32", [number, number]>,
   vector: Tensor<"float32", [number, number]>,
   count: number,
 ) => {
-  const lengths = matrix.mul(matrix).sum(1, { keepDims: true }).sqrt().maximum(1e-12);
+  const lengths = matrix.norm(1, { keepDims: true }).maximum(1e-12);
   return matrix.matmul(vector).div(lengths).reshape([-1]).topk(count);
 }, { static: [2] });
 

@@ -7,15 +7,23 @@
 import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
 import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
-import { compile, type Compiled } from "../compile/mod.ts";
+import { compile } from "../compile/mod.ts";
 import { objectOf, Reader } from "../llm/config/reader.ts";
 import * as nn from "../nn/mod.ts";
 import { fromBuffer } from "../tensor/create.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { open as openTokenizer, type TextInput, type Tokenizer } from "../tokenizers/mod.ts";
-import { batchesOf } from "./batches.ts";
+import { batchesOf, type TextBatch } from "./batches.ts";
 import { ENCODERS } from "./encoders/families.ts";
-import type { AnyWeights, Encoder, Ids, LayerOptions, Lengths, State } from "./encoders/parts.ts";
+import type {
+  AnyWeights,
+  Encoder,
+  Ids,
+  LayerOptions,
+  Lengths,
+  Sight,
+  State,
+} from "./encoders/parts.ts";
 import { filesOf, type FindOptions, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
 
 /** Options of opening a model that encodes texts. */
@@ -146,7 +154,30 @@ export function inputsIn(op: string, inputs: unknown): TextInput[] {
   throw new ArgumentError(`Cannot ${op} ${describe(inputs)}: it takes a text or an array of texts`);
 }
 
-type Program = (ids: Ids, types: Ids, lengths: Lengths) => Tensor<"float32", [number, number]>;
+/** The most programs of a part: one for each number of texts and each length. */
+const PROGRAMS = { maxPrograms: 128 };
+
+/**
+ * The parts of a model, each of which has a program for each shape: a part is traced and compiled in a
+ * few milliseconds, and the event loop is free between parts. A whole model would block it ten times
+ * as long.
+ */
+function partsOf(encoder: Encoder, finish: Finish) {
+  return {
+    begin: compile(
+      (ids: Ids, types: Ids, lengths: Lengths) => encoder.begin({ ids, types, lengths }),
+      PROGRAMS,
+    ),
+    layers: encoder.layers.map(({ kind, run }) => ({
+      kind,
+      run: compile(
+        (x: State, lengths: Lengths, sight: Sight) => run(x, { ...sight, lengths }),
+        PROGRAMS,
+      ),
+    })),
+    end: compile((x: State, lengths: Lengths) => finish(encoder.end(x), lengths), PROGRAMS),
+  };
+}
 
 /** A model that gives a row of numbers for each text. */
 export class TextEncoder implements Disposable {
@@ -157,7 +188,7 @@ export class TextEncoder implements Disposable {
   readonly #sizes: Pick<Encoder, "vocabulary" | "types">;
   readonly #weights: AnyWeights;
   readonly #more: Disposable[];
-  readonly #program: Compiled<Program>;
+  readonly #parts: ReturnType<typeof partsOf>;
   #disposed = false;
 
   private constructor(
@@ -172,9 +203,7 @@ export class TextEncoder implements Disposable {
     this.#sizes = encoder;
     this.#weights = weights;
     this.#more = more;
-    const program: Program = (ids, types, lengths) =>
-      finish(encoder.states({ ids, types, lengths }), lengths);
-    this.#program = compile(program, { maxPrograms: 128 });
+    this.#parts = partsOf(encoder, finish);
   }
 
   /**
@@ -211,7 +240,10 @@ export class TextEncoder implements Disposable {
         ...onProgress === undefined ? {} : { onProgress },
         ...signal === undefined ? {} : { signal },
       });
-      return new TextEncoder(opened, made, tokenizer, more);
+      const encoder = new TextEncoder(opened, made, tokenizer, more);
+      // Engines compile what the first text runs, which would block its call as long as ten others.
+      await encoder.rows(["a"], { signal }, () => {});
+      return encoder;
     } catch (error) {
       weights.dispose();
       for (const one of more) one[Symbol.dispose]();
@@ -236,61 +268,84 @@ export class TextEncoder implements Disposable {
     );
   }
 
-  /** The rows of texts, in their order; longer texts are cut to `longest` tokens. */
-  async rows(
+  /**
+   * What `finish` makes of the row of each text, in their order; texts of more than `longest` tokens are
+   * cut. Rows are finished batch by batch, so that the event loop is free in between.
+   */
+  async rows<R>(
     inputs: readonly TextInput[],
-    { longest = this.longest, signal }: {
-      readonly longest?: number | undefined;
-      readonly signal?: AbortSignal | undefined;
-    } = {},
-  ): Promise<Float32Array[]> {
+    { signal }: { readonly signal?: AbortSignal | undefined },
+    finish: (row: Float32Array) => R,
+  ): Promise<R[]> {
     this.#checkAlive();
-    const most = Math.min(longest, this.longest);
     const encoded = await this.tokenizer.encodeBatch(inputs, {
-      maxLength: most,
+      maxLength: this.longest,
       ...signal === undefined ? {} : { signal },
     });
     const rows = encoded.map(({ ids, typeIds }, place): Row => {
       const { vocabulary, types } = this.#sizes;
       this.#checkRows(ids, "token", vocabulary);
       if (types > 1) this.#checkRows(typeIds, "type", types);
+      // A text without tokens has a vector too: that of one token of padding.
+      if (ids.length === 0) return { place, ids: [this.tokenizer.pad ?? 0], typeIds: [0] };
       return { place, ids, typeIds };
     });
-    const made: Float32Array[] = [];
-    // A text without tokens has a vector too: that of one token of padding.
-    const full = rows.map((row): Row =>
-      row.ids.length > 0 ? row : { ...row, ids: [this.tokenizer.pad ?? 0], typeIds: [0] }
-    );
-    for (const { width, texts } of batchesOf(full, most)) {
+    const made: R[] = [];
+    for (const batch of batchesOf(rows, this.longest)) {
       signal?.throwIfAborted();
       this.#checkAlive();
-      const shape = [texts.length, width] as const;
-      const [ids, types] = [
-        new Int32Array(texts.length * width),
-        new Int32Array(texts.length * width),
-      ];
-      texts.forEach((text, i) => {
-        ids.set(text.ids, i * width);
-        types.set(text.typeIds, i * width);
-      });
-      using tokens = fromBuffer(ids, { shape });
-      using kinds = fromBuffer(types, { shape });
-      using lengths = fromBuffer(Int32Array.from(texts, ({ ids }) => ids.length));
-      using result = await this.#program.async(tokens, kinds, lengths);
-      const values = await result.read();
-      const size = values.length / texts.length;
-      texts.forEach(({ place }, i) => {
-        made[place] = values.slice(i * size, (i + 1) * size);
+      const values = await this.#valuesOf(batch);
+      const size = values.length / batch.texts.length;
+      batch.texts.forEach(({ place }, i) => {
+        made[place] = finish(values.slice(i * size, (i + 1) * size));
       });
     }
     return made;
+  }
+
+  /** The rows of a batch, one after the other. */
+  async #valuesOf(
+    { width, texts }: TextBatch<Pick<Row, "ids" | "typeIds">>,
+  ): Promise<Float32Array> {
+    const shape = [texts.length, width] as const;
+    const [ids, types] = [
+      new Int32Array(texts.length * width),
+      new Int32Array(texts.length * width),
+    ];
+    texts.forEach((text, i) => {
+      ids.set(text.ids, i * width);
+      types.set(text.typeIds, i * width);
+    });
+    using tokens = fromBuffer(ids, { shape });
+    using kinds = fromBuffer(types, { shape });
+    using lengths = fromBuffer(Int32Array.from(texts, ({ ids }) => ids.length));
+    using result = await this.#run(tokens, kinds, lengths);
+    return await result.read();
+  }
+
+  /** The rows of a batch, part by part. */
+  async #run(ids: Ids, types: Ids, lengths: Lengths): Promise<Tensor<"float32", [number, number]>> {
+    const { begin, layers, end } = this.#parts;
+    using made = new DisposableStack();
+    const { x: first, sights } = await begin.async(ids, types, lengths);
+    for (const { angles, mask } of sights) {
+      for (const one of [angles?.cos, angles?.sin, mask]) if (one !== undefined) made.use(one);
+    }
+    let x = first;
+    for (const { kind, run } of layers) {
+      using before = x;
+      x = await run.async(before, lengths, sights[kind]!);
+    }
+    using last = x;
+    return await end.async(last, lengths);
   }
 
   /** Frees the weights and the programs. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    this.#program.dispose();
+    const { begin, layers, end } = this.#parts;
+    for (const one of [begin, ...layers.map(({ run }) => run), end]) one.dispose();
     this.#weights.dispose();
     for (const one of this.#more) one[Symbol.dispose]();
   }

@@ -34,7 +34,12 @@ import { wordPieces } from "./word_pieces.ts";
 export interface MetadataSource {
   /** Returns the value of a key; undefined if there is none. */
   get(key: string): unknown;
+  /** Decodes the value of a key in steps; `get` then returns it at once. */
+  decode?(key: string): Generator<void, void, void>;
 }
+
+/** The arrays with an element for each token. */
+const ARRAYS = ["tokens", "token_type", "scores", "merges"];
 
 /** The most tokens of a vocabulary. */
 const MOST_TOKENS = 10_000_000;
@@ -364,6 +369,10 @@ export function* ggufModel(
           known.at(-1)
         } are read`,
     );
+  }
+  for (const name of ARRAYS) {
+    if (metadata.decode !== undefined) yield* metadata.decode(`tokenizer.ggml.${name}`);
+    yield;
   }
   const read = yield* readVocabulary(fields, model, endTokens);
   yield;

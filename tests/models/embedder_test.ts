@@ -5,14 +5,14 @@
  */
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { test } from "node:test";
-import { ArgumentError, DisposedError, FormatError, io, memory, tensor } from "../../mod.ts";
+import { ArgumentError, DisposedError, FormatError, io, memory, tensor, zeros } from "../../mod.ts";
 import { Reader } from "../../src/llm/config/reader.ts";
 import { modernBert } from "../../src/models/encoders/modern_bert.ts";
 import { Embedder, type EmbedderOptions } from "../../src/models/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { distance, type Vector, weight } from "../llm/models.ts";
 import { type Any, loose } from "../support.ts";
-import { encoders, padded, safetensorsOf } from "./golden.ts";
+import { encoders, padded, safetensorsOf, statesBy } from "./golden.ts";
 import { tinyTokenizer, wordsOf } from "./tokenizer.ts";
 
 const golden = encoders["modernbert"]!;
@@ -122,7 +122,7 @@ async function statesOf(text: string): Promise<Float32Array> {
   const ids = [2, ...text.split(" ").map((word) => Number(word.slice(1)) + 5), 3];
   using tokens = padded([ids], 0);
   using lengths = tensor([ids.length], { dtype: "int32" });
-  using states = encoder.states({ ids: tokens, lengths });
+  using states = statesBy(encoder, { ids: tokens, lengths });
   return states.toTypedArray().slice();
 }
 
@@ -221,6 +221,36 @@ test("similarity and search", async () => {
   assertEquals(await embedder.search("w1", []), []);
   using scaled = matrix.mul(3);
   assertEquals((await embedder.search(texts[4]!, scaled, { top: 1 }))[0]!.index, 4);
+});
+
+test("search reads a matrix of float32 in place, as it was at the call", async () => {
+  using embedder = await open();
+  const texts = Array.from({ length: 30 }, (_, i) => wordsOf([5 + i, 7 + 2 * i, 9]));
+  using few = await embedder.matrix(texts);
+  const wanted = await embedder.search(texts[7]!, few, { top: 5 });
+  const rows = 200_000, bytes = rows * hidden * 4;
+  const matrix = zeros([rows, hidden]);
+  matrix.set([`:${texts.length}`], few);
+  await embedder.search(texts[7]!, matrix);
+  const before = memory().bytes;
+  const calls = [1, 2].map(() => embedder.search(texts[7]!, matrix, { top: 5 }));
+  assertEquals(await Promise.all(calls), [wanted, wanted]);
+  const more = memory().peakBytes - before;
+  assert(more < bytes / 4, `${more} bytes more than the matrix of ${bytes}`);
+  for (const change of [() => matrix.set([":"], 1), () => matrix.dispose()]) {
+    matrix.set([`:${texts.length}`], few);
+    matrix.set([`${texts.length}:`], 0);
+    const found = embedder.search(texts[7]!, matrix, { top: 5 });
+    change();
+    assertEquals(await found, wanted);
+  }
+  await assertRejects(() => embedder.search(texts[7]!, matrix), DisposedError);
+  // Other dtypes, and memory that code outside may change, are copied.
+  for (const other of [few.astype("float64"), tensor(few.toTypedArray(), { shape: few.shape })]) {
+    const found = await embedder.search(texts[7]!, other, { top: 5 });
+    assertEquals(found.map(({ index }) => index), wanted.map(({ index }) => index));
+    other.dispose();
+  }
 });
 
 test("int8 weights give close vectors", async () => {

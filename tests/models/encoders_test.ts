@@ -13,7 +13,7 @@ import { concat, fromBuffer } from "../../mod.ts";
 import { testOnBackends } from "../compile/support.ts";
 import { distance, floatsOf } from "../llm/models.ts";
 import type { Any } from "../support.ts";
-import { encoders, type GoldenEncoder, padded, safetensorsOf } from "./golden.ts";
+import { encoders, type GoldenEncoder, padded, safetensorsOf, statesBy } from "./golden.ts";
 
 /** The states of the tokens of each text, by ops and by a program. */
 async function statesOf(
@@ -37,10 +37,10 @@ async function statesOf(
       const start = i * width * encoder.hidden;
       return [...all.subarray(start, start + row.length * encoder.hidden)];
     }));
-  using direct = encoder.states(batch);
+  using direct = statesBy(encoder, batch);
   // As programs run it.
   using program = compile((ids: Any, lengths: Any, types?: Any) =>
-    encoder.states({ ids, lengths, types })
+    statesBy(encoder, { ids, lengths, types })
   );
   const inputs = kinds === undefined ? [tokens, lengths] : [tokens, lengths, kinds];
   using compiled = await (program.async as Any)(...inputs);

@@ -16,7 +16,7 @@ import { testOnBackends } from "../compile/support.ts";
 import { distance, floatsOf, type Vector } from "../llm/models.ts";
 import type { GgufValue } from "../support/gguf.ts";
 import { gguf, ggufOf } from "./gguf.ts";
-import { padded } from "./golden.ts";
+import { padded, statesBy } from "./golden.ts";
 
 const { texts, models } = gguf;
 
@@ -37,7 +37,7 @@ for (const [name, golden] of Object.entries(models)) {
     weights.done({ ignore: ["dense_*"] });
     using ids = padded(golden.ids, 0);
     using lengths = fromBuffer(Int32Array.from(golden.ids, (row) => row.length));
-    using states = encoder.states({ ids, lengths });
+    using states = statesBy(encoder, { ids, lengths });
     const all = states.toTypedArray(), width = ids.shape[1] * encoder.hidden;
     const made = golden.ids.flatMap((row, i) => [
       ...all.subarray(i * width, i * width + row.length * encoder.hidden),

@@ -6,6 +6,7 @@
  */
 import { readFileSync } from "node:fs";
 import { fromBuffer, io, tensor } from "../../mod.ts";
+import type { Batch, Encoder, State } from "../../src/models/encoders/parts.ts";
 import { weight } from "../llm/models.ts";
 import { type Any, loose } from "../support.ts";
 
@@ -47,4 +48,13 @@ export function padded(rows: readonly (readonly number[])[], padding: number) {
   const all = new Int32Array(rows.length * width).fill(padding);
   rows.forEach((row, i) => all.set(row, i * width));
   return fromBuffer(all, { shape: [rows.length, width] as [number, number] });
+}
+
+/** The states of the tokens of a batch, by all parts of an encoder. */
+export function statesBy(encoder: Encoder, batch: Batch): State {
+  const { lengths } = batch;
+  const { x, sights } = encoder.begin(batch);
+  return encoder.end(
+    encoder.layers.reduce((x, { kind, run }) => run(x, { ...sights[kind]!, lengths }), x),
+  );
 }

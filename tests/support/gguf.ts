@@ -68,7 +68,7 @@ export function ggufMetadata(values: Readonly<Record<string, GgufValue>>): Uint8
     parts.push(text(key));
     if (Array.isArray(value)) {
       const each = (value as readonly Value[]).map((one) => single(type, one));
-      parts.push(u32(ARRAY), u32(TYPES[type]), u64(each.length), ...each);
+      parts.push(u32(ARRAY), u32(TYPES[type]), u64(each.length), concatBytes(each));
     } else parts.push(u32(TYPES[type]), single(type, value as Value));
   }
   return concatBytes(parts);

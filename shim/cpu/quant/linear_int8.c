@@ -10,9 +10,11 @@
  * four. 16 rows are interleaved in pieces of four bytes, as those of a quantized weight
  * (quant_formats.h); rows that the last group lacks are zeros.
  *
- * Words of x are four bytes where the processor has VNNI, else those of quant_vectors.h.
+ * Words of x are four bytes where the processor has VNNI, else those of quant_vectors.h. Where it has
+ * AMX, the words of a group are the rows of its tiles as they are.
  */
 #include <math.h>
+#include "byte_tiles.h"
 #include "group_output.h"
 
 enum {
@@ -27,10 +29,12 @@ enum {
   HEAD_BYTES = 8 * GROUP_ROWS,
   BLOCK_BYTES = HEAD_BYTES + BLOCK_WORDS * WORD_BYTES,
   GROUP_VECTORS = WORD_BYTES / VECTOR_BYTES,
-  AHEAD_BYTES = 4096
+  AHEAD_BYTES = 4096,
+  /* The fewest rows of x for which tiles, of 16 rows, are faster. */
+  LEAST_TILED_ROWS = 6
 };
 
-static const double TASK_NS = 8000, BYTES_PER_NS = 12, PRODUCTS_PER_NS = 60;
+static const double TASK_NS = 8000, BYTES_PER_NS = 12, PRODUCTS_PER_NS = 60, TILED_PER_NS = 600;
 
 /* Of a block of a row of x: the number of q = 0, less WORD_SHIFT, and the distance of two numbers. */
 typedef struct {
@@ -45,7 +49,7 @@ typedef struct {
   /* The words of the rounded rows, tile after tile, and how the blocks of each row are rounded. */
   uint8_t *rounded;
   rounding *roundings;
-  bool has_vnni;
+  bool has_vnni, has_tiles;
   group_output output;
 } int8_context;
 
@@ -91,6 +95,13 @@ static float float_of(int32_t bits) {
   return x;
 }
 
+/* How numbers from `low` to `high` are rounded to 0 .. 255; NaN if one is not finite. */
+static rounding rounding_between(float low, float high) {
+  /* Halves, as the difference may overflow. */
+  const float step = (high * 0.5f - low * 0.5f) / 127.5f;
+  return step >= 0 && step <= 3e38f ? (rounding){low, step} : (rounding){(float)NAN, (float)NAN};
+}
+
 /* How numbers are rounded to 0 .. 255; NaN if one is not finite. */
 static rounding rounding_of(const float *from, ptrdiff_t n) {
   /* Numbers are ordered as these integers, which are their own inverse. */
@@ -103,19 +114,22 @@ static rounding rounding_of(const float *from, ptrdiff_t n) {
   }
   const float low = float_of(least ^ (int32_t)((uint32_t)(least >> 31) >> 1));
   const float high = float_of(most ^ (int32_t)((uint32_t)(most >> 31) >> 1));
-  /* Halves, as the difference may overflow. */
-  const float step = (high * 0.5f - low * 0.5f) / 127.5f;
-  return step >= 0 && step <= 3e38f ? (rounding){low, step} : (rounding){(float)NAN, (float)NAN};
+  return rounding_between(low, high);
 }
 
-/* Rounds up to four numbers to 0 .. 255. */
+/* A number as one from 0 to 255. */
+static RM_ALWAYS_INLINE int rounded_unsigned(float x, float low, float inverse) {
+  float q = (x - low) * inverse;
+  q = q >= 0 ? q : 0;
+  q = q <= 255 ? q : 255;
+  return (int)rintf(q);
+}
+
+/* Rounds up to four numbers to 0 .. 255; those that lack are 0. */
 static RM_ALWAYS_INLINE void round_unsigned(const float *from, ptrdiff_t n, float low,
                                             float inverse, int16_t *to) {
   for (int i = 0; i < 4; i++) {
-    float q = i < n ? (from[i] - low) * inverse : 0;
-    q = q >= 0 ? q : 0;
-    q = q <= 255 ? q : 255;
-    to[i] = (int16_t)(int)rintf(q);
+    to[i] = (int16_t)(i < n ? rounded_unsigned(from[i], low, inverse) : 0);
   }
 }
 
@@ -150,9 +164,63 @@ static RM_ALWAYS_INLINE void round_rows(const bool has_vnni, const int8_context 
   }
 }
 
+#if defined(RM_BYTE_TILES)
+/* Rounds `count` numbers of a row, a multiple of TILE_ROW_BYTES, to rows of tiles; how it does. Numbers
+ * are 0 or more before they become integers, and those above 255 become 255. */
+static RM_ALWAYS_INLINE rounding round_block(const float *from, const int count, uint8_t *tiles) {
+  __m512 x[4 * BLOCK_WORDS / LANES];
+  __m512 least = _mm512_set1_ps(INFINITY), most = _mm512_set1_ps(-INFINITY);
+  __mmask16 has_nan = 0;
+  UNROLL for (int i = 0; i < count / LANES; i++) {
+    x[i] = _mm512_loadu_ps(from + i * LANES);
+    least = _mm512_min_ps(least, x[i]);
+    most = _mm512_max_ps(most, x[i]);
+    has_nan |= _mm512_cmp_ps_mask(x[i], x[i], _CMP_UNORD_Q);
+  }
+  const rounding own = rounding_between(_mm512_reduce_min_ps(least), _mm512_reduce_max_ps(most));
+  const __m512 low = _mm512_set1_ps(own.first), inverse = _mm512_set1_ps(inverse_of(own.step));
+  UNROLL for (int i = 0; i < count / LANES; i++) {
+    const __m512i q = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_sub_ps(x[i], low), inverse));
+    const int at = i * LANES;
+    uint8_t *to = tiles + at / TILE_ROW_BYTES * TILE_BYTES + at % TILE_ROW_BYTES;
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtusepi32_epi8(q));
+  }
+  return has_nan ? (rounding){(float)NAN, (float)NAN} : own;
+}
+
+/* Rounds rows to tiles: those of 16 rows follow each other along the depth. Rows that the last ones
+ * lack are zeros. */
+static void round_tiles(const int8_context *ctx, ptrdiff_t first, ptrdiff_t last) {
+  enum { BLOCK = 4 * BLOCK_WORDS };
+  for (ptrdiff_t row = first; row < last; row++) {
+    const float *from = ctx->x + row * ctx->x_stride;
+    uint8_t *tiles = ctx->rounded + row / TILE_SIDE * TILE_SIDE * ctx->depth +
+                     row % TILE_SIDE * TILE_ROW_BYTES;
+    rounding *own = ctx->roundings + row * ctx->blocks;
+    ptrdiff_t left = ctx->depth;
+    for (; left >= BLOCK; left -= BLOCK, from += BLOCK, tiles += BLOCK * TILE_SIDE) {
+      *own++ = round_block(from, BLOCK, tiles);
+    }
+    if (left > 0) *own = round_block(from, TILE_ROW_BYTES, tiles);
+  }
+  for (ptrdiff_t row = last; row % TILE_SIDE != 0; row++) {
+    uint8_t *tiles = ctx->rounded + row / TILE_SIDE * TILE_SIDE * ctx->depth;
+    for (ptrdiff_t at = 0; at < ctx->depth; at += TILE_ROW_BYTES) {
+      memset(tiles + at * TILE_SIDE + row % TILE_SIDE * TILE_ROW_BYTES, 0, TILE_ROW_BYTES);
+    }
+  }
+}
+#endif
+
 static void round_task(void *context, ptrdiff_t index) {
   const int8_context *ctx = context;
   const ptrdiff_t first = index * STRIP_ROWS, last = rm_min(ctx->rows, first + STRIP_ROWS);
+#if defined(RM_BYTE_TILES)
+  if (ctx->has_tiles) {
+    round_tiles(ctx, first, last);
+    return;
+  }
+#endif
   if (ctx->has_vnni) round_rows(true, ctx, first, last);
   else round_rows(false, ctx, first, last);
 }
@@ -166,6 +234,20 @@ typedef struct {
   const rounding *rows;
   ptrdiff_t blocks;
 } factors;
+
+/* Integer sums of a row and LANES columns as float32, plus what is there. */
+static RM_ALWAYS_INLINE v_f32 scaled_sums(v_s32 sums, v_f32 scale, v_f32 weights, rounding own,
+                                          v_f32 there) {
+  return FMA(v_f32, floats_of(sums), scale * own.step, FMA(v_f32, weights, (v_f32)own.first, there));
+}
+
+/* The scale, and the scaled sum of the weights, of columns from v * LANES on of a block. */
+static RM_ALWAYS_INLINE v_f32 scales_at(const uint8_t *head, int v) {
+  return *(const v_f32 *)(head + v * VECTOR_BYTES);
+}
+static RM_ALWAYS_INLINE v_f32 weights_at(const uint8_t *head, int v) {
+  return *(const v_f32 *)(head + 4 * GROUP_ROWS + v * VECTOR_BYTES);
+}
 
 /* Sums of rows of x and a group: [rows, GROUP_ROWS], as integers without factors, or as float32. `add`
  * says to add to those that are there. */
@@ -212,11 +294,8 @@ static RM_ALWAYS_INLINE void multiply(const factors *by, const bool has_vnni, co
         *(v_s32 *)to = add ? *(v_s32 *)to + all[r][v] : all[r][v];
         continue;
       }
-      const rounding own = by->rows[r * by->blocks];
-      const v_f32 scale = *(const v_f32 *)(by->head + v * VECTOR_BYTES);
-      const v_f32 weights = *(const v_f32 *)(by->head + 4 * GROUP_ROWS + v * VECTOR_BYTES);
-      const v_f32 sum = floats_of(all[r][v]) * (scale * own.step) + weights * own.first;
-      *(v_f32 *)to = add ? *(v_f32 *)to + sum : sum;
+      *(v_f32 *)to = scaled_sums(all[r][v], scales_at(by->head, v), weights_at(by->head, v),
+                                 by->rows[r * by->blocks], add ? *(v_f32 *)to : (v_f32)0);
     }
   }
 }
@@ -254,12 +333,100 @@ static RM_ALWAYS_INLINE void multiply_group(const bool has_vnni, const int8_cont
   finish_group(&ctx->output, first, last - first, group, sums);
 }
 
+#if defined(RM_BYTE_TILES)
+/* Two tiles of rows, or one, by one or two groups, for a block: the products of the tiles' registers. */
+static RM_ALWAYS_INLINE void multiply_tiles(const int8_context *ctx, const int tiles,
+                                            const int groups, ptrdiff_t row, ptrdiff_t block,
+                                            const uint8_t *weight) {
+  const ptrdiff_t begin = block * BLOCK_WORDS * 4;
+  const uint8_t *x = ctx->rounded + row * ctx->depth + begin * TILE_SIDE;
+  weight += HEAD_BYTES;
+  clear_tiles(tiles, groups);
+  for (ptrdiff_t left = rm_min(4 * BLOCK_WORDS, ctx->depth - begin); left > 0;
+       left -= TILE_ROW_BYTES, x += TILE_BYTES, weight += TILE_BYTES) {
+    add_tiles(tiles, groups, x, TILE_SIDE * ctx->depth, weight, ctx->group_bytes);
+  }
+}
+
+/* Adds stored tiles, as {@link multiply_tiles} makes them, to sums: [groups, STRIP_ROWS, GROUP_ROWS]. */
+static RM_ALWAYS_INLINE void add_stored(const int8_context *ctx, const int groups, ptrdiff_t row,
+                                        ptrdiff_t rows, ptrdiff_t block, const uint8_t *weight,
+                                        const int32_t *made, float *sums) {
+  const ptrdiff_t blocks = ctx->blocks;
+  const rounding *own = ctx->roundings + row * blocks + block;
+  UNROLL for (int g = 0; g < groups; g++) {
+    const v_f32 scale = scales_at(weight + g * ctx->group_bytes, 0);
+    const v_f32 sum = weights_at(weight + g * ctx->group_bytes, 0);
+    const v_s32 *from = (const v_s32 *)(made + g * 2 * TILE_SIDE * GROUP_ROWS);
+    v_f32 *to = (v_f32 *)(sums + g * STRIP_ROWS * GROUP_ROWS);
+    if (block == 0) {
+      for (ptrdiff_t r = 0; r < rows; r++) {
+        to[r] = scaled_sums(from[r], scale, sum, own[r * blocks], (v_f32)0);
+      }
+    } else {
+      for (ptrdiff_t r = 0; r < rows; r++) {
+        to[r] = scaled_sums(from[r], scale, sum, own[r * blocks], to[r]);
+      }
+    }
+  }
+}
+
+/* Rows [first, last), at most STRIP_ROWS, times one or two groups. */
+static RM_ALWAYS_INLINE void multiply_tiled(const int8_context *ctx, const int groups,
+                                            ptrdiff_t first, ptrdiff_t last, ptrdiff_t group) {
+  enum { BOTH_TILES = 2 * TILE_SIDE, NONE = -1 };
+  float sums[2 * STRIP_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
+  int32_t made[2 * BOTH_TILES * GROUP_ROWS] __attribute__((aligned(64)));
+  const uint8_t *weights = ctx->weight + group * ctx->group_bytes;
+  /* Stored tiles are added while the next ones are multiplied. */
+  ptrdiff_t stored_row = NONE, stored_block = 0;
+  for (ptrdiff_t block = 0; block < ctx->blocks; block++) {
+    const uint8_t *weight = weights + block * BLOCK_BYTES;
+    for (ptrdiff_t row = first; row < last; row += BOTH_TILES) {
+      const bool has_both = last - row > TILE_SIDE;
+      if (has_both) multiply_tiles(ctx, 2, groups, row, block, weight);
+      else multiply_tiles(ctx, 1, groups, row, block, weight);
+      if (stored_row != NONE) {
+        add_stored(ctx, groups, stored_row, rm_min(BOTH_TILES, last - stored_row), stored_block,
+                   weights + stored_block * BLOCK_BYTES, made,
+                   sums + (stored_row - first) * GROUP_ROWS);
+      }
+      UNROLL for (int g = 0; g < groups; g++) {
+        store_tile(g, made + g * BOTH_TILES * GROUP_ROWS);
+        if (has_both) store_tile(2 + g, made + (g * BOTH_TILES + TILE_SIDE) * GROUP_ROWS);
+      }
+      stored_row = row;
+      stored_block = block;
+    }
+  }
+  add_stored(ctx, groups, stored_row, rm_min(BOTH_TILES, last - stored_row), stored_block,
+             weights + stored_block * BLOCK_BYTES, made, sums + (stored_row - first) * GROUP_ROWS);
+  for (int g = 0; g < groups; g++) {
+    finish_group(&ctx->output, first, last - first, group + g, sums + g * STRIP_ROWS * GROUP_ROWS);
+  }
+}
+
+static void multiply_tiled_groups(const int8_context *ctx, ptrdiff_t first, ptrdiff_t last,
+                                  ptrdiff_t group, ptrdiff_t end) {
+  rm_begin_tiles();
+  for (; group + 1 < end; group += 2) multiply_tiled(ctx, 2, first, last, group);
+  if (group < end) multiply_tiled(ctx, 1, first, last, group);
+  rm_end_tiles();
+}
+#endif
+
 static void multiply_task(void *context, ptrdiff_t index) {
   const int8_context *ctx = context;
   const ptrdiff_t first = index % ctx->row_blocks * STRIP_ROWS;
   const ptrdiff_t last = rm_min(ctx->rows, first + STRIP_ROWS);
   const ptrdiff_t group = index / ctx->row_blocks * ctx->groups_per_task;
   const ptrdiff_t end = rm_min(ctx->groups, group + ctx->groups_per_task);
+#if defined(RM_BYTE_TILES)
+  if (ctx->has_tiles) {
+    multiply_tiled_groups(ctx, first, last, group, end);
+    return;
+  }
+#endif
   for (ptrdiff_t g = group; g < end; g++) {
     if (ctx->has_vnni) multiply_group(true, ctx, first, last, g);
     else multiply_group(false, ctx, first, last, g);
@@ -288,7 +455,13 @@ int32_t RM_FOR_ISA(linear_int8)(const rm_call *call) {
 #if defined(MULTIPLY_BYTES)
   ctx.has_vnni = rm_has_byte_products();
 #endif
-  const size_t words = (size_t)(ctx.rows * ctx.words * word_bytes(ctx.has_vnni));
+#if defined(RM_BYTE_TILES)
+  ctx.has_tiles = ctx.rows >= LEAST_TILED_ROWS && ctx.depth % TILE_ROW_BYTES == 0 &&
+                  rm_has_byte_tiles();
+#endif
+  const size_t words = ctx.has_tiles
+                           ? (size_t)(rm_round_up(ctx.rows, TILE_SIDE) * ctx.depth)
+                           : (size_t)(ctx.rows * ctx.words * word_bytes(ctx.has_vnni));
   gemm_workspace *workspace =
       RM_FOR_ISA(workspace_alloc)(words + (size_t)(ctx.rows * ctx.blocks) * sizeof(rounding), 0);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
@@ -297,10 +470,12 @@ int32_t RM_FOR_ISA(linear_int8)(const rm_call *call) {
   ctx.row_blocks = rm_ceil_div(ctx.rows, STRIP_ROWS);
   rm_parallel(ctx.row_blocks, (double)ctx.rows * (double)ctx.depth, round_task, &ctx);
   const double bytes_ns = (double)ctx.group_bytes / BYTES_PER_NS;
-  double group_ns = (double)ctx.rows * (double)ctx.depth * GROUP_ROWS / PRODUCTS_PER_NS;
+  double group_ns = (double)ctx.rows * (double)ctx.depth * GROUP_ROWS /
+                    (ctx.has_tiles ? TILED_PER_NS : PRODUCTS_PER_NS);
   if (group_ns < bytes_ns) group_ns = bytes_ns;
   const double per_task = 1 + TASK_NS * (double)ctx.row_blocks / (group_ns + 1);
   ctx.groups_per_task = rm_min(ctx.groups, (ptrdiff_t)per_task);
+  if (ctx.has_tiles) ctx.groups_per_task = rm_round_up(ctx.groups_per_task, 2);
   rm_parallel(ctx.row_blocks * rm_ceil_div(ctx.groups, ctx.groups_per_task),
               group_ns * (double)ctx.groups, multiply_task, &ctx);
   RM_FOR_ISA(workspace_free)(workspace);

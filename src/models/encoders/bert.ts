@@ -12,7 +12,6 @@ import {
   activationOf,
   type AnyWeights,
   type AttentionNames,
-  type Batch,
   type Encoder,
   feedForward,
   type LayerOptions,
@@ -192,16 +191,18 @@ function bertOf(
     vocabulary: sizes.vocabulary,
     types: sizes.types,
     longest: sizes.longest,
-    states({ ids, lengths, types }: Batch): State {
+    begin({ ids, types }) {
       const [texts, count] = ids.shape;
       let x: State = words(ids).add(places.slice(`${first}:${first + count}`));
       if (kinds !== undefined && types !== undefined) x = x.add(kinds(types));
       else if (kind !== undefined) x = x.add(kind.slice(0));
-      x = normalize(x).asShape([texts, count, hidden]);
-      const mask = bias?.(count);
-      for (const run of blocks) x = run(x, { lengths, mask });
-      return x;
+      return {
+        x: normalize(x).asShape([texts, count, hidden]),
+        sights: [bias === undefined ? {} : { mask: bias(count) }],
+      };
     },
+    layers: blocks.map((run) => ({ kind: 0, run })),
+    end: (x) => x,
   };
 }
 

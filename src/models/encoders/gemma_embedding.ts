@@ -7,16 +7,17 @@ import type { Reader } from "../../llm/config/reader.ts";
 import {
   type ActivationName,
   activationOf,
-  anglesOf,
   type AnyWeights,
   type AttentionNames,
+  bothSights,
   type Encoder,
   gatedFeedForward,
+  GLOBAL,
   type LayerOptions,
+  LOCAL,
   type Seen,
   selfAttention,
   type State,
-  windowMask,
 } from "./parts.ts";
 import {
   checkSizes,
@@ -130,19 +131,15 @@ function gemmaOf(
     vocabulary: sizes.vocabulary,
     types: 0,
     longest: sizes.longest,
-    states({ ids, lengths }) {
+    begin({ ids }) {
       const count = ids.shape[1];
-      let x: State = words(ids).mul(Math.sqrt(hidden));
-      const dimensions = headDimensions;
-      const far: Seen = { lengths, angles: anglesOf(count, { dimensions, base: bases.global }) };
-      const near: Seen = {
-        lengths,
-        mask: count > distance + 1 ? windowMask(count, distance) : undefined,
-        angles: anglesOf(count, { dimensions, base: bases.local }),
+      return {
+        x: words(ids).mul(Math.sqrt(hidden)),
+        sights: bothSights(count, distance, { dimensions: headDimensions, bases }),
       };
-      blocks.forEach((run, i) => x = run(x, global[i]! ? far : near));
-      return finalNorm(x);
     },
+    layers: blocks.map((run, i) => ({ kind: global[i]! ? GLOBAL : LOCAL, run })),
+    end: (x) => finalNorm(x),
   };
 }
 

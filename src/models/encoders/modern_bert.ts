@@ -8,16 +8,17 @@ import type { Reader } from "../../llm/config/reader.ts";
 import {
   type ActivationName,
   activationOf,
-  anglesOf,
   type AnyWeights,
   type AttentionNames,
+  bothSights,
   type Encoder,
   gatedFeedForward,
+  GLOBAL,
   type LayerOptions,
+  LOCAL,
   type Seen,
   selfAttention,
   type State,
-  windowMask,
 } from "./parts.ts";
 import {
   checkSizes,
@@ -109,20 +110,15 @@ function modernOf(
     vocabulary: sizes.vocabulary,
     types: 0,
     longest: sizes.longest,
-    states({ ids, lengths }) {
+    begin({ ids }) {
       const [texts, count] = ids.shape;
-      let x: State = normalize(words(ids)).asShape([texts, count, hidden]);
-      const dimensions = hidden / heads;
-      const far: Seen = { lengths, angles: anglesOf(count, { dimensions, base: bases.global }) };
-      const near: Seen = {
-        lengths,
-        // Texts within the window need no mask.
-        mask: count > distance + 1 ? windowMask(count, distance) : undefined,
-        angles: anglesOf(count, { dimensions, base: bases.local }),
+      return {
+        x: normalize(words(ids)).asShape([texts, count, hidden]),
+        sights: bothSights(count, distance, { dimensions: hidden / heads, bases }),
       };
-      blocks.forEach((run, i) => x = run(x, global[i]! ? far : near));
-      return finalNorm(x);
     },
+    layers: blocks.map((run, i) => ({ kind: global[i]! ? GLOBAL : LOCAL, run })),
+    end: (x) => finalNorm(x),
   };
 }
 

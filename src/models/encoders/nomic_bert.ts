@@ -113,16 +113,18 @@ function nomicOf(
     vocabulary: sizes.vocabulary,
     types: sizes.types,
     longest: sizes.longest,
-    states({ ids, lengths, types }) {
+    begin({ ids, types }) {
       const [texts, count] = ids.shape;
       let x: State = words(ids);
       if (kinds !== undefined && types !== undefined) x = x.add(kinds(types));
       else if (kind !== undefined) x = x.add(kind.slice(0));
-      x = normalize(x).asShape([texts, count, hidden]);
-      const angles = anglesOf(count, { dimensions: hidden / heads, base });
-      for (const run of blocks) x = run(x, { lengths, angles });
-      return x;
+      return {
+        x: normalize(x).asShape([texts, count, hidden]),
+        sights: [{ angles: anglesOf(count, { dimensions: hidden / heads, base }) }],
+      };
     },
+    layers: blocks.map((run) => ({ kind: 0, run })),
+    end: (x) => x,
   };
 }
 

@@ -33,7 +33,26 @@ export interface Batch {
   readonly types?: Ids | undefined;
 }
 
-/** A function from the tokens of texts to the state after the last layer. */
+/** What the layers of one kind see of a batch, beside its lengths. */
+export type Sight = Omit<Seen, "lengths">;
+
+/** The state before the first layer, and what each kind of layers sees. */
+export interface Begun {
+  readonly x: State;
+  readonly sights: readonly Sight[];
+}
+
+/** A layer. */
+export interface EncoderLayer {
+  /** The kind of the layer: its place in {@link Begun.sights}. */
+  readonly kind: number;
+  readonly run: (x: State, seen: Seen) => State;
+}
+
+/**
+ * A function from the tokens of texts to the state after the last layer. It is in parts, so that each
+ * can be a program of its own.
+ */
 export interface Encoder {
   /** The size of states. */
   readonly hidden: number;
@@ -43,8 +62,11 @@ export interface Encoder {
   readonly types: number;
   /** The most tokens of a text. */
   readonly longest: number;
-  /** The states of a batch: [B, T, hidden]. Those of padding may be anything. */
-  readonly states: (batch: Batch) => State;
+  /** The part before the layers. */
+  readonly begin: (batch: Batch) => Begun;
+  readonly layers: readonly EncoderLayer[];
+  /** The part after the layers: [B, T, hidden]. The states of padding may be anything. */
+  readonly end: (x: State) => State;
 }
 
 /** How the layers of a model keep their weights. */
@@ -291,4 +313,29 @@ export function windowMask(count: number, distance: number): AnyTensor {
 /** The angles of positions 0, 1, … of `count` tokens. */
 export function anglesOf(count: number, options: nn.RopeAngleOptions): NonNullable<Seen["angles"]> {
   return nn.ropeAngles(Array.from({ length: count }, (_, i) => i), options);
+}
+
+/** The kinds of layers of {@link bothSights}. */
+export const GLOBAL = 0, LOCAL = 1;
+
+/**
+ * What layers see that see all tokens, and what layers see that see those at most `distance` away; each
+ * kind rotates by angles of its own.
+ */
+export function bothSights(
+  count: number,
+  distance: number,
+  { dimensions, bases }: {
+    readonly dimensions: number;
+    readonly bases: { readonly global: number; readonly local: number };
+  },
+): readonly Sight[] {
+  return [
+    { angles: anglesOf(count, { dimensions, base: bases.global }) },
+    {
+      angles: anglesOf(count, { dimensions, base: bases.local }),
+      // Texts within the window need no mask.
+      ...count > distance + 1 ? { mask: windowMask(count, distance) } : {},
+    },
+  ];
 }
