@@ -92,6 +92,7 @@ export interface GeneratedToken {
 
 /** What an engine does and has done. */
 export interface EngineStats extends Readonly<SchedulerCounts> {
+  /** The most texts at the same time. */
   readonly slots: number;
   /** The texts that are generated now. */
   readonly active: number;
@@ -103,8 +104,9 @@ export interface EngineStats extends Readonly<SchedulerCounts> {
   readonly cancelled: number;
   /** Tokens of prompts that were not computed, as another prompt began with them. */
   readonly reused: number;
-  /** Tokens that there is memory for, and those whose memory is in use, also by kept beginnings. */
+  /** Tokens that there is memory for. */
   readonly cache: number;
+  /** Tokens whose memory is in use, in whole pages, also by kept beginnings. */
   readonly cached: number;
   /** Tokens of beginnings that are kept for later prompts. */
   readonly kept: number;

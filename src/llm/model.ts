@@ -217,24 +217,40 @@ export class LanguageModel implements Disposable {
     return new Session(this, scheduler, sequence);
   }
 
-  /** The device of the weights; undefined for the CPU. @ignore */
+  /**
+   * The device of the weights; undefined for the CPU.
+   *
+   * @ignore
+   */
   get device(): t.Device | undefined {
     return this.#device;
   }
 
-  /** The bytes that each token of a text takes. @ignore */
+  /**
+   * The bytes that each token of a text takes.
+   *
+   * @ignore
+   */
   get tokenBytes(): number {
     return cacheBytes(this.config, 1, this.#cache);
   }
 
-  /** Memory for texts. @ignore */
+  /**
+   * Memory for texts.
+   *
+   * @ignore
+   */
   memory(options: Omit<SequenceMemoryOptions, "dtype" | "device">): SequenceMemory {
     this.#checkAlive();
     const own = { dtype: this.#cache, device: this.#device };
     return new SequenceMemory(this.config, { ...options, ...own });
   }
 
-  /** What runs texts. @ignore */
+  /**
+   * What runs texts.
+   *
+   * @ignore
+   */
   scheduler(): Scheduler {
     return new Scheduler((call) => this.step(call), this.config.vocabulary);
   }
@@ -288,7 +304,11 @@ export class LanguageModel implements Disposable {
     });
   }
 
-  /** Computes new tokens of texts, which the caller adds to them. @ignore */
+  /**
+   * Computes new tokens of texts, which the caller adds to them.
+   *
+   * @ignore
+   */
   async step(call: StepCall): Promise<Stepped> {
     const { sequences, ids, rows, columns, pace, wanted, length } = call;
     this.#checkAlive();

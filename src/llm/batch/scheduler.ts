@@ -99,14 +99,17 @@ const NO_LOGITS: Float32Array = new Float32Array(0);
 
 /** Numbers of what a scheduler has done. */
 export interface SchedulerCounts {
-  /** Steps of texts, and their tokens. */
+  /** Steps of texts. */
   steps: number;
+  /** Their tokens. */
   stepped: number;
-  /** Chunks of prompts, and their tokens. */
+  /** Chunks of prompts. */
   chunks: number;
+  /** Their tokens. */
   prompted: number;
-  /** Tokens of drafts, and those of them that were right. */
+  /** Tokens that were tried after others, by speculation. */
   drafted: number;
+  /** Those of them that were right. */
   confirmed: number;
 }
 

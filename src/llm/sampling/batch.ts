@@ -15,6 +15,7 @@ import type { SamplingState } from "./state.ts";
 
 /** A token and the logarithm of its probability. */
 export interface TokenLogprob {
+  /** The token. */
   readonly id: number;
   /** The logarithm of the softmax of the logits as they were given. */
   readonly logprob: number;
