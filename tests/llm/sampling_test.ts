@@ -304,6 +304,36 @@ function pairsOf(state: SamplingState): unknown[] {
     .sort(([a], [b]) => a! - b!);
 }
 
+test("drafts give the tokens of steps, and leave the states as they were", async () => {
+  using sampler = new BatchSampler();
+  const vocabulary = 60, steps = 6;
+  const options = { temperature: 1, seed: 4, repetitionPenalty: 1.4, frequencyPenalty: 1 };
+  const rows = Array.from(
+    { length: steps },
+    (_, i) => logitsOf("normal", vocabulary, randomOf(i + 1)),
+  );
+  using logits = tensor(rows.map((row) => [...row]));
+  const state = new SamplingState(options, [1, 2], vocabulary);
+  const text: number[] = [];
+  for (const row of rows) {
+    using one = tensor([[...row]]);
+    const [{ id } = { id: -1 }] = await sampler.sample(one, [{ state }]);
+    text.push(id);
+    state.accept(id);
+  }
+  const fresh = new SamplingState(options, [1, 2], vocabulary);
+  const drafts = rows.map((_, i): SampledRow => ({ state: fresh, draft: text.slice(0, i) }));
+  for (let k = 0; k < 2; k++) {
+    assertEquals((await sampler.sample(logits, drafts)).map(({ id }) => id), text);
+    assertEquals([fresh.length, pairsOf(fresh).length], [0, 2]);
+  }
+  for (const draft of [[1, 60], [-1], [0.5], 3]) {
+    const wrong = loose([{ state: fresh }, { state: fresh, draft }]);
+    await assertRejects(() => sampler.sample(logits, wrong), ArgumentError, "token");
+    assertEquals(fresh.length, 0);
+  }
+});
+
 test("tokens are as frequent as their probabilities", () => {
   const logits = Float32Array.of(1, 3.5, -2, 0.25, 3, 3, -0.5, 2, -Infinity, 1.75, NaN, 0);
   const times = 20_000;

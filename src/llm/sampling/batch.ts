@@ -37,6 +37,11 @@ export interface Sampled {
 export interface SampledRow {
   /** The text, whose next token is chosen. The choice does not accept it. */
   readonly state: SamplingState;
+  /**
+   * Tokens that are taken to follow those of the state: drafts of a smaller model, whose logits are
+   * checked at once. Rows may share a state. None by default.
+   */
+  readonly draft?: readonly number[] | undefined;
   /** A bit for each token, the lowest of the first word first: 1 allows it. By default all are. */
   readonly mask?: Int32Array | undefined;
   /** How many of the most likely tokens are wanted, 0 to 20; undefined for no logprobs at all. */
@@ -113,7 +118,7 @@ export class BatchSampler implements Disposable {
    * @param logits [B, V]: a row for each of `rows`, and perhaps others, which are ignored.
    * @returns What was chosen, in the order of `rows`. A row without a possible token has an error.
    * @throws {ShapeError} For logits of another shape.
-   * @throws {ArgumentError} For a mask or a `top` that does not fit.
+   * @throws {ArgumentError} For a draft, a mask or a `top` that does not fit.
    * @throws The reason of `signal`, if it aborts before the computation starts.
    */
   async sample(
@@ -178,14 +183,19 @@ function inputsOf(
   count: number,
   vocabulary: number,
 ): [Float64Array, Int32Array, Float64Array, Int32Array | undefined] {
-  const most = Math.max(...rows.map(({ state }) => state.changed));
+  const most = rows.reduce(
+    (count, { state, draft }) => Math.max(count, state.ahead(draft, () => state.changed)),
+    0,
+  );
   const room = ROOMS.find((size) => size >= most) ?? vocabulary;
   const numbers = new Float64Array(count * ROW_NUMBERS);
   const ids = new Int32Array(count * room), changes = new Float64Array(count * room * 3);
-  rows.forEach(({ state }, row) => {
-    state.writeRow(numbers, row);
-    state.writeChanges(ids, changes, row * room);
-  });
+  rows.forEach(({ state, draft }, row) =>
+    state.ahead(draft, () => {
+      state.writeRow(numbers, row);
+      state.writeChanges(ids, changes, row * room);
+    })
+  );
   if (rows.every(({ mask }) => mask === undefined)) return [numbers, ids, changes, undefined];
   const words = Math.ceil(vocabulary / 32);
   const mask = new Int32Array(count * words).fill(-1);

@@ -126,6 +126,21 @@ export class SamplingState {
     }
   }
 
+  /**
+   * Calls `use` as if tokens had been accepted.
+   *
+   * @throws {ArgumentError} For a token that the vocabulary does not have. The state is as before.
+   */
+  ahead<R>(tokens: readonly number[] | undefined, use: () => R): R {
+    const { length } = this;
+    try {
+      if (tokens !== undefined) { for (const id of tokensIn(tokens)) this.accept(id); }
+      return use();
+    } finally {
+      this.undo(this.length - length);
+    }
+  }
+
   /** Counts a token at the end of the text, and the one that its window loses or gains at the start. */
   #count(id: number, change: 1 | -1, first: number | undefined): void {
     if (!this.#penalizes) return;
