@@ -9,7 +9,8 @@ LLAMA_CPP is the folder of llama.cpp with convert_hf_to_gguf.py. The weights are
 llm_weights.py, by the names that transformers saves. Each model has the converter's metadata, and for
 each tensor of the converter the tensor that it is made of: its name, its shape, the rows at the start
 that the converter leaves out, and the number that it adds. The script checks that these numbers are
-the converter's. Each text has its tokens, by the package `tokenizers` or by SentencePiece, and the
+the converter's. `types` are those of the tensors in the converter's file of Q8_0,
+which models with modules of products do not have. Each text has its tokens, by the package `tokenizers` or by SentencePiece, and the
 vector after pooling; `states` are those of all tokens of all texts.
 
 With --keep=FOLDER the models and GGUF files stay there.
@@ -253,9 +254,15 @@ def convert(kind, folder, out, sources, dense):
     if kind in PRE:
         made.get_vocab_base_pre = lambda self, tokenizer: PRE[kind]
     more = {"sentence_transformers_dense_modules": True} if dense else {}
+    smaller = out.with_suffix(".q8_0.gguf")
     with torch.inference_mode():
         made(folder, gguf.LlamaFileType.ALL_F32, out, eager=True, **more).write()
+        # The converter writes modules of products once in a process.
+        if not dense:
+            made(folder, gguf.LlamaFileType.MOSTLY_Q8_0, smaller, eager=True).write()
     reader = gguf.GGUFReader(out)
+    quantized = [] if dense else gguf.GGUFReader(smaller).tensors
+    types = {x.name: x.tensor_type.name for x in quantized}
     metadata = {}
     for key, field in reader.fields.items():
         if key.startswith("GGUF.") or key.startswith("general.") and key != "general.architecture":
@@ -267,7 +274,7 @@ def convert(kind, folder, out, sources, dense):
     for tensor in reader.tensors:
         data = np.array(tensor.data).reshape([int(n) for n in tensor.shape][::-1])
         tensors[tensor.name] = source_of(data, all)
-    return {"metadata": metadata, "tensors": tensors}
+    return {"metadata": metadata, "tensors": tensors, "types": types}
 
 
 def golden(name, keep):

@@ -53,6 +53,24 @@ for (const [name, golden] of Object.entries(models)) {
     );
     assert(far <= allowed(floatsOf(golden.vectors)), `vectors are ${far} off`);
   });
+  if (Object.keys(golden.types).length > 0) {
+    test(`${name} in the converter's types of Q8_0 gives close vectors`, async () => {
+      const bytes = ggufOf(golden, {}, [], golden.types);
+      using weights = await nn.open(bytes);
+      assertEquals(weights.info("token_embd.weight")!.dtype, "q8_0");
+      const wanted = floatsOf(golden.vectors), size = wanted.length / texts.length;
+      for (const quantize of [undefined, "int8"] as const) {
+        using embedder = await Embedder.open({ "model.gguf": bytes }, { quantize });
+        const made = await embedder.embed(texts, { normalize: false });
+        for (const [i, x] of made.entries()) {
+          const y = wanted.subarray(i * size, (i + 1) * size);
+          const product = x.reduce((sum, one, j) => sum + one * y[j]!, 0);
+          const cosine = product / (Math.hypot(...x) * Math.hypot(...y));
+          assert(cosine > 0.9998 && cosine < 1 - 1e-9, `text ${i}: ${cosine}`);
+        }
+      }
+    });
+  }
   test(`${name} has the tokens of its own tokenizer`, async () => {
     using weights = await nn.open(ggufOf(golden));
     const tokenizer = await tokenizers.open(weights.metadata);
