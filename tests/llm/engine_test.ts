@@ -100,6 +100,9 @@ testModel("texts of an engine are those of each alone", async (name) => {
   const again = await Promise.all(requests.toReversed().map((request) => run(engine, request)));
   assertEquals(again.toReversed(), alone);
   const { active, waiting, finished, cancelled, reused, kept, cached } = engine.stats;
+  const { drafted, confirmed, steps, stepped } = engine.stats;
+  assert(drafted > confirmed && confirmed > 0, `${confirmed} of ${drafted} tokens were right`);
+  assert(stepped > 2 * steps, `${stepped} tokens in ${steps} steps`);
   assertEquals([active, waiting, finished], [0, 0, 2 * requests.length]);
   assert(cancelled > 0 && reused > 0, `${cancelled} cancelled, ${reused} reused`);
   assertEquals(cached, kept);

@@ -118,7 +118,17 @@ export async function* tokensOf(
   signal?.throwIfAborted();
   if (maxTokens === 0) return "maxTokens";
   const text = [...plan.ids];
-  const choice = (): Choice => ({ state, mask: constraint?.mask(), top });
+  const words = Math.ceil(state.vocabulary / 32);
+  const choice = (): Choice => {
+    const mask: unknown = constraint?.mask();
+    if (mask === undefined) return { state, top };
+    if (mask instanceof Int32Array && mask.length === words) return { state, mask, top };
+    // Here, so that the other texts of the step go on.
+    throw new ArgumentError(
+      `Cannot generate with the mask ${describe(mask)} of a constraint: it is an Int32Array of ` +
+        `${words} elements`,
+    );
+  };
   const speculates = plan.speculates === true && constraint === undefined;
   const close = scheduler.open();
   try {

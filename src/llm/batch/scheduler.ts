@@ -294,23 +294,13 @@ export class Scheduler implements Disposable {
       }
       if (!isLast) this.#prompts.push(job);
       else if (choice !== undefined) {
-        job.resolve({ tokens: await this.#choose(made.logits!, [choice]), logits: NO_LOGITS });
+        const [token] = await this.#sampler.sample(made.logits!, [choice]);
+        if (token!.error === undefined) choice.state.accept(token!.id);
+        job.resolve({ tokens: [token!], logits: NO_LOGITS });
       } else job.resolve({ tokens: [], logits: all ?? await made.logits!.read() });
     } finally {
       free(made);
     }
-  }
-
-  /** The next tokens by rows of logits, which their states have accepted. */
-  async #choose(
-    logits: Tensor<"float32">,
-    choices: readonly Choice[],
-  ): Promise<readonly Sampled[]> {
-    const made = await this.#sampler.sample(logits, choices);
-    made.forEach(({ id, error }, i) => {
-      if (error === undefined) choices[i]!.state.accept(id);
-    });
-    return made;
   }
 
   /** Computes the next tokens of texts. */
@@ -359,23 +349,31 @@ export class Scheduler implements Disposable {
       results[row]!.logits = await own.read();
       own.dispose();
     }
-    let rows = [...jobs.keys()].filter((row) => jobs[row]!.options.choice !== undefined);
-    for (let column = 0; rows.length > 0; column++) {
-      const places = Int32Array.from(rows, (row) => row * columns + column);
-      // The usual step: all texts in their order, without drafts.
-      const isPlain = columns === 1 && rows.length === jobs.length;
-      const own = isPlain ? logits : scope(() => logits.take(tensor(places), 0));
-      try {
-        const chosen = await this.#choose(own, rows.map((row) => jobs[row]!.options.choice!));
-        chosen.forEach((one, i) => results[rows[i]!]!.tokens.push(one));
-      } finally {
-        if (!isPlain) own.dispose();
-      }
-      // Those whose draft has this token next.
-      rows = rows.filter((row) => {
-        const last = results[row]!.tokens.at(-1)!;
-        return last.error === undefined && ids[row]![column + 1] === last.id;
+    // A row for each token: what follows it if all those before it were right.
+    const rows = jobs.flatMap(({ options: { choice } }, job) =>
+      choice === undefined ? [] : ids[job]!.map((_, column) => {
+        const draft = ids[job]!.slice(1, column + 1);
+        return { job, choice, place: job * columns + column, row: { ...choice, draft } };
+      })
+    );
+    if (rows.length === 0) return results;
+    // The usual step: all texts in their order, without drafts.
+    const isPlain = columns === 1 && rows.length === jobs.length;
+    const places = Int32Array.from(rows, ({ place }) => place);
+    const own = isPlain ? logits : scope(() => logits.take(tensor(places), 0));
+    try {
+      const chosen = await this.#sampler.sample(own, rows.map(({ row }) => row));
+      rows.forEach(({ job, choice }, i) => {
+        const { tokens } = results[job]!;
+        const last = tokens.at(-1), column = tokens.length;
+        const isRight = last === undefined || ids[job]![column] === last.id;
+        // Those after a wrong one are dropped: they are not at their place.
+        if (!isRight || last?.error !== undefined || rows[i]!.row.draft.length !== column) return;
+        tokens.push(chosen[i]!);
+        if (chosen[i]!.error === undefined) choice.state.accept(chosen[i]!.id);
       });
+    } finally {
+      if (!isPlain) own.dispose();
     }
     return results;
   }
