@@ -111,6 +111,7 @@ const kernels = [_][]const u8{
     "cpu/quant/linear_int8.c",
     "cpu/quant/quantize.c",
     "cpu/quant/quant_tiles.c",
+    "cpu/sort/sample.c",
 };
 
 /// Compiled once per instruction set and for size: they divide the work of kernels.

@@ -18,6 +18,7 @@ const LOADERS: Readonly<Record<string, () => Promise<{ readonly suite: Suite }>>
   large: () => import("./large.ts"),
   gemm: () => import("./gemm.ts"),
   start: () => import("./start.ts"),
+  engine: () => import("./engine.ts"),
   server: () => import("./server.ts"),
   fallback: () => import("./fallback.ts"),
 };

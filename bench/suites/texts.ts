@@ -87,11 +87,16 @@ const GIVEN = { TEXTS, SIZES };
 async function openEncoder() {
   const config = JSON.parse(readFileSync(join(FOLDER, "config.json"), "utf8"));
   const weights = await nn.open(FOLDER);
-  const { states } = bert(weights, new Reader((key) => config[key], "config.json"), {});
+  const encoder = bert(weights, new Reader((key) => config[key], "config.json"), {});
   await weights.load({ ignore: ["pooler.*", "*position_ids"] });
-  return compile((ids: Ids, types: Ids, lengths: Lengths) =>
-    pool(states({ ids, types, lengths }), lengths, "mean")
-  );
+  return compile((ids: Ids, types: Ids, lengths: Lengths) => {
+    const { x, sights } = encoder.begin({ ids, types, lengths });
+    const states = encoder.layers.reduce(
+      (state, { kind, run }) => run(state, { ...sights[kind], lengths }),
+      x,
+    );
+    return pool(encoder.end(states), lengths, "mean");
+  });
 }
 
 async function run(): Promise<Outcome> {

@@ -36,12 +36,17 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         what: "downloads models; PNG and JPEG files; several processes",
       },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
+      {
+        folders: ["llm/batch"],
+        what: "runs the texts of a model together, on pages of one memory",
+      },
       { folders: ["llm/families"], what: "families of language models, and which files they take" },
       {
         folders: ["llm/blocks"],
         what: "parts of language models: attention, experts, convolutions",
       },
       { folders: ["llm/config"], what: "sizes and switches of language models" },
+      { folders: ["llm/sampling"], what: "chooses tokens by logits: options, texts, batches" },
       { folders: ["tokenizers"], what: "texts to tokens and back, and templates of chats" },
       { folders: ["tokenizers/jinja"], what: "chat templates with the meaning of Python's Jinja" },
       { folders: ["compile"], what: "traces functions, and runs them as programs" },

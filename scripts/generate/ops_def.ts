@@ -212,11 +212,6 @@ export function makeConstants(): string {
       "RM_CACHED_ATTENTION_AT_",
       abi.CACHED_ATTENTION_AT,
     ),
-    enumOf(
-      "The numbers of cachedAttention after the offsets of its cache.",
-      "RM_CACHED_LIMITS_AT_",
-      abi.CACHED_LIMITS_AT,
-    ),
     enumOf("The activations of linearPacked.", "RM_ACTIVATION_", abi.ACTIVATION),
     enumOf("What rm_buffers does.", "RM_BUFFERS_", abi.BUFFERS),
     enumOf("What rm_files does.", "RM_FILES_", abi.FILES),

@@ -181,7 +181,11 @@ export const API_PAGES: readonly ApiPage[] = [
     id: "llm",
     title: "Text generation",
     about: "Language models, sessions and sampling.",
-    guides: { "Generate text": "generate.md", "Quantize weights": "quantize.md" },
+    guides: {
+      "Generate text": "generate.md",
+      "Generate many texts": "engine.md",
+      "Quantize weights": "quantize.md",
+    },
     files: ["llm"],
   },
   {

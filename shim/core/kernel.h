@@ -10,7 +10,7 @@
 
 /* The most operands of a plan, except for a chain, and the most buffers of a call that is no part of
  * a program. */
-enum { RM_MAX_OPERANDS = 4, RM_MAX_BUFFERS = 8 };
+enum { RM_MAX_OPERANDS = 4, RM_MAX_BUFFERS = 9 };
 
 /* The numbers of the kernels: the ops of the op table, RM_OP_COUNT of them, then those of
  * kernels.def. */

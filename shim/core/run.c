@@ -62,13 +62,14 @@ static inline void unpack_dtypes(int32_t dtypes, int *to) {
   for (int i = 0; i < 4; i++) to[i] = (int)((uint32_t)dtypes >> 8 * i & 255);
 }
 
-int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t compute,
-                    double *numbers, void *out, void *a, void *b, void *c, void *d, void *e,
-                    void *f, void *g) {
+int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t last_dtype,
+                    int32_t compute, double *numbers, void *out, void *a, void *b, void *c, void *d,
+                    void *e, void *f, void *g, void *h) {
   int each[RM_MAX_BUFFERS];
   unpack_dtypes(dtypes, each);
   unpack_dtypes(more_dtypes, each + 4);
-  void *const buffers[RM_MAX_BUFFERS] = {out, a, b, c, d, e, f, g};
+  each[RM_MAX_BUFFERS - 1] = (int)((uint32_t)last_dtype & 255);
+  void *const buffers[RM_MAX_BUFFERS] = {out, a, b, c, d, e, f, g, h};
   const rm_call call = {
       .op = kernel,
       .compute = compute,

@@ -5,7 +5,7 @@
 #define ROWMAJOR_ABI_CONSTANTS_H
 
 /* Changes with the meaning of any function. */
-#define RM_VERSION 10
+#define RM_VERSION 11
 
 /* What the functions return. */
 enum {
@@ -40,7 +40,7 @@ enum {
 };
 
 /* Of the dtypes, the declarations of rowmajor.h and the places of numbers in calls. */
-#define RM_ABI_HASH 0x323df915u
+#define RM_ABI_HASH 0xbff57107u
 
 /* Where the parts of a plan begin. */
 enum {
@@ -194,16 +194,18 @@ enum {
   RM_CACHED_ATTENTION_AT_CAPACITY = 2,
   RM_CACHED_ATTENTION_AT_PROBLEMS_PER_LENGTH = 3,
   RM_CACHED_ATTENTION_AT_LENGTH_OFFSET = 4,
-  RM_CACHED_ATTENTION_AT_NUMBERS = 5
-};
-
-/* The numbers of cachedAttention after the offsets of its cache. */
-enum {
-  RM_CACHED_LIMITS_AT_WINDOW = 0,
-  RM_CACHED_LIMITS_AT_SOFT_CAP = 1,
-  RM_CACHED_LIMITS_AT_KEY_HEADS = 2,
-  RM_CACHED_LIMITS_AT_SINK_OFFSET = 3,
-  RM_CACHED_LIMITS_AT_NUMBERS = 4
+  RM_CACHED_ATTENTION_AT_WINDOW = 5,
+  RM_CACHED_ATTENTION_AT_SOFT_CAP = 6,
+  RM_CACHED_ATTENTION_AT_KEY_HEADS = 7,
+  RM_CACHED_ATTENTION_AT_SINK_OFFSET = 8,
+  RM_CACHED_ATTENTION_AT_STEPWISE = 9,
+  RM_CACHED_ATTENTION_AT_PAGE_ROWS = 10,
+  RM_CACHED_ATTENTION_AT_PAGE_COUNT = 11,
+  RM_CACHED_ATTENTION_AT_KEY_PAGE_STRIDE = 12,
+  RM_CACHED_ATTENTION_AT_VALUE_PAGE_STRIDE = 13,
+  RM_CACHED_ATTENTION_AT_PROBLEMS_PER_TABLE = 14,
+  RM_CACHED_ATTENTION_AT_TABLE_OFFSET = 15,
+  RM_CACHED_ATTENTION_AT_NUMBERS = 16
 };
 
 /* The activations of linearPacked. */

@@ -79,11 +79,12 @@ RM_API int32_t rm_run(int32_t kernel, int32_t dtypes, int32_t compute, double *n
                       void *a, void *b, void *c);
 
 /*
- * The same with up to four more buffers, whose dtypes more_dtypes packs.
+ * The same with up to five more buffers: more_dtypes packs the dtypes of d to g, last_dtype is that of
+ * h.
  */
-RM_API int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t compute,
-                           double *numbers, void *out, void *a, void *b, void *c, void *d, void *e,
-                           void *f, void *g);
+RM_API int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t last_dtype,
+                           int32_t compute, double *numbers, void *out, void *a, void *b, void *c,
+                           void *d, void *e, void *f, void *g, void *h);
 
 /*
  * Makes programs, lists of calls that rm_program_run runs, and frames, each of which holds what one

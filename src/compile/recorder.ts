@@ -165,8 +165,8 @@ export class Recorder implements Backend {
       ...shim,
       rm_run: (kernel, dtypes, compute, numbers, ...arrays) =>
         this.#record(kernel, [dtypes], compute, numbers, arrays),
-      rm_run_many: (kernel, dtypes, more, compute, numbers, ...arrays) =>
-        this.#record(kernel, [dtypes, more], compute, numbers, arrays),
+      rm_run_many: (kernel, dtypes, more, last, compute, numbers, ...arrays) =>
+        this.#record(kernel, [dtypes, more, last], compute, numbers, arrays),
     };
     this.#native = new NativeBackend(recording, { crossover: 1 });
   }
@@ -246,6 +246,7 @@ export class Recorder implements Backend {
     const numbers = given as Float64Array;
     const { op } = this.#call!;
     const each = packed.flatMap((ids) => [ids & 255, ids >> 8 & 255, ids >> 16 & 255, ids >>> 24]);
+    each.length = arrays.length;
     const buffers = arrays.map((array, k) =>
       array === null ? null : this.#bufferOf(array, each[k]!)
     );

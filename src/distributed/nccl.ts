@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { pause } from "../base/turn.ts";
 import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
 import { DeviceError, DistributedError } from "../base/errors.ts";
 import { plainNumbers, setAsked, setCollective } from "../backend/native/collective.ts";
@@ -269,14 +270,4 @@ export class Nccl implements DeviceEngine {
     numbers[COLLECTIVE_AT.dtype] = id;
     this.#requests.wait(numbers, out, input);
   }
-}
-
-/** Lets all other waiting work run, and waits for some milliseconds. */
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    // Looked up here: in Deno, the first use of this global loads node:timers.
-    const { setImmediate } = globalThis as { setImmediate?: (run: () => void) => void };
-    if (ms === 0 && setImmediate !== undefined) setImmediate(resolve);
-    else setTimeout(resolve, ms);
-  });
 }

@@ -15,8 +15,7 @@ import { isQuantized } from "../ops/quantized/dtypes.ts";
 import { checkOptions } from "../table/infer.ts";
 import type * as t from "../types/mod.ts";
 import type { AnyWeights } from "./blocks/step.ts";
-import { layerCounts } from "./cache.ts";
-import type { ModelConfig } from "./config/config.ts";
+import { type ModelConfig, poolsOf } from "./config/config.ts";
 import { configOf } from "./model_files.ts";
 
 /** Options of {@link memory}. */
@@ -75,11 +74,11 @@ const EMBEDDINGS = [
   ["model.embed_tokens.weight", "lm_head.weight"],
 ] as const;
 
-/** The bytes of a session's cache. */
-function cacheBytes(config: ModelConfig, context: number, cache: nn.CacheDType): number {
-  const { attention } = layerCounts(config);
+/** The bytes of the cache of a text. */
+export function cacheBytes(config: ModelConfig, context: number, cache: nn.CacheDType): number {
   const { kvHeads, headDimensions } = config;
-  return attention * 2 * kvHeads * headDimensions * context * DTYPE[cache].bytes;
+  const layers = poolsOf(config).reduce((sum, { layers }) => sum + layers, 0);
+  return layers * 2 * kvHeads * headDimensions * context * DTYPE[cache].bytes;
 }
 
 /** The free memory of a device. */

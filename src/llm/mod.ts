@@ -13,15 +13,26 @@
  * @module
  */
 import "../tensor/tensor.ts";
-export type { Angles, Past, Step, Stepped, Wanted } from "./blocks/step.ts";
+export type { Angles, Pace, Past, Step, Stepped, Wanted } from "./blocks/step.ts";
 export type { ExpertsConfig, LayerKind, ModelConfig, RopeConfig } from "./config/config.ts";
 export { configOfGguf, type GgufTensors } from "./gguf_config.ts";
 export { configOfJson } from "./json_config.ts";
 export { memory, type MemoryOptions, type ModelMemory } from "./memory.ts";
 export { stepOf } from "./families/registry.ts";
+export type { ConstraintState, FinishReason, GenerateOptions } from "./batch/generation.ts";
+export type { SchedulerCounts } from "./batch/scheduler.ts";
 export {
-  type FinishReason,
-  type GenerateOptions,
+  type Constraint,
+  type ConstraintContext,
+  Engine,
+  engine,
+  type EngineGenerateOptions,
+  type EngineOptions,
+  type EngineStats,
+  type GeneratedToken,
+} from "./engine.ts";
+export type { TokenLogprob } from "./sampling/batch.ts";
+export {
   type GenerateTextOptions,
   LanguageModel,
   open,

@@ -4,8 +4,9 @@
  * @module
  */
 import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
-import { lengthOf, listIn } from "../base/shape.ts";
+import { lengthOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
+import { concat } from "../api/functions/tensors.ts";
 import { compile, type Compiled } from "../compile/mod.ts";
 import type { Path } from "../io/file.ts";
 import * as nn from "../nn/mod.ts";
@@ -13,14 +14,21 @@ import { checkOptions } from "../table/infer.ts";
 import { tensor } from "../tensor/create.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import type { Angles, AnyWeights, Past, Step, Stepped, Wanted } from "./blocks/step.ts";
-import { DecoderCache } from "./cache.ts";
+import type { Angles, AnyWeights, Step, Stepped, Wanted } from "./blocks/step.ts";
+import {
+  type FinishReason,
+  GENERATE_OPTIONS,
+  type GenerateOptions,
+  planOf,
+  tokensOf,
+} from "./batch/generation.ts";
+import { free, Scheduler, type StepCall } from "./batch/scheduler.ts";
+import { type Sequence, SequenceMemory, type SequenceMemoryOptions } from "./batch/sequence.ts";
 import { checkRope, type ModelConfig, ropesOf } from "./config/config.ts";
 import { objectOf } from "./config/reader.ts";
 import { stepOf } from "./families/registry.ts";
-import { checkMemory, memoryOfModel } from "./memory.ts";
+import { cacheBytes, checkMemory, memoryOfModel } from "./memory.ts";
 import { configOf, factorsOf } from "./model_files.ts";
-import { Sampler, SAMPLER_OPTIONS, type SamplerOptions } from "./sampler.ts";
 import { stopTexts, TextStream, tokensIn } from "../tokenizers/text_stream.ts";
 
 /** Options of {@link open}. */
@@ -48,21 +56,8 @@ export interface OpenOptions<V extends t.Device = t.Device> {
 
 /** Options of a session. */
 export interface SessionOptions {
-  /** The initial capacity of the cache in tokens; 256 by default. The cache grows by doubling. */
+  /** The tokens that memory is made for at once; 256 by default. It grows by doubling. */
   readonly capacity?: number | undefined;
-}
-
-/** The reason why a text has ended: a stop token or text, or one of two limits. */
-export type FinishReason = "stop" | "maxTokens" | "contextLength";
-
-/** Options of `generate`. */
-export interface GenerateOptions extends SamplerOptions {
-  /** The maximum number of tokens to generate; by default the rest of the context. */
-  readonly maxTokens?: number | undefined;
-  /** The tokens that end the text; they are not part of it. By default those of the file. */
-  readonly stopTokens?: readonly number[] | undefined;
-  /** Stops the generation: the iteration throws the reason of the signal. */
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Converts text to tokens and back, such as a tokenizer of `@huggingface/tokenizers`. */
@@ -83,22 +78,15 @@ export interface GenerateTextOptions extends GenerateOptions {
 
 /** The tokens that a session has room for at first. */
 const USUAL_CAPACITY = 256;
+/** The tokens that a model's sessions have room for at first. */
+const FIRST_CAPACITY = 1024;
+/** The tokens by which sessions of models with windows or convolutions can go back. */
+const HISTORY = 256;
 
 /** The names of {@link OpenOptions}, without `config`. */
 export const OPEN_OPTIONS: readonly string[] = [
   ...["cache", "device", "dtype", "adapter", "checkMemory", "onProgress", "signal"],
 ];
-
-const GENERATE_OPTIONS = ["maxTokens", "stopTokens", "signal", ...SAMPLER_OPTIONS];
-
-/** Sizes of chunks of tokens, the largest first: one program each. */
-const CHUNKS: readonly number[] = [128, 64, 32, 16, 8, 4, 2, 1];
-
-/** The next chunk of `left` tokens: nearly full, or full. */
-function chunkOf(left: number): number {
-  for (const size of CHUNKS) if (left > size * 3 / 4) return size;
-  return 1;
-}
 
 /**
  * Opens a language model of a family in the table of docs/which-models.md. Quantized weights stay
@@ -182,6 +170,8 @@ export class LanguageModel implements Disposable {
   readonly #cache: nn.CacheDType;
   readonly #device: t.Device | undefined;
   readonly #factors: Float32Array | undefined;
+  /** What runs the texts of sessions, and their memory; made for the first session. */
+  #texts: { readonly memory: SequenceMemory; readonly scheduler: Scheduler } | undefined;
   #disposed = false;
 
   /** Programs use {@link open}. @ignore */
@@ -208,11 +198,61 @@ export class LanguageModel implements Disposable {
   session(options: SessionOptions = {}): Session {
     this.#checkAlive();
     checkOptions("make a session", options, ["capacity"]);
-    const { capacity } = options;
-    const cache = DecoderCache.of(this.config, {
-      ...{ dtype: this.#cache, device: this.#device, capacity },
-    });
-    return new Session(this, cache, []);
+    const { capacity = USUAL_CAPACITY } = options;
+    if (!Number.isInteger(capacity) || capacity < 1) {
+      throw new ArgumentError(
+        `Cannot make a session with capacity ${describe(capacity)}: it is an integer of at least 1`,
+      );
+    }
+    this.#texts ??= {
+      memory: this.memory({
+        capacity: Math.max(capacity, Math.min(this.config.contextLength, FIRST_CAPACITY)),
+        ...{ most: Infinity, context: this.config.contextLength, history: HISTORY },
+      }),
+      scheduler: this.scheduler(),
+    };
+    const { memory, scheduler } = this.#texts;
+    const sequence = memory.sequence();
+    memory.reserve(sequence, capacity);
+    return new Session(this, scheduler, sequence);
+  }
+
+  /**
+   * The device of the weights; undefined for the CPU.
+   *
+   * @ignore
+   */
+  get device(): t.Device | undefined {
+    return this.#device;
+  }
+
+  /**
+   * The bytes that each token of a text takes.
+   *
+   * @ignore
+   */
+  get tokenBytes(): number {
+    return cacheBytes(this.config, 1, this.#cache);
+  }
+
+  /**
+   * Memory for texts.
+   *
+   * @ignore
+   */
+  memory(options: Omit<SequenceMemoryOptions, "dtype" | "device">): SequenceMemory {
+    this.#checkAlive();
+    const own = { dtype: this.#cache, device: this.#device };
+    return new SequenceMemory(this.config, { ...options, ...own });
+  }
+
+  /**
+   * What runs texts.
+   *
+   * @ignore
+   */
+  scheduler(): Scheduler {
+    return new Scheduler((call) => this.step(call), this.config.vocabulary);
   }
 
   /** Generates the tokens after `ids`: {@link Session.generate} of a new session. */
@@ -238,52 +278,63 @@ export class LanguageModel implements Disposable {
     if (this.#disposed) throw new DisposedError("Cannot generate: the model was disposed");
   }
 
+  /** The angles of tokens at positions of texts of some lengths. */
+  #angles(
+    positions: readonly number[],
+    lengths: readonly number[],
+    note: <X extends AnyTensor>(x: X) => X,
+  ): Angles[] {
+    const on = this.#device === undefined ? {} : { device: this.#device };
+    return ropesOf(this.config).map(({ dimensions, base, scaling }, i): Angles => {
+      // The factors of a file are those of the usual positions.
+      const factors = i === 0 ? this.#factors : undefined;
+      const anglesOf = (at: readonly number[], length: number): Angles => {
+        const own = { dimensions, base, scaling, factors, length, ...on };
+        const { cos, sin } = nn.ropeAngles(at, own);
+        return { cos: note(cos), sin: note(sin) };
+      };
+      const isSame = lengths.every((length) => length === lengths[0]);
+      const needsLength = scaling?.type === "dynamic" || scaling?.type === "longrope";
+      if (isSame || !needsLength) return anglesOf(positions, lengths[0]!);
+      const each = positions.map((position, k) => anglesOf([position], lengths[k]!));
+      return {
+        cos: note(concat(each.map(({ cos }) => cos), 0)),
+        sin: note(concat(each.map(({ sin }) => sin), 0)),
+      };
+    });
+  }
+
   /**
-   * Computes the tokens `ids`, which follow those of `cache`, of a text of `length` tokens; pads them to
-   * `chunk`.
+   * Computes new tokens of texts, which the caller adds to them.
    *
    * @ignore
    */
-  async step(
-    ids: readonly number[],
-    chunk: number,
-    cache: DecoderCache,
-    wanted: "all" | "last" | "none",
-    signal: AbortSignal | undefined,
-    length: number,
-  ): Promise<Float32Array | undefined> {
+  async step(call: StepCall): Promise<Stepped> {
+    const { sequences, ids, rows, columns, pace, wanted, length } = call;
     this.#checkAlive();
     const on = this.#device === undefined ? {} : { device: this.#device };
-    const start = cache.length;
-    const padded = [...ids, ...new Array<number>(chunk - ids.length).fill(0)];
     const inputs: AnyTensor[] = [];
     const note = <X extends AnyTensor>(x: X): X => (inputs.push(x), x);
-    const integer = (value: number): AnyTensor => note(tensor(value, { dtype: "int32", ...on }));
     try {
-      const positions = padded.map((_, i) => start + i);
-      const angles = ropesOf(this.config).map(({ dimensions, base, scaling }, i): Angles => {
-        // The factors of a file are those of the usual positions.
-        const factors = i === 0 ? this.#factors : undefined;
-        const own = { dimensions, base, scaling, factors, length, ...on };
-        const { cos, sin } = nn.ropeAngles(positions, own);
-        return { cos: note(cos), sin: note(sin) };
+      const tokens = new Int32Array(rows * columns);
+      ids.forEach((each, row) => tokens.set(each, row * columns));
+      const positions = Array.from(tokens, (_, k) => {
+        const start = sequences[Math.floor(k / columns)]?.length ?? 0;
+        return start + k % columns;
       });
-      const convolved = cache.convolved();
-      if (convolved !== undefined) note(convolved);
-      const past: Past = { data: cache.data, length: integer(start), convolved };
-      const which: Wanted = wanted === "last" ? integer(ids.length - 1) : wanted;
-      const tokens = note(tensor(padded, { dtype: "int32", ...on }));
-      const made: Stepped = await this.#step.async(tokens, angles, past, which, {
-        ...signal && { signal },
-      });
-      note(made.rows);
-      if (made.convolved !== undefined) note(made.convolved);
-      if (made.logits !== undefined) note(made.logits);
+      const lengths = positions.map((position) => length ?? position + 1);
+      const angles = this.#angles(positions, lengths, note);
+      const { memory } = sequences[0]!;
+      const past = memory.past(sequences, { rows, note });
+      const which: Wanted = typeof wanted === "number"
+        ? note(tensor(wanted, { dtype: "int32", ...on }))
+        : wanted;
+      const given = note(tensor(tokens, { shape: [rows, columns], ...on }));
+      const made = await this.#step.async(given, angles, past, which, pace);
+      if (!this.#disposed) return made;
+      free(made);
       this.#checkAlive();
-      cache.append(made.rows, made.convolved, ids.length);
-      if (made.logits === undefined) return undefined;
-      const all = await made.logits.read();
-      return wanted === "all" ? all.subarray(0, ids.length * this.config.vocabulary) : all;
+      return made;
     } finally {
       for (const one of inputs) one.dispose();
     }
@@ -295,6 +346,8 @@ export class LanguageModel implements Disposable {
     this.#disposed = true;
     this.#step.dispose();
     this.#weights.dispose();
+    this.#texts?.scheduler[Symbol.dispose]();
+    this.#texts?.memory[Symbol.dispose]();
   }
 
   /** {@link dispose}, for `using`. */
@@ -304,7 +357,7 @@ export class LanguageModel implements Disposable {
 }
 
 /** The tokens of a text; throws an ArgumentError unless `codec` gives them. */
-function encoded(codec: TextCodec, text: string): readonly number[] {
+export function encoded(codec: TextCodec, text: string): readonly number[] {
   const made: unknown = codec.encode(text);
   const ids = Array.isArray(made) ? made : objectOf(made)["ids"];
   if (Array.isArray(ids)) return ids;
@@ -328,8 +381,8 @@ function commonLength(a: readonly number[], b: readonly number[]): number {
  * The tokens that a model has seen, with their keys and values. What they have in common with the next
  * prompt is not computed again: a chat's earlier turns, or a long prompt for many questions.
  *
- * A session runs one call at a time. Sessions of one model may run at the same time: their steps take
- * turns, off the event loop.
+ * A session runs one call at a time. Sessions of one model may run at the same time: one step computes
+ * the next tokens of up to 16, off the event loop, and each gives the same tokens as alone.
  */
 export class Session implements Disposable {
   /** The class name, as a bundler may shorten the class's own. @ignore */
@@ -339,43 +392,60 @@ export class Session implements Disposable {
 
   /** The model. */
   readonly model: LanguageModel;
-  readonly #cache: DecoderCache;
-  readonly #tokens: number[];
+  readonly #scheduler: Scheduler;
+  readonly #sequence: Sequence;
   #busy = false;
+  #disposed = false;
 
   /** Programs use {@link LanguageModel.session}. @ignore */
-  constructor(model: LanguageModel, cache: DecoderCache, tokens: readonly number[]) {
+  constructor(model: LanguageModel, scheduler: Scheduler, sequence: Sequence) {
     this.model = model;
-    this.#cache = cache;
-    this.#tokens = [...tokens];
+    this.#scheduler = scheduler;
+    this.#sequence = sequence;
   }
 
   /** The tokens whose keys and values are in the cache. */
   get tokens(): readonly number[] {
-    return this.#tokens.slice();
+    return this.#sequence.tokens.slice();
   }
 
-  /** The memory of the cache in bytes. */
+  /** The memory of the tokens in bytes, in whole pages of 32; forks share it. */
   get bytes(): number {
-    return this.#cache.bytes;
+    this.#checkAlive();
+    return this.#sequence.memory.bytesOf(this.#sequence);
   }
 
-  /** Returns a new session with a copy of the cache. */
+  /** Returns a new session with the same tokens, whose memory it shares as far as they are the same. */
   fork(): Session {
     this.#checkIdle();
-    return new Session(this.model, this.#cache.copy(), this.#tokens);
+    const { memory } = this.#sequence;
+    return new Session(this.model, this.#scheduler, memory.fork(this.#sequence));
   }
 
   /**
-   * Removes all tokens except the first `length` from the cache. A model with convolutions can go back
-   * by 256 tokens, and removes all of them otherwise: the next call computes them again.
+   * Removes all tokens except the first `length` from the cache. A model with sliding windows or
+   * convolutions can go back by 256 tokens, one with convolutions to a multiple of 32; else it removes
+   * all of them. The next call computes what is missing.
+   *
+   * @throws {ArgumentError} For a length above the present one.
    */
   truncate(length: number): void {
     this.#checkIdle();
-    this.#tokens.length = this.#cache.truncate(length);
+    const { tokens, memory } = this.#sequence;
+    if (!Number.isInteger(length) || length < 0 || length > tokens.length) {
+      throw new ArgumentError(
+        `Cannot truncate a session of ${tokens.length} tokens to ${describe(length)}`,
+      );
+    }
+    memory.truncate(this.#sequence, length);
+  }
+
+  #checkAlive(): void {
+    if (this.#disposed) throw new DisposedError("Cannot use a session: it was disposed");
   }
 
   #checkIdle(): void {
+    this.#checkAlive();
     if (!this.#busy) return;
     throw new ArgumentError(
       "Cannot use a session that is generating: end the iteration first, or fork() it before",
@@ -399,31 +469,10 @@ export class Session implements Disposable {
     );
   }
 
-  /** Computes what of `ids` is not in the cache; at least the last token. */
-  async #extend(
-    ids: readonly number[],
-    wanted: "all" | "last",
-    signal: AbortSignal | undefined,
-  ): Promise<Float32Array> {
-    const common = wanted === "all" ? 0 : Math.min(commonLength(ids, this.#tokens), ids.length - 1);
-    const known = this.#cache.truncate(common);
-    this.#tokens.length = known;
-    this.#cache.reserve(ids.length);
-    const { vocabulary } = this.model.config;
-    const all = wanted === "all" ? new Float32Array(ids.length * vocabulary) : undefined;
-    let logits: Float32Array | undefined;
-    for (let at = known; at < ids.length;) {
-      signal?.throwIfAborted();
-      const chunk = chunkOf(ids.length - at);
-      const part = ids.slice(at, at + chunk);
-      const isLast = at + part.length === ids.length;
-      const need = all !== undefined ? "all" : isLast ? "last" : "none";
-      logits = await this.model.step(part, chunk, this.#cache, need, signal, ids.length);
-      all?.set(logits!, at * vocabulary);
-      this.#tokens.push(...part);
-      at += part.length;
-    }
-    return all ?? logits!;
+  /** Forgets what the text `ids` does not begin with, and its last token. */
+  #begin(ids: readonly number[]): void {
+    const { tokens, memory } = this.#sequence;
+    memory.truncate(this.#sequence, Math.min(commonLength(ids, tokens), ids.length - 1));
   }
 
   /**
@@ -445,7 +494,12 @@ export class Session implements Disposable {
     this.#checkContext(own.length);
     this.#busy = true;
     try {
-      return await this.#extend(own, options.all === true ? "all" : "last", options.signal);
+      const { all = false, signal } = options;
+      if (all) this.#sequence.memory.truncate(this.#sequence, 0);
+      else this.#begin(own);
+      const rest = own.slice(this.#sequence.length);
+      const { logits } = await this.#scheduler.prompt(this.#sequence, rest, { all, signal });
+      return logits;
     } finally {
       this.#busy = false;
     }
@@ -465,40 +519,27 @@ export class Session implements Disposable {
     options: GenerateOptions = {},
   ): AsyncGenerator<number, FinishReason> {
     checkOptions("generate", options, GENERATE_OPTIONS);
-    const { maxTokens = Infinity, stopTokens, signal, ...sampling } = options;
-    if (maxTokens !== Infinity && (!Number.isInteger(maxTokens) || maxTokens < 0)) {
-      throw new ArgumentError(
-        `Cannot generate with maxTokens ${describe(maxTokens)}: it is an integer of at least 0`,
-      );
-    }
-    const wrong = (what: unknown): ArgumentError =>
-      new ArgumentError(
-        `Cannot generate with stopTokens ${describe(what)}: it is an array of integers`,
-      );
-    const ends = listIn(stopTokens ?? this.model.config.endTokens, (id) => {
-      if (Number.isInteger(id)) return id as number;
-      throw wrong(id);
-    });
-    if (ends === undefined) throw wrong(stopTokens);
-    const sampler = new Sampler(sampling);
     this.#checkIdle();
-    const text = this.#ownTokens(ids);
-    this.#checkContext(text.length);
-    signal?.throwIfAborted();
-    const stop = new Set(ends);
+    const own = this.#ownTokens(ids);
+    this.#checkContext(own.length);
+    const { vocabulary, contextLength: context, endTokens } = this.model.config;
+    const plan = planOf(own, options, { vocabulary, context, endTokens });
+    plan.signal?.throwIfAborted();
     this.#busy = true;
     try {
-      // One program for the whole text, if its length is known.
-      const longest = Math.min(text.length + maxTokens, this.model.config.contextLength);
-      this.#cache.reserve(Math.min(longest, Math.max(1024, 2 * text.length)));
-      for (let made = 0;; made++) {
-        if (made >= maxTokens) return "maxTokens";
-        const logits = await this.#extend(text, "last", signal);
-        const id = sampler.sample(logits, text);
-        if (stop.has(id)) return "stop";
-        yield id;
-        text.push(id);
-        if (text.length > this.model.config.contextLength) return "contextLength";
+      // Memory for the whole text, if its length is known: each growth makes new programs.
+      const longest = Math.min(own.length + plan.maxTokens, context);
+      this.#begin(own);
+      const { memory } = this.#sequence;
+      memory.reserve(this.#sequence, Math.min(longest, Math.max(1024, 2 * own.length)));
+      const tokens = tokensOf(this.#scheduler, this.#sequence, plan);
+      try {
+        for (let next = await tokens.next();; next = await tokens.next()) {
+          if (next.done === true) return next.value;
+          yield next.value.id;
+        }
+      } finally {
+        await tokens.return("stop");
       }
     } finally {
       this.#busy = false;
@@ -540,9 +581,11 @@ export class Session implements Disposable {
     }
   }
 
-  /** Frees the cache. */
+  /** Frees its memory. */
   dispose(): void {
-    this.#cache.dispose();
+    if (this.#disposed) return;
+    this.#disposed = true;
+    this.#sequence[Symbol.dispose]();
   }
 
   /** {@link dispose}, for `using`. */

@@ -43,6 +43,36 @@ function attends(): void {
   }
 }
 
+function attendsToPages(): void {
+  for (const dtype of ["float16", "q8_0"]) {
+    for (const m of [1, 3]) {
+      const operands = [[2, 4, m, 32], [2, 2, m, 32], [2, 2, m, 32]].map((shape, i) =>
+        normal(i + 1, shape)
+      );
+      const rows = normal(4, [2, 6, 2, 4, 32]);
+      // NaN in a page that no query sees.
+      rows.set([":", 1], NaN);
+      const pool = dtype === "q8_0" ? quantize(rows, dtype) : rows.astype(dtype);
+      const run = (at: (x: Any) => Any, limits: Any): Any => {
+        const [q, k, v] = operands.map(at) as [Any, Any, Any];
+        const data = at(pool);
+        const cached = {
+          ...{ keys: data.slice(0), values: data.slice(1) },
+          length: at(tensor([5, 12], { dtype: "int32" })),
+          pages: at(tensor([[4, 3, 1], [-1, 5, 99]], { dtype: "int32" })),
+        };
+        return nn.cachedAttention(q, k, v, cached, limits);
+      };
+      for (const limits of [{}, { window: 6, softCap: 2 }, { stepwise: true }]) {
+        const made = run((x) => x.to("cuda"), limits);
+        assert(made.device.startsWith("cuda"), made.device);
+        const isNear = made.cpu().allclose(run((x) => x, limits), { rtol: 1e-4, atol: 1e-4 });
+        assert(isNear, `${dtype}, ${m}, ${Object.keys(limits)}`);
+      }
+    }
+  }
+}
+
 function turns(): void {
   for (const interleaved of [false, true]) {
     for (const dtype of ["float32", "float16"] as const) {
@@ -77,6 +107,7 @@ if (reason !== undefined) test(`generation on CUDA (${reason})`, { skip: true },
 else {
   openCudaForTests();
   test("cached attention gives the results of the CPU", attends);
+  test("attention to pages gives the results of the CPU", attendsToPages);
   test("rotary positions give the results of the CPU", turns);
   test("a model generates the tokens of the CPU, and leaves no memory", generates);
 }

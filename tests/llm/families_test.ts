@@ -57,7 +57,9 @@ for (const [name, golden] of Object.entries(models)) {
     }
     using fork = session.fork();
     session.truncate(25);
-    assertEquals(session.tokens, prompt.slice(0, 25));
+    // The state of convolutions is there after whole pages.
+    const kept = model.config.convolution === undefined ? 25 : 0;
+    assertEquals(session.tokens, prompt.slice(0, kept));
     const other = [...prompt.slice(0, 20), 3, 5];
     for (const one of [session, fork]) {
       await one.logits(other);
@@ -82,7 +84,7 @@ test("a text that is longer than the history of convolutions begins anew", async
   await session.logits([...prompt, ...text]);
   // Within the history of 256 tokens, and beyond it.
   session.truncate(prompt.length + 800);
-  assertEquals(session.tokens.length, prompt.length + 800);
+  assertEquals(session.tokens.length, Math.floor((prompt.length + 800) / 32) * 32);
   const end = await session.logits([...prompt, ...text]);
   using other = model.session();
   const whole = await other.logits([...prompt, ...text]);

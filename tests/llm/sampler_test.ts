@@ -117,9 +117,12 @@ test("every choice is possible by the definition, and the most likely one is cho
     options,
     seen,
     (logits, given, seen) => {
-      const id = new Sampler(given).sample(Float32Array.from(logits), seen);
+      const sample = (): number => new Sampler(given).sample(Float32Array.from(logits), seen);
+      if (logits.every((x) => !(x > -Infinity))) {
+        return void assertThrows(sample, ArgumentError, "all logits");
+      }
+      const id = sample();
       assert(Number.isInteger(id) && id >= 0 && id < logits.length);
-      if (logits.every((x) => !(x > -Infinity))) return;
       const all = probabilities(logits, given, seen);
       // Sums of probabilities are rounded in another order than here.
       const near = [0.999999, 1.000001]
@@ -155,9 +158,9 @@ test("the greatest logit is chosen without a temperature, the first of equal one
   assertEquals(chosen([NaN, -5, NaN, -4]), 3);
   assertEquals(chosen([-Infinity, -1e38]), 1);
   assertEquals(chosen([1, Infinity, NaN]), 1);
-  assertEquals(chosen([NaN, -Infinity]), 1);
-  assertEquals(chosen([NaN, NaN]), 0);
-  assertEquals(chosen([-Infinity, -Infinity]), 0);
+  for (const none of [[NaN, -Infinity], [NaN, NaN], [-Infinity, -Infinity]]) {
+    assertThrows(() => chosen(none), ArgumentError, "all logits are -Infinity or NaN");
+  }
 });
 
 test("extreme logits and temperatures give tokens that are possible", () => {
@@ -167,8 +170,7 @@ test("extreme logits and temperatures give tokens that are possible", () => {
       const one = sampler.sample(Float32Array.of(-Infinity, 3e38, NaN, -3e38, -Infinity));
       assert(one === 1 || one === 3 && temperature > 1, `${one}, ${temperature}`);
       assertEquals(sampler.sample(Float32Array.of(NaN, -Infinity, Infinity, Infinity)), 2);
-      assertEquals(sampler.sample(Float32Array.of(-Infinity)), 0);
-      assertEquals(sampler.sample(Float32Array.of(NaN, NaN)), 0);
+      assertEquals(sampler.sample(Float32Array.of(-Infinity, -1e38)), 1);
     }
   }
 });
@@ -215,6 +217,44 @@ test("the penalty changes tokens of the text, by the sign of their logits", () =
   assertEquals(penalized(penalty, [9, -1, 2]), [4, -4, 1, 0]);
 });
 
+test("presence and frequency penalties count the chosen tokens, not the prompt", () => {
+  const options = { presencePenalty: 0.5, frequencyPenalty: 0.25 };
+  const sampler = new Sampler(options);
+  const seen = [0, 0, 1, 2];
+  const chosen = (logits: number[]): [number, ...number[]] => {
+    const given = Float32Array.from(logits);
+    const id = sampler.sample(given, seen);
+    seen.push(id);
+    return [id, ...given];
+  };
+  assertEquals(chosen([3, 1, 2]), [0, 3, 1, 2]);
+  assertEquals(chosen([3, 1, 2]), [0, 2.25, 1, 2]);
+  assertEquals(chosen([3, 1, 2]), [0, 2, 1, 2]);
+  assertEquals(chosen([3, 1, 2]), [2, 1.75, 1, 2]);
+  assertEquals(chosen([3, 1, 2]), [0, 1.75, 1, 1.25]);
+  assertEquals(chosen([-3, -4, -2]), [2, -4.5, -4, -2.75]);
+  const negative = new Sampler({ presencePenalty: -2, frequencyPenalty: -1 });
+  negative.sample(Float32Array.of(1, 0));
+  const logits = Float32Array.of(0, 2.5);
+  assertEquals([negative.sample(logits), ...logits], [0, 3, 2.5]);
+});
+
+test("biases are added before penalties, and -Infinity bans a token", () => {
+  const biased = (options: SamplerOptions, seen: number[] = []): number[] => {
+    const logits = Float32Array.of(4, -4, 2, 0);
+    return [new Sampler(options).sample(logits, seen), ...logits];
+  };
+  assertEquals(biased({ logitBias: { 1: 10, 0: -1 } }), [1, 3, 6, 2, 0]);
+  assertEquals(biased({ logitBias: new Map([[3, 4.5]]) }), [3, 4, -4, 2, 4.5]);
+  assertEquals(biased({ logitBias: { 0: -Infinity, 2: -100 } }), [3, -Infinity, -4, -98, 0]);
+  const penalty = { repetitionPenalty: 2, logitBias: { 0: -6, 1: 6 } };
+  assertEquals(biased(penalty, [0, 1]), [2, -4, 1, 2, 0]);
+  const only = new Sampler({ temperature: 2, seed: 1, logitBias: { 0: -Infinity, 3: -Infinity } });
+  for (let i = 0; i < 100; i++) {
+    assert([1, 2].includes(only.sample(Float32Array.of(9, 1, 1, 9))));
+  }
+});
+
 test("options and logits out of range are refused", () => {
   const refused: [string, unknown[]][] = [
     ["temperature", [-1, NaN, Infinity, "1", null]],
@@ -223,6 +263,10 @@ test("options and logits out of range are refused", () => {
     ["minP", [-0.1, 1.1, NaN]],
     ["repetitionPenalty", [0, -1, NaN, Infinity]],
     ["repetitionWindow", [-1, 0.5, NaN]],
+    ["presencePenalty", [-2.1, 2.1, NaN, "1"]],
+    ["frequencyPenalty", [-2.1, 2.1, NaN, Infinity]],
+    ["logitBias", [1, "1", null, [1], { 1: 101 }, { 1: -100.5 }, { 1: Infinity }, { 1: NaN }]],
+    ["logitBias", [{ 1: "1" }, { a: 1 }, { "-1": 1 }, { 1.5: 1 }, new Map([[0.5, 1]])]],
   ];
   for (const [key, values] of refused) {
     for (const value of values) {
@@ -233,6 +277,11 @@ test("options and logits out of range are refused", () => {
   assertThrows(() => new Sampler(loose({ seed: 1.5 })), Error);
   assertThrows(() => new Sampler(loose({ seed: "1" })), Error);
   assertThrows(() => new Sampler(loose({ top_k: 1 })), TypeError, "top_k");
+  assertThrows(
+    () => new Sampler({ logitBias: { 7: 1 } }).sample(new Float32Array(7)),
+    ArgumentError,
+    "logitBias of token 7: the vocabulary has 7 tokens",
+  );
   const sampler = new Sampler();
   for (const logits of [[1, 2], new Float32Array(), new Float64Array(2), undefined]) {
     assertThrows(() => sampler.sample(loose(logits)), ArgumentError, "Float32Array");

@@ -34,8 +34,8 @@ const MISTAKES: Readonly<
   ],
   "the columns of keys for those of queries": [
     "attention",
-    "asShape([x.shape[0], queries])",
-    "asShape([x.shape[0], sizes.keys])",
+    "w.linear(names.attentionOutput, hidden, queries, BIAS)",
+    "w.linear(names.attentionOutput, hidden, sizes.keys, BIAS)",
   ],
   "norms of queries and keys exchanged": ["attention", "qNorm(q), heads)", "kNorm(q), heads)"],
   "another layer's input": [
@@ -54,10 +54,10 @@ const MISTAKES: Readonly<
     "let x: State = embedding(",
     "let x: State = norm(",
   ],
-  "ids of two axes": [
+  "ids of one axis": [
     "decoder",
-    "ids: Tensor<DType, [number]>",
     "ids: Tensor<DType, [number, number]>",
+    "ids: Tensor<DType, [number]>",
   ],
   "an output that is not of hidden states": [
     "decoder",

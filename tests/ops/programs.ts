@@ -594,12 +594,20 @@ export const PROGRAMS: [name: string, program: Program, ...record: string[]][] =
     "nn.cachedAttention",
     ({ x, i }) => {
       const one = x.reshape([1, 2, 3]), keys = rm.ones([1, 4, 3]);
-      return nn.cachedAttention(one, one, one, { keys, values: keys, length: i.max() });
+      const length = i.max(), pool = keys.reshape([2, 1, 2, 3]);
+      return [
+        nn.cachedAttention(one, one, one, { keys, values: keys, length }),
+        nn.cachedAttention(one, one, one, { keys: pool, values: pool, length, pages: i }, {
+          stepwise: true,
+        }),
+      ];
     },
     "reshape(x) {shape: [1, 2, 3]}",
     'ones: full() {shape: [1, 4, 3], value: 1, dtype: "float32"}',
     "max(i)",
-    "cachedAttention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3], tensor of [1,4,3], tensor of [1,4,3], tensor of []) {scale: 0.5773502691896258, causal: true, window: Infinity, softCap: Infinity}",
+    "reshape(tensor of [1,4,3]) {shape: [2, 1, 2, 3]}",
+    "cachedAttention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3], tensor of [1,4,3], tensor of [1,4,3], tensor of []) {scale: 0.5773502691896258, causal: true, window: Infinity, softCap: Infinity, stepwise: false}",
+    "cachedAttention(tensor of [1,2,3], tensor of [1,2,3], tensor of [1,2,3], tensor of [2,1,2,3], tensor of [2,1,2,3], tensor of [], -, i) {scale: 0.5773502691896258, causal: true, window: Infinity, softCap: Infinity, stepwise: true}",
   ],
   [
     "nn.KVCache",

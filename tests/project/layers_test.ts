@@ -118,6 +118,7 @@ const BELOW = [
   "ops/create/from_data.ts",
   "ops/create/full.ts",
   "nn/decoder/kv_cache.ts",
+  "llm/batch/pages.ts",
 ];
 
 /** The imports of copies that no interpreter sees, in files that decompose ops. */

@@ -25,9 +25,9 @@ enum {
   FEW_KEY_STEP = 64
 };
 
-/* Strides in elements. Keys and values have no groups. */
+/* Strides in elements. Keys and values have no groups; only those of a cache may have pages. */
 typedef struct {
-  ptrdiff_t group, row, column;
+  ptrdiff_t group, row, column, page;
 } head_strides;
 
 /* An operand: its dtype, data, strides and the offset of each problem. */
@@ -40,7 +40,10 @@ typedef struct {
 
 typedef struct {
   const gemm_kernels *kernels;
-  ptrdiff_t batch, group_size, m, n, d, dv;
+  ptrdiff_t group_size, m, n, d, dv;
+  /* The problems of the operands, and the steps that each of them consists of: its m queries, if they
+   * are computed one by one, or 1. The problems of the context are their product. */
+  ptrdiff_t batch, steps, problems;
   /* The query rows of a problem. */
   ptrdiff_t rows;
   float scale;
@@ -55,6 +58,10 @@ typedef struct {
   head_operand cached_k, cached_v;
   const int32_t *lengths;
   ptrdiff_t problems_per_length, capacity, new_keys;
+  /* The numbers of the pages of each sequence, of page_rows rows each, or null; page_count pages
+   * exist. */
+  const int32_t *pages;
+  ptrdiff_t problems_per_table, page_rows, page_count;
   /* The keys that a row sees at most, its own included; 0 for all. */
   ptrdiff_t window;
   /* c of c tanh(score / c); 0 for none. */
@@ -69,9 +76,10 @@ typedef struct {
   /* The query rows and key blocks of a task of panels; the distances between rows of copied keys,
    * and of sums and copied values. */
   ptrdiff_t task_rows, row_tasks, key_block, k_pitch, v_pitch;
-  /* For few rows: the keys per task, the tasks per problem, and their results if they are several:
-   * the sums, the maximum and the sum of exponentials of each row. */
-  ptrdiff_t part_keys, parts;
+  /* For few rows: the keys of a part, the most parts of a problem, and those of a task: 1 or all. The
+   * results of tasks of one part, if there are several: the sums, the maximum and the sum of
+   * exponentials of each row. */
+  ptrdiff_t part_keys, parts, task_parts;
   float *partial;
 
   /* The workspaces of all tasks that run at once, and flags for those in use. */
@@ -81,39 +89,59 @@ typedef struct {
   int slots;
 } attention_context;
 
+/* A problem: its place in the operands, its first query, the keys of the cache that count, the first
+ * key that a query of it sees, and the numbers of its pages. */
+typedef struct {
+  ptrdiff_t index, query, before, first;
+  const int32_t *pages;
+} attention_problem;
+
 /* Element (row, 0) of a problem of an operand. */
-static inline char *row_of(const attention_context *ctx, const head_operand *x, ptrdiff_t problem,
-                           ptrdiff_t row) {
-  const ptrdiff_t at = (ptrdiff_t)x->at[problem] + row / ctx->group_size * x->strides.row +
+static inline char *row_of(const attention_context *ctx, const head_operand *x,
+                           const attention_problem *p, ptrdiff_t row) {
+  const ptrdiff_t at = (ptrdiff_t)x->at[p->index] +
+                       (p->query + row / ctx->group_size) * x->strides.row +
                        row % ctx->group_size * x->strides.group;
   return x->data + at * rm_itemsize(x->dtype);
 }
 
 /* Element (key, 0) of a problem of keys or values. */
-static inline char *key_of(const head_operand *x, ptrdiff_t problem, ptrdiff_t key) {
-  return x->data + ((ptrdiff_t)x->at[problem] + key * x->strides.row) * rm_itemsize(x->dtype);
+static inline char *key_of(const head_operand *x, const attention_problem *p, ptrdiff_t key) {
+  return x->data + ((ptrdiff_t)x->at[p->index] + key * x->strides.row) * rm_itemsize(x->dtype);
 }
 
-/* The keys of a problem that are cached. */
-static inline ptrdiff_t cached_keys(const attention_context *ctx, ptrdiff_t problem) {
+/* The keys of a problem of the operands that are cached. */
+static inline ptrdiff_t cached_keys(const attention_context *ctx, ptrdiff_t index) {
   if (ctx->lengths == NULL) return 0;
-  const int32_t length = ctx->lengths[problem / ctx->problems_per_length];
+  const int32_t length = ctx->lengths[index / ctx->problems_per_length];
   return length < 0 ? 0 : rm_min((ptrdiff_t)length, ctx->capacity);
 }
 
 /* The keys that a query row sees: the first ones. */
-static inline ptrdiff_t keys_seen(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row) {
+static inline ptrdiff_t keys_seen(const attention_context *ctx, const attention_problem *p,
+                                  ptrdiff_t row) {
   if (!ctx->causal) return ctx->n;
-  const ptrdiff_t all = cached_keys(ctx, problem) + ctx->new_keys;
-  const ptrdiff_t seen = all - ctx->m + row / ctx->group_size + 1;
+  const ptrdiff_t query = p->query + row / ctx->group_size;
+  const ptrdiff_t seen = p->before + ctx->new_keys - ctx->m + query + 1;
   return seen < 0 ? 0 : seen;
 }
 
 /* The first key that a query row sees. */
-static inline ptrdiff_t first_seen(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row) {
+static inline ptrdiff_t first_seen(const attention_context *ctx, const attention_problem *p,
+                                   ptrdiff_t row) {
   if (ctx->window == 0) return 0;
-  const ptrdiff_t first = keys_seen(ctx, problem, row) - ctx->window;
+  const ptrdiff_t first = keys_seen(ctx, p, row) - ctx->window;
   return first < 0 ? 0 : first;
+}
+
+static inline attention_problem problem_at(const attention_context *ctx, ptrdiff_t i) {
+  const ptrdiff_t index = i / ctx->steps;
+  attention_problem p = {.index = index, .query = i % ctx->steps, .before = cached_keys(ctx, index)};
+  p.first = first_seen(ctx, &p, 0);
+  if (ctx->pages != NULL) {
+    p.pages = ctx->pages + index / ctx->problems_per_table * (ctx->capacity / ctx->page_rows);
+  }
+  return p;
 }
 
 /* Takes memory for `count` floats from a workspace. */
@@ -123,32 +151,33 @@ static inline float *take_floats(char **workspace, ptrdiff_t count) {
   return taken;
 }
 
-/* Copies `keys` rows of keys, from `key` on, as float32 to rows k_pitch elements apart. */
-void RM_FOR_ISA(copy_keys)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t key,
+/* Copies `keys` rows of keys, from `key` on, as float32 to rows k_pitch elements apart. Keys that no
+ * query of the problem sees become 0. */
+void RM_FOR_ISA(copy_keys)(const attention_context *ctx, const attention_problem *p, ptrdiff_t key,
                            ptrdiff_t keys, float *to);
 /* The same of values, to rows v_pitch elements apart. */
-void RM_FOR_ISA(copy_values)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t key,
+void RM_FOR_ISA(copy_values)(const attention_context *ctx, const attention_problem *p, ptrdiff_t key,
                              ptrdiff_t keys, float *to);
 
 /* Copies a query row of q as float32, times the scale. */
-void RM_FOR_ISA(load_query)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+void RM_FOR_ISA(load_query)(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
                             float *to);
 
 /* Copies `keys` elements of a row of the mask, from `key` on, as float32. Of bool, false becomes
  * -Infinity and true 0. */
-void RM_FOR_ISA(load_mask)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+void RM_FOR_ISA(load_mask)(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
                            ptrdiff_t key, ptrdiff_t keys, float *to);
 
 /* Limits scores by the soft cap. */
 void RM_FOR_ISA(cap_scores)(const attention_context *ctx, float *scores, ptrdiff_t count);
 
 /* Adds the sink of a row to its sum of exponentials, whose maximum is `max`; returns the sum. */
-float RM_FOR_ISA(with_sink)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+float RM_FOR_ISA(with_sink)(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
                             float max, float sum, float *sums);
 
 /* Writes a row of the result: the sums over the sum of exponentials. Changes the sums. Where that gives
  * NaN and keys are hidden, computes the row again, from the keys that it sees. */
-void RM_FOR_ISA(store_result)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+void RM_FOR_ISA(store_result)(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
                               float *sums, float sum);
 
 /* Tasks of panels: task i is i % row_tasks of problem i / row_tasks. */
@@ -156,10 +185,10 @@ void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index);
 /* The bytes of their workspace. */
 ptrdiff_t RM_FOR_ISA(panels_workspace)(const attention_context *ctx);
 
-/* Tasks of few rows: task i is part i % parts of problem i / parts. */
+/* Tasks of few rows: task i is a part of a problem, or all of its parts. */
 void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index);
 ptrdiff_t RM_FOR_ISA(few_workspace)(const attention_context *ctx);
-/* Combines the parts of all problems. */
+/* Combines the parts of problems whose tasks were parts. */
 void RM_FOR_ISA(combine_parts)(const attention_context *ctx);
 
 /* ---- softmax on vectors ---------------------------------------------------------------------- */

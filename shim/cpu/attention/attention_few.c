@@ -24,10 +24,20 @@ typedef struct {
   float *mask;
   /* Copied keys or values. */
   float *copies;
+  /* The results of all parts of a problem. */
+  float *partial;
 } few_memory;
 
 static ptrdiff_t block_of(const attention_context *ctx) {
-  return rm_round_up(rm_min(FEW_KEY_BLOCK, ctx->part_keys), LANES);
+  return rm_round_up(rm_min(FEW_KEY_BLOCK, rm_min(ctx->part_keys, ctx->n)), LANES);
+}
+
+/* The elements of the results of a part: the sums, the maximum and the sum of exponentials of rows. */
+static ptrdiff_t part_size(const attention_context *ctx) { return ctx->rows * (ctx->dv + 2); }
+
+/* Whether tasks have the results of all parts of a problem. */
+static bool has_all_parts(const attention_context *ctx) {
+  return ctx->task_parts == ctx->parts;
 }
 
 static few_memory few_memory_of(const attention_context *ctx, char **workspace) {
@@ -41,6 +51,8 @@ static few_memory few_memory_of(const attention_context *ctx, char **workspace) 
   memory.mask = take_floats(workspace, ctx->mask.data == NULL ? 0 : block);
   const bool direct = ctx->direct_k && ctx->direct_v;
   memory.copies = take_floats(workspace, direct ? 0 : FEW_KEY_STEP * wider);
+  const bool keeps = ctx->parts > 1 && has_all_parts(ctx);
+  memory.partial = take_floats(workspace, keeps ? ctx->parts * part_size(ctx) : 0);
   return memory;
 }
 
@@ -109,17 +121,17 @@ static void dot_keys(const attention_context *ctx, ptrdiff_t rows, const float *
 }
 
 /* Computes the scores of a block of keys. */
-static void multiply_keys(const attention_context *ctx, few_memory *memory, ptrdiff_t problem,
-                          ptrdiff_t key, ptrdiff_t keys) {
+static void multiply_keys(const attention_context *ctx, few_memory *memory,
+                          const attention_problem *p, ptrdiff_t key, ptrdiff_t keys) {
   const ptrdiff_t block = block_of(ctx), at_once = ctx->rows == 4 ? 2 : ctx->rows;
   for (ptrdiff_t j = 0; j < keys; j += FEW_KEY_STEP) {
     const ptrdiff_t step = rm_min(FEW_KEY_STEP, keys - j);
     const float *k = memory->copies;
     ptrdiff_t stride = ctx->k_pitch;
     if (ctx->direct_k) {
-      k = (const float *)key_of(&ctx->k, problem, key + j);
+      k = (const float *)key_of(&ctx->k, p, key + j);
       stride = ctx->k.strides.row;
-    } else RM_FOR_ISA(copy_keys)(ctx, problem, key + j, step, memory->copies);
+    } else RM_FOR_ISA(copy_keys)(ctx, p, key + j, step, memory->copies);
     for (ptrdiff_t row = 0; row < ctx->rows; row += at_once) {
       dot_keys(ctx, at_once, memory->queries + row * ctx->d, k, stride, step,
                memory->scores + row * block + j, block);
@@ -128,17 +140,17 @@ static void multiply_keys(const attention_context *ctx, few_memory *memory, ptrd
 }
 
 /* Adds the products of exponentials and values of a block to the sums. */
-static void multiply_values(const attention_context *ctx, few_memory *memory, ptrdiff_t problem,
-                            ptrdiff_t key, ptrdiff_t keys) {
+static void multiply_values(const attention_context *ctx, few_memory *memory,
+                            const attention_problem *p, ptrdiff_t key, ptrdiff_t keys) {
   const ptrdiff_t block = block_of(ctx), pitch = ctx->v_pitch;
   for (ptrdiff_t j = 0; j < keys; j += FEW_KEY_STEP) {
     const ptrdiff_t step = rm_min(FEW_KEY_STEP, keys - j);
     const float *v = memory->copies;
     ptrdiff_t stride = pitch;
     if (ctx->direct_v) {
-      v = (const float *)key_of(&ctx->v, problem, key + j);
+      v = (const float *)key_of(&ctx->v, p, key + j);
       stride = ctx->v.strides.row;
-    } else RM_FOR_ISA(copy_values)(ctx, problem, key + j, step, memory->copies);
+    } else RM_FOR_ISA(copy_values)(ctx, p, key + j, step, memory->copies);
     const float *exponentials = memory->scores + j;
     if (ctx->rows == 1) {
       for (ptrdiff_t i = 0; i < step; i += SMALL_MR) {
@@ -156,11 +168,11 @@ static void multiply_values(const attention_context *ctx, few_memory *memory, pt
   }
 }
 
-static void apply_mask(const attention_context *ctx, few_memory *memory, ptrdiff_t problem,
-                       ptrdiff_t row, ptrdiff_t key, ptrdiff_t keys) {
+static void apply_mask(const attention_context *ctx, few_memory *memory,
+                       const attention_problem *p, ptrdiff_t row, ptrdiff_t key, ptrdiff_t keys) {
   float *restrict scores = memory->scores + row * block_of(ctx);
   const float *restrict mask = memory->mask;
-  RM_FOR_ISA(load_mask)(ctx, problem, row, key, keys, memory->mask);
+  RM_FOR_ISA(load_mask)(ctx, p, row, key, keys, memory->mask);
   if (ctx->mask.dtype == RM_BOOL) {
     for (ptrdiff_t j = 0; j < keys; j++) scores[j] = mask[j] < 0 ? mask[j] : scores[j];
   } else {
@@ -191,84 +203,125 @@ static float exponentials_of(float *scores, ptrdiff_t count, float *max, float *
   return factor;
 }
 
-void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index) {
-  const attention_context *ctx = context;
-  const int slot = take_slot(ctx->slot_taken, ctx->slots);
-  char *workspace = ctx->workspace + slot * ctx->workspace_bytes;
-  few_memory memory = few_memory_of(ctx, &workspace);
-  const ptrdiff_t problem = index / ctx->parts, first = index % ctx->parts * ctx->part_keys;
+/* The parts with keys that rows of a problem see; one part if there are none. */
+typedef struct {
+  ptrdiff_t first, end;
+} part_range;
+
+static part_range parts_of(const attention_context *ctx, const attention_problem *p) {
+  const ptrdiff_t seen = rm_min(ctx->n, keys_seen(ctx, p, ctx->rows - 1));
+  const ptrdiff_t first = p->first / ctx->part_keys, end = rm_ceil_div(seen, ctx->part_keys);
+  return (part_range){first, end > first ? end : first + 1};
+}
+
+/* Computes the sums, and the maximum and the sum of exponentials of each row, for a part of the keys. */
+static void attend_part(const attention_context *ctx, const attention_problem *p,
+                        few_memory *memory, ptrdiff_t part, float *max, float *sum) {
   const ptrdiff_t rows = ctx->rows, dv = ctx->dv, pitch = ctx->v_pitch;
+  const ptrdiff_t first = part * ctx->part_keys;
   ptrdiff_t end = rm_min(ctx->n, first + ctx->part_keys);
-  end = rm_min(end, keys_seen(ctx, problem, rows - 1));
-  float max[FEW_ROWS], sum[FEW_ROWS];
+  end = rm_min(end, keys_seen(ctx, p, rows - 1));
   for (ptrdiff_t row = 0; row < rows; row++) {
-    RM_FOR_ISA(load_query)(ctx, problem, row, memory.queries + row * ctx->d);
     max[row] = -__builtin_inff();
     sum[row] = 0;
   }
-  memset(memory.sums, 0, (size_t)(SMALL_MR * pitch) * sizeof *memory.sums);
-  const ptrdiff_t hidden = first_seen(ctx, problem, 0), begin = hidden > first ? hidden : first;
+  memset(memory->sums, 0, (size_t)(SMALL_MR * pitch) * sizeof *memory->sums);
+  const ptrdiff_t begin = p->first > first ? p->first : first;
   for (ptrdiff_t key = begin; key < end; key += FEW_KEY_BLOCK) {
     const ptrdiff_t keys = rm_min(FEW_KEY_BLOCK, end - key), whole = rm_round_up(keys, LANES);
-    multiply_keys(ctx, &memory, problem, key, keys);
+    multiply_keys(ctx, memory, p, key, keys);
     for (ptrdiff_t row = 0; row < rows; row++) {
-      float *scores = memory.scores + row * block_of(ctx);
+      float *scores = memory->scores + row * block_of(ctx);
       if (ctx->soft_cap > 0) RM_FOR_ISA(cap_scores)(ctx, scores, keys);
-      if (ctx->mask.data != NULL) apply_mask(ctx, &memory, problem, row, key, keys);
-      ptrdiff_t j = rm_min(keys, keys_seen(ctx, problem, row) - key);
+      if (ctx->mask.data != NULL) apply_mask(ctx, memory, p, row, key, keys);
+      ptrdiff_t j = rm_min(keys, keys_seen(ctx, p, row) - key);
       for (j = j < 0 ? 0 : j; j < whole; j++) scores[j] = -__builtin_inff();
-      const ptrdiff_t before = rm_min(keys, first_seen(ctx, problem, row) - key);
+      const ptrdiff_t before = rm_min(keys, first_seen(ctx, p, row) - key);
       for (j = 0; j < before; j++) scores[j] = -__builtin_inff();
       const float factor = exponentials_of(scores, whole, &max[row], &sum[row]);
       if (factor == 1 || key == begin) continue;
-      float *restrict sums = memory.sums + row * pitch;
+      float *restrict sums = memory->sums + row * pitch;
       for (ptrdiff_t c = 0; c < dv; c++) sums[c] *= factor;
     }
-    multiply_values(ctx, &memory, problem, key, keys);
+    multiply_values(ctx, memory, p, key, keys);
   }
-  for (ptrdiff_t row = 0; row < rows; row++) {
-    float *sums = memory.sums + row * pitch;
-    if (ctx->parts == 1) {
-      const float all = RM_FOR_ISA(with_sink)(ctx, problem, row, max[row], sum[row], sums);
-      RM_FOR_ISA(store_result)(ctx, problem, row, sums, all);
-      continue;
-    }
-    float *partial = ctx->partial + (index * rows + row) * (dv + 2);
-    memcpy(partial, sums, (size_t)dv * sizeof *sums);
-    partial[dv] = max[row];
-    partial[dv + 1] = sum[row];
-  }
-  atomic_flag_clear(&ctx->slot_taken[slot]);
 }
 
-/* Adds the parts of a row to the first one. */
-static void combine_row(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row) {
-  const ptrdiff_t dv = ctx->dv, step = ctx->rows * (dv + 2);
-  float *first = ctx->partial + (problem * ctx->parts * ctx->rows + row) * (dv + 2);
+/* Adds the parts of a row to the first one, and stores the row. */
+static void combine_row(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
+                        float *results, ptrdiff_t parts) {
+  const ptrdiff_t dv = ctx->dv, step = part_size(ctx);
+  float *first = results + row * (dv + 2);
   float max = -__builtin_inff();
-  for (ptrdiff_t p = 0; p < ctx->parts; p++) {
-    const float other = first[p * step + dv];
+  for (ptrdiff_t i = 0; i < parts; i++) {
+    const float other = first[i * step + dv];
     max = other > max ? other : max;
   }
   const float by = max == -__builtin_inff() ? 0 : max;
   float sum = 0;
-  for (ptrdiff_t p = 0; p < ctx->parts; p++) {
-    const float *restrict part = first + p * step;
+  for (ptrdiff_t i = 0; i < parts; i++) {
+    const float *restrict part = first + i * step;
     const float factor = rm_exp_f32(part[dv] - by);
     float *restrict to = first;
     sum += part[dv + 1] * factor;
-    if (p == 0) {
+    if (i == 0) {
       for (ptrdiff_t c = 0; c < dv; c++) to[c] *= factor;
     } else {
       for (ptrdiff_t c = 0; c < dv; c++) to[c] += part[c] * factor;
     }
   }
-  sum = RM_FOR_ISA(with_sink)(ctx, problem, row, by, sum, first);
-  RM_FOR_ISA(store_result)(ctx, problem, row, first, sum);
+  sum = RM_FOR_ISA(with_sink)(ctx, p, row, by, sum, first);
+  RM_FOR_ISA(store_result)(ctx, p, row, first, sum);
+}
+
+void RM_FOR_ISA(attend_few)(void *context, ptrdiff_t index) {
+  const attention_context *ctx = context;
+  const ptrdiff_t per_problem = ctx->parts / ctx->task_parts, i = index / per_problem;
+  const attention_problem p = problem_at(ctx, i);
+  const part_range own = parts_of(ctx, &p);
+  const ptrdiff_t from = index % per_problem * ctx->task_parts;
+  const ptrdiff_t begin = own.first > from ? own.first : from;
+  const ptrdiff_t end = rm_min(own.end, from + ctx->task_parts);
+  if (begin >= end) return;
+  const int slot = take_slot(ctx->slot_taken, ctx->slots);
+  char *workspace = ctx->workspace + slot * ctx->workspace_bytes;
+  few_memory memory = few_memory_of(ctx, &workspace);
+  const ptrdiff_t rows = ctx->rows, dv = ctx->dv, parts = own.end - own.first;
+  for (ptrdiff_t row = 0; row < rows; row++) {
+    RM_FOR_ISA(load_query)(ctx, &p, row, memory.queries + row * ctx->d);
+  }
+  float *results = has_all_parts(ctx) ? memory.partial
+                                      : ctx->partial + i * ctx->parts * part_size(ctx);
+  for (ptrdiff_t part = begin; part < end; part++) {
+    float max[FEW_ROWS], sum[FEW_ROWS];
+    attend_part(ctx, &p, &memory, part, max, sum);
+    for (ptrdiff_t row = 0; row < rows; row++) {
+      float *sums = memory.sums + row * ctx->v_pitch;
+      if (parts == 1) {
+        const float all = RM_FOR_ISA(with_sink)(ctx, &p, row, max[row], sum[row], sums);
+        RM_FOR_ISA(store_result)(ctx, &p, row, sums, all);
+        continue;
+      }
+      float *result = results + (part - own.first) * part_size(ctx) + row * (dv + 2);
+      memcpy(result, sums, (size_t)dv * sizeof *sums);
+      result[dv] = max[row];
+      result[dv + 1] = sum[row];
+    }
+  }
+  if (parts > 1 && has_all_parts(ctx)) {
+    for (ptrdiff_t row = 0; row < rows; row++) combine_row(ctx, &p, row, results, parts);
+  }
+  atomic_flag_clear(&ctx->slot_taken[slot]);
 }
 
 void RM_FOR_ISA(combine_parts)(const attention_context *ctx) {
-  for (ptrdiff_t problem = 0; problem < ctx->batch; problem++) {
-    for (ptrdiff_t row = 0; row < ctx->rows; row++) combine_row(ctx, problem, row);
+  for (ptrdiff_t i = 0; i < ctx->problems; i++) {
+    const attention_problem p = problem_at(ctx, i);
+    const part_range own = parts_of(ctx, &p);
+    if (own.end - own.first == 1) continue;
+    float *results = ctx->partial + i * ctx->parts * part_size(ctx);
+    for (ptrdiff_t row = 0; row < ctx->rows; row++) {
+      combine_row(ctx, &p, row, results, own.end - own.first);
+    }
   }
 }

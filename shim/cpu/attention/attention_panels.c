@@ -24,7 +24,7 @@ typedef struct {
 } panel_memory;
 
 static panel_memory panel_memory_of(const attention_context *ctx, char **workspace) {
-  const ptrdiff_t rows = ctx->task_rows, block = ctx->key_block;
+  const ptrdiff_t rows = ctx->task_rows, block = rm_min(ctx->key_block, ctx->n);
   const bool masked = ctx->mask.data != NULL;
   panel_memory memory;
   memory.queries = take_floats(workspace, rows * ctx->d);
@@ -53,7 +53,8 @@ ptrdiff_t RM_FOR_ISA(panels_workspace)(const attention_context *ctx) {
 /* A panel of a task: its first row in the problem and in the task, its rows, and the vectors that
  * hold them. */
 typedef struct {
-  ptrdiff_t problem, row, in_task, rows;
+  const attention_problem *problem;
+  ptrdiff_t row, in_task, rows;
   int vectors;
 } panel;
 
@@ -155,8 +156,16 @@ static void apply_window(const attention_context *ctx, const panel *p, panel_mem
   }
 }
 
-/* Replaces scores by exponentials of their differences from the maximum so far, and updates the
- * maximum, the sum and the factor of each row. */
+/* Hides keys up to the next multiple of four, so that the order in which exponentials are added does
+ * not depend on where a block ends. */
+static void hide_rest(panel_memory *memory, ptrdiff_t keys) {
+  for (ptrdiff_t j = keys * PANEL; j < rm_round_up(keys, 4) * PANEL; j += LANES) {
+    *(v_f32 *)(memory->scores + j) = SPLAT(-__builtin_inff());
+  }
+}
+
+/* Replaces scores, those of a multiple of four keys, by exponentials of their differences from the
+ * maximum so far, and updates the maximum, the sum and the factor of each row. */
 static void exponentials_of(const panel *p, panel_memory *memory, ptrdiff_t keys) {
   for (int v = 0; v < p->vectors; v++) {
     float *scores = memory->scores + v * LANES;
@@ -164,33 +173,23 @@ static void exponentials_of(const panel *p, panel_memory *memory, ptrdiff_t keys
     v_f32 *sum = (v_f32 *)(memory->sum + p->in_task + v * LANES);
     const v_f32 before = *max;
     v_f32 m[4] = {before, before, before, before};
-    ptrdiff_t j = 0;
-    for (; j + 4 <= keys; j += 4) {
+    for (ptrdiff_t j = 0; j < keys; j += 4) {
       UNROLL for (int u = 0; u < 4; u++) {
         const v_f32 s = *(const v_f32 *)(scores + (j + u) * PANEL);
         m[u] = MAX_OF(m[u], s);
       }
     }
-    for (; j < keys; j++) {
-      const v_f32 s = *(const v_f32 *)(scores + j * PANEL);
-      m[0] = MAX_OF(m[0], s);
-    }
     m[0] = MAX_OF(m[0], m[1]);
     m[2] = MAX_OF(m[2], m[3]);
     const v_f32 now = MAX_OF(m[0], m[2]), by = subtrahend(now);
     v_f32 total = SPLAT(0);
-    for (j = 0; j + 4 <= keys; j += 4) {
+    for (ptrdiff_t j = 0; j < keys; j += 4) {
       v_f32 e[4];
       UNROLL for (int u = 0; u < 4; u++) {
         v_f32 *s = (v_f32 *)(scores + (j + u) * PANEL);
         *s = e[u] = exp_nonpositive(*s - by);
       }
       total += (e[0] + e[1]) + (e[2] + e[3]);
-    }
-    for (; j < keys; j++) {
-      v_f32 *s = (v_f32 *)(scores + j * PANEL);
-      const v_f32 e = *s = exp_nonpositive(*s - by);
-      total += e;
     }
     const v_f32 factor = exp_nonpositive(before - by);
     *(v_f32 *)(memory->factor + v * LANES) = factor;
@@ -218,12 +217,14 @@ static void attend_block(const attention_context *ctx, const panel *p, panel_mem
   if (ctx->mask.data != NULL) apply_mask(ctx, p, memory, key, keys);
   if (keys_seen(ctx, p->problem, p->row) < key + keys) apply_causal_limit(ctx, p, memory, key, keys);
   if (first_seen(ctx, p->problem, p->row + p->rows - 1) > key) apply_window(ctx, p, memory, key, keys);
-  exponentials_of(p, memory, keys);
+  hide_rest(memory, keys);
+  exponentials_of(p, memory, rm_round_up(keys, 4));
   if (!is_first) rescale(ctx, p, memory);
   multiply_values(ctx, p, memory, v, v_stride, keys, !is_first);
 }
 
-static panel panel_at(ptrdiff_t problem, ptrdiff_t first, ptrdiff_t in_task, ptrdiff_t rows) {
+static panel panel_at(const attention_problem *problem, ptrdiff_t first, ptrdiff_t in_task,
+                      ptrdiff_t rows) {
   const ptrdiff_t left = rm_min(PANEL, rows - in_task);
   return (panel){problem, first + in_task, in_task, left, left > LANES ? 2 : 1};
 }
@@ -238,7 +239,9 @@ void RM_FOR_ISA(attend_panels)(void *context, ptrdiff_t index) {
   const int slot = take_slot(ctx->slot_taken, ctx->slots);
   char *workspace = ctx->workspace + slot * ctx->workspace_bytes;
   panel_memory memory = panel_memory_of(ctx, &workspace);
-  const ptrdiff_t problem = index / ctx->row_tasks, first = index % ctx->row_tasks * ctx->task_rows;
+  const attention_problem own_problem = problem_at(ctx, index / ctx->row_tasks);
+  const attention_problem *problem = &own_problem;
+  const ptrdiff_t first = index % ctx->row_tasks * ctx->task_rows;
   const ptrdiff_t rows = rm_min(ctx->task_rows, ctx->rows - first);
   for (ptrdiff_t i = 0; i < rows; i += PANEL) {
     const panel p = panel_at(problem, first, i, rows);

@@ -25,11 +25,12 @@ static void load_q8_0(float *restrict to, const uint8_t *restrict from, ptrdiff_
   }
 }
 
-static void copy_run(const head_operand *x, ptrdiff_t problem, ptrdiff_t key, ptrdiff_t keys,
-                     ptrdiff_t columns, float *to, ptrdiff_t pitch) {
-  for (ptrdiff_t j = 0; j < keys; j++, to += pitch) {
-    if (j + AHEAD < keys) prefetch(key_of(x, problem, key + j + AHEAD), x, columns);
-    const char *from = key_of(x, problem, key + j);
+/* Copies rows that are the row stride apart. */
+static void copy_run(const head_operand *x, const char *from, ptrdiff_t rows, ptrdiff_t columns,
+                     float *to, ptrdiff_t pitch) {
+  const ptrdiff_t step = x->strides.row * rm_itemsize(x->dtype);
+  for (ptrdiff_t j = 0; j < rows; j++, from += step, to += pitch) {
+    if (j + AHEAD < rows) prefetch(from + AHEAD * step, x, columns);
     /* Of bytes, which only a cache has, offsets and strides are in bytes too. */
     if (x->dtype == RM_UINT8) load_q8_0(to, (const uint8_t *)from, columns);
     else RM_FOR_ISA(load_run)(x->dtype, to, from, columns, x->strides.column);
@@ -37,35 +38,72 @@ static void copy_run(const head_operand *x, ptrdiff_t problem, ptrdiff_t key, pt
   }
 }
 
+/* Row `key` of a cache with pages. */
+static const char *paged_key(const attention_context *ctx, const head_operand *x,
+                             const attention_problem *p, ptrdiff_t key) {
+  const ptrdiff_t given = p->pages[key / ctx->page_rows];
+  const ptrdiff_t page = given < 0 ? 0 : rm_min(given, ctx->page_count - 1);
+  return key_of(x, p, key % ctx->page_rows) + page * x->strides.page * rm_itemsize(x->dtype);
+}
+
+/* Copies rows of pages, whose first rows are prefetched while the page before is copied. */
+static void copy_pages(const attention_context *ctx, const head_operand *x,
+                       const attention_problem *p, ptrdiff_t key, ptrdiff_t keys, ptrdiff_t columns,
+                       float *to, ptrdiff_t pitch) {
+  const ptrdiff_t step = x->strides.row * rm_itemsize(x->dtype);
+  const char *from = paged_key(ctx, x, p, key);
+  while (keys > 0) {
+    const ptrdiff_t rows = rm_min(keys, ctx->page_rows - key % ctx->page_rows);
+    const char *next = from;
+    if (rows < keys) {
+      next = paged_key(ctx, x, p, key + rows);
+      const ptrdiff_t ahead = rm_min(AHEAD, rm_min(ctx->page_rows, keys - rows));
+      for (ptrdiff_t j = 0; j < ahead; j++) prefetch(next + j * step, x, columns);
+    }
+    copy_run(x, from, rows, columns, to, pitch);
+    key += rows;
+    keys -= rows;
+    to += rows * pitch;
+    from = next;
+  }
+}
+
 static void copy_rows(const attention_context *ctx, const head_operand *x,
-                      const head_operand *cached, ptrdiff_t problem, ptrdiff_t key, ptrdiff_t keys,
-                      ptrdiff_t columns, float *to, ptrdiff_t pitch) {
-  const ptrdiff_t before = cached_keys(ctx, problem);
-  if (key < before) {
-    const ptrdiff_t count = rm_min(keys, before - key);
-    copy_run(cached, problem, key, count, columns, to, pitch);
+                      const head_operand *cached, const attention_problem *p, ptrdiff_t key,
+                      ptrdiff_t keys, ptrdiff_t columns, float *to, ptrdiff_t pitch) {
+  const ptrdiff_t hidden = rm_min(keys, p->first - key);
+  if (hidden > 0) {
+    memset(to, 0, (size_t)(hidden * pitch) * sizeof *to);
+    key += hidden;
+    keys -= hidden;
+    to += hidden * pitch;
+  }
+  const ptrdiff_t count = rm_min(keys, p->before - key);
+  if (count > 0) {
+    if (p->pages != NULL) copy_pages(ctx, cached, p, key, count, columns, to, pitch);
+    else copy_run(cached, key_of(cached, p, key), count, columns, to, pitch);
     key += count;
     keys -= count;
     to += count * pitch;
   }
-  if (keys > 0) copy_run(x, problem, key - before, keys, columns, to, pitch);
+  if (keys > 0) copy_run(x, key_of(x, p, key - p->before), keys, columns, to, pitch);
 }
 
-void RM_FOR_ISA(copy_keys)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t key,
+void RM_FOR_ISA(copy_keys)(const attention_context *ctx, const attention_problem *p, ptrdiff_t key,
                            ptrdiff_t keys, float *to) {
-  copy_rows(ctx, &ctx->k, &ctx->cached_k, problem, key, keys, ctx->d, to, ctx->k_pitch);
+  copy_rows(ctx, &ctx->k, &ctx->cached_k, p, key, keys, ctx->d, to, ctx->k_pitch);
 }
 
-void RM_FOR_ISA(copy_values)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t key,
+void RM_FOR_ISA(copy_values)(const attention_context *ctx, const attention_problem *p, ptrdiff_t key,
                              ptrdiff_t keys, float *to) {
-  copy_rows(ctx, &ctx->v, &ctx->cached_v, problem, key, keys, ctx->dv, to, ctx->v_pitch);
+  copy_rows(ctx, &ctx->v, &ctx->cached_v, p, key, keys, ctx->dv, to, ctx->v_pitch);
 }
 
-void RM_FOR_ISA(load_query)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+void RM_FOR_ISA(load_query)(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
                             float *to) {
-  const char *from = row_of(ctx, &ctx->q, problem, row);
+  const char *from = row_of(ctx, &ctx->q, p, row);
   if (row + AHEAD < ctx->rows) {
-    prefetch(row_of(ctx, &ctx->q, problem, row + AHEAD), &ctx->q, ctx->d);
+    prefetch(row_of(ctx, &ctx->q, p, row + AHEAD), &ctx->q, ctx->d);
   }
   const float *x = to;
   if (ctx->q.dtype == RM_FLOAT32 && ctx->q.strides.column == 1) x = (const float *)from;
@@ -73,11 +111,11 @@ void RM_FOR_ISA(load_query)(const attention_context *ctx, ptrdiff_t problem, ptr
   RM_ANY_ORDER for (ptrdiff_t c = 0; c < ctx->d; c++) to[c] = x[c] * ctx->scale;
 }
 
-void RM_FOR_ISA(load_mask)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+void RM_FOR_ISA(load_mask)(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
                            ptrdiff_t key, ptrdiff_t keys, float *to) {
   const head_operand *mask = &ctx->mask;
   const ptrdiff_t column = mask->strides.column;
-  const char *from = row_of(ctx, mask, problem, row) + key * column * rm_itemsize(mask->dtype);
+  const char *from = row_of(ctx, mask, p, row) + key * column * rm_itemsize(mask->dtype);
   if (mask->dtype != RM_BOOL) {
     RM_FOR_ISA(load_run)(mask->dtype, to, from, keys, column);
     return;
@@ -91,15 +129,15 @@ void RM_FOR_ISA(cap_scores)(const attention_context *ctx, float *scores, ptrdiff
 }
 
 /* The sink of a row. */
-static float sink_of(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row) {
+static float sink_of(const attention_context *ctx, const attention_problem *p, ptrdiff_t row) {
   const ptrdiff_t group = ctx->group_size;
-  return ctx->sinks[problem % ctx->key_heads * group + row % group];
+  return ctx->sinks[p->index % ctx->key_heads * group + row % group];
 }
 
-float RM_FOR_ISA(with_sink)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+float RM_FOR_ISA(with_sink)(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
                             float max, float sum, float *sums) {
   if (ctx->sinks == NULL) return sum;
-  const float sink = sink_of(ctx, problem, row);
+  const float sink = sink_of(ctx, p, row);
   if (sink <= max) return sum + rm_exp_f32(sink - max);
   const float factor = rm_exp_f32(max - sink);
   RM_ANY_ORDER for (ptrdiff_t c = 0; c < ctx->dv; c++) sums[c] *= factor;
@@ -115,24 +153,24 @@ static bool has_nan(const float *x, ptrdiff_t count) {
 /* Computes a row from the keys that it sees, one by one. Leaves the row as it is without memory. Rare,
  * hence small. */
 __attribute__((minsize, noinline)) static void attend_seen(const attention_context *ctx,
-                                                           ptrdiff_t problem, ptrdiff_t row,
-                                                           float *to) {
+                                                           const attention_problem *p,
+                                                           ptrdiff_t row, float *to) {
   float *query = malloc((size_t)(ctx->d + ctx->k_pitch + ctx->v_pitch) * sizeof *query);
   if (query == NULL) return;
   float *key = query + ctx->d, *value = key + ctx->k_pitch;
-  RM_FOR_ISA(load_query)(ctx, problem, row, query);
-  const ptrdiff_t seen = rm_min(ctx->n, keys_seen(ctx, problem, row));
-  const ptrdiff_t first = first_seen(ctx, problem, row);
-  float max = ctx->sinks == NULL ? -__builtin_inff() : sink_of(ctx, problem, row), sum = 0;
+  RM_FOR_ISA(load_query)(ctx, p, row, query);
+  const ptrdiff_t seen = rm_min(ctx->n, keys_seen(ctx, p, row));
+  const ptrdiff_t first = first_seen(ctx, p, row);
+  float max = ctx->sinks == NULL ? -__builtin_inff() : sink_of(ctx, p, row), sum = 0;
   for (ptrdiff_t c = 0; c < ctx->dv; c++) to[c] = 0;
   for (int adds = 0; adds < 2; adds++) {
     const float by = max == -__builtin_inff() ? 0 : max;
-    if (adds && ctx->sinks != NULL) sum = rm_exp_f32(sink_of(ctx, problem, row) - by);
+    if (adds && ctx->sinks != NULL) sum = rm_exp_f32(sink_of(ctx, p, row) - by);
     for (ptrdiff_t j = first; j < seen; j++) {
       float score = 0;
-      if (ctx->mask.data != NULL) RM_FOR_ISA(load_mask)(ctx, problem, row, j, 1, &score);
+      if (ctx->mask.data != NULL) RM_FOR_ISA(load_mask)(ctx, p, row, j, 1, &score);
       if (score == -__builtin_inff()) continue;
-      RM_FOR_ISA(copy_keys)(ctx, problem, j, 1, key);
+      RM_FOR_ISA(copy_keys)(ctx, p, j, 1, key);
       RM_SCALAR for (ptrdiff_t c = 0; c < ctx->d; c++) score += query[c] * key[c];
       /* There is no mask beside it. */
       if (ctx->soft_cap > 0) RM_FOR_ISA(cap_scores)(ctx, &score, 1);
@@ -142,7 +180,7 @@ __attribute__((minsize, noinline)) static void attend_seen(const attention_conte
       }
       const float weight = rm_exp_f32(score - by);
       sum += weight;
-      RM_FOR_ISA(copy_values)(ctx, problem, j, 1, value);
+      RM_FOR_ISA(copy_values)(ctx, p, j, 1, value);
       RM_SCALAR for (ptrdiff_t c = 0; c < ctx->dv; c++) to[c] += weight * value[c];
     }
   }
@@ -150,9 +188,9 @@ __attribute__((minsize, noinline)) static void attend_seen(const attention_conte
   free(query);
 }
 
-void RM_FOR_ISA(store_result)(const attention_context *ctx, ptrdiff_t problem, ptrdiff_t row,
+void RM_FOR_ISA(store_result)(const attention_context *ctx, const attention_problem *p, ptrdiff_t row,
                               float *sums, float sum) {
-  char *to = row_of(ctx, &ctx->out, problem, row);
+  char *to = row_of(ctx, &ctx->out, p, row);
   const bool direct = ctx->out.dtype == RM_FLOAT32 && ctx->out.strides.column == 1;
   float *scaled = direct ? (float *)to : sums;
   const float by = 1 / sum;
@@ -163,7 +201,7 @@ void RM_FOR_ISA(store_result)(const attention_context *ctx, ptrdiff_t problem, p
     const float none = ctx->hides ? 0 : __builtin_nanf("");
     for (ptrdiff_t c = 0; c < ctx->dv; c++) scaled[c] = none;
   }
-  if (ctx->hides && has_nan(scaled, ctx->dv)) attend_seen(ctx, problem, row, scaled);
+  if (ctx->hides && has_nan(scaled, ctx->dv)) attend_seen(ctx, p, row, scaled);
   if (direct) return;
   RM_FOR_ISA(store_run)(ctx->out.dtype, to, sums, ctx->dv, ctx->out.strides.column);
 }

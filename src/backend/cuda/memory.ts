@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { pause, turn } from "../../base/turn.ts";
 import { DeviceError } from "../../base/errors.ts";
 import type { DeviceMemory, DeviceMemoryInfo, Storage } from "../../memory/storage.ts";
 import { CUDA_MEMORY, CUDA_READ } from "../ffi/abi.ts";
@@ -19,20 +20,6 @@ const EAGER_MS = 0.2;
 /** Then it sleeps between polls for this fraction of the time waited, but no longer than this. */
 const PATIENCE = 1 / 8;
 const LONGEST_SLEEP_MS = 10;
-
-/** Lets all other waiting work run once. */
-function turn(): Promise<void> {
-  return new Promise((resolve) => {
-    // Looked up here: in Deno, the first use of this global loads node:timers, which takes 6 ms.
-    const { setImmediate } = globalThis as { setImmediate?: (run: () => void) => void };
-    if (setImmediate !== undefined) setImmediate(resolve);
-    else setTimeout(resolve, 0);
-  });
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
 
 /** The memory of one device. */
 export class CudaMemory implements DeviceMemory {
@@ -102,7 +89,7 @@ export class CudaMemory implements DeviceMemory {
       if (came === CUDA_READ.ended) return;
       const waited = performance.now() - begin;
       const soon = came === CUDA_READ.moves || waited < EAGER_MS;
-      await (soon ? turn() : sleep(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
+      await (soon ? turn() : pause(Math.min(LONGEST_SLEEP_MS, waited * PATIENCE)));
     }
   }
 

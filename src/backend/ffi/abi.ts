@@ -54,12 +54,13 @@ export const SYMBOLS = {
     parameters: ["i32", "i32", "i32", "buffer", "buffer", "buffer", "buffer", "buffer"],
   },
   rm_run_many: {
-    c: "int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, int32_t compute, " +
-      "double *numbers, void *out, void *a, void *b, void *c, void *d, void *e, void *f, void *g)",
+    c: "int32_t rm_run_many(int32_t kernel, int32_t dtypes, int32_t more_dtypes, " +
+      "int32_t last_dtype, int32_t compute, double *numbers, void *out, void *a, void *b, void *c, " +
+      "void *d, void *e, void *f, void *g, void *h)",
     parameters: [
-      ...["i32", "i32", "i32", "i32", "buffer"] as const,
+      ...["i32", "i32", "i32", "i32", "i32", "buffer"] as const,
       ...["buffer", "buffer", "buffer", "buffer"] as const,
-      ...["buffer", "buffer", "buffer", "buffer"] as const,
+      ...["buffer", "buffer", "buffer", "buffer", "buffer"] as const,
     ],
   },
   rm_program: {
@@ -172,7 +173,7 @@ export interface Unavailable {
 }
 
 /** Changes with the meaning of any symbol. */
-export const VERSION = 10;
+export const VERSION = 11;
 
 /** Status codes; the `bounds` check runs before a call, so the shim never returns it. */
 export const STATUS = {
@@ -359,23 +360,28 @@ export const ATTENTION_AT = {
   numbers: 23,
 } as const;
 
-/** The numbers of `cachedAttention` after those of `attention`; the offsets of its cache follow. */
+/**
+ * The numbers of `cachedAttention` after those of `attention`; the offsets of its cache follow. 0 for no
+ * window, no limit of scores and no pages.
+ */
 export const CACHED_ATTENTION_AT = {
   keyStride: 0,
   valueStride: 1,
   capacity: 2,
   problemsPerLength: 3,
   lengthOffset: 4,
-  numbers: 5,
-} as const;
-
-/** The numbers of `cachedAttention` after the offsets of its cache; 0 for no window and no limit. */
-export const CACHED_LIMITS_AT = {
-  window: 0,
-  softCap: 1,
-  keyHeads: 2,
-  sinkOffset: 3,
-  numbers: 4,
+  window: 5,
+  softCap: 6,
+  keyHeads: 7,
+  sinkOffset: 8,
+  stepwise: 9,
+  pageRows: 10,
+  pageCount: 11,
+  keyPageStride: 12,
+  valuePageStride: 13,
+  problemsPerTable: 14,
+  tableOffset: 15,
+  numbers: 16,
 } as const;
 
 /** The activations of products with a packed weight. */
@@ -457,7 +463,7 @@ function hashOf(parts: unknown): number {
 /** The places of numbers in calls: a library with other places would read wrong ones. */
 export const PLACES: readonly Readonly<Record<string, number>>[] = [
   ...[COLLECTIVE_AT, PROGRAM_ARENA, CHAIN_AT, CHAIN_CONSTANT, CHAIN_STEP],
-  ...[ATTENTION_AT, CACHED_ATTENTION_AT, CACHED_LIMITS_AT],
+  ...[ATTENTION_AT, CACHED_ATTENTION_AT],
 ];
 
 /**

@@ -32,6 +32,7 @@ import { matmul } from "./matmul.ts";
 import { linearPacked } from "./packed_weight.ts";
 import { dequantizeBlocks, isQuantizeCall, packBlocks, quantize } from "./quantized.ts";
 import { random } from "./random.ts";
+import { sampleRows } from "./sampling.ts";
 import { argpartition, modesOfRows, partition, quantilesOfRows } from "./selection.ts";
 import { argsort, sort } from "./sort.ts";
 import {
@@ -73,6 +74,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     argpartition: { supports: sortsLastAxis, run: argpartition },
     quantilesOfRows: { supports: always, run: quantilesOfRows },
     modesOfRows: { supports: always, run: modesOfRows },
+    sampleRows: { supports: always, run: sampleRows },
     matmul: { supports: isPlainGemm, run: matmul },
     random: { supports: always, run: random },
     complexMap: { supports: always, run: complexMap },

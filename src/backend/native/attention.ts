@@ -7,19 +7,20 @@ import {
   attentionOf,
   type AttentionProblem,
   type AttentionSizes,
+  CACHED_INPUTS,
   cachedAttentionOf,
   type CachedAttributes,
 } from "../../ops/attention/problem.ts";
 import { writeOffsets } from "../../ops/matmul/problem.ts";
 import { type Rows, rowsOf } from "../../ops/linear/panels.ts";
-import { DTYPE } from "../../base/dtype.ts";
+import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../table/op.ts";
 import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
 import { QUANT } from "../../ops/quantized/formats.ts";
 import { checkLayout, checkRun } from "../ffi/checks.ts";
-import { ATTENTION_AT, CACHED_ATTENTION_AT, CACHED_LIMITS_AT } from "../ffi/abi.ts";
+import { ATTENTION_AT, CACHED_ATTENTION_AT } from "../ffi/abi.ts";
 import type { Kernel } from "./kernel.ts";
 
 /** True for floats of 16 and 32 bits. */
@@ -73,14 +74,15 @@ function writeProblem(problem: AttentionProblem, numbers: Float64Array<ArrayBuff
 /** True if the kernel of `cachedAttention` can run the call. */
 function isPlainCachedAttention(call: Call): boolean {
   const { shape, dtype } = call.specs[0]!;
-  const [cached, rest] = [[3, 4], [0, 1, 2]].map((places) =>
-    places.map((k) => call.operand(k))
-  ) as [Operand[], Operand[]];
-  const sinks = call.inputs[6] as Operand | undefined;
-  if (sinks !== undefined && sinks.storage.info !== DTYPE.float32) return false;
-  return rest.every((x) => x.storage.info === dtype && isNarrow(x)) && !shape.includes(0) &&
-    (call.memo as AttentionSizes).d > 0 && call.operand(5).storage.info === DTYPE.int32 &&
-    cached.every((x) =>
+  const { keys, values, length, sinks, pages } = CACHED_INPUTS;
+  const has = (i: number, info: DTypeInfo): boolean => {
+    const x = call.inputs[i] as Operand | undefined;
+    return x === undefined || x.storage.info === info;
+  };
+  const fits = has(0, dtype) && has(length, DTYPE.int32) && has(sinks, DTYPE.float32) &&
+    has(pages, DTYPE.int32) && !shape.includes(0) && (call.memo as AttentionSizes).d > 0;
+  return fits && [0, 1, 2].every((i) => isNarrow(call.operand(i))) &&
+    [keys, values].map((i) => call.operand(i)).every((x) =>
       (isNarrow(x) || quantFormatOf(x.storage.info) === QUANT.q8_0) && x.layout.strides.at(-1) === 1
     );
 }
@@ -90,34 +92,43 @@ function planCachedAttention(
   call: Call,
 ): { numbers: Float64Array<ArrayBuffer>; cached: readonly [Storage, Storage] } {
   const problem = cachedAttentionOf(call);
-  const { batch, keys, values, capacity, problemsPerLength } = problem;
-  const lengths = call.operand(5);
-  const { window, softCap } = call.attributes as CachedAttributes;
-  const sinks = call.inputs[6] as Operand | undefined;
-  const base = attentionLength([batch]), cacheOffsets = base + CACHED_ATTENTION_AT.numbers;
-  const end = cacheOffsets + 2 * batch;
-  const numbers = new Float64Array(end + CACHED_LIMITS_AT.numbers);
+  const { batch, keys, values, capacity, problemsPerLength, pages } = problem;
+  const { window, softCap, stepwise } = call.attributes as CachedAttributes;
+  const [lengths, sinks, table] = [
+    ...[CACHED_INPUTS.length, CACHED_INPUTS.sinks, CACHED_INPUTS.pages],
+  ].map((i) => call.inputs[i] as Operand | undefined);
+  const base = attentionLength([batch]), offsets = base + CACHED_ATTENTION_AT.numbers;
+  const numbers = new Float64Array(offsets + 2 * batch);
   writeProblem(problem, numbers);
-  numbers.set(
-    [
-      keys.matrices.rowStride,
-      values.matrices.rowStride,
-      capacity,
-      problemsPerLength,
-      lengths.layout.offset,
-    ],
-    base,
-  );
-  const limits = [window === Infinity ? 0 : window, softCap === Infinity ? 0 : softCap];
-  numbers.set([...limits, call.operand(1).layout.shape.at(-3)!, sinks?.layout.offset ?? 0], end);
-  const { offset, size } = lengths.layout;
-  checkRun("cachedAttention", 6, offset, size, lengths.storage);
-  if (sinks !== undefined) {
-    checkRun("cachedAttention", 7, sinks.layout.offset, sinks.layout.size, sinks.storage);
+  const own: Readonly<Record<Exclude<keyof typeof CACHED_ATTENTION_AT, "numbers">, number>> = {
+    keyStride: keys.matrices.rowStride,
+    valueStride: values.matrices.rowStride,
+    capacity,
+    problemsPerLength,
+    lengthOffset: lengths!.layout.offset,
+    window: window === Infinity ? 0 : window,
+    softCap: softCap === Infinity ? 0 : softCap,
+    keyHeads: call.operand(1).layout.shape.at(-3)!,
+    sinkOffset: sinks?.layout.offset ?? 0,
+    stepwise: Number(stepwise),
+    pageRows: pages?.rows ?? 0,
+    pageCount: pages?.count ?? 0,
+    keyPageStride: pages?.strides[0] ?? 0,
+    valuePageStride: pages?.strides[1] ?? 0,
+    problemsPerTable: pages?.problemsPerTable ?? 0,
+    tableOffset: table?.layout.offset ?? 0,
+  };
+  for (const name in own) {
+    const key = name as keyof typeof own;
+    numbers[base + CACHED_ATTENTION_AT[key]] = own[key];
   }
+  [lengths, sinks, table].forEach((x, i) => {
+    if (x === undefined) return;
+    checkRun("cachedAttention", 6 + i, x.layout.offset, x.layout.size, x.storage);
+  });
   [keys, values].forEach(({ whole, matrices }, i) => {
     checkLayout("cachedAttention", 4 + i, whole, matrices.storage);
-    writeOffsets(matrices, numbers, cacheOffsets + i * batch);
+    writeOffsets(matrices, numbers, offsets + i * batch);
   });
   return { numbers, cached: [keys.matrices.storage, values.matrices.storage] };
 }
@@ -175,8 +186,8 @@ const cachedAttention: Kernel = {
   supports: isPlainCachedAttention,
   prepare(call) {
     const { numbers, cached } = planCachedAttention(call);
-    const [q, k, v, , , lengths, sinks] = call.inputs as Operand[];
-    const more = [...cached, lengths!.storage, ...sinks === undefined ? [] : [sinks.storage]];
+    const [q, k, v, , , lengths, sinks, pages] = call.inputs as (Operand | undefined)[];
+    const more = [...cached, lengths!.storage, sinks?.storage ?? null, pages?.storage ?? null];
     return {
       numbers,
       out: call.outputs[0]!.storage,

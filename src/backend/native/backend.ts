@@ -240,11 +240,12 @@ export class NativeBackend implements Backend {
     let status: number;
     if (more === undefined) status = this.#runBuffers(number, numbers, out, a, b, c);
     else {
-      const [d = null, e = null, f = null, g = null] = more;
+      const [d = null, e = null, f = null, g = null, h = null] = more;
       status = this.#runMany(
         number,
         packDTypes(out, a, b, c),
         packDTypes(d, e, f, g),
+        h === null ? NO_DTYPE : h.info.id,
         out.info.id,
         numbers,
         out.array,
@@ -255,6 +256,7 @@ export class NativeBackend implements Backend {
         arrayOf(e),
         arrayOf(f),
         arrayOf(g),
+        arrayOf(h),
       );
     }
     kernel.finish?.(call, numbers);

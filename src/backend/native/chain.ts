@@ -208,7 +208,7 @@ function writeConstant(numbers: Float64Array, at: number, { value, dtype }: Chai
 }
 
 /** The buffers that `rm_run_many` takes. */
-const BUFFERS = 8;
+const BUFFERS = 9;
 
 /** The kernel. */
 export const chain: Kernel = {

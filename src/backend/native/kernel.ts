@@ -15,8 +15,8 @@ export interface Handed {
   readonly a?: Storage | null;
   readonly b?: Storage | null;
   readonly c?: Storage | null;
-  /** Up to four further storages. */
-  readonly more?: readonly Storage[];
+  /** Up to five further storages; null for none. */
+  readonly more?: readonly (Storage | null)[];
 }
 
 /** A kernel of the shim. */

@@ -17,6 +17,7 @@ import { LINEAR_KERNELS } from "./linear.ts";
 import { matmul } from "./matmul.ts";
 import { QUANTIZED_KERNELS } from "./quantized.ts";
 import { RANDOM_KERNELS } from "./random.ts";
+import { sampleRows } from "./sampling.ts";
 import { SET_KERNELS } from "./sets.ts";
 import { ROW_KERNELS } from "./softmax_norm.ts";
 import { SORT_KERNELS } from "./sort.ts";
@@ -27,6 +28,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   ...SORT_KERNELS,
   complexMap,
   ...RANDOM_KERNELS,
+  sampleRows,
   matmul,
   ...ROW_KERNELS,
   chain,

@@ -235,12 +235,12 @@ export class WasmShim {
   }
 
   #wrapRunMany(f: Callable): Shim["rm_run_many"] {
-    return (kernel, dtypes, more, compute, numbers, out, ...inputs) => {
+    return (kernel, dtypes, more, last, compute, numbers, out, ...inputs) => {
       this.#begin();
       const n = this.#pass(numbers);
       const places = [out, ...inputs].map((array) => this.#pass(array));
       if (places.some((place) => place < 0)) return this.#full();
-      const status = this.#call(f, [kernel, dtypes, more, compute, n, ...places]);
+      const status = this.#call(f, [kernel, dtypes, more, last, compute, n, ...places]);
       return this.#finish(status, false, numbers!, out);
     };
   }

@@ -84,16 +84,13 @@ export function selfAttention(
   const sinks = options.sinks === true ? vector(w, names.sinks, config.heads) : undefined;
   const { attentionScale: scale, attentionSoftCap: softCap } = config;
   const window = place.kind === "sliding" ? config.slidingWindow : undefined;
-  const { slot, rope } = place;
+  const { rope } = place;
   const interleaved = rope !== undefined && ropesOf(config)[rope]!.interleaved;
   return (x, memory, add) => {
     const turned = (one: Heads): Heads =>
       rope === undefined ? one : nn.rope(one, { ...memory.angles[rope]!, interleaved });
     const [q, k, v] = qkv(x);
-    const turnedK = turned(k);
-    memory.keep(turnedK, v);
-    const how = { scale, softCap, window, sinks: sinks?.() };
-    const seen = nn.cachedAttention(turned(q), turnedK, v, memory.cached(slot), how);
-    return out(nn.mergeHeads(seen).asShape([x.shape[0], queries]), { add });
+    const scores = { scale, softCap, window, sinks: sinks?.() };
+    return out(memory.attend(place, turned(q), turned(k), v, scores), { add });
   };
 }

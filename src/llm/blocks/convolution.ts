@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { concat } from "../../api/functions/tensors.ts";
 import type { Tensor } from "../../tensor/tensor.ts";
 import type { LayerPlace } from "../config/config.ts";
-import type { AnyWeights, Convolved, Hidden, Model, Part, State } from "./step.ts";
+import type { AnyWeights, Hidden, Model, Part, State } from "./step.ts";
 
 /** The tokens that a convolution sees, if a config does not have their number. */
 const USUAL_LENGTH = 3;
@@ -36,7 +35,7 @@ function kernelOf(w: AnyWeights, name: string, hidden: Hidden, length: number): 
  * C · convolution(B · x), where B, C and x are products of the state, and the convolution sees each
  * token and those before it.
  */
-export function shortConvolution(w: AnyWeights, model: Model, { slot }: LayerPlace): Part {
+export function shortConvolution(w: AnyWeights, model: Model, place: LayerPlace): Part {
   const { names, sizes: { hidden }, config: { convolution: length = USUAL_LENGTH } } = model;
   const bias = { bias: "optional" } as const;
   const input = w.linear(names.convolutionInput, 3 * hidden, hidden, bias);
@@ -49,12 +48,9 @@ export function shortConvolution(w: AnyWeights, model: Model, { slot }: LayerPla
       State,
       State,
     ];
-    const gated: State = b.mul(x);
-    memory.keepConvolved(gated);
-    const rows: Convolved = concat([memory.convolved(slot), gated], 0);
-    const count = shape[0];
     const { factors, bias: shift } = kernel();
-    const seen = factors.map((factor, i) => rows.slice(`${i}:${i + count}`).mul(factor));
+    const inputs = memory.inputs(place, b.mul(x), length);
+    const seen = factors.map((factor, i) => inputs[i]!.mul(factor));
     const sum = seen.reduce((a, one) => a.add(one)).asShape(shape);
     return output(c.mul(shift === undefined ? sum : sum.add(shift)), { add });
   };

@@ -1,15 +1,17 @@
 /**
  * Mixtures of experts: feed-forward parts of which each token uses a few.
  *
- * Few new tokens take copies of their experts' weights. Many compute all experts and weigh most of
- * them by 0: the choice of a token is not known when a program is compiled.
+ * The tokens of a prompt compute all experts and weigh most of them by 0, as the choice of a token is
+ * not known when a program is compiled. Steps, whose results do not depend on their number, take copies
+ * of their experts' weights, for some tokens at a time.
  *
  * @module
  */
+import { concat } from "../../api/functions/tensors.ts";
 import { arange } from "../../tensor/create.ts";
 import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
 import type { ExpertsConfig } from "../config/config.ts";
-import type { AnyWeights, ExpertLayer, ExpertWeights, Model, Part } from "./step.ts";
+import type { AnyWeights, ExpertLayer, ExpertWeights, Model, Part, State } from "./step.ts";
 
 type Floats = Tensor<"float32">;
 
@@ -104,21 +106,36 @@ export function mixtureOfExperts(w: AnyWeights, model: Model, options: ExpertOpt
   const { count, used, intermediate: inner } = experts;
   const router = w.linear(names.router, count, hidden, { bias: "optional" });
   const weights = format.experts!(w, names.experts, { count, inner, hidden });
-  return (x, _, add) => {
-    const { ids, weights: factors } = options.choose(router(x), experts);
+  /** The sums of tokens that take copies of their experts. */
+  const ofChosen = (x: State, { ids, weights: factors }: Chosen): Floats => {
     const tokens = x.shape[0], all = tokens * used;
+    const states = x.expandDims(1).broadcastTo([tokens, used, hidden]).reshape([all, 1, hidden]);
+    const chosen = taken(weights(), ids.reshape([all]));
+    const each = resultsOf(states, chosen, options.combine).mul(factors.reshape([all, 1, 1]));
+    return each.reshape([tokens, used, hidden]).sum(1);
+  };
+  /** The sums of tokens that compute all experts. */
+  const ofAll = (x: State, { ids, weights: factors }: Chosen): Floats => {
+    // [M, used, count]: where an expert is one of a token.
+    const isOne = ids.expandDims(-1).equal(arange(count, { dtype: "int32", device: ids.device }));
+    const each = factors.expandDims(-1).mul(isOne.astype("float32")).sum(1);
+    const results = resultsOf(x.expandDims(0), weights(), options.combine);
+    return results.mul(each.T.expandDims(-1)).sum(0);
+  };
+  const atOnce = Math.max(1, Math.floor(count / used));
+  return (x, { pace }, add) => {
+    const chosen = options.choose(router(x), experts);
+    const tokens = x.shape[0];
     let sum: Floats;
-    if (all <= count) {
-      const states = x.expandDims(1).broadcastTo([tokens, used, hidden]).reshape([all, 1, hidden]);
-      const chosen = taken(weights(), ids.reshape([all]));
-      const each = resultsOf(states, chosen, options.combine).mul(factors.reshape([all, 1, 1]));
-      sum = each.reshape([tokens, used, hidden]).sum(1);
-    } else {
-      // [M, used, count]: where an expert is one of a token.
-      const isOne = ids.expandDims(-1).equal(arange(count, { dtype: "int32", device: ids.device }));
-      const each = factors.expandDims(-1).mul(isOne.astype("float32")).sum(1);
-      const results = resultsOf(x.expandDims(0), weights(), options.combine);
-      sum = results.mul(each.T.expandDims(-1)).sum(0);
+    if (pace === "prompt") sum = ofAll(x, chosen);
+    else {
+      const parts: Floats[] = [];
+      for (let at = 0; at < tokens; at += atOnce) {
+        const rows = `${at}:${at + atOnce}`;
+        const part = { ids: chosen.ids.slice(rows), weights: chosen.weights.slice(rows) };
+        parts.push(ofChosen(x.slice(rows) as State, part));
+      }
+      sum = parts.length === 1 ? parts[0]! : concat(parts, 0);
     }
     const made = sum.asShape([tokens, hidden]);
     return add === undefined ? made : add.add(made);

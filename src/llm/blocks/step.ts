@@ -99,17 +99,28 @@ export type State = Tensor<"float32", [Tokens, Hidden]>;
 /** Queries, keys or values: [heads, M, headDimensions]. */
 export type Heads = Tensor<"float32", [number, Tokens, number]>;
 
+/**
+ * How the tokens of a step are computed: those of a `"prompt"` together, which is fastest; those of
+ * `"steps"` with the same bits as one at a time.
+ */
+export type Pace = "prompt" | "steps";
+
 /** What a step reads besides the new tokens. */
 export interface Past {
-  /** Keys and values: [layers with attention, 2, kvHeads, capacity, headDimensions]. */
-  readonly data: AnyTensor;
-  /** The number of tokens in `data`: int32 []. */
-  readonly length: AnyTensor;
-  /** The last inputs of convolutions: [layers with convolutions, tokens, hidden]. */
+  /**
+   * Keys and values in pages, for each pool: [layers of the pool, 2, N, kvHeads, rows,
+   * headDimensions].
+   */
+  readonly pools: readonly AnyTensor[];
+  /** The pages of each text in each pool: int32 [B, P]. */
+  readonly pages: readonly AnyTensor[];
+  /** The number of tokens before, of each text: int32 [B]. */
+  readonly lengths: AnyTensor;
+  /** The last inputs of convolutions: [B, layers with convolutions, tokens, hidden]. */
   readonly convolved?: AnyTensor | undefined;
 }
 
-/** Angles of the new tokens: [M, R / 2]. */
+/** Angles of the new tokens: [B · M, R / 2]. */
 export interface Angles {
   /** Their cosines. */
   readonly cos: AnyTensor;
@@ -122,26 +133,27 @@ export type Wanted = "all" | "none" | AnyTensor;
 
 /** What a step gives. */
 export interface Stepped {
-  /** [V], or [M, V] for all tokens. */
+  /** [1, V], or [B · M, V] for all tokens. */
   readonly logits: Tensor<"float32"> | undefined;
   /**
-   * Keys and values of the new tokens, in the cache's dtype: [layers with attention, 2, kvHeads, M,
-   * headDimensions].
+   * Keys and values of the new tokens for each pool, in the cache's dtype: [layers of the pool, 2,
+   * kvHeads, B · M, headDimensions].
    */
-  readonly rows: AnyTensor;
-  /** Their inputs of convolutions: [layers with convolutions, M, hidden]. */
+  readonly rows: readonly AnyTensor[];
+  /** Their inputs of convolutions: [layers with convolutions, B · M, hidden]. */
   readonly convolved: AnyTensor | undefined;
 }
 
 /**
- * A function of M tokens, int32 [M]. Its angles are those of the usual layers, and those of sliding
- * layers where they have others.
+ * A function of M tokens of each of B texts, int32 [B, M]. Its angles are those of the usual layers, and
+ * those of sliding layers where they have others.
  */
 export type Step = (
   ids: AnyTensor,
   angles: readonly Angles[],
   past: Past,
   wanted: Wanted,
+  pace: Pace,
 ) => Stepped;
 
 /** {@link Angles}, with their shapes. */
@@ -150,27 +162,23 @@ export interface ShapedAngles {
   readonly sin: Tensor<DType, [number, number]>;
 }
 
-/** The cached keys or values of a layer: [kvHeads, capacity, headDimensions]. */
-export type Cached = Tensor<DType, [number, number, number]>;
+/** The state of all heads of queries. */
+export type Attended = Tensor<"float32", [Tokens, Sizes["queries"]]>;
 
-/** The inputs of a convolution: [tokens, hidden]. */
-export type Convolved = Tensor<"float32", [number, Hidden]>;
+/** What scores of attention are. */
+export type Scores = Pick<nn.CachedAttentionOptions, "scale" | "softCap" | "window" | "sinks">;
 
-/** The memory of a step, which layers read and add to by their slots. */
+/** The memory of a step: what layers read of earlier tokens, and keep of new ones. */
 export interface Memory {
   readonly angles: readonly ShapedAngles[];
-  /** The keys and values of earlier tokens. */
-  cached(slot: number): {
-    readonly keys: Cached;
-    readonly values: Cached;
-    readonly length: AnyTensor;
-  };
-  /** Adds those of the new tokens. Layers call it in the order of their slots. */
-  keep(k: Heads, v: Heads): void;
-  /** The last inputs of a convolution. */
-  convolved(slot: number): Convolved;
-  /** Adds those of the new tokens. */
-  keepConvolved(rows: State): void;
+  readonly pace: Pace;
+  /** Attention of the new tokens to those before them, whose keys and values it keeps. */
+  attend(place: LayerPlace, q: Heads, k: Heads, v: Heads, scores: Scores): Attended;
+  /**
+   * The inputs of a convolution that sees `length` tokens, which it keeps: those of the new tokens
+   * last, before them those of the tokens before each.
+   */
+  inputs(place: LayerPlace, x: State, length: number): readonly State[];
 }
 
 /** A layer: the state after it. */

@@ -95,7 +95,9 @@ export interface LayerPlace {
   /** Its index. */
   readonly index: number;
   readonly kind: LayerKind;
-  /** Its index among the layers with keys and values, or among those with convolutions. */
+  /** Which of {@link poolsOf} has its keys and values. */
+  readonly pool: number;
+  /** Its index among the layers of the pool, or among those with convolutions. */
   readonly slot: number;
   /** Which of {@link ropesOf} it has; undefined for none. */
   readonly rope: number | undefined;
@@ -114,15 +116,36 @@ export function ropesOf({ rope, slidingRope }: ModelConfig): readonly RopeConfig
   return slidingRope === undefined ? [rope] : [rope, slidingRope];
 }
 
+/** Layers whose keys and values are kept together. */
+export interface LayerPool {
+  readonly layers: number;
+  /** The tokens that a query sees at most, itself included; Infinity for all. */
+  readonly window: number;
+}
+
+/** The pools of a model: of layers that see all tokens, and of those with a sliding window. */
+export function poolsOf(config: ModelConfig): readonly LayerPool[] {
+  const kinds = kindsOf(config);
+  const count = (kind: LayerKind): number => kinds.filter((one) => one === kind).length;
+  const pools = [
+    { layers: count("full"), window: Infinity },
+    { layers: count("sliding"), window: config.slidingWindow ?? Infinity },
+  ];
+  return pools.filter(({ layers }) => layers > 0);
+}
+
 /** The places of all layers. */
 export function placesOf(config: ModelConfig): readonly LayerPlace[] {
   const { slidingRope, layersWithoutRope } = config;
-  const counts = { attention: 0, convolution: 0 };
+  const counts = { full: 0, sliding: 0, convolution: 0 };
   const bare = new Set(layersWithoutRope);
-  return kindsOf(config).map((kind, index) => ({
+  const kinds = kindsOf(config);
+  const isMixed = kinds.includes("full");
+  return kinds.map((kind, index) => ({
     index,
     kind,
-    slot: counts[kind === "convolution" ? "convolution" : "attention"]++,
+    pool: kind === "sliding" && isMixed ? 1 : 0,
+    slot: counts[kind]++,
     rope: bare.has(index) ? undefined : slidingRope !== undefined && kind === "sliding" ? 1 : 0,
   }));
 }

@@ -3,13 +3,14 @@
  *
  * @module
  */
-import { DTYPE, promoteTypes } from "../../base/dtype.ts";
+import { DTYPE, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape, sameShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import {
   type AttentionSizes,
+  CACHED_INPUTS,
   type CachedAttributes,
   splitHeads,
 } from "../../ops/attention/problem.ts";
@@ -17,28 +18,34 @@ import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
 import { tidy } from "../../core/handles.ts";
-import type { Operand } from "../../memory/operand.ts";
+import { converted } from "../../core/prepare.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand, checkOptions } from "../../table/infer.ts";
-import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import { type Call, makeOp, type Op, type OutputSpec, type Prepared } from "../../table/op.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { isQuantized } from "../../ops/quantized/dtypes.ts";
 import { attention } from "../../ops/attention/op.ts";
 import { concat } from "../../ops/join/op.ts";
 import { matmul } from "../../ops/matmul/op.ts";
+import { MOST_INT32 } from "../../ops/reduce/large_index.ts";
 import { reduce } from "../../ops/reduce/op.ts";
 import { rowDType } from "../../ops/softmax_norm/problem.ts";
 import { dequantize } from "../../ops/quantized/op.ts";
+import { take } from "../../ops/index/op.ts";
 import { iota } from "../../ops/index/selection.ts";
 import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
 
-/** The operands of a call: q, k, v, keys, values and length. */
-type Operands = [Operand, Operand, Operand, Operand, Operand, Operand];
+/** The operands of a call: q, k, v, keys, values and length, and perhaps sinks and pages. */
+type Operands = [Operand, Operand, Operand, Operand, Operand, Operand, Operand?, Operand?];
+
+const { keys: KEYS, values: VALUES, length: LENGTH, sinks: SINKS, pages: PAGES } = CACHED_INPUTS;
 
 const KEEP = { keepDims: true };
 
 function doNotFit(call: Call, why: string): ShapeError {
-  const [q, k, v, keys, values] = call.inputs.map((x) => formatShape((x as Operand).layout.shape));
+  const [q, k, v, keys, values] = call.inputs.slice(0, LENGTH)
+    .map((x) => formatShape((x as Operand).layout.shape));
   return new ShapeError(
     `Cannot ${call.name} queries ${q}, keys ${k} and values ${v} with cached keys ${keys} and ` +
       `values ${values}: ${why}`,
@@ -47,40 +54,72 @@ function doNotFit(call: Call, why: string): ShapeError {
 
 function checkedOperands({ inputs, name }: Call): Operands {
   inputs.forEach((input, i) => {
+    if (input === undefined && i === SINKS) return;
     checkOperand(input, name);
     checkDevice((inputs[0] as Operand).storage, input.storage, name);
     const { info } = input.storage;
-    const isCached = i === 3 || i === 4;
-    if (i === 5 && info.kind !== "i" && info.kind !== "u") {
-      throw new DTypeError(`Cannot ${name} with a length of ${info.name}: it takes integers`);
+    if (i === LENGTH || i === PAGES) {
+      if (info.kind === "i" || info.kind === "u") return;
+      const what = i === PAGES ? "pages" : "a length";
+      throw new DTypeError(`Cannot ${name} with ${what} of ${info.name}: it takes integers`);
     }
-    if (i !== 5 && !(isCached && isQuantized(info))) checkKind(info, "f", name);
+    if (!((i === KEYS || i === VALUES) && isQuantized(info))) checkKind(info, "f", name);
   });
   return inputs as Operands;
+}
+
+/** Checks a table of pages, and that the cache consists of pages. */
+function checkPages(
+  call: Call,
+  batch: readonly number[],
+  { layout: { shape } }: Operand,
+  [keys, values]: readonly [readonly number[], readonly number[]],
+): void {
+  if (keys.length !== 4 || values.length !== 4) {
+    throw doNotFit(call, "with pages, the cache has the 4 axes of pages, heads, rows and columns");
+  }
+  if (keys[0] !== values[0]) {
+    throw doNotFit(call, `there are ${keys[0]} pages of keys and ${values[0]} of values`);
+  }
+  const fits = shape.length > 0 &&
+    (shape.length === 1 || sameShape(shape.slice(0, -1), batch));
+  if (!fits) {
+    const wanted = batch.length === 0 ? "[P]" : `[P] or ${formatShape(batch).slice(0, -1)}, P]`;
+    throw doNotFit(call, `the pages must have shape ${wanted}, got ${formatShape(shape)}`);
+  }
+  if (keys[0] === 0) throw doNotFit(call, "the cache has no pages");
+}
+
+/** How many tokens a sequence can have. */
+function capacityOf([, , , keys, , , , pages]: Operands): number {
+  return keys.layout.shape.at(-2)! * (pages === undefined ? 1 : pages.layout.shape.at(-1)!);
 }
 
 function infer(call: Call): readonly OutputSpec[] {
   const { name } = call;
   const operands = checkedOperands(call);
-  const [q, k, v, keys, values, length, sinks] = operands.map(({ layout }) => layout.shape) as [
+  const [q, k, v, keys, values, length, sinks] = operands.map((x) => x?.layout.shape) as [
     ...[number[], number[], number[], number[], number[], number[], number[]?],
   ];
-  if (operands.slice(0, 5).some(({ layout: { shape } }) => shape.length < 3)) {
+  const pages = operands[PAGES];
+  if (operands.slice(0, LENGTH).some((x) => x!.layout.shape.length < 3)) {
     throw doNotFit(call, "each has at least 3 axes: heads, rows and columns");
   }
   const batch = q.slice(0, -3);
-  if ([k, v, keys, values].some((shape) => !sameShape(shape.slice(0, -3), batch))) {
+  const own = pages === undefined ? [k, v, keys, values] : [k, v];
+  if (own.some((shape) => !sameShape(shape.slice(0, -3), batch))) {
     throw doNotFit(call, "the axes before the heads differ");
   }
+  if (pages !== undefined) checkPages(call, batch, pages, [keys, values]);
   const [h, m, d] = q.slice(-3) as [number, number, number];
   const [heads, n] = k.slice(-3) as [number, number];
-  const dv = v.at(-1)!, capacity = keys.at(-2)!;
+  const dv = v.at(-1)!, rows = keys.at(-2)!;
   if (heads === 0 || h % heads > 0) {
     throw doNotFit(call, `${h} heads of queries are no multiple of ${heads} heads of keys`);
   }
   if (n !== m) throw doNotFit(call, `there are ${m} queries and ${n} keys`);
-  const wanted = [[k, heads, m, d], [v, heads, m, dv], [keys, heads, capacity, d], [
-    ...[values, heads, capacity, dv],
+  const wanted = [[k, heads, m, d], [v, heads, m, dv], [keys, heads, rows, d], [
+    ...[values, heads, rows, dv],
   ]] as const;
   for (const [shape, ...tail] of wanted) {
     if (sameShape((shape as number[]).slice(-3), tail as number[])) continue;
@@ -89,7 +128,7 @@ function infer(call: Call): readonly OutputSpec[] {
       `${formatShape(shape as number[])} must end with ${formatShape(tail as number[])}`,
     );
   }
-  if (capacity < 1) throw doNotFit(call, "the cache has no room");
+  if (capacityOf(operands) < 1) throw doNotFit(call, "the cache has no room");
   if (length.length > 0 && !sameShape(length, batch)) {
     throw doNotFit(
       call,
@@ -99,7 +138,15 @@ function infer(call: Call): readonly OutputSpec[] {
   if (sinks !== undefined && !sameShape(sinks, [h])) {
     throw doNotFit(call, `the sinks must have shape [${h}], got ${formatShape(sinks)}`);
   }
-  const { scale, window, softCap } = call.attributes as CachedAttributes;
+  checkAttributes(call);
+  call.memo = { groupSize: h / heads, m, n: m, d, dv } satisfies AttentionSizes;
+  const dtype = operands.slice(0, 3).map((x) => x!.storage.info.name)
+    .reduce((a, b) => promoteTypes(a, b, name));
+  return call.result([...batch, h, m, dv], DTYPE[dtype]);
+}
+
+function checkAttributes({ attributes, name }: Call): void {
+  const { scale, window, softCap, stepwise } = attributes as CachedAttributes;
   if (typeof scale !== "number") {
     throw new ArgumentError(`${name}() needs a number as scale, got ${describe(scale)}`);
   }
@@ -116,10 +163,27 @@ function infer(call: Call): readonly OutputSpec[] {
         "range of float32",
     );
   }
-  call.memo = { groupSize: h / heads, m, n: m, d, dv } satisfies AttentionSizes;
-  const dtype = operands.slice(0, 3).map(({ storage }) => storage.info.name)
-    .reduce((a, b) => promoteTypes(a, b, name));
-  return call.result([...batch, h, m, dv], DTYPE[dtype]);
+  if (typeof stepwise !== "boolean") {
+    throw new ArgumentError(`${name}() needs true or false as stepwise, got ${describe(stepwise)}`);
+  }
+}
+
+/** True for floats of 16 and 32 bits, of which kernels take any beside queries of float32. */
+function isNarrow({ kind, bytes }: DTypeInfo): boolean {
+  return kind === "f" && bytes <= 4;
+}
+
+/** The inputs in the dtypes that kernels take; null if all are, or if no kernel takes them. */
+function prepare(call: Call): Prepared | null {
+  const { dtype } = call.specs[0]!;
+  if (!isNarrow(dtype)) return null;
+  const wanted = call.inputs.map((x, i) => {
+    if (!isOperand(x) || i === KEYS || i === VALUES) return x;
+    if (i === LENGTH || i === PAGES) return converted(x, DTYPE.int32);
+    if (i === SINKS) return converted(x, DTYPE.float32);
+    return i === 0 || dtype !== DTYPE.float32 ? converted(x, dtype) : x;
+  });
+  return wanted.every((x, i) => x === call.inputs[i]) ? null : { inputs: wanted };
 }
 
 /** 0, 1, … as rows: [count, 1]. */
@@ -130,6 +194,24 @@ function rowsOf(like: Operand["storage"], count: number): Operand {
 /** Lengths with axes of heads, rows and columns: [..., 1, 1, 1]. */
 function columnOf(lengths: Operand): Operand {
   return applyView(VIEWS.reshape, lengths, "reshape", [...lengths.layout.shape, 1, 1, 1]);
+}
+
+/**
+ * The rows of the pages of each sequence, in order: [..., Hk, P · R, columns]. Numbers of pages out of
+ * range stand for the first or the last page.
+ */
+function gathered(x: Operand, pages: Operand, batch: readonly number[]): Operand {
+  const [count, heads, rows, columns] = x.layout.shape as [number, number, number, number];
+  const own = applyView(VIEWS.broadcastTo, pages, "broadcastTo", [
+    ...batch,
+    pages.layout.shape.at(-1)!,
+  ]);
+  const table = apply(MAP.minimum, apply(MAP.maximum, own, 0), count - 1);
+  // [Hk, ..., P, R, columns]
+  const taken = take(applyView(VIEWS.swapAxes, x, "swapAxes", 0, 1), table, 1);
+  const first = applyView(VIEWS.moveAxis, taken, "moveAxis", 0, batch.length);
+  const shape = [...batch, heads, pages.layout.shape.at(-1)! * rows, columns];
+  return applyView(VIEWS.reshape, first, "reshape", shape);
 }
 
 /** True for each pair of a query and a key that it sees: [..., 1, M, C + M]. */
@@ -198,59 +280,69 @@ function capped(
 
 /** The definition: attention to all keys of the cache and the new ones, with a mask. */
 function decompose(call: Call): Operand {
-  const { name, attributes, outputs: [out] } = call;
-  const [q, k, v, keys, values, length] = call.inputs as Operands;
+  const { attributes, outputs: [out] } = call;
+  const [q, k, v, keys, values, length, givenSinks, pages] = call.inputs as Operands;
   const { dtype } = call.specs[0]!;
   const own = [q, k, v].map((x) => cast(x, dtype.name)) as [Operand, Operand, Operand];
   const count = cast(length, "int32");
-  const given = call.inputs[6] as Operand | undefined;
-  const sinks = given && cast(given, dtype.name);
-  // A backend may have a kernel for the cast operands.
-  if (own.some((x, i) => x !== call.inputs[i]) || count !== length || sinks !== given) {
-    const inputs = [...own, keys, values, count, ...sinks === undefined ? [] : [sinks]];
-    return dispatch(CACHED_ATTENTION, inputs, attributes, out, name);
-  }
   const { m } = call.memo as AttentionSizes;
-  const capacity = keys.layout.shape.at(-2)!;
+  const capacity = capacityOf(call.inputs as Operands);
   const { scale, window, softCap } = attributes as CachedAttributes;
-  const isPlain = softCap === Infinity && sinks === undefined;
+  const isPlain = softCap === Infinity && givenSinks === undefined;
   const wide = isPlain ? dtype.name : rowDType(dtype).name;
   const numbers = (x: Operand): Operand =>
     cast(isQuantized(x.storage.info) ? dequantize(x) : x, wide);
+  const table = pages && cast(pages, "int32"), batch = q.layout.shape.slice(0, -3);
+  const rowsOfCache = (x: Operand): Operand =>
+    numbers(table === undefined ? x : gathered(x, table, batch));
   // A length beyond the rows counts as all of them, also for windows.
   const filled = apply(MAP.minimum, apply(MAP.maximum, count, 0), capacity);
-  const mask = seen(filled, capacity, m, window < capacity + m ? window : Infinity);
-  // Weights of 0 do not hide NaN and infinities.
-  const rows = apply(MAP.less, rowsOf(count.storage, capacity), columnOf(filled));
-  const cached = apply(MAP.where, rows, numbers(values), 0);
-  const all = concat([numbers(keys), numbers(own[1])], -2);
+  const limit = window < capacity + m ? window : Infinity;
+  const mask = seen(filled, capacity, m, limit);
+  // Weights of 0 do not hide NaN and infinities: values that no query sees are 0.
+  const column = rowsOf(count.storage, capacity), end = columnOf(filled);
+  let isSeen = apply(MAP.less, column, end);
+  if (limit !== Infinity) {
+    isSeen = apply(MAP.logicalAnd, isSeen, apply(MAP.greater, column, apply(MAP.sub, end, limit)));
+  }
+  const cached = apply(MAP.where, isSeen, rowsOfCache(values), 0);
+  const all = concat([rowsOfCache(keys), numbers(own[1])], -2);
   const everyValue = concat([cached, numbers(own[2])], -2);
   if (isPlain) return attention(own[0], all, everyValue, { scale, mask, ...out && { out } });
-  const how = { scale, softCap, mask, sinks: sinks && numbers(sinks) };
+  const how = { scale, softCap, mask, sinks: givenSinks && numbers(givenSinks) };
   return cast(capped(numbers(own[0]), all, everyValue, how), dtype.name);
 }
 
 /**
  * q [..., H, M, D], k [..., Hk, M, D], v [..., Hk, M, Dv], keys [..., Hk, C, D], values
- * [..., Hk, C, Dv], a length [] or [...], and perhaps sinks [H].
+ * [..., Hk, C, Dv], a length [] or [...], and perhaps sinks [H]. With pages [P] or [..., P] after them,
+ * keys are [N, Hk, R, D] and values [N, Hk, R, Dv].
  */
 const CACHED_ATTENTION: Op = makeOp({
   kind: "kernel",
   name: "cachedAttention",
   strided: true,
-  contiguous: [5, 6],
+  contiguous: [LENGTH, SINKS, PAGES],
   infer,
+  prepare,
   decompose,
 });
 
 /** Keys and values of earlier tokens. */
 export interface CachedKeys {
-  /** [..., Hk, C, D]: floats, or q8_0. */
+  /** [..., Hk, C, D], or with pages [N, Hk, R, D]: floats, or q8_0. */
   readonly keys: AnyTensor;
-  /** [..., Hk, C, Dv]: floats, or q8_0. */
+  /** [..., Hk, C, Dv], or with pages [N, Hk, R, Dv]: floats, or q8_0. */
   readonly values: AnyTensor;
-  /** How many of the C rows count: integers of shape [], or one for each sequence [...]. */
+  /** How many rows of a sequence count: integers of shape [], or one for each sequence [...]. */
   readonly length: AnyTensor;
+  /**
+   * Integers [P], or [..., P] for each sequence: the pages of R rows that a sequence consists of, in
+   * order. Token t is row t % R of page `pages[..., t / R]`, and a sequence has room for P · R tokens.
+   * Pages may be in any order, and belong to several sequences. Numbers of pages that no query sees do
+   * not matter; others out of range stand for the first or the last page.
+   */
+  readonly pages?: AnyTensor | undefined;
 }
 
 /** Options of {@link cachedAttention}. */
@@ -266,6 +358,12 @@ export interface CachedAttentionOptions {
   readonly softCap?: number | undefined;
   /** Floats [H]: for each head, a score that takes part in the softmax and has no value. */
   readonly sinks?: AnyTensor | undefined;
+  /**
+   * Whether each of the M queries is computed as M calls of one query would, with the keys of those
+   * before it in the cache: on the CPU to the same bits, if `k` and `v` have numbers of the cache's
+   * dtype. False by default: M queries at once are faster.
+   */
+  readonly stepwise?: boolean | undefined;
 }
 
 /**
@@ -275,10 +373,15 @@ export interface CachedAttentionOptions {
  * heads of queries share a head of keys and values.
  *
  * The length is a tensor, so that a compiled program is the same for all lengths; a length beyond the
- * rows of the cache counts as all of them. The cache is read only.
+ * rows of the cache counts as all of them. The cache is read only. With `pages`, sequences have rows
+ * of one pool.
+ *
+ * On the CPU a sequence has the same bits alone and in a batch, whatever the lengths of the others, in
+ * pages and in rows that follow each other: for operands of q8_0 and of floats up to float32.
  *
  * @throws {ShapeError} For shapes that do not fit.
- * @throws {DTypeError} For operands that are not floats.
+ * @throws {DTypeError} For operands that are not floats, and for lengths and pages that are no integers.
+ * @throws {ArgumentError} For options out of range.
  *
  * @example
  * ```ts
@@ -286,6 +389,16 @@ export interface CachedAttentionOptions {
  * const [keys, values] = [zeros([2, 16, 8]), zeros([2, 16, 8])]; // room for 16
  * const length = tensor(3, { dtype: "int32" });
  * nn.cachedAttention(q, k, v, { keys, values, length }).shape; // => [4, 1, 8]
+ * ```
+ *
+ * @example Two sequences of 3 and 9 tokens, in pages of 4 rows
+ * ```ts
+ * const [q, k, v] = [ones([2, 4, 1, 8]), ones([2, 2, 1, 8]), ones([2, 2, 1, 8])];
+ * const pool = zeros([2, 10, 2, 4, 8]); // keys and values of 10 pages
+ * const length = tensor([3, 9], { dtype: "int32" });
+ * const pages = tensor([[5, 0, 0], [2, 7, 1]], { dtype: "int32" }); // the first has one page
+ * const cached = { keys: pool.slice(0), values: pool.slice(1), length, pages };
+ * nn.cachedAttention(q, k, v, cached).shape; // => [2, 4, 1, 8]
  * ```
  */
 export function cachedAttention<Q extends AnyTensor, K extends AnyTensor, W extends AnyTensor>(
@@ -303,14 +416,31 @@ export function cachedAttention(
   options: CachedAttentionOptions = {},
 ): Operand {
   const name = "cachedAttention";
-  checkOptions(name, options, ["scale", "window", "softCap", "sinks"]);
-  checkOptions(name, cached, ["keys", "values", "length"]);
-  const { keys, values, length } = cached;
-  const { window = Infinity, softCap = Infinity, sinks } = options;
-  const given = [q, k, v, keys, values, length, ...sinks === undefined ? [] : [sinks]];
-  const inputs = given.map((x) => ownOperand(x, name));
+  checkOptions(name, options, ["scale", "window", "softCap", "sinks", "stepwise"]);
+  checkOptions(name, cached, ["keys", "values", "length", "pages"]);
+  const { keys, values, length, pages } = cached;
+  const { window = Infinity, softCap = Infinity, sinks, stepwise = false } = options;
+  const given: (AnyTensor | undefined)[] = [q, k, v, keys, values, length];
+  if (sinks !== undefined || pages !== undefined) given.push(sinks);
+  if (pages !== undefined) given.push(pages);
+  const inputs = given.map((x, i) =>
+    x === undefined && i === SINKS ? undefined : ownOperand(x, name)
+  );
   const columns = inputs[0]!.layout.shape.at(-1) ?? 1;
   const scale = options.scale ?? 1 / Math.sqrt(Math.max(1, columns));
-  const attributes: CachedAttributes = { scale, causal: true, window, softCap };
-  return tidy(() => dispatch(CACHED_ATTENTION, inputs as Input[], attributes));
+  const attributes: CachedAttributes = { scale, causal: true, window, softCap, stepwise };
+  return tidy(() => {
+    const limited = inputs.map((x, i) =>
+      x !== undefined && (i === LENGTH || i === PAGES) ? withinInt32(x) : x
+    );
+    return dispatch(CACHED_ATTENTION, limited, attributes);
+  });
+}
+
+/** Integers that a cast to int32 does not change: larger and smaller ones become the limits. */
+function withinInt32(x: Operand): Operand {
+  const { info } = x.storage;
+  if ((info.kind !== "i" && info.kind !== "u") || info.bytes < 4 || info === DTYPE.int32) return x;
+  const below = apply(MAP.minimum, x, MOST_INT32);
+  return info.kind === "u" ? below : apply(MAP.maximum, below, -MOST_INT32);
 }

@@ -57,6 +57,26 @@ function checkCount(name: string, value: unknown, least: number): void {
   );
 }
 
+/**
+ * Memory of zeros for keys and values, which lives until `dispose`; `what` needs it.
+ *
+ * @throws {OutOfMemoryError} If the memory is not available; above 2 TiB, before anything is allocated.
+ */
+export function cacheMemory(
+  what: string,
+  shape: readonly number[],
+  dtype: CacheDType,
+  device: t.Device | undefined,
+): AnyTensor {
+  const bytes = shape.reduce((all, size) => all * size, DTYPE[dtype as DType].bytes);
+  if (!(bytes <= MOST_BYTES)) {
+    const about = `${what} ${formatShape(shape)} of ${dtype}`;
+    throw new OutOfMemoryError(bytes, String(device ?? "cpu"), about);
+  }
+  const on = device === undefined ? {} : { device };
+  return apart(() => keep(zeros(shape, { dtype: dtype as DType, ...on })));
+}
+
 type CacheTensor<V extends t.Device> = Tensor<DType, [number, 2, number, number, number], V>;
 
 /**
@@ -126,17 +146,10 @@ export class KVCache<V extends t.Device = t.Device> implements Disposable {
     this.#data = this.#allocate(capacity);
   }
 
-  /** Memory for so many tokens. Throws an OutOfMemoryError before it asks for what no machine has. */
+  /** Memory for so many tokens. */
   #allocate(capacity: number): CacheTensor<V> {
-    const { layers, heads, dimensions, dtype } = this;
-    const device = this.#device === undefined ? {} : { device: this.#device };
-    const shape = [layers, 2, heads, capacity, dimensions] as const;
-    const bytes = shape.reduce<number>((all, size) => all * size, DTYPE[dtype as DType].bytes);
-    if (!(bytes <= MOST_BYTES)) {
-      const about = `a KVCache ${formatShape(shape)} of ${dtype}`;
-      throw new OutOfMemoryError(bytes, String(this.#device ?? "cpu"), about);
-    }
-    return apart(() => keep(zeros(shape, { dtype: dtype as DType, ...device }) as CacheTensor<V>));
+    const shape = [this.layers, 2, this.heads, capacity, this.dimensions];
+    return cacheMemory("a KVCache", shape, this.dtype, this.#device) as CacheTensor<V>;
   }
 
   /** The tokens whose keys and values it has. */

@@ -32,6 +32,8 @@ export interface CachedAttributes extends AttentionAttributes {
   readonly window: number;
   /** The limit that scores approach; Infinity for none. */
   readonly softCap: number;
+  /** Whether queries are computed as in calls of one query each. */
+  readonly stepwise: boolean;
 }
 
 /** The sizes of a call. */
@@ -115,9 +117,12 @@ export function attentionRowsOf(call: Call): AttentionProblem {
   return problemOf(call, call.inputs[4] as Operand | undefined, call.operand(3), sizes);
 }
 
+/** The positions of the inputs of `cachedAttention` after q, k and v; sinks and pages may be missing. */
+export const CACHED_INPUTS = { keys: 3, values: 4, length: 5, sinks: 6, pages: 7 } as const;
+
 /** The keys and values of a cache, which come before those of a call. */
 export interface CachedHeads {
-  /** [..., Hk, C, D]; of quantized dtypes, as bytes. */
+  /** [..., Hk, C, D]; of quantized dtypes, as bytes. With pages, the matrices are those of page 0. */
   readonly keys: HeadBatch;
   /** [..., Hk, C, Dv]. */
   readonly values: HeadBatch;
@@ -125,22 +130,53 @@ export interface CachedHeads {
   readonly capacity: number;
   /** The problems that share a length. */
   readonly problemsPerLength: number;
+  /** Null without pages. */
+  readonly pages: CachedPages | null;
+}
+
+/** The pages of a cache. */
+export interface CachedPages {
+  /** The rows of a page. */
+  readonly rows: number;
+  /** How many there are. */
+  readonly count: number;
+  /** The distances between pages of keys and of values, in elements or bytes. */
+  readonly strides: readonly [number, number];
+  /** The problems that share pages. */
+  readonly problemsPerTable: number;
 }
 
 /** The problems of a call of `cachedAttention`, whose operands have the same axes before the heads. */
 export function cachedAttentionOf(call: Call): AttentionProblem & CachedHeads {
   const problem = problemOf(call, undefined);
-  const [keys, values, lengths] = [call.operand(3), call.operand(4), call.operand(5)];
-  const { shape } = keys.layout;
-  const heads = shape.at(-3)!, batch = shape.slice(0, -3);
-  const cached = (x: Operand): HeadBatch =>
-    headBatch(x.storage.info.block === 1 ? x : lanesOf(x, call.name), batch, heads, 1);
+  const { batch } = problem;
+  const [keys, values] = [CACHED_INPUTS.keys, CACHED_INPUTS.values].map((i) => {
+    const x = call.operand(i);
+    return x.storage.info.block === 1 ? x : lanesOf(x, call.name);
+  }) as [Operand, Operand];
+  const [heads, rows] = keys.layout.shape.slice(-3) as [number, number];
+  const lengths = call.operand(CACHED_INPUTS.length).layout;
+  const table = call.inputs[CACHED_INPUTS.pages] as Operand | undefined;
+  const axes = call.outputs[0]!.layout.shape.slice(0, -3);
+  const first = (x: Operand): Operand =>
+    table === undefined ? x : { ...x, layout: x.layout.selectAxis(0, 0) };
+  const cached = (x: Operand): HeadBatch => ({
+    ...headBatch(first(x), axes, heads, 1),
+    whole: x.layout,
+  });
+  const perTable = table && table.layout.shape.at(-1)!;
   return {
     ...problem,
     keys: cached(keys),
     values: cached(values),
-    capacity: shape.at(-2)!,
-    problemsPerLength: problem.batch / lengths.layout.size,
+    capacity: rows * (perTable ?? 1),
+    problemsPerLength: batch / lengths.size,
+    pages: table === undefined ? null : {
+      rows,
+      count: keys.layout.shape[0]!,
+      strides: [keys.layout.strides[0]!, values.layout.strides[0]!],
+      problemsPerTable: batch / (table.layout.size / perTable!),
+    },
   };
 }
 

@@ -36,6 +36,7 @@
 #include "driver/driver_fft.h"
 #include "driver/driver_linalg.h"
 #include "driver/driver_sets.h"
+#include "driver/driver_sample.h"
 
 /* ---- the small entry points ------------------------------------------------------------------ */
 
@@ -90,14 +91,14 @@ static void try_others(void) {
   double none[ATTENTION_NUMBERS + ATTENTION_OPERANDS] = {1, 1, 1, 1, 1, 1};
   const int32_t four = pack(F, F, F, F), more = pack(RM_NONE, RM_NONE, RM_NONE, RM_NONE);
   const int32_t what = kernel("attention"), cached = kernel("cachedAttention");
-  if (rm_run_many(what, four, more, F, none, x, y, y, NULL, NULL, NULL, NULL, NULL) == RM_OK) {
+  if (run_many(what, four, more, F, none, x, y, y, NULL, NULL, NULL, NULL, NULL) == RM_OK) {
     fail("no values");
   }
   none[3] = 0;
-  if (rm_run_many(what, four, more, F, none, x, y, y, y, NULL, NULL, NULL, NULL) == RM_OK) {
+  if (run_many(what, four, more, F, none, x, y, y, y, NULL, NULL, NULL, NULL) == RM_OK) {
     fail("no keys");
   }
-  if (rm_run_many(what, pack(RM_FLOAT64, F, F, F), more, F, none, x, y, y, y, NULL, NULL, NULL,
+  if (run_many(what, pack(RM_FLOAT64, F, F, F), more, F, none, x, y, y, y, NULL, NULL, NULL,
                   NULL) == RM_OK) {
     fail("no dtype");
   }
@@ -105,25 +106,40 @@ static void try_others(void) {
   no_cache[ATTENTION_NUMBERS + ATTENTION_OPERANDS + 2] = 1;
   const int32_t floats_of_cache = pack(F, F, RM_INT32, RM_NONE);
   int32_t length[1] = {1};
-  if (rm_run_many(cached, four, more, F, no_cache, x, y, y, y, y, y, length, NULL) == RM_OK) {
+  if (run_many(cached, four, more, F, no_cache, x, y, y, y, y, y, length, NULL) == RM_OK) {
     fail("no cache");
   }
-  if (rm_run_many(cached, four, floats_of_cache, F, no_cache, x, y, y, y, y, y, NULL, NULL) == RM_OK) {
+  if (run_many(cached, four, floats_of_cache, F, no_cache, x, y, y, y, y, y, NULL, NULL) == RM_OK) {
     fail("no lengths");
   }
-  if (rm_run_many(cached, four, floats_of_cache, F, no_cache, x, y, y, y, y, y, length, NULL) == RM_OK) {
+  if (run_many(cached, four, floats_of_cache, F, no_cache, x, y, y, y, y, y, length, NULL) == RM_OK) {
     fail("no problems for a length");
   }
-  if (rm_run_many(cached, four, pack(F, F, F, RM_NONE), F, no_cache, x, y, y, y, y, y, length, NULL) ==
+  if (run_many(cached, four, pack(F, F, F, RM_NONE), F, no_cache, x, y, y, y, y, y, length, NULL) ==
       RM_OK) {
     fail("lengths that are no integers");
+  }
+  double *pages = no_cache + ATTENTION_NUMBERS + ATTENTION_OPERANDS;
+  pages[RM_CACHED_ATTENTION_AT_PROBLEMS_PER_LENGTH] = 1;
+  pages[RM_CACHED_ATTENTION_AT_CAPACITY] = 3;
+  const double sizes[][3] = {{0, 1, 1}, {3, 0, 1}, {3, 1, 0}, {2, 1, 1}};
+  for (int i = 0; i < 5; i++) {
+    if (i < 4) {
+      pages[RM_CACHED_ATTENTION_AT_PAGE_ROWS] = sizes[i][0];
+      pages[RM_CACHED_ATTENTION_AT_PAGE_COUNT] = sizes[i][1];
+      pages[RM_CACHED_ATTENTION_AT_PROBLEMS_PER_TABLE] = sizes[i][2];
+    }
+    if (rm_run_many(cached, four, floats_of_cache, i < 4 ? RM_INT32 : F, F, no_cache, x, y, y, y, y, y,
+                    length, NULL, length) == RM_OK) {
+      fail("no pages");
+    }
   }
   double many[11] = {1, 1, 1, 1};
   if (rm_run(kernel("rope"), four, F, many, x, y, y, y) == RM_OK) fail("more pairs than columns");
   if (rm_run(kernel("rope"), pack(F, RM_FLOAT16, F, F), F, many, x, y, y, y) == RM_OK) {
     fail("no dtype");
   }
-  if (rm_run_many(-1, four, more, F, none, x, y, y, y, NULL, NULL, NULL, NULL) == RM_OK) {
+  if (run_many(-1, four, more, F, none, x, y, y, y, NULL, NULL, NULL, NULL) == RM_OK) {
     fail("no kernel");
   }
   if (x[0] != 1) fail("a refused call has written something");
@@ -167,6 +183,7 @@ int main(int count, char **arguments) {
       try_convolve(n, 1 + below(40), 1);
       try_complex(n, 1);
       try_sets(n, 1);
+      try_sample(n, 1);
       try_deviates(n, 1);
       if (n < 3) try_changing_parameters(n);
       if (n < 19 || n % 8 == 1) try_linalg(n, 1);
@@ -185,6 +202,7 @@ int main(int count, char **arguments) {
       try_convolve(n, 1 + below(40), 1);
       try_complex(n, 1);
       try_sets(n, 1);
+      try_sample(n, 1);
       try_deviates(n, 1);
     }
     /* Large primes, powers of two and products of primes. */
@@ -223,6 +241,7 @@ int main(int count, char **arguments) {
       try_convolve(5000, 5000, 3);
       try_complex(10007, 3);
       try_sets(140003, 3);
+      try_sample(70001, 3);
       try_deviates(10007, 3);
       try_linalg(110, 3);
       try_linalg(9, 3);

@@ -96,7 +96,7 @@ function operandsOf({ h, hk, m, capacity, d, dv }: Sizes, batch: number[] = []):
 
 const known = once<Float64Array>();
 
-const count = (length: number, device = "cpu"): Any =>
+const count = (length: number | Any, device = "cpu"): Any =>
   tensor(length, { dtype: "int32", device: loose(device) });
 
 for (const { name, on, exact, compiled } of BACKENDS) {
@@ -280,6 +280,45 @@ for (const { name, on, exact, compiled } of BACKENDS) {
       }
     }));
 
+  test(`sequences have pages of one pool, ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      const { h, hk, d } = ONE, rows = 4;
+      const lengths = [0, 5, 12], table = [[9, -1, 3], [4, 0, 6], [6, 2, 4]];
+      for (const dtype of ["float32", "float16", "q8_0"]) {
+        const pool = stored(normal(3, [2, 7, hk, rows, d]), dtype);
+        for (const m of [1, 3]) {
+          const own = [[3, h, m, d], [3, hk, m, d], [3, hk, m, d]].map((s, i) => normal(i, s));
+          for (const options of [{}, { window: 6, softCap: 2, sinks: normal(8, [h]) }]) {
+            const given = { ...options, ...options.sinks && { sinks: options.sinks.to(device) } };
+            const made = loose(nn.cachedAttention(
+              ...own.map((x) => x.to(device)) as [Any, Any, Any],
+              {
+                keys: pool.slice(0).to(device),
+                values: pool.slice(1).to(device),
+                length: count(lengths, device),
+                pages: count(table, device),
+              },
+              given,
+            )).to("cpu");
+            lengths.forEach((length, i) => {
+              const [keys, values] = [0, 1].map((k) =>
+                concat(
+                  table[i]!.map((page) => plain(pool.slice(k, Math.max(0, Math.min(6, page))))) as [
+                    Any,
+                  ],
+                  1,
+                )
+              ) as [Any, Any];
+              const [q, k, v] = own.map((x) => x.slice(i)) as [Any, Any, Any];
+              const expected = expectedOfOne(q, k, v, keys, values, length, undefined, options);
+              assertNear(made.slice(i), expected, `${dtype}, ${m}, ${i}`);
+            });
+          }
+        }
+      }
+    }));
+
   test(`rows beyond the length have no influence, ${name}`, () =>
     using(on, () => {
       const device = typeof on === "string" ? on : "cpu";
@@ -362,8 +401,8 @@ test("operands that do not fit are refused", () => {
   const fits = { q: ones([4, 3, 8]), k: ones([2, 3, 8]), v: ones([2, 3, 6]) };
   const cached = { keys: ones([2, 5, 8]), values: ones([2, 5, 6]), length: count(2) };
   const given = (changes: Any, options?: Any) => () => {
-    const { q, k, v, keys, values, length } = { ...fits, ...cached, ...changes };
-    return nn.cachedAttention(q, k, v, { keys, values, length }, options);
+    const { q, k, v, ...rest } = { ...fits, ...cached, ...changes };
+    return nn.cachedAttention(q, k, v, rest, options);
   };
   given({})();
   const shapes: [Any, string[]][] = [
@@ -385,6 +424,28 @@ test("operands that do not fit are refused", () => {
   for (const [changes, parts] of shapes) {
     assertRefused(given(changes), ShapeError, ["cachedAttention", ...parts]);
   }
+  const paged = { keys: ones([7, 2, 5, 8]), values: ones([7, 2, 5, 6]), pages: count([1, 2]) };
+  given(paged)();
+  const pages: [Any, string[]][] = [
+    [{ keys: ones([2, 5, 8]) }, ["[2, 5, 8]", "4 axes of pages"]],
+    [{ values: ones([1, 7, 2, 5, 6]) }, ["[1, 7, 2, 5, 6]", "4 axes of pages"]],
+    [{ values: ones([6, 2, 5, 6]) }, ["7 pages of keys and 6 of values"]],
+    [{ keys: ones([7, 1, 5, 8]) }, ["[7, 1, 5, 8]", "[2, 5, 8]"]],
+    [{ values: ones([7, 2, 4, 6]) }, ["[7, 2, 4, 6]", "[2, 5, 6]"]],
+    [{ pages: count(1) }, ["[P], got []"]],
+    [{ pages: count([[1, 2]]) }, ["[P], got [1, 2]"]],
+    [{ pages: count([]) }, ["no room"]],
+    [{ keys: ones([0, 2, 5, 8]), values: ones([0, 2, 5, 6]) }, ["no pages"]],
+  ];
+  for (const [changes, parts] of pages) {
+    assertRefused(given({ ...paged, ...changes }), ShapeError, ["cachedAttention", ...parts]);
+  }
+  for (const pages of [ones([2]), tensor([true, false])]) {
+    const refused = given({ ...paged, pages });
+    assertRefused(refused, DTypeError, ["cachedAttention", "pages", pages.dtype, "integers"]);
+  }
+  assertThrows(given({ ...paged, pages: [1, 2] }), TypeError, "cachedAttention");
+  assertRefused(given({}, { stepwise: 1 }), ArgumentError, ["cachedAttention", "stepwise"]);
   for (const window of [0, -1, 1.5, NaN, "3"]) {
     assertRefused(given({}, { window }), ArgumentError, ["cachedAttention", "window"]);
   }
@@ -410,7 +471,7 @@ test("operands that do not fit are refused", () => {
   assertThrows(given({}, { causal: true }), TypeError, "causal");
   assertThrows(given({ length: 2 }), TypeError, "cachedAttention");
   assertThrows(given({ length: undefined }), TypeError, "cachedAttention");
-  for (const key of ["q", "keys", "length"]) {
+  for (const key of ["q", "keys", "length", "pages"]) {
     const elsewhere = zeros([], { device: "mirror" as never });
     assertThrows(given({ [key]: elsewhere }), Error, "mirror");
   }

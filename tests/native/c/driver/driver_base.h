@@ -27,6 +27,13 @@ static int32_t pack(int out, int a, int b, int c) {
   return (int32_t)((uint32_t)out | (uint32_t)a << 8 | (uint32_t)b << 16 | (uint32_t)c << 24);
 }
 
+/* rm_run_many without its last buffer. */
+static int32_t run_many(int32_t kernel, int32_t dtypes, int32_t more, int32_t compute,
+                        double *numbers, void *out, void *a, void *b, void *c, void *d, void *e,
+                        void *f, void *g) {
+  return rm_run_many(kernel, dtypes, more, RM_NONE, compute, numbers, out, a, b, c, d, e, f, g, NULL);
+}
+
 /* Numbers that have attributes, but no plan. */
 typedef struct {
   double at[RM_OFFSETS];

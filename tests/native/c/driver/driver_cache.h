@@ -4,19 +4,30 @@
 
 /* ---- attention to a cache, rotary positions -------------------------------------------------- */
 
-/* Keys (0) and values (1) of a cache, and how many of the keys count for each sequence. */
+/* Keys (0) and values (1) of a cache, and how many of the keys count for each sequence. With pages,
+ * per_table problems share a table of capacity / page_rows of them, and size is that of a head in a
+ * page. */
 typedef struct {
   attention_case own;
-  ptrdiff_t capacity, per_length, lengths;
-  ptrdiff_t row[2], size[2], columns[2];
-  buffer of[2], length;
+  ptrdiff_t capacity, per_length, lengths, window;
+  ptrdiff_t page_rows, pages, per_table;
+  ptrdiff_t row[2], size[2], page[2], columns[2];
+  buffer of[2], length, table;
+  bool stepwise;
 } cache_case;
 
 /* Element `column` of a row of the cache of a problem. */
 static double cached_element(const cache_case *c, int k, ptrdiff_t problem, ptrdiff_t row,
                              ptrdiff_t column) {
   const buffer *of = &c->of[k];
-  const ptrdiff_t at = problem * c->size[k] + row * c->row[k];
+  ptrdiff_t at = problem * c->size[k] + row * c->row[k];
+  if (c->pages > 0) {
+    const ptrdiff_t count = c->capacity / c->page_rows;
+    const int32_t given = ((const int32_t *)c->table.data)[problem / c->per_table * count +
+                                                           row / c->page_rows];
+    const ptrdiff_t page = given < 0 ? 0 : given < c->pages ? given : c->pages - 1;
+    at = problem % c->per_length * c->size[k] + page * c->page[k] + row % c->page_rows * c->row[k];
+  }
   if (of->dtype != RM_UINT8) return get(of->dtype, of->data, at + column);
   const unsigned char *block = (const unsigned char *)of->data + at + column / 32 * 34;
   /* A float16 that is neither subnormal nor infinite. */
@@ -33,7 +44,8 @@ static void check_cached_row(const cache_case *c, ptrdiff_t problem, ptrdiff_t g
   const int32_t given = ((const int32_t *)c->length.data)[problem / c->per_length];
   const ptrdiff_t before = given < 0 ? 0 : given > c->capacity ? c->capacity : given;
   const ptrdiff_t n = before + row + 1;
-  for (ptrdiff_t j = 0; j < n; j++) {
+  const ptrdiff_t first = c->window == 0 || n < c->window ? 0 : n - c->window;
+  for (ptrdiff_t j = first; j < n; j++) {
     double sum = 0;
     for (ptrdiff_t i = 0; i < own->d; i++) {
       const double key = j < before ? cached_element(c, 0, problem, j, i)
@@ -43,10 +55,10 @@ static void check_cached_row(const cache_case *c, ptrdiff_t problem, ptrdiff_t g
     scores[j] = sum * own->scale;
     if (scores[j] > max) max = scores[j];
   }
-  for (ptrdiff_t j = 0; j < n; j++) total += exp(scores[j] - max);
+  for (ptrdiff_t j = first; j < n; j++) total += exp(scores[j] - max);
   for (ptrdiff_t i = 0; i < own->dv; i++) {
     double sum = 0, largest = 1;
-    for (ptrdiff_t j = 0; j < n; j++) {
+    for (ptrdiff_t j = first; j < n; j++) {
       const double value = j < before ? cached_element(c, 1, problem, j, i)
                                       : head_element(own, V, problem, 0, j - before, i);
       sum += exp(scores[j] - max) / total * value;
@@ -57,22 +69,38 @@ static void check_cached_row(const cache_case *c, ptrdiff_t problem, ptrdiff_t g
   }
 }
 
+/* Makes a table of pages, some of which do not exist. */
+static void make_table(cache_case *c, ptrdiff_t offset) {
+  const ptrdiff_t count = c->own.problems / c->per_table * (c->capacity / c->page_rows);
+  c->table = make(RM_INT32, offset + count, ANY_BITS);
+  int32_t *pages = (int32_t *)c->table.data + offset;
+  for (ptrdiff_t i = 0; i < count; i++) {
+    const int32_t chosen[] = {-5, INT32_MIN, INT32_MAX, (int32_t)c->pages};
+    pages[i] = below(8) ? (int32_t)below(c->pages) : chosen[below(4)];
+  }
+  memcpy(c->table.before, c->table.data, c->table.bytes);
+}
+
 /* Makes the cache and its numbers. */
 static void make_cache(cache_case *c, int dtype) {
   attention_case *own = &c->own;
   double *numbers = own->numbers + ATTENTION_NUMBERS + ATTENTION_OPERANDS * own->problems;
   for (int k = 0; k < 2; k++) {
     const ptrdiff_t columns = k == 0 ? own->d : own->dv;
+    const ptrdiff_t rows = c->pages > 0 ? c->pages * c->per_length * c->page_rows
+                                        : own->problems * c->capacity;
     if (dtype == RM_UINT8) {
       c->row[k] = columns / 32 * 34;
-      c->of[k] = make_blocks(&block_formats[4], own->problems * c->capacity * columns / 32);
+      c->of[k] = make_blocks(&block_formats[4], rows * columns / 32);
     } else {
       c->row[k] = columns;
-      c->of[k] = make(dtype, own->problems * c->capacity * columns, SMALL);
+      c->of[k] = make(dtype, rows * columns, SMALL);
     }
-    c->size[k] = c->capacity * c->row[k];
+    c->size[k] = (c->pages > 0 ? c->page_rows : c->capacity) * c->row[k];
+    c->page[k] = c->per_length * c->size[k];
     for (ptrdiff_t p = 0; p < own->problems; p++) {
-      numbers[CACHE_NUMBERS + k * own->problems + p] = (double)(p * c->size[k]);
+      const ptrdiff_t head = c->pages > 0 ? p % c->per_length : p;
+      numbers[CACHE_NUMBERS + k * own->problems + p] = (double)(head * c->size[k]);
     }
   }
   /* The first ones are of another tensor. */
@@ -85,34 +113,53 @@ static void make_cache(cache_case *c, int dtype) {
     lengths[i] = below(2) ? chosen[below(6)] : (int32_t)below(c->capacity + 1);
   }
   memcpy(c->length.before, c->length.data, c->length.bytes);
-  const double head[] = {(double)c->row[0], (double)c->row[1], (double)c->capacity,
-                         (double)c->per_length, (double)offset};
-  memcpy(numbers, head, sizeof head);
+  if (c->pages > 0) make_table(c, offset);
+  memset(numbers, 0, CACHE_NUMBERS * sizeof *numbers);
+  numbers[RM_CACHED_ATTENTION_AT_KEY_STRIDE] = (double)c->row[0];
+  numbers[RM_CACHED_ATTENTION_AT_VALUE_STRIDE] = (double)c->row[1];
+  numbers[RM_CACHED_ATTENTION_AT_CAPACITY] = (double)c->capacity;
+  numbers[RM_CACHED_ATTENTION_AT_PROBLEMS_PER_LENGTH] = (double)c->per_length;
+  numbers[RM_CACHED_ATTENTION_AT_LENGTH_OFFSET] = (double)offset;
+  numbers[RM_CACHED_ATTENTION_AT_WINDOW] = (double)c->window;
+  numbers[RM_CACHED_ATTENTION_AT_KEY_HEADS] = (double)c->per_length;
+  numbers[RM_CACHED_ATTENTION_AT_STEPWISE] = c->stepwise;
+  numbers[RM_CACHED_ATTENTION_AT_PAGE_ROWS] = (double)c->page_rows;
+  numbers[RM_CACHED_ATTENTION_AT_PAGE_COUNT] = (double)c->pages;
+  numbers[RM_CACHED_ATTENTION_AT_KEY_PAGE_STRIDE] = (double)c->page[0];
+  numbers[RM_CACHED_ATTENTION_AT_VALUE_PAGE_STRIDE] = (double)c->page[1];
+  numbers[RM_CACHED_ATTENTION_AT_PROBLEMS_PER_TABLE] = (double)c->per_table;
+  numbers[RM_CACHED_ATTENTION_AT_TABLE_OFFSET] = (double)offset;
 }
 
 static void run_cached_attention(cache_case *c, int dtype, int cached, int threads) {
   attention_case *own = &c->own;
   snprintf(about, sizeof about,
-           "cached attention of dtypes %d and %d, %td x %td heads, %td, %td, %td, %td", dtype, cached,
-           own->problems, own->groups, own->m, c->capacity, own->d, own->dv);
+           "cached attention of dtypes %d and %d, %td x %td heads, %td, %td, %td, %td, %td pages of %td "
+           "rows, window %td, stepwise %d",
+           dtype, cached, own->problems, own->groups, own->m, c->capacity, own->d, own->dv, c->pages,
+           c->page_rows, c->window, c->stepwise);
   make_attention(own, dtype, RM_NONE);
   make_cache(c, cached);
   rm_configure(RM_CONFIGURE_THREADS, threads);
   buffer *of = own->of;
-  const double offset = own->numbers[ATTENTION_NUMBERS + ATTENTION_OPERANDS * own->problems + 4];
+  const double offset = own->numbers[ATTENTION_NUMBERS + ATTENTION_OPERANDS * own->problems +
+                                     RM_CACHED_ATTENTION_AT_LENGTH_OFFSET];
   if (!is_served(rm_run_many(kernel("cachedAttention"), pack(dtype, dtype, dtype, dtype),
-                             pack(cached, cached, RM_INT32, RM_NONE), dtype, own->numbers,
-                             of[OUT].data, of[Q].data, of[K].data, of[V].data, c->of[0].data,
-                             c->of[1].data, c->length.data, NULL))) {
+                             pack(cached, cached, RM_INT32, RM_NONE),
+                             c->pages > 0 ? RM_INT32 : RM_NONE, dtype, own->numbers, of[OUT].data,
+                             of[Q].data, of[K].data, of[V].data, c->of[0].data, c->of[1].data,
+                             c->length.data, NULL, c->table.data))) {
     fail("it was not served");
   }
   for (int k = Q; k <= V; k++) check_unchanged(&of[k]);
   for (int k = 0; k < 2; k++) check_unchanged(&c->of[k]);
   check_unchanged(&c->length);
+  if (c->pages > 0) check_unchanged(&c->table);
   /* 16-bit floats of the cache are random bits. */
   const bool compares = dtype == RM_FLOAT32 && !is_half(cached);
-  buffer whole = c->length;
+  buffer whole = c->length, all = c->table;
   c->length.data = whole.data + (size_t)offset * sizeof(int32_t);
+  if (c->pages > 0) c->table.data = all.data + (size_t)offset * sizeof(int32_t);
   for (ptrdiff_t p = 0; compares && p < own->problems; p++) {
     for (ptrdiff_t row = 0; row < own->groups * own->m; row++) {
       check_cached_row(c, p, row / own->m, row % own->m);
@@ -123,6 +170,7 @@ static void run_cached_attention(cache_case *c, int dtype, int cached, int threa
   for (int k = OUT; k <= V; k++) drop(&of[k]);
   for (int k = 0; k < 2; k++) drop(&c->of[k]);
   drop(&whole);
+  if (c->pages > 0) drop(&all);
 }
 
 static void try_cached_attention(ptrdiff_t most, ptrdiff_t most_keys, int cases) {
@@ -143,6 +191,14 @@ static void try_cached_attention(ptrdiff_t most, ptrdiff_t most_keys, int cases)
           .dv = step * (1 + below(most / step)),
           .causal = true,
       };
+      c.stepwise = below(4) == 0;
+      if (below(3) == 0) c.window = 1 + below(2 * c.capacity);
+      if (below(2)) {
+        c.page_rows = 1 + below(c.capacity < 20 ? c.capacity : 20);
+        c.capacity -= c.capacity % c.page_rows;
+        c.pages = 1 + below(30);
+        c.per_table = below(2) ? c.per_length : c.own.problems;
+      }
       c.own.scale = 0.02 * (double)below(10) / sqrt((double)c.own.d);
       /* Numbers of blocks are up to 16 times as large as others. */
       if (cached == RM_UINT8) c.own.scale /= 16;

@@ -117,7 +117,7 @@ static void run_conv(conv_case *c, bool winograd, bool with_bias, bool with_add,
   rm_configure(RM_CONFIGURE_THREADS, threads);
   const int F = RM_FLOAT32;
   expect_normal_operands();
-  if (!is_served(rm_run_many(kernel(winograd ? "winograd" : "conv"),
+  if (!is_served(run_many(kernel(winograd ? "winograd" : "conv"),
                              pack(F, F, F, next > 3 ? F : RM_NONE),
                              pack(next > 4 ? F : RM_NONE, RM_NONE, RM_NONE, RM_NONE), F, numbers,
                              data[0], data[1], data[2], data[3], data[4], NULL, NULL, NULL))) {

@@ -404,7 +404,7 @@ static void run_linalg(linalg_case c, enum content content, int threads) {
   const int32_t types = pack(c.dtype, c.dtype, has_b ? c.dtype : RM_NONE, size[1] ? dtypes[1] : RM_NONE);
   const int32_t more = pack(size[2] ? dtypes[2] : RM_NONE, RM_NONE, RM_NONE, RM_NONE);
   SAME_WITH_ONE_THREAD(threads, &out[0],
-                       rm_run_many(kernel(linalg_names[c.kind]), types, more, c.dtype, numbers,
+                       run_many(kernel(linalg_names[c.kind]), types, more, c.dtype, numbers,
                                    out[0].data, a.data, b.data, out[1].data, out[2].data, NULL, NULL,
                                    NULL));
   check_unchanged(&a);

@@ -98,7 +98,7 @@ enum {
   ATTENTION_NUMBERS = 23,
   MOST_PROBLEMS = 4,
   /* The numbers of a cache before its offsets. */
-  CACHE_NUMBERS = 5
+  CACHE_NUMBERS = RM_CACHED_ATTENTION_AT_NUMBERS
 };
 
 typedef struct {
@@ -196,7 +196,7 @@ static void run_attention(attention_case *c, int dtype, int mask, int threads) {
   make_attention(c, dtype, mask);
   rm_configure(RM_CONFIGURE_THREADS, threads);
   buffer *of = c->of;
-  if (!is_served(rm_run_many(kernel("attention"), pack(dtype, dtype, dtype, dtype),
+  if (!is_served(run_many(kernel("attention"), pack(dtype, dtype, dtype, dtype),
                              pack(of[MASK].dtype, RM_NONE, RM_NONE, RM_NONE), dtype, c->numbers,
                              of[OUT].data, of[Q].data, of[K].data, of[V].data, of[MASK].data, NULL,
                              NULL, NULL))) {

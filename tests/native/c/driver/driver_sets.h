@@ -69,7 +69,7 @@ static void run_unique(int dtype, ptrdiff_t n) {
     for (int full = 0; full < 2; full++) {
       const double table[] = {(double)offset, (double)n, is_signed ? -8 : 0, 16, full};
       numbers = with_attributes(5, table);
-      if (!is_served(rm_run_many(kernel("uniqueTable"), pack(dtype, dtype, RM_INT32, RM_INT32),
+      if (!is_served(run_many(kernel("uniqueTable"), pack(dtype, dtype, RM_INT32, RM_INT32),
                                  pack(RM_INT32, RM_INT32, RM_NONE, RM_NONE), RM_INT32, numbers.at,
                                  values.data, x.data, counts.data, first.data, inverse.data,
                                  found.data, NULL, NULL))) {

@@ -1,0 +1,69 @@
+/**
+ * Items that are made before they are asked for.
+ *
+ * @module
+ */
+
+/** A promise that is resolved from outside, again and again. */
+class Bell {
+  #ring: (() => void) | undefined;
+
+  /** Waits for the next {@link ring}. */
+  wait(): Promise<void> {
+    return new Promise((resolve) => this.#ring = resolve);
+  }
+
+  ring(): void {
+    this.#ring?.();
+    this.#ring = undefined;
+  }
+}
+
+/**
+ * The items of `source`, up to `most` of which are made before they are asked for: a consumer that takes
+ * a while for one does not miss a step. An iteration that ends early ends the source.
+ */
+export async function* ahead<T, R>(
+  source: AsyncGenerator<T, R>,
+  most: number,
+): AsyncGenerator<T, R> {
+  const ready: T[] = [];
+  const more = new Bell(), less = new Bell();
+  let end: { readonly value: R } | { readonly error: unknown } | undefined;
+  let isWanted = true;
+  const produce = async (): Promise<void> => {
+    try {
+      while (isWanted) {
+        const next = await source.next();
+        if (next.done === true) {
+          end = { value: next.value };
+          return;
+        }
+        ready.push(next.value);
+        more.ring();
+        while (ready.length >= most && isWanted) await less.wait();
+      }
+    } catch (error) {
+      end = { error };
+    } finally {
+      more.ring();
+    }
+  };
+  const produced = produce();
+  try {
+    for (;;) {
+      while (ready.length === 0 && end === undefined) await more.wait();
+      if (ready.length > 0) {
+        const item = ready.shift()!;
+        less.ring();
+        yield item;
+      } else if ("error" in end!) throw end.error;
+      else return end!.value;
+    }
+  } finally {
+    isWanted = false;
+    less.ring();
+    await produced;
+    await source.return(undefined as never);
+  }
+}

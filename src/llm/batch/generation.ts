@@ -1,0 +1,156 @@
+/**
+ * The tokens of a text, one after the other.
+ *
+ * @module
+ */
+import { ArgumentError } from "../../base/errors.ts";
+import { listIn } from "../../base/shape.ts";
+import { describe } from "../../base/text.ts";
+import type { Sampled } from "../sampling/batch.ts";
+import { SAMPLER_OPTIONS, type SamplerOptions } from "../sampling/settings.ts";
+import { SamplingState } from "../sampling/state.ts";
+import type { Choice, PromptOptions, Scheduler } from "./scheduler.ts";
+import type { Sequence } from "./sequence.ts";
+
+/** The reason why a text has ended: a stop token or text, or one of two limits. */
+export type FinishReason = "stop" | "maxTokens" | "contextLength";
+
+/** Options of `generate`. */
+export interface GenerateOptions extends SamplerOptions {
+  /** The maximum number of tokens to generate; by default the rest of the context. */
+  readonly maxTokens?: number | undefined;
+  /** The tokens that end the text; they are not part of it. By default those of the file. */
+  readonly stopTokens?: readonly number[] | undefined;
+  /** Stops the generation: the iteration throws the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The names of {@link GenerateOptions}. */
+export const GENERATE_OPTIONS: readonly string[] = [
+  ...["maxTokens", "stopTokens", "signal", ...SAMPLER_OPTIONS],
+];
+
+/** What allows tokens: see {@link Constraint}. */
+export interface ConstraintState {
+  /**
+   * The tokens that may come next, a bit each: token t is bit t % 32 of element t / 32. Undefined
+   * allows all.
+   */
+  mask(): Int32Array | undefined;
+  /** Takes the token that has come. */
+  accept(id: number): void;
+  /** Whether the text is complete: nothing but its end may come. */
+  readonly done: boolean;
+}
+
+/** A text that is generated. */
+export interface Plan {
+  /** The whole text before. */
+  readonly ids: readonly number[];
+  readonly maxTokens: number;
+  readonly stop: ReadonlySet<number>;
+  /** The most tokens of the text. */
+  readonly context: number;
+  readonly state: SamplingState;
+  readonly signal: AbortSignal | undefined;
+  /** How many of the most likely tokens are reported. */
+  readonly top?: number | undefined;
+  readonly constraint?: ConstraintState | undefined;
+  /** Whether tokens that followed the same tokens before are tried together. */
+  readonly speculates?: boolean | undefined;
+  readonly onPages?: PromptOptions["onPages"];
+}
+
+/** The limits of a model for texts. */
+export interface Limits {
+  readonly vocabulary: number;
+  readonly context: number;
+  readonly endTokens: readonly number[];
+}
+
+/** What `generate` does after `ids`, by its options, which are checked and copied. */
+export function planOf(
+  ids: readonly number[],
+  { maxTokens = Infinity, stopTokens, signal, ...sampling }: GenerateOptions,
+  { vocabulary, context, endTokens }: Limits,
+): Plan {
+  if (maxTokens !== Infinity && (!Number.isInteger(maxTokens) || maxTokens < 0)) {
+    throw new ArgumentError(
+      `Cannot generate with maxTokens ${describe(maxTokens)}: it is an integer of at least 0`,
+    );
+  }
+  const wrong = (what: unknown): ArgumentError =>
+    new ArgumentError(
+      `Cannot generate with stopTokens ${describe(what)}: it is an array of integers`,
+    );
+  const ends = listIn(stopTokens ?? endTokens, (id) => {
+    if (Number.isInteger(id)) return id as number;
+    throw wrong(id);
+  });
+  if (ends === undefined) throw wrong(stopTokens);
+  const state = new SamplingState(sampling, ids, vocabulary);
+  return { ids, maxTokens, stop: new Set(ends), context, state, signal };
+}
+
+/** The longest and the shortest end of a text that is looked up, and the most tokens after it. */
+const LONGEST_KEY = 3, SHORTEST_KEY = 2, MOST_DRAFT = 7;
+
+/** The tokens that followed where the last tokens came before, the latest time. */
+function draftOf(text: readonly number[]): readonly number[] {
+  for (let size = LONGEST_KEY; size >= SHORTEST_KEY; size--) {
+    const end = text.length - size;
+    for (let at = end - 1; at >= 0; at--) {
+      let same = 0;
+      while (same < size && text[at + same] === text[end + same]) same++;
+      if (same === size) return text.slice(at + size, at + size + MOST_DRAFT);
+    }
+  }
+  return [];
+}
+
+/** Generates the tokens after a text, of which `sequence` has a beginning. */
+export async function* tokensOf(
+  scheduler: Scheduler,
+  sequence: Sequence,
+  plan: Plan,
+): AsyncGenerator<Sampled, FinishReason> {
+  const { maxTokens, stop, context, state, signal, top, constraint, onPages } = plan;
+  signal?.throwIfAborted();
+  if (maxTokens === 0) return "maxTokens";
+  const text = [...plan.ids];
+  const words = Math.ceil(state.vocabulary / 32);
+  const choice = (): Choice => {
+    const mask: unknown = constraint?.mask();
+    if (mask === undefined) return { state, top };
+    if (mask instanceof Int32Array && mask.length === words) return { state, mask, top };
+    // Here, so that the other texts of the step go on.
+    throw new ArgumentError(
+      `Cannot generate with the mask ${describe(mask)} of a constraint: it is an Int32Array of ` +
+        `${words} elements`,
+    );
+  };
+  const speculates = plan.speculates === true && constraint === undefined;
+  const close = scheduler.open();
+  try {
+    let options = { choice: choice(), signal, onPages };
+    let { tokens } = await scheduler.prompt(sequence, text.slice(sequence.length), options);
+    for (let made = 0;;) {
+      for (const token of tokens) {
+        if (token.error !== undefined) throw token.error;
+        if (stop.has(token.id)) return "stop";
+        signal?.throwIfAborted();
+        yield token;
+        text.push(token.id);
+        constraint?.accept(token.id);
+        if (++made >= maxTokens) return "maxTokens";
+        if (text.length > context) return "contextLength";
+        if (constraint?.done === true) return "stop";
+      }
+      const draft = speculates ? draftOf(text).slice(0, context - text.length) : [];
+      options = { choice: choice(), signal, onPages };
+      ({ tokens } = await scheduler.next(sequence, [text.at(-1)!, ...draft], options));
+    }
+  } finally {
+    close();
+  }
+}
