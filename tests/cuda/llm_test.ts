@@ -102,6 +102,29 @@ async function generates(): Promise<void> {
   assertEquals(memory(CUDA).bytes, before);
 }
 
+async function generatesTogether(): Promise<void> {
+  const { prompt } = golden.models.llama!;
+  const requests = [prompt, prompt.slice(0, 5), [...prompt, ...prompt, ...prompt], [7]];
+  const run = async (device: Any): Promise<Any[]> => {
+    using model = await llm.open(modelFolder("llama"), { cache: "float32", device });
+    using engine = await llm.engine(model, { slots: 3, cache: 1024 });
+    await engine.warmUp();
+    const texts = async (): Promise<Any[]> =>
+      await Promise.all(requests.map(async (ids, i) => {
+        const options = { maxTokens: 8, stopTokens: [], speculate: true };
+        const sampling = i === 1 ? { temperature: 0.7, topK: 5, seed: 3 } : {};
+        return (await collect(engine.generate(ids, { ...options, ...sampling }))).all
+          .map(({ id }) => id);
+      }));
+    // The second time with beginnings that are kept.
+    return [await texts(), await texts()];
+  };
+  assertEquals(await run(CUDA), await run("cpu"));
+  const before = memory(CUDA).bytes;
+  await run(CUDA);
+  assertEquals(memory(CUDA).bytes, before);
+}
+
 const reason = whyNoCuda();
 if (reason !== undefined) test(`generation on CUDA (${reason})`, { skip: true }, () => {});
 else {
@@ -110,4 +133,5 @@ else {
   test("attention to pages gives the results of the CPU", attendsToPages);
   test("rotary positions give the results of the CPU", turns);
   test("a model generates the tokens of the CPU, and leaves no memory", generates);
+  test("an engine generates the texts of the CPU, and leaves no memory", generatesTogether);
 }

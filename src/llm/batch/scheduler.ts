@@ -360,7 +360,8 @@ export class Scheduler implements Disposable {
     // The usual step: all texts in their order, without drafts.
     const isPlain = columns === 1 && rows.length === jobs.length;
     const places = Int32Array.from(rows, ({ place }) => place);
-    const own = isPlain ? logits : scope(() => logits.take(tensor(places), 0));
+    const { device } = logits;
+    const own = isPlain ? logits : scope(() => logits.take(tensor(places, { device }), 0));
     try {
       const chosen = await this.#sampler.sample(own, rows.map(({ row }) => row));
       rows.forEach(({ job, choice }, i) => {
