@@ -135,7 +135,7 @@ class ChoicesState implements ConstraintState {
  *   tokenBytes: (id: number) => bytes[id],
  * });
  * const state = await constraint.start({ vocabulary: 5, stopTokens: [4] });
- * state.mask(); // => Int32Array [11]
+ * state.mask(); // => Int32Array [10]
  * state.accept(3);
  * state.mask(); // => Int32Array [16]
  * state.done; // => true
