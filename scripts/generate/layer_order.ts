@@ -32,8 +32,8 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["models"], what: "embeddings, classification and chats of texts" },
       { folders: ["models/encoders"], what: "families of encoders, and which files they take" },
       {
-        folders: ["hub", "images", "distributed"],
-        what: "downloads models; PNG and JPEG files; several processes",
+        folders: ["constraints", "hub", "images", "distributed"],
+        what: "grammars of texts; downloads models; PNG and JPEG files; several processes",
       },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       {

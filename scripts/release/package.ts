@@ -67,6 +67,7 @@ const PEERS: Readonly<Record<string, string>> = {
   "@huggingface/hub": "^2.17.0",
   "@huggingface/jinja": "^0.5.11",
   "@huggingface/tokenizers": "^0.2.0",
+  "@mlc-ai/web-xgrammar": "^0.1.27",
   "fast-png": "^8.0.0",
   "jpeg-js": "^0.4.4",
 };

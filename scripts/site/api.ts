@@ -41,6 +41,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "mod.ts": { from: PACKAGE, values: library },
   "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
   "src/api/fft.ts": { from: PACKAGE, namespace: "fft" },
+  "src/constraints/mod.ts": { from: `${PACKAGE}/constraints`, namespace: "constraints" },
   "src/hub/mod.ts": { from: `${PACKAGE}/hub`, values: hub },
   "src/images/mod.ts": { from: `${PACKAGE}/images`, values: images },
   "src/distributed/mod.ts": { from: `${PACKAGE}/distributed`, values: distributed },

@@ -189,6 +189,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["llm"],
   },
   {
+    id: "constraints",
+    title: "Constraints of text",
+    about: "Choices, JSON of schemas and grammars, which generated text follows.",
+    guides: { "Constrain text": "constraints.md", "Generate text": "generate.md" },
+    files: ["constraints"],
+  },
+  {
     id: "tokenizers",
     title: "Tokenizers",
     about: "Tokenizers of tokenizer.json and of GGUF files, and chat templates.",

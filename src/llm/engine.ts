@@ -13,7 +13,6 @@ import { stopTexts, TextStream, tokensIn } from "../tokenizers/text_stream.ts";
 import { ahead } from "./batch/ahead.ts";
 import { Beginnings } from "./batch/beginnings.ts";
 import {
-  type ConstraintState,
   type FinishReason,
   GENERATE_OPTIONS,
   type GenerateOptions,
@@ -52,28 +51,12 @@ export interface EngineOptions {
   readonly open?: OpenOptions | undefined;
 }
 
-/** What a constraint needs to know of the text. */
-export interface ConstraintContext {
-  /** The tokens of the vocabulary. */
-  readonly vocabulary: number;
-  /** The tokens that end the text, which are allowed where it may end. */
-  readonly stopTokens: readonly number[];
-}
-
-/** What limits the tokens of a text, such as a grammar. */
-export interface Constraint {
-  /** The state of a new text. */
-  start(context: ConstraintContext): ConstraintState;
-}
-
 /** Options of {@link Engine.generate}. */
 export interface EngineGenerateOptions extends GenerateOptions {
   /** Texts that end the generated text; they are not part of it. */
   readonly stop?: string | readonly string[] | undefined;
   /** How many of the most likely tokens are reported, 0 to 20; without it, no logprobs are. */
   readonly logprobs?: number | undefined;
-  /** What limits the tokens. */
-  readonly constraint?: Constraint | undefined;
   /** See {@link EngineOptions.speculate}. */
   readonly speculate?: boolean | undefined;
 }
@@ -113,7 +96,7 @@ export interface EngineStats extends Readonly<SchedulerCounts> {
 }
 
 const ENGINE_OPTIONS = ["slots", "context", "cache", "queue", "speculate", "tokenizer", "open"];
-const OWN_OPTIONS = ["stop", "logprobs", "constraint", "speculate"];
+const OWN_OPTIONS = ["stop", "logprobs", "speculate"];
 /** The tokens that are made before they are asked for. */
 const AHEAD = 8;
 /** The longest text of an engine that does not say. */
@@ -249,7 +232,7 @@ export class Engine implements Disposable {
   ): AsyncGenerator<GeneratedToken, FinishReason> {
     checkOptions("generate", options, [...GENERATE_OPTIONS, ...OWN_OPTIONS]);
     this.#checkOpen();
-    const { stop, logprobs, constraint, speculate = this.#speculates, signal, ...rest } = options;
+    const { stop, logprobs, speculate = this.#speculates, signal, ...rest } = options;
     const stops = stopTexts(stop);
     const speculates = checkFlag("speculate", speculate);
     if (
@@ -264,7 +247,7 @@ export class Engine implements Disposable {
     const ids = typeof prompt === "string"
       ? tokensIn(encoded(codec!, prompt), this.#limits.vocabulary)
       : tokensIn(prompt, this.#limits.vocabulary);
-    const { context, vocabulary } = this.#limits;
+    const { context } = this.#limits;
     if (ids.length === 0) {
       throw new ArgumentError("Cannot generate after no tokens: a prompt has at least one");
     }
@@ -278,7 +261,6 @@ export class Engine implements Disposable {
     const plan = {
       ...planOf(ids, { ...rest, signal: all }, this.#limits),
       ...{ top: logprobs, speculates },
-      constraint: constraint?.start({ vocabulary, stopTokens: this.#stopTokens(options) }),
       onPages: (sequence: Sequence, first: number) => this.#beginnings.keep(sequence, first),
     };
     const longest = Math.min(ids.length + plan.maxTokens, context);
@@ -306,10 +288,6 @@ export class Engine implements Disposable {
       if (!isWhole) this.#cancelled++;
       release();
     }
-  }
-
-  #stopTokens({ stopTokens }: EngineGenerateOptions): readonly number[] {
-    return stopTokens ?? this.#limits.endTokens;
   }
 
   #checkOpen(): void {

@@ -19,11 +19,15 @@ export { configOfGguf, type GgufTensors } from "./gguf_config.ts";
 export { configOfJson } from "./json_config.ts";
 export { memory, type MemoryOptions, type ModelMemory } from "./memory.ts";
 export { stepOf } from "./families/registry.ts";
-export type { ConstraintState, FinishReason, GenerateOptions } from "./batch/generation.ts";
+export type {
+  Constraint,
+  ConstraintContext,
+  ConstraintState,
+  FinishReason,
+  GenerateOptions,
+} from "./batch/generation.ts";
 export type { SchedulerCounts } from "./batch/scheduler.ts";
 export {
-  type Constraint,
-  type ConstraintContext,
   Engine,
   engine,
   type EngineGenerateOptions,

@@ -18,6 +18,7 @@ import {
   type Tokenizer,
 } from "../tokenizers/mod.ts";
 import { filesOf, type FindOptions, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
+import { type Tool, ToolKit, visibleText } from "./tools.ts";
 
 /** Options of {@link Chat.open}. */
 export interface ChatOptions extends Omit<llm.OpenOptions, "config">, FindOptions {
@@ -35,6 +36,10 @@ export interface ChatOptions extends Omit<llm.OpenOptions, "config">, FindOption
 export interface AskOptions extends llm.GenerateTextOptions {
   /** More values for the template of the model, such as `{ enable_thinking: false }`. */
   readonly variables?: Readonly<Record<string, unknown>> | undefined;
+  /** Functions that the model may call before it answers. */
+  readonly tools?: readonly Tool[] | undefined;
+  /** The most times that the model calls functions before it has to answer; 5 by default. */
+  readonly toolRounds?: number | undefined;
 }
 
 /** The least tokens of an answer for which a chat has to leave room. */
@@ -208,9 +213,13 @@ export class Chat implements Disposable {
    * Asks the model, and returns its answer as it comes, in pieces of whole characters. The question and
    * the answer become messages; those of an iteration that ends early do not.
    *
+   * With `tools`, the model may call functions. Each call and its result become messages too, and the
+   * model goes on with the results. It gets wrong arguments, unknown functions and errors of functions
+   * as results.
+   *
    * @returns The pieces, and at the end the reason why the answer has ended.
    * @throws {ArgumentError} If the chat does not fit the context of the model; see
-   *   {@link ChatOptions.overflow}.
+   *   {@link ChatOptions.overflow}. For tools, if the template of the model has none.
    */
   async *stream(
     question: string,
@@ -220,32 +229,42 @@ export class Chat implements Disposable {
     if (typeof question !== "string") {
       throw new ArgumentError(`Cannot ask ${describe(question)}: it is a text`);
     }
-    const { variables: _variables, ...rest } = options;
-    const asked = [...this.#messages, { role: "user", content: question }];
-    const { ids, messages } = this.#prompt(asked, options);
-    const codec = {
-      encode: (text: string) => this.tokenizer.encode(text, { special: true }),
-      decode: (tokens: number[]) => this.tokenizer.decode(tokens),
-    };
+    const { variables, tools, toolRounds = 5, ...rest } = options;
+    if (!Number.isInteger(toolRounds) || toolRounds < 0) {
+      throw new ArgumentError(
+        `Cannot ask with toolRounds ${describe(toolRounds)}: it is an integer of at least 0`,
+      );
+    }
+    const all = tools && new ToolKit(tools, this.tokenizer.chatTemplate);
+    const withTools = { ...options, variables: { ...variables, tools: all?.specs } };
+    let asked: readonly Message[] = [...this.#messages, { role: "user", content: question }];
     this.#busy = true;
     try {
-      let answer = "";
-      const pieces = this.#session.generateText(codec, ids, rest);
-      try {
-        for (let next = await pieces.next();; next = await pieces.next()) {
-          if (next.done === true) {
-            this.#messages = [...messages, { role: "assistant", content: answer }];
-            return next.value;
-          }
-          answer += next.value;
-          yield next.value;
+      for (let round = 0;; round++) {
+        // In the end the model does not know of functions, so that it answers.
+        const kit = round < toolRounds ? all : undefined;
+        const { ids, messages } = this.#prompt(asked, kit ? withTools : options);
+        const pieces = this.#session.generateText(this.#codec(all !== undefined), ids, rest);
+        const { text, shown, reason } = yield* visibleText(pieces, kit);
+        const made = await kit?.run(text, options.signal);
+        if (made === undefined) {
+          this.#messages = [...messages, { role: "assistant", content: text }];
+          if (shown < text.length) yield text.slice(shown);
+          return reason;
         }
-      } finally {
-        await pieces.return("stop");
+        asked = [...messages, ...made];
       }
     } finally {
       this.#busy = false;
     }
+  }
+
+  /** The tokenizer as sessions take it; calls of functions may begin with special tokens. */
+  #codec(special: boolean): llm.TextCodec {
+    return {
+      encode: (text) => this.tokenizer.encode(text, { special: true }),
+      decode: (ids) => this.tokenizer.decode(ids, { special }),
+    };
   }
 
   /** Asks the model and returns its whole answer; see {@link Chat.stream}. */

@@ -29,5 +29,6 @@ export {
 } from "./embedder.ts";
 export type { FindOptions, ModelSource } from "./files.ts";
 export type { Pooling } from "./pooling.ts";
+export type { Tool } from "./tools.ts";
 export type { EncoderOptions } from "./text_encoder.ts";
 export type { Message } from "../tokenizers/mod.ts";

@@ -91,6 +91,11 @@ function* encodeWords(
   }
 }
 
+/** The bytes of a token of such a vocabulary, whose characters stand for bytes. */
+export function bytesOfChars(token: string): Uint8Array {
+  return Uint8Array.from([...token].flatMap((char) => BYTES.get(char) ?? [...bytesOfText(char)]));
+}
+
 /** Pairs of bytes. */
 function* ofBytes(vocabulary: Vocabulary, cut: Cut): Steps<Kind> {
   const { tokens, fields } = vocabulary;
@@ -125,10 +130,7 @@ function* ofBytes(vocabulary: Vocabulary, cut: Cut): Steps<Kind> {
     addEos: false,
     pairs: fields.flag("tokenizer.ggml.add_sep_token") ?? cut.addSep ?? false ? "roberta" : "each",
     encode: (text, ids) => encodeWords(text, patterns, words, idsOf, ids),
-    bytesOf: (id) =>
-      Uint8Array.from(
-        [...tokens[id]!].flatMap((char) => BYTES.get(char) ?? [...bytesOfText(char)]),
-      ),
+    bytesOf: (id) => bytesOfChars(tokens[id]!),
   };
 }
 

@@ -295,6 +295,14 @@ class GgufModel implements Model {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.#bytesOf(id));
   }
 
+  tokenBytes(id: number): Uint8Array | undefined {
+    const { fields, types } = this.#vocabulary;
+    if (this.#kind.isCleaned === true) {
+      fields.fail("the tokens of such a tokenizer add no bytes of their own to a text");
+    }
+    return this.#isHidden.get(id) === true || types[id] === UNUSED ? undefined : this.#bytesOf(id);
+  }
+
   tokenToId(token: string): number | undefined {
     return this.#vocabulary.ids.get(token);
   }

@@ -8,6 +8,7 @@ import { describe } from "../base/text.ts";
 import { Fields } from "../io/metadata.ts";
 import { TextStream } from "./text_stream.ts";
 import { isExponential } from "./ambiguity.ts";
+import { bytesOfChars } from "./byte_pairs.ts";
 import type { Steps } from "./steps.ts";
 import {
   type Frame,
@@ -16,6 +17,7 @@ import {
   type SpecialIds,
   type TokenDecoder,
 } from "./tokenizer.ts";
+import { bytesOfText, SPACE } from "./vocabulary.ts";
 
 /** The files of a tokenizer: values of JSON. */
 export interface TokenizerFiles {
@@ -286,6 +288,21 @@ function templateOf(template: unknown): string | undefined {
   return isObject(named) && typeof named["template"] === "string" ? named["template"] : undefined;
 }
 
+/** The bytes of a token by its spelling, by what the decoder does; undefined for other decoders. */
+function bytesBy(decoder: unknown): ((token: string) => Uint8Array) | undefined {
+  const parts = isObject(decoder) && decoder["type"] === "Sequence" ? decoder["decoders"] : decoder;
+  const types = (Array.isArray(parts) ? parts : [parts]).map((part: unknown) =>
+    isObject(part) ? part["type"] : undefined
+  );
+  if (types.includes("ByteLevel")) return bytesOfChars;
+  if (!types.includes("ByteFallback") && !types.includes("Metaspace")) return undefined;
+  return (token) => {
+    const [, hex] = types.includes("ByteFallback") && /^<0x([0-9A-F]{2})>$/.exec(token) || [];
+    if (hex !== undefined) return Uint8Array.of(Number.parseInt(hex, 16));
+    return bytesOfText(token.replaceAll(SPACE, " "));
+  };
+}
+
 /** The tokenizer of a tokenizer.json. */
 class JsonModel implements Model {
   readonly size: number;
@@ -298,6 +315,9 @@ class JsonModel implements Model {
   /** One that knows no special tokens, made when it is needed. */
   #plain: LibraryTokenizer | undefined;
   readonly #hidden: ReadonlySet<number>;
+  /** The tokens that are found in texts as they are. */
+  readonly #added: ReadonlyMap<number, string>;
+  readonly #bytesOf: ((token: string) => Uint8Array) | undefined;
   readonly #isSliced: boolean;
   readonly #partsChinese: boolean;
 
@@ -317,6 +337,8 @@ class JsonModel implements Model {
     this.#all = make(whole);
     this.#makePlain = () => make(withoutSpecial(whole, added));
     this.#hidden = new Set(added.filter(({ special }) => special).map(({ id }) => id));
+    this.#added = new Map(added.map(({ id, content }) => [id, content]));
+    this.#bytesOf = bytesBy(json["decoder"]);
     this.#isSliced = canSlice(json, added);
     this.#partsChinese = partsChinese(json["normalizer"]);
     let last = -1;
@@ -400,6 +422,21 @@ class JsonModel implements Model {
     const before = this.#all.encode("a", options).ids.at(-1);
     const first = before === undefined ? [] : [before];
     return this.decode([...first, id], true).slice(this.decode(first, true).length);
+  }
+
+  tokenBytes(id: number): Uint8Array | undefined {
+    if (this.#bytesOf === undefined) {
+      throw new FormatError(
+        "the decoder of the tokenizer does not give each token bytes of its own",
+        this.#file,
+        0,
+      );
+    }
+    if (this.#hidden.has(id)) return undefined;
+    const added = this.#added.get(id);
+    if (added !== undefined) return bytesOfText(added);
+    const token = this.#all.id_to_token(id);
+    return token === undefined ? undefined : this.#bytesOf(token);
   }
 
   tokenToId(token: string): number | undefined {

@@ -132,6 +132,14 @@ export interface Tokenizer extends SpecialIds {
    * @throws {ArgumentError} If there is no such token.
    */
   tokenText(id: number): string;
+  /**
+   * Returns the bytes that a token adds to a text in UTF-8, with the space in front if it has one: a
+   * token may have a part of a character only. Undefined for special tokens, which add no text, and
+   * for ids without a token.
+   *
+   * @throws {FormatError} If tokens add no bytes of their own, as those of BERT.
+   */
+  tokenBytes(id: number): Uint8Array | undefined;
   /** Returns the id of a token as the file spells it; undefined if there is none. */
   tokenToId(token: string): number | undefined;
   /** Returns a token as the file spells it; undefined if there is none. */
@@ -159,6 +167,7 @@ export interface Model {
   decode(ids: readonly number[], special: boolean): string;
   decoder(special: boolean): TokenDecoder;
   tokenText(id: number): string;
+  tokenBytes(id: number): Uint8Array | undefined;
   tokenToId(token: string): number | undefined;
   idToToken(id: number): string | undefined;
 }
@@ -305,6 +314,10 @@ export class ModelTokenizer implements Tokenizer {
     throw new ArgumentError(
       `Cannot get the text of token ${describe(id)}: there are the tokens 0 to ${this.size - 1}`,
     );
+  }
+
+  tokenBytes(id: number): Uint8Array | undefined {
+    return this.#model.idToToken(id) === undefined ? undefined : this.#model.tokenBytes(id);
   }
 
   tokenToId(token: string): number | undefined {

@@ -8,6 +8,7 @@ import type * as arrows from "apache-arrow";
 import type { capture, Tensor } from "../../mod.ts";
 import type { Compiled, ProgramReport } from "../../src/compile/mod.ts";
 import type { World } from "../../src/distributed/mod.ts";
+import type * as constrained from "../../src/constraints/mod.ts";
 import type * as llms from "../../src/llm/mod.ts";
 import type * as models from "../../src/models/mod.ts";
 import type * as nns from "../../src/nn/mod.ts";
@@ -53,6 +54,7 @@ export declare const onProgress: () => void, json: Any, config: Any, cached: Any
 export declare const f: Any, make: Any, build: Any, predict: Compiled<(x: Tensor) => Tensor>;
 export declare const report: ProfileReport & ProgramReport, world: World, group: World;
 export declare const key: Key & number, arrow: typeof arrows, column: arrows.Vector;
+export declare const schema: constrained.JsonSchema, ebnf: string;
 export declare const model: llms.LanguageModel, session: llms.Session, codec: llms.TextCodec;
 export declare const opened: nns.Weights, conv: nns.ConvLayer<2>, norm: nns.BatchNormLayer;
 export declare const layer: nns.LinearLayer, other: nns.LinearLayer;

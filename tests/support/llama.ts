@@ -20,6 +20,8 @@ export interface LlamaSizes {
   readonly vocabulary: number;
   /** The number of positions; 2048 by default. */
   readonly context?: number;
+  /** The template of chats; none by default. */
+  readonly template?: string;
 }
 
 /** A model whose products are as wide as those of large models, and that is small otherwise. */
@@ -84,7 +86,7 @@ export function randomLlama(
   sizes: LlamaSizes = WIDE,
   seed = 1,
 ): Uint8Array<ArrayBuffer> {
-  const { layers, width, heads, groups, hidden, vocabulary, context = 2048 } = sizes;
+  const { layers, width, heads, groups, hidden, vocabulary, context = 2048, template } = sizes;
   const { type, size, bytes } = QUANT[format];
   const next = uniform(seed);
   /** Nearly normal numbers, by sums and products that have one right result. */
@@ -140,6 +142,7 @@ export function randomLlama(
     "llama.rope.dimension_count": ["uint32", width / heads],
     "llama.vocab_size": ["uint32", vocabulary],
     ...vocabularyOf(vocabulary),
+    ...template !== undefined && { "tokenizer.chat_template": ["string", template] },
   };
   return writeGguf(ggufMetadata(values), Object.keys(values).length, tensors);
 }

@@ -15,33 +15,51 @@ import type { Sequence } from "./sequence.ts";
 /** The reason why a text has ended: a stop token or text, or one of two limits. */
 export type FinishReason = "stop" | "maxTokens" | "contextLength";
 
+/** What a constraint needs to know of a text. */
+export interface ConstraintContext {
+  /** The number of tokens of the vocabulary. */
+  readonly vocabulary: number;
+  /** The tokens that end the text, which are allowed where it may end. */
+  readonly stopTokens: readonly number[];
+}
+
+/** What limits the tokens of a text, such as a grammar. */
+export interface Constraint {
+  /** Returns the state of a new text. */
+  start(context: ConstraintContext): ConstraintState | Promise<ConstraintState>;
+}
+
+/** What a constraint allows after the tokens of one text: see {@link Constraint}. */
+export interface ConstraintState {
+  /**
+   * Returns the tokens that may come next, a bit each: token t is bit t % 32 of element t / 32.
+   * Undefined allows all.
+   */
+  mask(): Int32Array | undefined | Promise<Int32Array | undefined>;
+  /** Takes the token that has come. */
+  accept(id: number): void;
+  /** Whether the text is complete: nothing but its end may come. It is read after `mask`. */
+  readonly done: boolean;
+  /** Frees what the state holds. */
+  dispose?(): void;
+}
+
 /** Options of `generate`. */
 export interface GenerateOptions extends SamplerOptions {
   /** The maximum number of tokens to generate; by default the rest of the context. */
   readonly maxTokens?: number | undefined;
   /** The tokens that end the text; they are not part of it. By default those of the file. */
   readonly stopTokens?: readonly number[] | undefined;
+  /** What limits the tokens, such as those of `@rowmajor/tensor/constraints`; nothing by default. */
+  readonly constraint?: Constraint | undefined;
   /** Stops the generation: the iteration throws the reason of the signal. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** The names of {@link GenerateOptions}. */
 export const GENERATE_OPTIONS: readonly string[] = [
-  ...["maxTokens", "stopTokens", "signal", ...SAMPLER_OPTIONS],
+  ...["maxTokens", "stopTokens", "constraint", "signal", ...SAMPLER_OPTIONS],
 ];
-
-/** What allows tokens: see {@link Constraint}. */
-export interface ConstraintState {
-  /**
-   * The tokens that may come next, a bit each: token t is bit t % 32 of element t / 32. Undefined
-   * allows all.
-   */
-  mask(): Int32Array | undefined;
-  /** Takes the token that has come. */
-  accept(id: number): void;
-  /** Whether the text is complete: nothing but its end may come. */
-  readonly done: boolean;
-}
 
 /** A text that is generated. */
 export interface Plan {
@@ -55,7 +73,7 @@ export interface Plan {
   readonly signal: AbortSignal | undefined;
   /** How many of the most likely tokens are reported. */
   readonly top?: number | undefined;
-  readonly constraint?: ConstraintState | undefined;
+  readonly constraint: Constraint | undefined;
   /** Whether tokens that followed the same tokens before are tried together. */
   readonly speculates?: boolean | undefined;
   readonly onPages?: PromptOptions["onPages"];
@@ -71,7 +89,7 @@ export interface Limits {
 /** What `generate` does after `ids`, by its options, which are checked and copied. */
 export function planOf(
   ids: readonly number[],
-  { maxTokens = Infinity, stopTokens, signal, ...sampling }: GenerateOptions,
+  { maxTokens = Infinity, stopTokens, constraint, signal, ...sampling }: GenerateOptions,
   { vocabulary, context, endTokens }: Limits,
 ): Plan {
   if (maxTokens !== Infinity && (!Number.isInteger(maxTokens) || maxTokens < 0)) {
@@ -88,8 +106,13 @@ export function planOf(
     throw wrong(id);
   });
   if (ends === undefined) throw wrong(stopTokens);
+  if (constraint !== undefined && typeof constraint?.start !== "function") {
+    throw new ArgumentError(
+      `Cannot generate with constraint ${describe(constraint)}: it is an object with start()`,
+    );
+  }
   const state = new SamplingState(sampling, ids, vocabulary);
-  return { ids, maxTokens, stop: new Set(ends), context, state, signal };
+  return { ids, maxTokens, stop: new Set(ends), context, state, constraint, signal };
 }
 
 /** The longest and the shortest end of a text that is looked up, and the most tokens after it. */
@@ -114,26 +137,35 @@ export async function* tokensOf(
   sequence: Sequence,
   plan: Plan,
 ): AsyncGenerator<Sampled, FinishReason> {
-  const { maxTokens, stop, context, state, signal, top, constraint, onPages } = plan;
+  const { maxTokens, stop, context, state, signal, top, onPages } = plan;
   signal?.throwIfAborted();
   if (maxTokens === 0) return "maxTokens";
   const text = [...plan.ids];
   const words = Math.ceil(state.vocabulary / 32);
-  const choice = (): Choice => {
-    const mask: unknown = constraint?.mask();
-    if (mask === undefined) return { state, top };
-    if (mask instanceof Int32Array && mask.length === words) return { state, mask, top };
-    // Here, so that the other texts of the step go on.
-    throw new ArgumentError(
-      `Cannot generate with the mask ${describe(mask)} of a constraint: it is an Int32Array of ` +
-        `${words} elements`,
-    );
-  };
-  const speculates = plan.speculates === true && constraint === undefined;
+  const speculates = plan.speculates === true && plan.constraint === undefined;
   const close = scheduler.open();
+  let constraint: ConstraintState | undefined;
   try {
-    let options = { choice: choice(), signal, onPages };
-    let { tokens } = await scheduler.prompt(sequence, text.slice(sequence.length), options);
+    constraint = await plan.constraint?.start({
+      vocabulary: state.vocabulary,
+      stopTokens: [...stop],
+    });
+    // Undefined where nothing but the end may come.
+    const choose = async (): Promise<Choice | undefined> => {
+      const mask: unknown = await constraint?.mask();
+      if (constraint?.done === true) return undefined;
+      if (mask === undefined) return { state, top };
+      if (mask instanceof Int32Array && mask.length === words) return { state, mask, top };
+      // Here, so that the other texts of the step go on.
+      throw new ArgumentError(
+        `Cannot generate with the mask ${describe(mask)} of a constraint: it is an Int32Array of ` +
+          `${words} elements`,
+      );
+    };
+    let choice = await choose();
+    if (choice === undefined) return "stop";
+    const rest = text.slice(sequence.length);
+    let { tokens } = await scheduler.prompt(sequence, rest, { choice, signal, onPages });
     for (let made = 0;;) {
       for (const token of tokens) {
         if (token.error !== undefined) throw token.error;
@@ -144,13 +176,14 @@ export async function* tokensOf(
         constraint?.accept(token.id);
         if (++made >= maxTokens) return "maxTokens";
         if (text.length > context) return "contextLength";
-        if (constraint?.done === true) return "stop";
       }
+      choice = constraint === undefined ? choice : await choose();
+      if (choice === undefined) return "stop";
       const draft = speculates ? draftOf(text).slice(0, context - text.length) : [];
-      options = { choice: choice(), signal, onPages };
-      ({ tokens } = await scheduler.next(sequence, [text.at(-1)!, ...draft], options));
+      ({ tokens } = await scheduler.next(sequence, [text.at(-1)!, ...draft], { choice, signal }));
     }
   } finally {
     close();
+    constraint?.dispose?.();
   }
 }
