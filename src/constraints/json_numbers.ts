@@ -19,10 +19,6 @@ export interface Limit {
   readonly isIncluded: boolean;
 }
 
-function digit(first: number, last: number): string {
-  return first === last ? `"${first}"` : `[${first}-${last}]`;
-}
-
 /** How digits compare with those of a limit at the same places: below, the same, above. */
 type Order = -1 | 0 | 1;
 

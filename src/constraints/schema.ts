@@ -403,8 +403,14 @@ function isOfType(value: unknown, type: Type): boolean {
       return Number.isInteger(value);
     case "null":
       return value === null;
+    case "string":
+      return typeof value === "string";
+    case "number":
+      return typeof value === "number";
+    case "boolean":
+      return typeof value === "boolean";
     default:
-      return typeof value === type;
+      return false;
   }
 }
 
