@@ -17,6 +17,7 @@ import {
   GENERATE_OPTIONS,
   type GenerateOptions,
   type Limits,
+  type Plan,
   planOf,
   tokensOf,
 } from "./batch/generation.ts";
@@ -165,7 +166,8 @@ export class Engine implements Disposable {
   readonly #waiting: Waiting[] = [];
   /** Functions that are called when nothing is generated any more. */
   readonly #drained: (() => void)[] = [];
-  readonly #end: AbortController = new AbortController();
+  /** What ends each text that was asked for. */
+  readonly #ends: Set<AbortController> = new Set();
   #active = 0;
   /** The pages that active texts may come to need. */
   #reserved = 0;
@@ -173,6 +175,7 @@ export class Engine implements Disposable {
   #cancelled = 0;
   #reused = 0;
   #closed = false;
+  #disposed = false;
 
   /** Programs use {@link engine}. @ignore */
   constructor({ model, ownsModel, tokenizer, options }: EngineParts) {
@@ -243,10 +246,12 @@ export class Engine implements Disposable {
       );
     }
     signal?.throwIfAborted();
+    const { vocabulary } = this.#limits;
+    const given = typeof prompt === "string" ? prompt : tokensIn(prompt, vocabulary);
     const codec = await this.#codec(typeof prompt === "string" || stops.length > 0);
-    const ids = typeof prompt === "string"
-      ? tokensIn(encoded(codec!, prompt), this.#limits.vocabulary)
-      : tokensIn(prompt, this.#limits.vocabulary);
+    this.#checkOpen();
+    signal?.throwIfAborted();
+    const ids = typeof given === "string" ? tokensIn(encoded(codec!, given), vocabulary) : given;
     const { context } = this.#limits;
     if (ids.length === 0) {
       throw new ArgumentError("Cannot generate after no tokens: a prompt has at least one");
@@ -256,20 +261,37 @@ export class Engine implements Disposable {
         `Cannot generate after ${ids.length} tokens: the engine has a context of ${context}`,
       );
     }
-    const ended = this.#end.signal;
-    const all = signal === undefined ? ended : AbortSignal.any([signal, ended]);
-    const plan = {
-      ...planOf(ids, { ...rest, signal: all }, this.#limits),
-      ...{ top: logprobs, speculates },
-      onPages: (sequence: Sequence, first: number) => this.#beginnings.keep(sequence, first),
-    };
-    const longest = Math.min(ids.length + plan.maxTokens, context);
-    const release = await this.#acquire(Math.ceil(longest / PAGE), all);
+    // A signal of its own: one made of the engine's would stay with the engine.
+    const end = new AbortController();
+    const abort = (): void => end.abort(signal?.reason);
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#ends.add(end);
+    try {
+      const plan = {
+        ...planOf(ids, { ...rest, signal: end.signal }, this.#limits),
+        ...{ top: logprobs, speculates },
+        onPages: (sequence: Sequence, first: number) => this.#beginnings.keep(sequence, first),
+      };
+      const stream = codec && new TextStream((tokens) => codec.decode(tokens), stops, ids);
+      return yield* this.#run(plan, end.signal, stream);
+    } finally {
+      this.#ends.delete(end);
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  /** Generates a text in a slot. */
+  async *#run(
+    plan: Plan,
+    signal: AbortSignal,
+    stream: TextStream | undefined,
+  ): AsyncGenerator<GeneratedToken, FinishReason> {
+    const longest = Math.min(plan.ids.length + plan.maxTokens, this.#limits.context);
+    const release = await this.#acquire(Math.ceil(longest / PAGE), signal);
     let isWhole = false;
     try {
       using sequence = this.#memory.sequence();
-      this.#reused += this.#beginnings.begin(sequence, ids);
-      const stream = codec && new TextStream((tokens) => codec.decode(tokens), stops, ids);
+      this.#reused += this.#beginnings.begin(sequence, plan.ids);
       const made = ahead(textsOf(tokensOf(this.#scheduler, sequence, plan), stream), AHEAD);
       try {
         for (let next = await made.next();; next = await made.next()) {
@@ -278,7 +300,7 @@ export class Engine implements Disposable {
             return next.value;
           }
           // Some were made before it aborted.
-          all.throwIfAborted();
+          signal.throwIfAborted();
           yield next.value;
         }
       } finally {
@@ -382,9 +404,12 @@ export class Engine implements Disposable {
 
   /** Ends all texts and frees their memory; for an engine of a path also the model. */
   dispose(): void {
-    if (this.#end.signal.aborted) return;
+    if (this.#disposed) return;
+    this.#disposed = true;
     this.#closed = true;
-    this.#end.abort(new DisposedError("Cannot generate: the engine was disposed"));
+    for (const end of this.#ends) {
+      end.abort(new DisposedError("Cannot generate: the engine was disposed"));
+    }
     this.#beginnings.clear();
     this.#scheduler[Symbol.dispose]();
     this.#memory[Symbol.dispose]();
