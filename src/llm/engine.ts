@@ -292,7 +292,8 @@ export class Engine implements Disposable {
     try {
       using sequence = this.#memory.sequence();
       this.#reused += this.#beginnings.begin(sequence, plan.ids);
-      const made = ahead(textsOf(tokensOf(this.#scheduler, sequence, plan), stream), AHEAD);
+      const texts = textsOf(tokensOf(this.#scheduler, sequence, plan), stream);
+      const made = ahead(texts, AHEAD, "stop");
       try {
         for (let next = await made.next();; next = await made.next()) {
           if (next.done === true) {
