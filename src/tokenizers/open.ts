@@ -4,6 +4,7 @@
  * @module
  */
 import { ArgumentError, FormatError } from "../base/errors.ts";
+import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { asBytes, decodeUtf8, NO_FILE } from "../io/bytes.ts";
 import { type Path, readFile, readStart } from "../io/file.ts";
@@ -189,5 +190,14 @@ export async function open(
   options: OpenOptions = {},
 ): Promise<Tokenizer> {
   checkOptions("open", options, ["endTokens", "file"]);
-  return new ModelTokenizer(await openModel(source, options));
+  const wrong = (what: unknown): ArgumentError =>
+    new ArgumentError(
+      `Cannot open a tokenizer with endTokens ${describe(what)}: they are an array of integers`,
+    );
+  const endTokens = listIn(options.endTokens ?? [], (id): number => {
+    if (Number.isInteger(id)) return Number(id);
+    throw wrong(id);
+  });
+  if (endTokens === undefined) throw wrong(options.endTokens);
+  return new ModelTokenizer(await openModel(source, { ...options, endTokens }));
 }

@@ -7,7 +7,7 @@
  * @module
  */
 import { ArgumentError } from "../base/errors.ts";
-import { listIn } from "../base/shape.ts";
+import { lengthOf, listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { checkOptions } from "../table/infer.ts";
 import { finish, Pauses, type Steps } from "./steps.ts";
@@ -195,6 +195,14 @@ function checkIds(op: string, ids: unknown, size: number): number[] {
   return list?.filter((id) => id < size) ?? fail(op, ids, "an array of tokens");
 }
 
+/** The text or the pair of texts of an input, checked and copied. */
+function textsOf(op: string, input: unknown): readonly string[] {
+  if (typeof input === "string") return [input];
+  const count = lengthOf(input) ?? 0;
+  if (count < 1 || count > 2) fail(op, input, "a text or a pair of texts");
+  return listIn(input, (text) => checkText(op, text), count) ?? [];
+}
+
 /** A tokenizer of a {@link Model}. */
 export class ModelTokenizer implements Tokenizer {
   readonly size: number;
@@ -238,7 +246,7 @@ export class ModelTokenizer implements Tokenizer {
 
   encodeInput(input: TextInput, options: InputOptions = {}): Encoding {
     checkOptions("encodeInput", options, INPUT_OPTIONS);
-    return finish(this.#encodeInput("encodeInput", input, options));
+    return finish(this.#encodeInput("encodeInput", textsOf("encodeInput", input), options));
   }
 
   async encodeBatch(
@@ -246,17 +254,21 @@ export class ModelTokenizer implements Tokenizer {
     { signal, ...options }: BatchOptions = {},
   ): Promise<Encoding[]> {
     checkOptions("encodeBatch", options, INPUT_OPTIONS);
-    const own = listIn(inputs, (input) => listIn(input, (text) => text) ?? input) ??
+    const own = listIn(inputs, (input) => textsOf("encodeBatch", input)) ??
       fail("encodeBatch", inputs, "an array of texts");
     const pauses = new Pauses(signal);
     const all: Encoding[] = [];
-    for (const input of own) {
-      all.push(await pauses.finish(this.#encodeInput("encodeBatch", input, options)));
+    for (const texts of own) {
+      all.push(await pauses.finish(this.#encodeInput("encodeBatch", texts, options)));
     }
     return all;
   }
 
-  *#encodeInput(op: string, input: unknown, options: InputOptions): Steps<Encoding> {
+  *#encodeInput(
+    op: string,
+    texts: readonly string[],
+    options: InputOptions,
+  ): Steps<Encoding> {
     const { special = false, addSpecial = true, maxLength = Infinity } = options;
     const isLength = maxLength === Infinity || Number.isInteger(maxLength);
     if (!isLength || maxLength < 0) {
@@ -264,12 +276,8 @@ export class ModelTokenizer implements Tokenizer {
         `${op}() needs an integer of at least 0 as maxLength, got ${describe(maxLength)}`,
       );
     }
-    const texts = typeof input === "string" ? [input] : listIn(input, (text) => text) ?? [];
-    if (texts.length < 1 || texts.length > 2) fail(op, input, "a text or a pair of texts");
     const parts: number[][] = [];
-    for (const text of texts) {
-      parts.push(yield* this.#model.encode(checkText(op, text), special));
-    }
+    for (const text of texts) parts.push(yield* this.#model.encode(text, special));
     // Between two texts, so that many short ones pause too.
     yield;
     const frame = addSpecial ? this.#model.frames[parts.length === 2 ? 1 : 0] : NO_FRAME;

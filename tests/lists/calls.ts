@@ -12,7 +12,13 @@ import { compile } from "../../src/compile/mod.ts";
 import { download } from "../../src/hub/mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
+import { choices } from "../../src/constraints/mod.ts";
+import { Chat, Classifier, Embedder } from "../../src/models/mod.ts";
+import * as tokenizers from "../../src/tokenizers/mod.ts";
 import { modelFolder, temporary } from "../llm/models.ts";
+import { encoders, safetensorsOf } from "../models/golden.ts";
+import { tinyTokenizer } from "../models/tokenizer.ts";
+import { randomLlama } from "../support/llama.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
@@ -426,6 +432,82 @@ for (const who of ["LanguageModel", "Session"]) {
     (stopTokens) => textOf(made().generateText(codec, [5, 9], { ...few, stopTokens })),
   );
 }
+const engine = await llm.engine(model, { slots: 4, context: 64, tokenizer: codec as Any }) as Any;
+const idsOf = async (prompt: Any, options: Any): Promise<Any> =>
+  (await textOf(engine.generate(prompt, { maxTokens: 3, ...options }))).map(({ id }: Any) => id);
+add("Engine.generate prompt", () => [5, 9, 12], (list) => idsOf(list, {}));
+add(
+  "Engine.generate options.stopTokens",
+  () => [95, 94],
+  (list) => idsOf([5], { stopTokens: list }),
+);
+add("Engine.generate options.stop", () => ["zz", "yy"], (list) => idsOf([5], { stop: list }));
+const bytes = new TextEncoder();
+const letters = {
+  size: 96,
+  tokenBytes: (id: number) => bytes.encode(String.fromCharCode(32 + id)),
+};
+add("choices texts", () => ["ab", "cd"], async (list) => {
+  const state = await (await choices(list, letters as Any)).start({
+    vocabulary: 96,
+    stopTokens: [0],
+  });
+  return Array.from(await state.mask() as Int32Array);
+});
+const filesOf = (name: string): Any => {
+  const golden = encoders[name]!;
+  const { tokenizer, config } = tinyTokenizer(golden.config["vocab_size"]);
+  return {
+    "config.json": JSON.stringify(golden.config),
+    "tokenizer.json": JSON.stringify(tokenizer),
+    "tokenizer_config.json": JSON.stringify(config),
+    "model.safetensors": safetensorsOf(golden),
+  };
+};
+const embedder = await Embedder.open(filesOf("bert"));
+const classifier = await Classifier.open(filesOf("roberta with a head")) as Any;
+const words = (): string[] => ["w1", "w2 w3"];
+add("Embedder.embed texts", words, (list) => embedder.embed(list));
+add("Embedder.matrix texts", words, async (list) => (await embedder.matrix(list)).toArray());
+add("Embedder.search texts", words, (list) => embedder.search("w1", list));
+add("Classifier.classify texts", words, (list) => classifier.classify(list));
+const { tokenizer: tiny, config: tinyConfig } = tinyTokenizer(90);
+const tokenizer = await tokenizers.open({ tokenizer: tiny, config: tinyConfig } as Any) as Any;
+add("Tokenizer.decode ids", () => [6, 7], (ids) => tokenizer.decode(ids));
+add("TokenDecoder.push ids", () => [6, 7], (ids) => {
+  const decoder = tokenizer.decoder();
+  return [decoder.push(ids), decoder.flush()];
+});
+add("Tokenizer.encodeInput input", () => ["w1", "w2"], (pair) => tokenizer.encodeInput(pair));
+add("Tokenizer.encodeBatch inputs", words, (inputs) => tokenizer.encodeBatch(inputs));
+const llama = randomLlama("q8_0", {
+  ...{ layers: 1, width: 64, heads: 2, groups: 1, hidden: 96, vocabulary: 1000, context: 128 },
+  template:
+    "{% if tools %}<tool_call>{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}",
+});
+add(
+  "open options.endTokens",
+  () => [1, 2],
+  async (endTokens) =>
+    (await tokenizers.open(llama, { endTokens })).encode("ab", { special: true }),
+);
+const chat = await Chat.open({ "model.gguf": llama });
+const tool = { name: "f", description: "d", parameters: { type: "object" }, call: () => 1 };
+for (
+  const [option, list] of [
+    ["tools", () => [tool]],
+    ["stop", () => ["zz", "yy"]],
+    ["stopTokens", () => [95, 94]],
+  ] as const
+) {
+  const ask = (given: Any): Any => chat.fork().ask("ab", { maxTokens: 2, [option]: given } as Any);
+  add(`Chat.ask options.${option}`, list, ask);
+  add(
+    `Chat.stream options.${option}`,
+    list,
+    (given) => textOf(chat.fork().stream("ab", { maxTokens: 2, [option]: given } as Any)),
+  );
+}
 add("Session.logits ids", () => [5, 9, 12], (ids) => model.session().logits(ids));
 add(
   "Sampler.sample seen",
@@ -467,10 +549,15 @@ export const LEFT_OUT: ReadonlyMap<string, string> = new Map(
       "Layout shape",
       "Layout strides",
       "PackedWeight shape",
-      "Session tokens",
-      "LanguageModel config.endTokens",
+      ...["LanguageModel.step call.sequences", "LanguageModel.step call.ids", "Chat __0.messages"],
+      ...["Constraint.start context.stopTokens", "GrammarConstraint.start context.stopTokens"],
+      "Classifier labels",
     ],
-    ...["llama config.endTokens", "open options.config.endTokens"],
+    ...["LanguageModel config", "open options.config", "memory options.config", "stepOf config"]
+      .flatMap((where) =>
+        ["layerKinds", "layersWithoutRope", "endTokens"].map((name) => `${where}.${name}`)
+      ),
+    ...["LanguageModel config.experts.layers", "stepOf config.experts.layers"],
     ...["dropped", "shared", "folded", "packed", "joined", "fused", "tiled", "off"]
       .map((name) => `ProgramReport data.improvements.${name}`),
     ...["arguments", "ops", "results"].map((name) => `ProgramReport data.${name}`),
@@ -478,6 +565,8 @@ export const LEFT_OUT: ReadonlyMap<string, string> = new Map(
     ["KernelDefinition.infer inputs", "KernelDefinition.run inputs", "KernelDefinition.run outputs"]
       .concat("TextCodec.decode ids")
       .map((key): readonly [string, string] => [key, "the program defines the function"]),
+    ["Classifier.rank texts"]
+      .map((key): readonly [string, string] => [key, "classify reads them; rank has one label"]),
     ["io.fromArrow column.children", "io.fromArrow column.data"]
       .map((key): readonly [string, string] => [key, "another library makes it"]),
     ["columnParallel", "columnParallelSync", "rowParallel", "rowParallelSync"]
