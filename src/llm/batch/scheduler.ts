@@ -386,10 +386,14 @@ export class Scheduler implements Disposable {
 
 /** Rejects a job whose signal has aborted, or whose text has no memory any more; else true. */
 function isWanted({ sequence, options: { signal }, reject }: Job): boolean {
-  if (signal?.aborted === true) reject(signal.reason);
-  else if (sequence.disposed) reject(gone());
-  else return true;
-  return false;
+  try {
+    signal?.throwIfAborted();
+    if (sequence.disposed) throw gone();
+    return true;
+  } catch (error) {
+    reject(error);
+    return false;
+  }
 }
 
 function gone(): DisposedError {
