@@ -92,7 +92,7 @@ const FIRST_CAPACITY = 1024;
 const HISTORY = 256;
 
 /** The names of {@link GenerateTextOptions}. */
-const TEXT_OPTIONS: readonly string[] = [...GENERATE_OPTIONS, "stop", "onToken"];
+export const TEXT_OPTIONS: readonly string[] = [...GENERATE_OPTIONS, "stop", "onToken"];
 
 /** What a call was given. */
 interface OwnCall<P, O> {
