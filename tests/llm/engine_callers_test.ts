@@ -6,9 +6,10 @@
  */
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { test } from "node:test";
-import { ArgumentError, DisposedError, memory } from "../../mod.ts";
+import { ArgumentError, DisposedError, memory, OutOfMemoryError } from "../../mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import { Engine } from "../../src/llm/engine.ts";
+import { Scheduler } from "../../src/llm/batch/scheduler.ts";
 import { SequenceMemory } from "../../src/llm/batch/sequence.ts";
 import { loose } from "../support.ts";
 import { families } from "./families.ts";
@@ -261,4 +262,10 @@ test("texts of any length fork and begin alike", async () => {
   using begun = texts.sequence();
   texts.begin(begun, from.tokens, parts);
   assertEquals(begun.length, length);
+});
+
+test("logits of more tokens than memory has are an error of memory", async () => {
+  const scheduler = new Scheduler(fails, 2 ** 40);
+  const none = loose({ length: 0, tokens: [] });
+  await assertRejects(() => scheduler.prompt(none, [1, 2], { all: true }), OutOfMemoryError);
 });
