@@ -10,7 +10,7 @@ import {
   DisposedError,
   FormatError,
 } from "../base/errors.ts";
-import { lengthOf, listIn } from "../base/shape.ts";
+import { lengthOf } from "../base/shape.ts";
 import { checkSignal } from "../base/signals.ts";
 import { describe } from "../base/text.ts";
 import { concat } from "../api/functions/tensors.ts";
@@ -100,12 +100,22 @@ interface OwnCall<P, O> {
   readonly options: O;
 }
 
-function ownPrompt<P>(prompt: P): P;
-function ownPrompt(prompt: unknown): unknown {
-  return listIn(prompt, (id) => id) ?? prompt;
+/** The tokens of the caller, who may change them meanwhile. */
+function ownTokens(ids: unknown, { vocabulary }: ModelConfig): number[] {
+  if (lengthOf(ids)) return tokensIn(ids, vocabulary);
+  throw new ArgumentError(
+    `Cannot generate after ${describe(ids)}: it takes an array of at least one token`,
+  );
 }
 
-/** A copy of what a call is given, which the caller may change before it asks for the first token. */
+function ownPrompt(
+  prompt: string | readonly number[],
+  config: ModelConfig,
+): string | readonly number[] {
+  return typeof prompt === "string" ? prompt : ownTokens(prompt, config);
+}
+
+/** What a call is given, copied: the caller may change it before it asks for the first token. */
 function ownCall<P, O extends GenerateTextOptions>(
   prompt: P,
   options: O,
@@ -115,7 +125,7 @@ function ownCall<P, O extends GenerateTextOptions>(
   const own = ownOptions(options);
   const { stop } = own;
   return {
-    prompt: ownPrompt(prompt),
+    prompt,
     options: { ...own, ...stop !== undefined && { stop: stopTexts(stop) } },
   };
 }
@@ -297,7 +307,7 @@ export class LanguageModel implements Disposable {
     ids: readonly number[],
     options: GenerateOptions = {},
   ): AsyncGenerator<number, FinishReason> {
-    const given = attempt(() => ownCall(ids, options, GENERATE_OPTIONS));
+    const given = attempt(() => ownCall(ownTokens(ids, this.config), options, GENERATE_OPTIONS));
     return this.#inSession(given, (session, own) => session.generate(own.prompt, own.options));
   }
 
@@ -307,7 +317,7 @@ export class LanguageModel implements Disposable {
     prompt: string | readonly number[],
     options: GenerateTextOptions = {},
   ): AsyncGenerator<string, FinishReason> {
-    const given = attempt(() => ownCall(prompt, options, TEXT_OPTIONS));
+    const given = attempt(() => ownCall(ownPrompt(prompt, this.config), options, TEXT_OPTIONS));
     return this.#inSession(
       given,
       (session, own) => session.generateText(codec, own.prompt, own.options),
@@ -520,14 +530,6 @@ export class Session implements Disposable {
     );
   }
 
-  /** The tokens of the caller, who may change them while this session works. */
-  #ownTokens(ids: unknown): number[] {
-    if (lengthOf(ids)) return tokensIn(ids, this.model.config.vocabulary);
-    throw new ArgumentError(
-      `Cannot generate after ${describe(ids)}: it takes an array of at least one token`,
-    );
-  }
-
   /** Throws unless `count` tokens fit the context of the model. */
   #checkContext(count: number): void {
     const { contextLength } = this.model.config;
@@ -560,7 +562,7 @@ export class Session implements Disposable {
     const { all = false, signal } = options;
     checkSignal("compute logits", signal);
     this.#checkIdle();
-    const own = this.#ownTokens(ids);
+    const own = ownTokens(ids, this.model.config);
     this.#checkContext(own.length);
     this.#busy = true;
     try {
@@ -587,7 +589,9 @@ export class Session implements Disposable {
     ids: readonly number[],
     options: GenerateOptions = {},
   ): AsyncGenerator<number, FinishReason> {
-    return this.#generate(attempt(() => ownCall(ids, options, GENERATE_OPTIONS)));
+    return this.#generate(
+      attempt(() => ownCall(ownTokens(ids, this.model.config), options, GENERATE_OPTIONS)),
+    );
   }
 
   async *#generate(
@@ -595,7 +599,7 @@ export class Session implements Disposable {
   ): AsyncGenerator<number, FinishReason> {
     this.#checkIdle();
     if (error !== undefined) throw error;
-    const own = this.#ownTokens(call.prompt);
+    const own = call.prompt;
     this.#checkContext(own.length);
     const { vocabulary, contextLength: context, endTokens } = this.model.config;
     const plan = planOf(own, call.options, { vocabulary, context, endTokens });
@@ -633,7 +637,10 @@ export class Session implements Disposable {
     prompt: string | readonly number[],
     options: GenerateTextOptions = {},
   ): AsyncGenerator<string, FinishReason> {
-    return this.#generateText(codec, attempt(() => ownCall(prompt, options, TEXT_OPTIONS)));
+    return this.#generateText(
+      codec,
+      attempt(() => ownCall(ownPrompt(prompt, this.model.config), options, TEXT_OPTIONS)),
+    );
   }
 
   async *#generateText(
@@ -643,7 +650,9 @@ export class Session implements Disposable {
     if (error !== undefined) throw error;
     const { prompt, options: { stop, onToken, ...rest } } = call;
     const own = ownCodec("generate", codec);
-    const ids = this.#ownTokens(typeof prompt === "string" ? encoded(own, prompt) : prompt);
+    const ids = typeof prompt === "string"
+      ? ownTokens(encoded(own, prompt), this.model.config)
+      : prompt;
     const stream = new TextStream((ids) => own.decode(ids), stopTexts(stop), ids);
     const tokens = this.generate(ids, rest);
     try {
