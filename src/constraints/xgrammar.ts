@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { type Engine, engine, type WasmGlobal } from "../backend/wasm/engine.ts";
 import { ArgumentError, PackageError } from "../base/errors.ts";
 
 const PACKAGE = "@mlc-ai/web-xgrammar";
@@ -116,15 +117,14 @@ function withStack(module: Uint8Array): Uint8Array {
 async function importLibrary(
   op: string,
   onLine: (line: string) => void,
-): Promise<{ readonly library: Library; readonly stack: WebAssembly.Global }> {
-  let stack: WebAssembly.Global | undefined;
+): Promise<{ readonly library: Library; readonly stack: WasmGlobal }> {
+  if (engine === undefined) {
+    throw new PackageError(op, PACKAGE, { cause: new Error("this runtime has no WebAssembly") });
+  }
+  const { instantiate, Global } = engine;
+  let stack: WasmGlobal | undefined;
   const { console } = globalThis;
   const { error, log } = console;
-  const { instantiate } = WebAssembly;
-  const make: (
-    module: BufferSource,
-    imports?: WebAssembly.Imports,
-  ) => Promise<WebAssembly.WebAssemblyInstantiatedSource> = instantiate;
   let isLoading = true;
   // Its messages are the only reason that it gives. It keeps the functions that it finds.
   const catching = (report: (...args: unknown[]) => void) => (...args: unknown[]): void => {
@@ -132,14 +132,14 @@ async function importLibrary(
     else onLine(args.join(" "));
   };
   Object.assign(console, { error: catching(error), log: catching(log) });
-  const patched = async (module: BufferSource, imports?: WebAssembly.Imports) => {
+  const patched: Engine["instantiate"] = async (module, imports) => {
     const bytes = module instanceof Uint8Array ? withStack(module).slice() : module;
-    const made = await make(bytes, imports);
+    const made = await instantiate(bytes, imports);
     const found = made.instance.exports[STACK];
-    if (found instanceof WebAssembly.Global) stack = found;
+    if (found instanceof Global) stack = found;
     return made;
   };
-  Object.assign(WebAssembly, { instantiate: patched });
+  Object.assign(engine, { instantiate: patched });
   // As a module of Node and Deno it has no `require`, and looks for its place in a page.
   const isPage = "document" in globalThis;
   if (!isPage) {
@@ -160,7 +160,7 @@ async function importLibrary(
   } finally {
     isLoading = false;
     Object.assign(console, { error, log });
-    Object.assign(WebAssembly, { instantiate });
+    Object.assign(engine, { instantiate });
     if (!isPage) Reflect.deleteProperty(globalThis, "document");
     Reflect.deleteProperty(globalThis, "xgrammar");
   }
@@ -177,7 +177,7 @@ async function open(op: string): Promise<Xgrammar> {
   const { library, stack } = await importLibrary(op, (line) => {
     if (lines.length < 10) lines.push(line);
   });
-  const start: unknown = stack.value;
+  const start = stack.value;
   const failed = (op: string, cause: unknown): ArgumentError => {
     stack.value = start;
     const reason = reasonIn(lines) ?? (cause instanceof Error ? cause.message : String(cause));

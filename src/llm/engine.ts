@@ -332,7 +332,7 @@ export class Engine implements Disposable {
     this.#sequences.add(sequence);
     try {
       this.#reused += this.#beginnings.begin(sequence, ids);
-      const made = ahead(textsOf(tokensOf(this.#scheduler, sequence, plan), stream), AHEAD);
+      const made = ahead(textsOf(tokensOf(this.#scheduler, sequence, plan), stream), AHEAD, "stop");
       // What fails after an abort fails for it.
       const fail = (error: unknown): never => {
         signal.throwIfAborted();

@@ -184,7 +184,7 @@ async function impliedImports({ file, lines, exports }: Block): Promise<string> 
   if (exports === undefined || /^import\b/m.test(text)) return "";
   const uses = (name: string) =>
     new RegExp(`(?<![.\\w])${name}\\b`).test(text) &&
-    !new RegExp(`\\b(?:const|let) ${name}\\b`).test(text);
+    !new RegExp(`\\b(?:const|let|using) ${name}\\b`).test(text);
   const from = (names: string[], url: string) =>
     names.length === 0 ? "" : `import { ${names.join(", ")} } from ${JSON.stringify(url)};\n`;
   const shared: string[] = [];

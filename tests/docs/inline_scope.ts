@@ -56,6 +56,7 @@ export declare const report: ProfileReport & ProgramReport, world: World, group:
 export declare const key: Key & number, arrow: typeof arrows, column: arrows.Vector;
 export declare const schema: constrained.JsonSchema, ebnf: string;
 export declare const model: llms.LanguageModel, session: llms.Session, codec: llms.TextCodec;
+export declare const engine: llms.Engine, tools: models.Tool[];
 export declare const opened: nns.Weights, conv: nns.ConvLayer<2>, norm: nns.BatchNormLayer;
 export declare const layer: nns.LinearLayer, other: nns.LinearLayer;
 export declare const encode: Compiled<(...all: Tensor[]) => Tensor>;

@@ -143,6 +143,49 @@ describe("transforms of many rows are those of each row", () => {
   }
 });
 
+describe("transforms of real numbers are those of complex ones", () => {
+  for (const { name: backend, on } of BACKENDS) {
+    if (typeof on === "string" || !/native|wasm/.test(backend)) continue;
+    it(backend, () => {
+      using(on, () => {
+        // The least and the longest lengths of steps of real columns, odd factors, rows and columns of
+        // all last radices, and lengths beside them.
+        const lengths = [254, 256, 320, 384, 512, 768, 1000, 1024, 2048, 2240, 6144, 8192, 15360];
+        for (const dtype of ["float64", "float32"] as const) {
+          for (const length of [...lengths, 32768, 65536, 65600]) {
+            // Of a row that does not begin at a multiple of a vector.
+            const flat = tensor(numbersOf("real", length + 1) as Any, { dtype: "float64" });
+            const x = loose(flat).astype(dtype).slice("1:");
+            for (const given of [length, length - 3]) {
+              const part = x.slice(`:${given}`);
+              for (const inverse of [false, true]) {
+                const half = fft[inverse ? "ihfft" : "rfft"](part, { n: length });
+                const whole = fft[inverse ? "ifft" : "fft"](part.astype(COMPLEX[dtype]), {
+                  n: length,
+                });
+                const expected = whole.slice(`:${length / 2 + 1}`);
+                assertEquals(half.shape, expected.shape);
+                const error = half.sub(expected).abs().max().item();
+                const limit = 2 * NEAR * (dtype === "float64" ? 2 ** -53 : 2 ** -24);
+                assert(
+                  error <= limit * expected.abs().max().item(),
+                  `${dtype}, ${given} of ${length}`,
+                );
+                const made = half.toTypedArray();
+                assertEquals(
+                  [made[1], made[length + 1]],
+                  [0, 0],
+                  "the first and the last are real",
+                );
+              }
+            }
+          }
+        }
+      });
+    });
+  }
+});
+
 describe("frequencies and shifts against NumPy", () => {
   it("fftfreq and rfftfreq", () => {
     for (const [name, n, d, values] of GOLDEN.frequencies) {

@@ -36,6 +36,8 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/compile/same.ts": 3,
   "src/compile/signature.ts": 2,
   "src/compile/trace.ts": 2,
+  "src/constraints/schema.ts": 6,
+  "src/constraints/values.ts": 12,
   "src/core/dispatch.ts": 3,
   "src/distributed/files.ts": 1,
   "src/hub/requests.ts": 2,
@@ -49,6 +51,7 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/table/infer.ts": 2,
   "src/table/views.ts": 3,
   "src/models/embedder.ts": 2,
+  "src/models/tools.ts": 2,
   "src/ops/create/from_data.ts": 3,
   "src/ops/index/op.ts": 2,
   "src/ops/index/put.ts": 1,
@@ -59,7 +62,7 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/ops/softmax_norm/op.ts": 1,
   "src/tensor/tensor.ts": 2,
   "src/tokenizers/jinja/values.ts": 1,
-  "src/tokenizers/json.ts": 8,
+  "src/tokenizers/json.ts": 9,
 };
 
 test("arrays of the caller are recognized by listIn, which copies them", () => {

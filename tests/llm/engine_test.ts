@@ -334,12 +334,20 @@ const requests = RUNS_ALL ? 10_000 : 300;
 test(`memory is flat over ${requests} texts`, { timeout: 600_000 }, async () => {
   using model = await openModel("llama");
   using engine = await llm.engine(model, { slots: 8, context: 128, cache: 512 });
+  // One signal of all texts, which keeps nothing of them.
+  const { signal } = new AbortController();
   const texts = async (from: number, to: number): Promise<void> => {
     let next = from;
     await Promise.all(Array.from({ length: 12 }, async () => {
       while (next < to) {
         const i = next++;
-        const options = { maxTokens: 1 + i % 3, stopTokens: [], seed: i, temperature: i % 2 };
+        const options = {
+          maxTokens: 1 + i % 3,
+          stopTokens: [],
+          seed: i,
+          temperature: i % 2,
+          signal,
+        };
         for await (const _ of engine.generate(textOf(1 + i * 7 % 100, i), options)) {
           if (i % 7 === 0) break;
         }

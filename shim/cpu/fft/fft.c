@@ -32,8 +32,6 @@ enum {
   FFT_COPIED = 8
 };
 
-typedef enum { FFT_COMPLEX, FFT_FROM_REAL, FFT_TO_REAL } fft_kind;
-
 typedef struct {
   fft_kind kind;
   bool inverse;
@@ -91,12 +89,12 @@ int32_t RM_FOR_ISA(fft)(const rm_call *call) {
   ctx.given = rm_min(ctx.in_length, ctx.kind == FFT_TO_REAL ? ctx.n / 2 + 1 : ctx.n);
   const int width = FFT_VECTOR / bytes;
   if (bytes == 4 ? is_side_by_side_f32(&ctx) : is_side_by_side_f64(&ctx)) {
-    ctx.plan = rm_fft_plan(ctx.n, bytes, width, false);
+    ctx.plan = rm_fft_plan(ctx.n, bytes, width, FFT_COMPLEX);
     ctx.is_side_by_side = ctx.plan != NULL && ctx.plan->form != FFT_CHIRP;
   }
   if (!ctx.is_side_by_side) {
     if (ctx.plan != NULL) rm_fft_give_plan(ctx.plan);
-    ctx.plan = rm_fft_plan(ctx.n, bytes, width, ctx.kind != FFT_COMPLEX && ctx.n % 2 == 0);
+    ctx.plan = rm_fft_plan(ctx.n, bytes, width, ctx.n % 2 == 0 ? ctx.kind : FFT_COMPLEX);
   }
   if (ctx.plan == NULL) ctx.failed = true;
   else {

@@ -13,6 +13,11 @@ typedef struct {
   V re, im;
 } NAME(pair);
 #define PAIR NAME(pair)
+/* The same at any address of numbers. */
+typedef struct {
+  NAME(loose) re, im;
+} NAME(loose_pair);
+#define LOOSE_PAIR NAME(loose_pair)
 
 #if LANES == 2
 #define EVEN(a, b) __builtin_shufflevector(a, b, 0, 2)
@@ -220,21 +225,24 @@ static RM_ALWAYS_INLINE void NAME(butterfly)(const int r, PAIR *t) {
   }
 }
 
-/* A pass: y[q + s (r p + k)] is output k of the transform of x[q + s (p + m j)] over j, turned. */
-static RM_ALWAYS_INLINE void NAME(pass)(const int r, const PAIR *x, PAIR *y, ptrdiff_t m, ptrdiff_t s,
-                                        const T *w) {
+static RM_ALWAYS_INLINE PAIR NAME(pair_at)(const LOOSE_PAIR *x) { return (PAIR){x->re, x->im}; }
+
+/* A pass: y[q + s (r p + k)] is output k of the transform of x[q + step (p + m j)] over j, turned. The
+ * step is s, except in the first pass, where s is 1. */
+static RM_ALWAYS_INLINE void NAME(pass)(const int r, const LOOSE_PAIR *x, ptrdiff_t step, PAIR *y,
+                                        ptrdiff_t m, ptrdiff_t s, const T *w) {
   PAIR t[8];
   if (m == 1) {
     FFT_ROLLED for (ptrdiff_t q = 0; q < s; q++) {
-      FFT_UNROLL for (int j = 0; j < r; j++) t[j] = x[q + s * j];
+      FFT_UNROLL for (int j = 0; j < r; j++) t[j] = NAME(pair_at)(x + q + step * j);
       NAME(butterfly)(r, t);
       FFT_UNROLL for (int k = 0; k < r; k++) y[q + s * k] = t[k];
     }
     return;
   }
-  FFT_ROLLED for (ptrdiff_t p = 0; p < m; p++, w += 2 * (r - 1), x += s, y += s * r) {
+  FFT_ROLLED for (ptrdiff_t p = 0; p < m; p++, w += 2 * (r - 1), x += step, y += s * r) {
     FFT_ROLLED for (ptrdiff_t q = 0; q < s; q++) {
-      FFT_UNROLL for (int j = 0; j < r; j++) t[j] = x[q + s * m * j];
+      FFT_UNROLL for (int j = 0; j < r; j++) t[j] = NAME(pair_at)(x + q + step * m * j);
       NAME(butterfly)(r, t);
       y[q] = t[0];
       FFT_UNROLL for (int k = 1; k < r; k++) y[q + s * k] = NAME(turn)(t[k], w + 2 * (k - 1));
@@ -242,10 +250,10 @@ static RM_ALWAYS_INLINE void NAME(pass)(const int r, const PAIR *x, PAIR *y, ptr
   }
 }
 
-#define PASS(r)                                                                              \
-  FFT_OUTLINED static void NAME(pass##r)(const PAIR *x, PAIR *y, ptrdiff_t m,   \
-                                                      ptrdiff_t s, const T *w) {             \
-    NAME(pass)(r, x, y, m, s, w);                                                            \
+#define PASS(r)                                                                             \
+  FFT_OUTLINED static void NAME(pass##r)(const LOOSE_PAIR *x, ptrdiff_t step, PAIR *y,      \
+                                         ptrdiff_t m, ptrdiff_t s, const T *w) {            \
+    NAME(pass)(r, x, step, y, m, s, w);                                                     \
   }
 PASS(2)
 PASS(3)
@@ -255,17 +263,18 @@ PASS(8)
 #undef PASS
 
 /* Of any odd radix, whose roots of unity are in front of the factors. */
-FFT_OUTLINED static void NAME(pass_odd)(int r, const PAIR *x, PAIR *y, ptrdiff_t m,
-                                                     ptrdiff_t s, const T *roots) {
+FFT_OUTLINED static void NAME(pass_odd)(int r, const LOOSE_PAIR *x, ptrdiff_t step, PAIR *y,
+                                         ptrdiff_t m, ptrdiff_t s, const T *roots) {
   const T *w = roots + 2 * r;
   const int half = r / 2;
   PAIR sum[FFT_MAX_RADIX / 2], difference[FFT_MAX_RADIX / 2];
-  FFT_ROLLED for (ptrdiff_t p = 0; p < m; p++, w += m > 1 ? 2 * (r - 1) : 0, x += s, y += s * r) {
+  FFT_ROLLED for (ptrdiff_t p = 0; p < m; p++, w += m > 1 ? 2 * (r - 1) : 0, x += step, y += s * r) {
     FFT_ROLLED for (ptrdiff_t q = 0; q < s; q++) {
-      const PAIR first = x[q];
+      const PAIR first = NAME(pair_at)(x + q);
       PAIR total = first;
       FFT_ROLLED for (int j = 0; j < half; j++) {
-        const PAIR a = x[q + s * m * (j + 1)], b = x[q + s * m * (r - 1 - j)];
+        const PAIR a = NAME(pair_at)(x + q + step * m * (j + 1));
+        const PAIR b = NAME(pair_at)(x + q + step * m * (r - 1 - j));
         sum[j] = NAME(add)(a, b);
         difference[j] = NAME(sub)(a, b);
         total = NAME(add)(total, sum[j]);
@@ -295,28 +304,38 @@ FFT_OUTLINED static void NAME(pass_odd)(int r, const PAIR *x, PAIR *y, ptrdiff_t
   }
 }
 
-/* The transforms of x in LANES lanes. Overwrites x, uses y, and returns the one with the result. */
-static PAIR *NAME(transform)(const fft_lanes *plan, PAIR *x, PAIR *y) {
+/*
+ * The first passes of a transform, all of them or all but the last. Reads x[step i] for element i,
+ * writes y and z in turn, and returns the one that was written last.
+ */
+static PAIR *NAME(passes)(const fft_lanes *plan, int passes, const LOOSE_PAIR *x, ptrdiff_t step, PAIR *y,
+                          PAIR *z) {
   const T *w = plan->factors;
   ptrdiff_t m = plan->length, s = 1;
-  for (int stage = 0; stage < plan->stages; stage++) {
+  for (int stage = 0; stage < passes; stage++) {
     const int r = plan->radix[stage];
     m /= r;
     switch (r) {
-      case 2: NAME(pass2)(x, y, m, s, w); break;
-      case 3: NAME(pass3)(x, y, m, s, w); break;
-      case 4: NAME(pass4)(x, y, m, s, w); break;
-      case 5: NAME(pass5)(x, y, m, s, w); break;
-      case 8: NAME(pass8)(x, y, m, s, w); break;
+      case 2: NAME(pass2)(x, step, y, m, s, w); break;
+      case 3: NAME(pass3)(x, step, y, m, s, w); break;
+      case 4: NAME(pass4)(x, step, y, m, s, w); break;
+      case 5: NAME(pass5)(x, step, y, m, s, w); break;
+      case 8: NAME(pass8)(x, step, y, m, s, w); break;
       default:
-        NAME(pass_odd)(r, x, y, m, s, w);
+        NAME(pass_odd)(r, x, step, y, m, s, w);
         w += 2 * r;
     }
     if (m > 1) w += 2 * m * (r - 1);
     s *= r;
-    PAIR *swapped = x;
-    x = y;
-    y = swapped;
+    step = s;
+    x = (const LOOSE_PAIR *)y;
+    y = z;
+    z = (PAIR *)x;
   }
-  return x;
+  return z;
+}
+
+/* The transforms of x in LANES lanes. Overwrites x, uses y, and returns the one with the result. */
+static PAIR *NAME(transform)(const fft_lanes *plan, PAIR *x, PAIR *y) {
+  return NAME(passes)(plan, plan->stages, (const LOOSE_PAIR *)x, 1, y, x);
 }

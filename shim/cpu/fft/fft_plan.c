@@ -198,7 +198,7 @@ static bool plan_lanes(fft_lanes *lanes, ptrdiff_t n, const fft_plan *plan, size
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-static fft_plan *make_plan(ptrdiff_t n, int bytes, int width, bool is_real);
+static fft_plan *make_plan(ptrdiff_t n, int bytes, int width, fft_kind kind);
 
 static void free_plan(fft_plan *plan) {
   if (plan == NULL) return;
@@ -234,6 +234,26 @@ static ptrdiff_t choose_columns(ptrdiff_t n, int width, int bytes) {
   return chosen;
 }
 
+/* The length of columns of real numbers, whose rows are powers of 2 that fill pairs of vectors; 0 for
+ * a transform of half the length. */
+static ptrdiff_t choose_real_columns(ptrdiff_t n, int width, int bytes) {
+  const int vector = width * bytes;
+  if (n < FFT_REAL_LEAST || n > FFT_REAL_MOST || !is_smooth(n)) return 0;
+  /* Lanes are empty where few rows are left. */
+  if (n < 16 * width * width) return 0;
+  double best = 0;
+  ptrdiff_t chosen = 0;
+  for (ptrdiff_t rows = 2 * width; n % (2 * rows) == 0; rows *= 2) {
+    const ptrdiff_t columns = n / rows;
+    const double cost = cost_of(columns, vector) * (double)(rows / 2 / width * columns) +
+                        cost_of(rows, vector) * (double)(rm_ceil_div(columns / 2 + 1, width) * rows);
+    if (chosen != 0 && cost >= best) continue;
+    best = cost;
+    chosen = columns;
+  }
+  return chosen;
+}
+
 static bool plan_steps(fft_plan *plan, ptrdiff_t length) {
   const ptrdiff_t n = plan->n, width = plan->width, others = n / length;
   const int bytes = plan->bytes;
@@ -241,22 +261,27 @@ static bool plan_steps(fft_plan *plan, ptrdiff_t length) {
       !plan_lanes(&plan->rows, others, plan, &plan->size)) {
     return false;
   }
-  if (n <= FFT_LONGEST_ACROSS && !plan_lanes(&plan->whole, n, plan, &plan->size)) return false;
-  const ptrdiff_t blocks = rm_ceil_div(others, width);
-  const bool is_factored = n >= FFT_FACTORED;
+  const bool is_real = plan->kind == FFT_FROM_REAL;
+  if (!is_real && n <= FFT_LONGEST_ACROSS && !plan_lanes(&plan->whole, n, plan, &plan->size)) return false;
+  const ptrdiff_t vectors = is_real ? 2 : 1, elements = is_real ? length / 2 + 1 : length;
+  const ptrdiff_t blocks = rm_ceil_div(others, vectors * width);
+  const bool is_factored = !is_real && n >= FFT_FACTORED;
   const ptrdiff_t kept = is_factored ? 1 : blocks;
-  const size_t room = (size_t)(kept * length * 2 * width * bytes);
+  const size_t room = (size_t)(kept * elements * vectors * 2 * width * bytes);
   plan->twiddles = allocate(room);
   plan->size += room;
   if (plan->twiddles == NULL) return false;
+  const double half = is_real ? 0.5 : 1;
+  ptrdiff_t at = 0;
   for (ptrdiff_t block = 0; block < kept; block++) {
-    for (ptrdiff_t k = 0; k < length; k++) {
-      const ptrdiff_t at = (block * length + k) * 2 * width;
-      for (ptrdiff_t lane = 0; lane < width; lane++) {
-        double re, im;
-        root(k * (block * width + lane) % n, n, &re, &im);
-        put(plan->twiddles, bytes, at + lane, re);
-        put(plan->twiddles, bytes, at + width + lane, im);
+    for (ptrdiff_t k = 0; k < elements; k++) {
+      for (ptrdiff_t vector = 0; vector < vectors; vector++, at += 2 * width) {
+        for (ptrdiff_t lane = 0; lane < width; lane++) {
+          double re, im;
+          root(k * ((block * vectors + vector) * width + lane) % n, n, &re, &im);
+          put(plan->twiddles, bytes, at + lane, re * half);
+          put(plan->twiddles, bytes, at + width + lane, im * half);
+        }
       }
     }
   }
@@ -324,7 +349,7 @@ static ptrdiff_t convolution_length(ptrdiff_t least) {
 static bool plan_chirp(fft_plan *plan) {
   const ptrdiff_t n = plan->n, m = convolution_length(2 * n - 1);
   const int bytes = plan->bytes;
-  plan->inner = make_plan(m, bytes, plan->width, false);
+  plan->inner = make_plan(m, bytes, plan->width, FFT_COMPLEX);
   plan->twiddles = allocate((size_t)(2 * n * bytes));
   plan->spectrum = allocate((size_t)(2 * m * bytes));
   if (plan->inner == NULL || plan->twiddles == NULL || plan->spectrum == NULL) return false;
@@ -350,9 +375,10 @@ static bool plan_chirp(fft_plan *plan) {
   return true;
 }
 
-static bool plan_real(fft_plan *plan) {
+static bool plan_half(fft_plan *plan) {
   const ptrdiff_t n = plan->n;
-  plan->inner = make_plan(n / 2, plan->bytes, plan->width, false);
+  plan->form = FFT_HALF;
+  plan->inner = make_plan(n / 2, plan->bytes, plan->width, FFT_COMPLEX);
   plan->twiddles = allocate((size_t)((n / 4 + 1 + plan->width) * 2 * plan->bytes));
   if (plan->inner == NULL || plan->twiddles == NULL) return false;
   plan->size += (size_t)((n / 4 + 1) * 2 * plan->bytes) + plan->inner->size;
@@ -360,16 +386,20 @@ static bool plan_real(fft_plan *plan) {
   return true;
 }
 
-static fft_plan *make_plan(ptrdiff_t n, int bytes, int width, bool is_real) {
+static fft_plan *make_plan(ptrdiff_t n, int bytes, int width, fft_kind kind) {
   fft_plan *plan = calloc(1, sizeof *plan);
   if (plan == NULL) return NULL;
   plan->n = n;
   plan->bytes = bytes;
   plan->width = width;
-  plan->is_real = is_real;
+  plan->kind = kind;
   plan->size = sizeof *plan;
   bool done;
-  if (is_real) done = plan_real(plan);
+  const ptrdiff_t real_columns = kind == FFT_FROM_REAL ? choose_real_columns(n, width, bytes) : 0;
+  if (real_columns != 0) {
+    plan->form = FFT_STEPS;
+    done = plan_steps(plan, real_columns);
+  } else if (kind != FFT_COMPLEX) done = plan_half(plan);
   else if (!is_smooth(n)) {
     plan->form = FFT_CHIRP;
     done = plan_chirp(plan);
@@ -391,11 +421,11 @@ static fft_plan *plans[MAX_PLANS];
 static size_t kept_bytes;
 static uint64_t uses;
 
-static fft_plan *find_plan(ptrdiff_t n, int bytes, int width, bool is_real) {
+static fft_plan *find_plan(ptrdiff_t n, int bytes, int width, fft_kind kind) {
   for (int i = 0; i < MAX_PLANS; i++) {
     fft_plan *plan = plans[i];
     if (plan == NULL || plan->n != n || plan->bytes != bytes || plan->width != width ||
-        plan->is_real != is_real) {
+        plan->kind != kind) {
       continue;
     }
     plan->users++;
@@ -436,16 +466,16 @@ static void keep_plan(fft_plan *plan) {
   }
 }
 
-const fft_plan *rm_fft_plan(ptrdiff_t n, int bytes, int width, bool is_real) {
+const fft_plan *rm_fft_plan(ptrdiff_t n, int bytes, int width, fft_kind kind) {
   rm_mutex_lock(&plan_mutex);
-  fft_plan *found = find_plan(n, bytes, width, is_real);
+  fft_plan *found = find_plan(n, bytes, width, kind);
   rm_mutex_unlock(&plan_mutex);
   if (found != NULL) return found;
-  fft_plan *made = make_plan(n, bytes, width, is_real);
+  fft_plan *made = make_plan(n, bytes, width, kind);
   if (made == NULL) return NULL;
   rm_mutex_lock(&plan_mutex);
   /* Another thread may have made it meanwhile. */
-  found = find_plan(n, bytes, width, is_real);
+  found = find_plan(n, bytes, width, kind);
   if (found == NULL) {
     made->users = 1;
     keep_plan(made);

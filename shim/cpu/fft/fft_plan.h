@@ -17,6 +17,10 @@ enum {
   FFT_MAX_RADIX = 31,
   /* From this length on, the factors between the steps are products of two. */
   FFT_FACTORED = 65536,
+  /* Real numbers of such lengths are transformed in steps of their own. Longer ones are slower: their
+   * columns miss the caches. */
+  FFT_REAL_LEAST = 256,
+  FFT_REAL_MOST = 65536,
   /* The longest transforms that are computed side by side. */
   FFT_LONGEST_ACROSS = 4096
 };
@@ -31,13 +35,17 @@ typedef struct {
   void *factors;
 } fft_lanes;
 
+typedef enum { FFT_COMPLEX, FFT_FROM_REAL, FFT_TO_REAL } fft_kind;
+
 typedef enum {
   /* One transform in one lane. */
   FFT_ONE,
   /* n = columns.length * rows.length: transforms of columns, then of rows. */
   FFT_STEPS,
   /* By a convolution of the length of `inner`. */
-  FFT_CHIRP
+  FFT_CHIRP,
+  /* A real transform by a complex one of half the length, `inner`. */
+  FFT_HALF
 } fft_form;
 
 typedef struct fft_plan fft_plan;
@@ -45,15 +53,17 @@ struct fft_plan {
   ptrdiff_t n;
   /* The bytes of a number, and numbers in a vector. */
   int bytes, width;
-  /* For the halves of a real transform of length n: `inner` is of length n / 2. */
-  bool is_real;
+  /* FFT_COMPLEX for transforms of odd length, whatever they are for. */
+  fft_kind kind;
   fft_form form;
   fft_lanes columns, rows;
   /* Of the whole length, for many transforms side by side; none for FFT_LONGEST_ACROSS and more. */
   fft_lanes whole;
   /* Between the steps: [blocks of columns][length of columns][vector of re, vector of im]. For long
-   * transforms only the first block, and `steps`, [blocks][length of columns], pairs. For a chirp,
-   * its n pairs; for a real transform, n / 4 + 1 pairs. */
+   * transforms only the first block, and `steps`, [blocks][length of columns], pairs. Columns of real
+   * numbers are in blocks of two vectors, have elements 0 to half of their length, and half of the
+   * factors. For a chirp, its n pairs; for half the length,
+   * n / 4 + 1 pairs. */
   void *twiddles;
   void *steps;
   /* The transform of the chirp, divided by its length, as pairs. */
@@ -66,7 +76,7 @@ struct fft_plan {
 };
 
 /* The plan of a length, made or from the cache; null if there is no memory. Give it back. */
-const fft_plan *rm_fft_plan(ptrdiff_t n, int bytes, int width, bool is_real);
+const fft_plan *rm_fft_plan(ptrdiff_t n, int bytes, int width, fft_kind kind);
 void rm_fft_give_plan(const fft_plan *plan);
 
 /* How to transform side by side. */

@@ -19,14 +19,6 @@ static RM_ALWAYS_INLINE void NAME(store_numbers)(T *to, V x, ptrdiff_t count) {
   RM_SCALAR for (ptrdiff_t i = 0; i < count; i++) to[i] = x[i];
 }
 
-/* Element k of the transforms of both parts, from the transform y of length n. */
-static RM_ALWAYS_INLINE void NAME(separate)(const PAIR *y, ptrdiff_t n, ptrdiff_t k, T half, T sign,
-                                            PAIR *a, PAIR *b) {
-  const PAIR z = y[k], c = y[k == 0 ? 0 : n - k];
-  *a = (PAIR){(z.re + c.re) * half, (z.im - c.im) * (half * sign)};
-  *b = (PAIR){(z.im + c.im) * half, (c.re - z.re) * (half * sign)};
-}
-
 /* Sets elements k and n - k of the conjugate of a + i b, for the transforms of real numbers. */
 static RM_ALWAYS_INLINE void NAME(merge)(PAIR *x, ptrdiff_t n, ptrdiff_t k, T sign, PAIR a, PAIR b) {
   if (k == 0 || 2 * k == n) {

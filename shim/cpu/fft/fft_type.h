@@ -246,13 +246,23 @@ static RM_ALWAYS_INLINE void NAME(combine)(const bool inverse, const T *z, T *to
   }
 }
 
+/* Element k of the transforms of both parts, from the transform y of length n. */
+static RM_ALWAYS_INLINE void NAME(separate)(const PAIR *y, ptrdiff_t n, ptrdiff_t k, T half, T sign,
+                                            PAIR *a, PAIR *b) {
+  const PAIR z = y[k], c = y[k == 0 ? 0 : n - k];
+  *a = (PAIR){(z.re + c.re) * half, (z.im - c.im) * (half * sign)};
+  *b = (PAIR){(z.im + c.im) * half, (c.re - z.re) * (half * sign)};
+}
+
+#include "fft_columns_type.h"
+
 /* From n real numbers, of which `given` are given, to n / 2 + 1 complex ones. */
 static bool NAME(from_real)(const fft_plan *plan, const T *in, ptrdiff_t given, T *out, T sign,
                             T scale) {
   const ptrdiff_t n = plan->n, h = n / 2;
   T *x = NULL;
   bool done;
-  if (!plan->is_real) {
+  if (plan->kind == FFT_COMPLEX) {
     x = rm_fft_workspace((size_t)(4 * n) * sizeof(T));
     if (x == NULL) return false;
     RM_ROLLED for (ptrdiff_t i = 0; i < n; i++) {
@@ -270,12 +280,16 @@ static bool NAME(from_real)(const fft_plan *plan, const T *in, ptrdiff_t given, 
       memset(x + given, 0, (size_t)(n - given) * sizeof(T));
       in = x;
     }
-    done = NAME(one)(plan->inner, in, h, out, 1, scale);
-    const T re = out[0], im = out[1];
-    out[0] = re + im;
-    out[2 * h] = re - im;
+    if (plan->form == FFT_STEPS) {
+      done = NAME(real_steps)(plan, in, out, sign, scale);
+    } else {
+      done = NAME(one)(plan->inner, in, h, out, 1, scale);
+      const T re = out[0], im = out[1];
+      out[0] = re + im;
+      out[2 * h] = re - im;
+      NAME(combine)(false, out, out, h, plan->twiddles, sign);
+    }
     out[1] = out[2 * h + 1] = 0;
-    NAME(combine)(false, out, out, h, plan->twiddles, sign);
   }
   rm_fft_give_workspace(x);
   return done;
@@ -294,7 +308,7 @@ static bool NAME(to_real)(const fft_plan *plan, const T *in, ptrdiff_t given, T 
     memset(padded + 2 * given, 0, (size_t)(h + 1 - given) * 2 * sizeof(T));
     in = padded;
   }
-  if (!plan->is_real) {
+  if (plan->kind == FFT_COMPLEX) {
     /* Element n, which is not used, is that of the first one. */
     RM_ROLLED for (ptrdiff_t k = 0; k <= h; k++) {
       x[2 * k] = x[2 * (n - k)] = in[2 * k];
@@ -502,6 +516,7 @@ static void NAME(many)(fft_call *ctx) {
 #undef V
 #undef ZERO
 #undef PAIR
+#undef LOOSE_PAIR
 #undef EVEN
 #undef ODD
 #undef LOW

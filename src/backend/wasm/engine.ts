@@ -12,15 +12,20 @@ export interface WasmGlobal {
   value: number;
 }
 
-/** The classes of `WebAssembly` that this library uses. */
+/** An instance of a module. */
+export interface WasmInstance {
+  readonly exports: Readonly<Record<string, unknown>>;
+}
+
+/** What this library uses of `WebAssembly`. */
 export interface Engine {
   readonly Module: new (bytes: Uint8Array) => WasmModule;
-  readonly Instance: new (module: WasmModule, imports: object) => {
-    readonly exports: Readonly<Record<string, unknown>>;
-  };
+  readonly Instance: new (module: WasmModule, imports: object) => WasmInstance;
+  readonly Global: new (type: { value: string }, value: number) => WasmGlobal;
   readonly Memory: new (pages: { initial: number; maximum: number }) => {
     readonly buffer: ArrayBuffer;
   };
+  instantiate(module: unknown, imports?: object): Promise<{ readonly instance: WasmInstance }>;
 }
 
 /** Undefined in a runtime without WebAssembly. */

@@ -21,11 +21,12 @@ class Bell {
 
 /**
  * The items of `source`, up to `most` of which are made before they are asked for: a consumer that takes
- * a while for one does not miss a step. An iteration that ends early ends the source.
+ * a while for one does not miss a step. An iteration that ends early ends the source with `cut`.
  */
 export async function* ahead<T, R>(
   source: AsyncGenerator<T, R>,
   most: number,
+  cut: R,
 ): AsyncGenerator<T, R> {
   const ready: T[] = [];
   const more = new Bell(), less = new Bell();
@@ -64,6 +65,6 @@ export async function* ahead<T, R>(
     isWanted = false;
     less.ring();
     await produced;
-    await source.return(undefined as never);
+    await source.return(cut);
   }
 }

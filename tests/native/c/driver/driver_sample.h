@@ -103,9 +103,9 @@ static void run_sample(ptrdiff_t rows, ptrdiff_t n, bool wide, int threads) {
   rm_configure(RM_CONFIGURE_THREADS, threads);
   const int32_t more = pack(RM_FLOAT64, masked ? RM_INT32 : RM_NONE, RM_NONE, RM_NONE);
   if (!is_served(rm_run_many(kernel("sampleRows"),
-                             pack(RM_INT32, RM_FLOAT32, RM_FLOAT64, RM_INT32), more, RM_FLOAT32,
-                             plan.at, out.data, x.data, numbers.data, ids.data, changes.data,
-                             masked ? mask.data : NULL, NULL, NULL))) {
+                             pack(RM_INT32, RM_FLOAT32, RM_FLOAT64, RM_INT32), more, RM_NONE,
+                             RM_FLOAT32, plan.at, out.data, x.data, numbers.data, ids.data,
+                             changes.data, masked ? mask.data : NULL, NULL, NULL, NULL))) {
     fail("it was not served");
   }
   for (ptrdiff_t row = 0; row < rows; row++) {
