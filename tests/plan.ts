@@ -46,6 +46,12 @@ export const RULES: readonly Rule[] = [
     reason: "real vocabularies, which are fetched; tokenizer_test.ts has small ones of each kind",
   },
   {
+    files: /^tests\/llm\/engine_fuzz_test/,
+    test: [],
+    all: BOTH,
+    reason: "random mixes of texts; engine_test.ts and engine_callers_test.ts have chosen ones",
+  },
+  {
     files: /^tests\/tokenizers\/hostile_test/,
     test: ["deno"],
     all: BOTH,

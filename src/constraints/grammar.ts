@@ -152,13 +152,24 @@ export class GrammarConstraint implements Constraint, Disposable {
     this.#size = size;
   }
 
+  #checkAlive(): void {
+    if (this.#isDisposed) throw new DisposedError("Cannot use a grammar: it was disposed");
+  }
+
   /** Returns the state of a new text. */
   async start(context: ConstraintContext): Promise<ConstraintState> {
-    if (this.#isDisposed) throw new DisposedError("Cannot use a grammar: it was disposed");
-    const matcher = await this.#xgrammar.call(
-      "start a text of a grammar",
-      ({ GrammarMatcher }) => GrammarMatcher.createGrammarMatcher(this.#compiled),
-    );
+    this.#checkAlive();
+    let matcher: Matcher;
+    try {
+      matcher = await this.#xgrammar.call(
+        "start a text of a grammar",
+        ({ GrammarMatcher }) => GrammarMatcher.createGrammarMatcher(this.#compiled),
+      );
+    } catch (error) {
+      // It may be disposed of before its turn.
+      this.#checkAlive();
+      throw error;
+    }
     return new GrammarState(this.#xgrammar, matcher, this.#size, context);
   }
 

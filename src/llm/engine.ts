@@ -4,7 +4,14 @@
  * @module
  */
 import { host } from "../backend/ffi/runtime.ts";
-import { ArgumentError, DisposedError, QueueFullError } from "../base/errors.ts";
+import {
+  ArgumentError,
+  type Attempt,
+  attempt,
+  DisposedError,
+  QueueFullError,
+} from "../base/errors.ts";
+import { checkSignal, type Follower, following } from "../base/signals.ts";
 import { describe } from "../base/text.ts";
 import { cpuBackendName, memoryOf } from "../core/dispatch.ts";
 import type { Path } from "../io/file.ts";
@@ -17,6 +24,7 @@ import {
   GENERATE_OPTIONS,
   type GenerateOptions,
   type Limits,
+  ownOptions,
   type Plan,
   planOf,
   tokensOf,
@@ -24,7 +32,14 @@ import {
 import { PAGE } from "./batch/pages.ts";
 import type { Scheduler, SchedulerCounts } from "./batch/scheduler.ts";
 import type { Sequence, SequenceMemory } from "./batch/sequence.ts";
-import { encoded, LanguageModel, open, type OpenOptions, type TextCodec } from "./model.ts";
+import {
+  encoded,
+  LanguageModel,
+  open,
+  type OpenOptions,
+  ownCodec,
+  type TextCodec,
+} from "./model.ts";
 import type { TokenLogprob } from "./sampling/batch.ts";
 
 /** Options of {@link engine}. */
@@ -122,6 +137,16 @@ interface Waiting {
   readonly start: () => void;
 }
 
+/** What {@link Engine.generate} was called with: checked as far as it can be, and copied. */
+interface Request {
+  readonly prompt: string | readonly number[];
+  readonly stops: readonly string[];
+  readonly logprobs: number | undefined;
+  readonly speculates: boolean;
+  readonly signal: AbortSignal | undefined;
+  readonly rest: GenerateOptions;
+}
+
 /** What an engine is made of. */
 interface EngineParts {
   readonly model: LanguageModel;
@@ -163,11 +188,15 @@ export class Engine implements Disposable {
   readonly #pages: number;
   readonly #speculates: boolean;
   #tokenizer: EngineParts["tokenizer"];
+  #opening: Promise<TextCodec> | undefined;
   readonly #waiting: Waiting[] = [];
   /** Functions that are called when nothing is generated any more. */
   readonly #drained: (() => void)[] = [];
-  /** What ends each text that was asked for. */
-  readonly #ends: Set<AbortController> = new Set();
+  readonly #end: AbortController = new AbortController();
+  /** Those of the texts that are generated now. */
+  readonly #sequences = new Set<Sequence>();
+  /** The texts that were asked for and have not ended. */
+  #asked = 0;
   #active = 0;
   /** The pages that active texts may come to need. */
   #reserved = 0;
@@ -175,7 +204,6 @@ export class Engine implements Disposable {
   #cancelled = 0;
   #reused = 0;
   #closed = false;
-  #disposed = false;
 
   /** Programs use {@link engine}. @ignore */
   constructor({ model, ownsModel, tokenizer, options }: EngineParts) {
@@ -229,13 +257,18 @@ export class Engine implements Disposable {
    * @throws {DisposedError} If the engine was disposed, or drains.
    * @throws The reason of `signal`, if it aborts: within one step.
    */
-  async *generate(
+  generate(
     prompt: string | readonly number[],
     options: EngineGenerateOptions = {},
   ): AsyncGenerator<GeneratedToken, FinishReason> {
+    // The caller may change them before it asks for the first token.
+    return this.#generate(attempt(() => this.#request(prompt, options)));
+  }
+
+  #request(prompt: string | readonly number[], options: EngineGenerateOptions): Request {
     checkOptions("generate", options, [...GENERATE_OPTIONS, ...OWN_OPTIONS]);
-    this.#checkOpen();
-    const { stop, logprobs, speculate = this.#speculates, signal, ...rest } = options;
+    const own = ownOptions(options);
+    const { stop, logprobs, speculate = this.#speculates, signal, ...rest } = own;
     const stops = stopTexts(stop);
     const speculates = checkFlag("speculate", speculate);
     if (
@@ -245,57 +278,68 @@ export class Engine implements Disposable {
         `Cannot generate with logprobs ${describe(logprobs)}: it is an integer from 0 to 20`,
       );
     }
-    signal?.throwIfAborted();
-    const { vocabulary } = this.#limits;
-    const given = typeof prompt === "string" ? prompt : tokensIn(prompt, vocabulary);
-    const codec = await this.#codec(typeof prompt === "string" || stops.length > 0);
+    const text = typeof prompt === "string" ? prompt : tokensIn(prompt, this.#limits.vocabulary);
+    return { prompt: text, stops, logprobs, speculates, signal, rest };
+  }
+
+  async *#generate(
+    { value: request, error }: Attempt<Request>,
+  ): AsyncGenerator<GeneratedToken, FinishReason> {
     this.#checkOpen();
-    signal?.throwIfAborted();
-    const ids = typeof given === "string" ? tokensIn(encoded(codec!, given), vocabulary) : given;
-    const { context } = this.#limits;
-    if (ids.length === 0) {
-      throw new ArgumentError("Cannot generate after no tokens: a prompt has at least one");
-    }
-    if (ids.length > context) {
-      throw new ArgumentError(
-        `Cannot generate after ${ids.length} tokens: the engine has a context of ${context}`,
-      );
-    }
-    // A signal of its own: one made of the engine's would stay with the engine.
-    const end = new AbortController();
-    const abort = (): void => end.abort(signal?.reason);
-    signal?.addEventListener("abort", abort, { once: true });
-    this.#ends.add(end);
+    if (error !== undefined) throw error;
+    const { prompt, stops, logprobs: top, speculates, signal, rest } = request;
+    checkSignal("generate", signal);
+    this.#asked++;
+    const ended = following(signal, this.#end.signal);
     try {
+      const codec = await this.#codec(typeof prompt === "string" || stops.length > 0);
+      const ids = typeof prompt === "string"
+        ? tokensIn(encoded(codec!, prompt), this.#limits.vocabulary)
+        : prompt;
+      const { context } = this.#limits;
+      if (ids.length === 0) {
+        throw new ArgumentError("Cannot generate after no tokens: a prompt has at least one");
+      }
+      if (ids.length > context) {
+        throw new ArgumentError(
+          `Cannot generate after ${ids.length} tokens: the engine has a context of ${context}`,
+        );
+      }
       const plan = {
-        ...planOf(ids, { ...rest, signal: end.signal }, this.#limits),
-        ...{ top: logprobs, speculates },
+        ...planOf(ids, { ...rest, signal: ended.signal }, this.#limits),
+        ...{ top, speculates },
         onPages: (sequence: Sequence, first: number) => this.#beginnings.keep(sequence, first),
       };
       const stream = codec && new TextStream((tokens) => codec.decode(tokens), stops, ids);
-      return yield* this.#run(plan, end.signal, stream);
+      return yield* this.#run(plan, stream, ended);
     } finally {
-      this.#ends.delete(end);
-      signal?.removeEventListener("abort", abort);
+      ended.end();
+      if (--this.#asked === 0) this.#endDrain();
     }
   }
 
   /** Generates a text in a slot. */
   async *#run(
     plan: Plan,
-    signal: AbortSignal,
     stream: TextStream | undefined,
+    { signal, end }: Follower,
   ): AsyncGenerator<GeneratedToken, FinishReason> {
-    const longest = Math.min(plan.ids.length + plan.maxTokens, this.#limits.context);
+    const { ids, maxTokens, context } = plan;
+    const longest = Math.min(ids.length + maxTokens, context);
     const release = await this.#acquire(Math.ceil(longest / PAGE), signal);
     let isWhole = false;
+    const sequence = this.#memory.sequence();
+    this.#sequences.add(sequence);
     try {
-      using sequence = this.#memory.sequence();
-      this.#reused += this.#beginnings.begin(sequence, plan.ids);
-      const texts = textsOf(tokensOf(this.#scheduler, sequence, plan), stream);
-      const made = ahead(texts, AHEAD, "stop");
+      this.#reused += this.#beginnings.begin(sequence, ids);
+      const made = ahead(textsOf(tokensOf(this.#scheduler, sequence, plan), stream), AHEAD, "stop");
+      // What fails after an abort fails for it.
+      const fail = (error: unknown): never => {
+        signal.throwIfAborted();
+        throw error;
+      };
       try {
-        for (let next = await made.next();; next = await made.next()) {
+        for (let next = await made.next().catch(fail);; next = await made.next().catch(fail)) {
           if (next.done === true) {
             isWhole = true;
             return next.value;
@@ -305,9 +349,12 @@ export class Engine implements Disposable {
           yield next.value;
         }
       } finally {
+        end();
         await made.return("stop");
       }
     } finally {
+      this.#sequences.delete(sequence);
+      sequence[Symbol.dispose]();
       if (!isWhole) this.#cancelled++;
       release();
     }
@@ -321,12 +368,14 @@ export class Engine implements Disposable {
   /** The tokenizer, which is opened when it is needed for the first time; undefined if there is none. */
   async #codec(isNeeded: boolean): Promise<TextCodec | undefined> {
     if (typeof this.#tokenizer === "function") {
-      const opening = this.#tokenizer;
+      // Once for all texts that wait for it.
+      const opening = this.#opening ??= this.#tokenizer();
       try {
-        this.#tokenizer = await opening();
+        this.#tokenizer = await opening;
       } catch (error) {
-        if (isNeeded) throw error;
-        return undefined;
+        if (!isNeeded) return undefined;
+        this.#opening = undefined;
+        throw error;
       }
     }
     if (this.#tokenizer === undefined && isNeeded) {
@@ -339,6 +388,7 @@ export class Engine implements Disposable {
 
   /** Waits for a slot and for room for some pages; the function that it returns gives both back. */
   async #acquire(pages: number, signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted();
     if (this.#waiting.length > 0 || !this.#fits(pages)) {
       if (this.#waiting.length >= this.#queue) throw new QueueFullError(this.#queue);
       await new Promise<void>((resolve, reject) => {
@@ -383,7 +433,9 @@ export class Engine implements Disposable {
       this.#take(pages);
       start();
     }
-    if (this.#active > 0 || this.#waiting.length > 0) return;
+  }
+
+  #endDrain(): void {
     for (const done of this.#drained.splice(0)) done();
   }
 
@@ -399,19 +451,19 @@ export class Engine implements Disposable {
   /** Refuses new texts, and waits for the end of those that were asked for. */
   async drain(): Promise<void> {
     this.#closed = true;
-    if (this.#active === 0 && this.#waiting.length === 0) return;
+    if (this.#asked === 0 || this.#end.signal.aborted) return;
     await new Promise<void>((resolve) => this.#drained.push(resolve));
   }
 
   /** Ends all texts and frees their memory; for an engine of a path also the model. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
+    if (this.#end.signal.aborted) return;
     this.#closed = true;
-    for (const end of this.#ends) {
-      end.abort(new DisposedError("Cannot generate: the engine was disposed"));
-    }
+    this.#end.abort(new DisposedError("Cannot generate: the engine was disposed"));
+    // Also those that nobody reads any more.
+    for (const sequence of this.#sequences) sequence[Symbol.dispose]();
     this.#beginnings.clear();
+    this.#endDrain();
     this.#scheduler[Symbol.dispose]();
     this.#memory[Symbol.dispose]();
     if (this.#ownsModel) this.model.dispose();
@@ -488,15 +540,18 @@ export async function engine(
   options: EngineOptions = {},
 ): Promise<Engine> {
   checkOptions("make an engine", options, ENGINE_OPTIONS);
+  const given = options.tokenizer === undefined
+    ? undefined
+    : ownCodec("make an engine", options.tokenizer);
   if (source instanceof LanguageModel) {
     const { metadata } = source;
-    const tokenizer = options.tokenizer ??
+    const tokenizer = given ??
       (metadata.has("tokenizer.ggml.model") ? () => tokenizerOf(metadata, source) : undefined);
     return new Engine({ model: source, ownsModel: false, tokenizer, options });
   }
   const model = await open(source, options.open);
   try {
-    const tokenizer = options.tokenizer ?? (() => tokenizerOf(source, model));
+    const tokenizer = given ?? (() => tokenizerOf(source, model));
     return new Engine({ model, ownsModel: true, tokenizer, options });
   } catch (error) {
     model.dispose();

@@ -3,8 +3,15 @@
  *
  * @module
  */
-import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
+import {
+  ArgumentError,
+  type Attempt,
+  attempt,
+  DisposedError,
+  FormatError,
+} from "../base/errors.ts";
 import { lengthOf } from "../base/shape.ts";
+import { checkSignal } from "../base/signals.ts";
 import { describe } from "../base/text.ts";
 import { concat } from "../api/functions/tensors.ts";
 import { compile, type Compiled } from "../compile/mod.ts";
@@ -19,6 +26,7 @@ import {
   type FinishReason,
   GENERATE_OPTIONS,
   type GenerateOptions,
+  ownOptions,
   planOf,
   tokensOf,
 } from "./batch/generation.ts";
@@ -82,6 +90,45 @@ const USUAL_CAPACITY = 256;
 const FIRST_CAPACITY = 1024;
 /** The tokens by which sessions of models with windows or convolutions can go back. */
 const HISTORY = 256;
+
+/** The names of {@link GenerateTextOptions}. */
+export const TEXT_OPTIONS: readonly string[] = [...GENERATE_OPTIONS, "stop", "onToken"];
+
+/** What a call was given. */
+interface OwnCall<P, O> {
+  readonly prompt: P;
+  readonly options: O;
+}
+
+/** The tokens of the caller, who may change them meanwhile. */
+function ownTokens(ids: unknown, { vocabulary }: ModelConfig): number[] {
+  if (lengthOf(ids)) return tokensIn(ids, vocabulary);
+  throw new ArgumentError(
+    `Cannot generate after ${describe(ids)}: it takes an array of at least one token`,
+  );
+}
+
+function ownPrompt(
+  prompt: string | readonly number[],
+  config: ModelConfig,
+): string | readonly number[] {
+  return typeof prompt === "string" ? prompt : ownTokens(prompt, config);
+}
+
+/** What a call is given, copied: the caller may change it before it asks for the first token. */
+function ownCall<P, O extends GenerateTextOptions>(
+  prompt: P,
+  options: O,
+  names: readonly string[],
+): OwnCall<P, O> {
+  checkOptions("generate", options, names);
+  const own = ownOptions(options);
+  const { stop } = own;
+  return {
+    prompt,
+    options: { ...own, ...stop !== undefined && { stop: stopTexts(stop) } },
+  };
+}
 
 /** The names of {@link OpenOptions}, without `config`. */
 export const OPEN_OPTIONS: readonly string[] = [
@@ -256,22 +303,34 @@ export class LanguageModel implements Disposable {
   }
 
   /** Generates the tokens after `ids`: {@link Session.generate} of a new session. */
-  async *generate(
+  generate(
     ids: readonly number[],
     options: GenerateOptions = {},
   ): AsyncGenerator<number, FinishReason> {
-    using session = this.session();
-    return yield* session.generate(ids, options);
+    const given = attempt(() => ownCall(ownTokens(ids, this.config), options, GENERATE_OPTIONS));
+    return this.#inSession(given, (session, own) => session.generate(own.prompt, own.options));
   }
 
   /** Generates the text after `prompt`: {@link Session.generateText} of a new session. */
-  async *generateText(
+  generateText(
     codec: TextCodec,
     prompt: string | readonly number[],
     options: GenerateTextOptions = {},
   ): AsyncGenerator<string, FinishReason> {
+    const given = attempt(() => ownCall(ownPrompt(prompt, this.config), options, TEXT_OPTIONS));
+    return this.#inSession(
+      given,
+      (session, own) => session.generateText(codec, own.prompt, own.options),
+    );
+  }
+
+  async *#inSession<C, T>(
+    { value: call, error }: Attempt<C>,
+    begin: (session: Session, call: C) => AsyncGenerator<T, FinishReason>,
+  ): AsyncGenerator<T, FinishReason> {
     using session = this.session();
-    return yield* session.generateText(codec, prompt, options);
+    if (error !== undefined) throw error;
+    return yield* begin(session, call);
   }
 
   #checkAlive(): void {
@@ -354,6 +413,25 @@ export class LanguageModel implements Disposable {
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** A codec of the caller, which may be a function with methods; throws an ArgumentError for others. */
+export function ownCodec(op: string, codec: TextCodec): TextCodec {
+  if (typeof codec?.encode !== "function" || typeof codec.decode !== "function") {
+    throw new ArgumentError(
+      `Cannot ${op} with the tokenizer ${describe(codec)}: it has encode() and decode()`,
+    );
+  }
+  return {
+    encode: (text) => codec.encode(text),
+    decode(ids) {
+      const text: unknown = codec.decode(ids);
+      if (typeof text === "string") return text;
+      throw new ArgumentError(
+        `Cannot generate: decode gave ${describe(text)}, and must give a text`,
+      );
+    },
+  };
 }
 
 /** The tokens of a text; throws an ArgumentError unless `codec` gives them. */
@@ -452,14 +530,6 @@ export class Session implements Disposable {
     );
   }
 
-  /** The tokens of the caller, who may change them while this session works. */
-  #ownTokens(ids: unknown): number[] {
-    if (lengthOf(ids)) return tokensIn(ids, this.model.config.vocabulary);
-    throw new ArgumentError(
-      `Cannot generate after ${describe(ids)}: it takes an array of at least one token`,
-    );
-  }
-
   /** Throws unless `count` tokens fit the context of the model. */
   #checkContext(count: number): void {
     const { contextLength } = this.model.config;
@@ -489,12 +559,13 @@ export class Session implements Disposable {
     options: { readonly all?: boolean; readonly signal?: AbortSignal } = {},
   ): Promise<Float32Array> {
     checkOptions("compute logits", options, ["all", "signal"]);
+    const { all = false, signal } = options;
+    checkSignal("compute logits", signal);
     this.#checkIdle();
-    const own = this.#ownTokens(ids);
+    const own = ownTokens(ids, this.model.config);
     this.#checkContext(own.length);
     this.#busy = true;
     try {
-      const { all = false, signal } = options;
       if (all) this.#sequence.memory.truncate(this.#sequence, 0);
       else this.#begin(own);
       const rest = own.slice(this.#sequence.length);
@@ -514,17 +585,24 @@ export class Session implements Disposable {
    * @throws {ArgumentError} For options and tokens out of range.
    * @throws The reason of `signal`, if it aborts.
    */
-  async *generate(
+  generate(
     ids: readonly number[],
     options: GenerateOptions = {},
   ): AsyncGenerator<number, FinishReason> {
-    checkOptions("generate", options, GENERATE_OPTIONS);
+    return this.#generate(
+      attempt(() => ownCall(ownTokens(ids, this.model.config), options, GENERATE_OPTIONS)),
+    );
+  }
+
+  async *#generate(
+    { value: call, error }: Attempt<OwnCall<readonly number[], GenerateOptions>>,
+  ): AsyncGenerator<number, FinishReason> {
     this.#checkIdle();
-    const own = this.#ownTokens(ids);
+    if (error !== undefined) throw error;
+    const own = call.prompt;
     this.#checkContext(own.length);
     const { vocabulary, contextLength: context, endTokens } = this.model.config;
-    const plan = planOf(own, options, { vocabulary, context, endTokens });
-    plan.signal?.throwIfAborted();
+    const plan = planOf(own, call.options, { vocabulary, context, endTokens });
     this.#busy = true;
     try {
       // Memory for the whole text, if its length is known: each growth makes new programs.
@@ -554,15 +632,28 @@ export class Session implements Disposable {
    * @returns The pieces, and at the end the reason why the text has ended.
    * @throws As {@link Session.generate}.
    */
-  async *generateText(
+  generateText(
     codec: TextCodec,
     prompt: string | readonly number[],
     options: GenerateTextOptions = {},
   ): AsyncGenerator<string, FinishReason> {
-    checkOptions("generate", options, [...GENERATE_OPTIONS, "stop", "onToken"]);
-    const { stop, onToken, ...rest } = options;
-    const ids = this.#ownTokens(typeof prompt === "string" ? encoded(codec, prompt) : prompt);
-    const stream = new TextStream((ids) => codec.decode(ids), stopTexts(stop), ids);
+    return this.#generateText(
+      codec,
+      attempt(() => ownCall(ownPrompt(prompt, this.model.config), options, TEXT_OPTIONS)),
+    );
+  }
+
+  async *#generateText(
+    codec: TextCodec,
+    { value: call, error }: Attempt<OwnCall<string | readonly number[], GenerateTextOptions>>,
+  ): AsyncGenerator<string, FinishReason> {
+    if (error !== undefined) throw error;
+    const { prompt, options: { stop, onToken, ...rest } } = call;
+    const own = ownCodec("generate", codec);
+    const ids = typeof prompt === "string"
+      ? ownTokens(encoded(own, prompt), this.model.config)
+      : prompt;
+    const stream = new TextStream((ids) => own.decode(ids), stopTexts(stop), ids);
     const tokens = this.generate(ids, rest);
     try {
       for (let next = await tokens.next();; next = await tokens.next()) {

@@ -5,10 +5,12 @@
  */
 import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
 import { listIn } from "../base/shape.ts";
+import { checkSignal } from "../base/signals.ts";
 import { describe } from "../base/text.ts";
 import { objectOf } from "../llm/config/reader.ts";
 import * as llm from "../llm/mod.ts";
-import { OPEN_OPTIONS } from "../llm/model.ts";
+import { ownOptions } from "../llm/batch/generation.ts";
+import { OPEN_OPTIONS, TEXT_OPTIONS } from "../llm/model.ts";
 import { checkOptions } from "../table/infer.ts";
 import {
   type ChatTemplate,
@@ -229,24 +231,27 @@ export class Chat implements Disposable {
     if (typeof question !== "string") {
       throw new ArgumentError(`Cannot ask ${describe(question)}: it is a text`);
     }
-    const { variables, tools, toolRounds = 5, ...rest } = options;
+    checkOptions("ask", options, [...TEXT_OPTIONS, "variables", "tools", "toolRounds"]);
+    const { variables, tools, toolRounds = 5, ...rest } = ownOptions(options);
+    checkSignal("ask", rest.signal);
     if (!Number.isInteger(toolRounds) || toolRounds < 0) {
       throw new ArgumentError(
         `Cannot ask with toolRounds ${describe(toolRounds)}: it is an integer of at least 0`,
       );
     }
     const all = tools && new ToolKit(tools, this.tokenizer.chatTemplate);
-    const withTools = { ...options, variables: { ...variables, tools: all?.specs } };
+    const plain = { ...rest, variables: { ...variables } };
+    const withTools = { ...rest, variables: { ...variables, tools: all?.specs } };
     let asked: readonly Message[] = [...this.#messages, { role: "user", content: question }];
     this.#busy = true;
     try {
       for (let round = 0;; round++) {
         // In the end the model does not know of functions, so that it answers.
         const kit = round < toolRounds ? all : undefined;
-        const { ids, messages } = this.#prompt(asked, kit ? withTools : options);
+        const { ids, messages } = this.#prompt(asked, kit ? withTools : plain);
         const pieces = this.#session.generateText(this.#codec(all !== undefined), ids, rest);
         const { text, shown, reason } = yield* visibleText(pieces, kit);
-        const made = await kit?.run(text, options.signal);
+        const made = await kit?.run(text, rest.signal);
         if (made === undefined) {
           this.#messages = [...messages, { role: "assistant", content: text }];
           if (shown < text.length) yield text.slice(shown);

@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { ArgumentError } from "../base/errors.ts";
+import { ArgumentError, attempt } from "../base/errors.ts";
 import { listIn } from "../base/shape.ts";
+import { orAborted } from "../base/signals.ts";
 import { describe } from "../base/text.ts";
 import { problemOf } from "../constraints/values.ts";
 import { objectOf } from "../llm/config/reader.ts";
@@ -184,7 +185,7 @@ export class ToolKit {
    *   without functions or with calls of a kind that is not known.
    */
   constructor(tools: unknown, template: string | undefined) {
-    const list = listIn(tools, (tool) => checkedTool(tool));
+    const list = listIn(tools, ownTool);
     if (list === undefined || list.length === 0) {
       throw new ArgumentError(
         `Cannot ask with tools ${describe(tools)}: they are an array of at least one`,
@@ -271,15 +272,22 @@ export class ToolKit {
     const found = problemOf(args, tool.parameters ?? {});
     if (found !== undefined) return `Error: wrong arguments: ${found}`;
     try {
-      const result = await tool.call(args, { signal });
+      const result = await orAborted(tool.call(args, { signal }), signal);
       return typeof result === "string" ? result : JSON.stringify(result) ?? "null";
     } catch (error) {
-      return `Error: ${error instanceof Error ? error.message : String(error)}`;
+      return `Error: ${error instanceof Error ? error.message : describe(error)}`;
     }
   }
 }
 
-function checkedTool(given: unknown): Tool {
+/** A copy of JSON; undefined for what JSON cannot have. */
+function jsonOf(value: object): Readonly<Record<string, unknown>> | undefined {
+  const { value: text } = attempt(() => JSON.stringify(value));
+  return text === undefined ? undefined : objectOf(JSON.parse(text));
+}
+
+/** A function of the caller, checked and copied. */
+function ownTool(given: unknown): Tool {
   const { name, description, parameters, call } = objectOf(given);
   const fail = (why: string): never => {
     throw new ArgumentError(`Cannot ask with the tool ${describe(name ?? given)}: ${why}`);
@@ -288,13 +296,14 @@ function checkedTool(given: unknown): Tool {
     return fail("its name has 1 to 64 letters, digits, _, - and .");
   }
   if (description !== undefined && typeof description !== "string") {
-    fail("its description is a text");
+    return fail("its description is a text");
   }
-  if (parameters !== undefined && (typeof parameters !== "object" || parameters === null)) {
-    fail("its parameters are a JSON Schema");
-  }
+  const schema = typeof parameters === "object" && parameters !== null
+    ? jsonOf(parameters)
+    : undefined;
+  if (parameters !== undefined && schema === undefined) fail("its parameters are a JSON Schema");
   if (typeof call !== "function") return fail("it has no function call");
-  return given as Tool;
+  return { name, description, parameters: schema, call: call.bind(given) };
 }
 
 /** An answer that is complete. */

@@ -477,3 +477,10 @@ test("tokens have bytes, special ones have none", async () => {
   assertThrows(() => words.tokenBytes(0), FormatError, "bytes of its own");
   await assertRejects(() => constraints.choices(["a"], words), FormatError, "bytes of its own");
 });
+
+test("a grammar that is disposed of while a text starts", async () => {
+  const constraint = await constraints.grammar('root ::= "a"', tokenizer);
+  const starting = [constraint.start(CONTEXT), constraint.start(CONTEXT)];
+  constraint.dispose();
+  for (const start of starting) await assertRejects(() => start, DisposedError, "grammar");
+});

@@ -238,3 +238,65 @@ test("wrong tools, and models without any, are errors", async () => {
   using plain = await Chat.open({ "model.gguf": randomLlama("q8_0", sizes) });
   await assertRejects(() => plain.ask("?", { tools: [tool] }), ArgumentError, "the template");
 });
+
+test("functions that the caller changes meanwhile, that never end or throw anything", async () => {
+  using chat = await Chat.open(models["hermes"]!);
+  const call = (name: string) =>
+    `<tool_call>{"name": "${name}", "arguments": {"city": 1}}</tool_call>`;
+  const parameters = { type: "object", properties: { city: { type: "integer" } } };
+  const made: unknown[] = [];
+  const tool = {
+    name: "first",
+    parameters,
+    result: "of this",
+    call(): string {
+      made.push(this.result);
+      tool.name = "second";
+      parameters.properties.city.type = "string";
+      tools.length = 0;
+      return "ok";
+    },
+  };
+  const odd: Tool = {
+    name: "odd",
+    call: () => {
+      throw Object.create(null);
+    },
+  };
+  const tools: Tool[] = [tool, odd];
+  const options = {
+    tools,
+    constraint: saying(chat.tokenizer, call("first"), call("first"), "done"),
+  };
+  const turn = chat.stream("?", options);
+  let text = "";
+  for await (const piece of turn) {
+    text += piece;
+    Object.assign(options, { constraint: undefined, maxTokens: 1 });
+  }
+  assertEquals([text, made], ["done", ["of this", "of this"]]);
+  const constraint = saying(chat.tokenizer, call("odd"), "sorry");
+  assertEquals(await chat.ask("?", { tools: [odd], constraint }), "sorry");
+  assertEquals(chat.messages.at(-2)!.content, "Error: an object");
+  const controller = new AbortController();
+  const hangs: Tool = {
+    name: "hangs",
+    call: () => {
+      setTimeout(() => controller.abort(new EvalError("own")), 5);
+      return new Promise(() => {});
+    },
+  };
+  const { signal } = controller;
+  const waits = saying(chat.tokenizer, call("hangs"));
+  const { length } = chat.messages;
+  await assertRejects(
+    () => chat.ask("?", { tools: [hangs], constraint: waits, signal }),
+    EvalError,
+  );
+  assertEquals(chat.messages.length, length);
+  const cyclic: Record<string, unknown> = {};
+  cyclic["self"] = cyclic;
+  const wrong = [{ ...odd, parameters: cyclic }];
+  await assertRejects(() => chat.ask("?", { tools: wrong }), ArgumentError, "JSON Schema");
+  await assertRejects(() => chat.ask("?", loose({ signal: {} })), ArgumentError, "signal");
+});

@@ -5,9 +5,10 @@
  */
 import { ArgumentError } from "../../base/errors.ts";
 import { listIn } from "../../base/shape.ts";
+import { checkSignal, orAborted } from "../../base/signals.ts";
 import { describe } from "../../base/text.ts";
 import type { Sampled } from "../sampling/batch.ts";
-import { SAMPLER_OPTIONS, type SamplerOptions } from "../sampling/settings.ts";
+import { biasesOf, SAMPLER_OPTIONS, type SamplerOptions } from "../sampling/settings.ts";
 import { SamplingState } from "../sampling/state.ts";
 import type { Choice, PromptOptions, Scheduler } from "./scheduler.ts";
 import type { Sequence } from "./sequence.ts";
@@ -86,6 +87,31 @@ export interface Limits {
   readonly endTokens: readonly number[];
 }
 
+function stopTokensOf(given: unknown): number[] {
+  const wrong = (what: unknown): ArgumentError =>
+    new ArgumentError(
+      `Cannot generate with stopTokens ${describe(what)}: it is an array of integers`,
+    );
+  const ends = listIn(given, (id) => {
+    if (Number.isInteger(id)) return id as number;
+    throw wrong(id);
+  });
+  if (ends === undefined) throw wrong(given);
+  return ends;
+}
+
+/** A copy of options, each of which is read once, with copies of what they have inside. */
+export function ownOptions<O extends GenerateOptions>(options: O): O {
+  const own: O = Object.create(null);
+  for (const name in options) own[name] = options[name];
+  const { logitBias, stopTokens } = own;
+  return {
+    ...own,
+    ...logitBias !== undefined && { logitBias: biasesOf(logitBias) },
+    ...stopTokens !== undefined && { stopTokens: stopTokensOf(stopTokens) },
+  };
+}
+
 /** What `generate` does after `ids`, by its options, which are checked and copied. */
 export function planOf(
   ids: readonly number[],
@@ -97,15 +123,8 @@ export function planOf(
       `Cannot generate with maxTokens ${describe(maxTokens)}: it is an integer of at least 0`,
     );
   }
-  const wrong = (what: unknown): ArgumentError =>
-    new ArgumentError(
-      `Cannot generate with stopTokens ${describe(what)}: it is an array of integers`,
-    );
-  const ends = listIn(stopTokens ?? endTokens, (id) => {
-    if (Number.isInteger(id)) return id as number;
-    throw wrong(id);
-  });
-  if (ends === undefined) throw wrong(stopTokens);
+  checkSignal("generate", signal);
+  const ends = stopTokensOf(stopTokens ?? endTokens);
   if (constraint !== undefined && typeof constraint?.start !== "function") {
     throw new ArgumentError(
       `Cannot generate with constraint ${describe(constraint)}: it is an object with start()`,
@@ -113,6 +132,43 @@ export function planOf(
   }
   const state = new SamplingState(sampling, ids, vocabulary);
   return { ids, maxTokens, stop: new Set(ends), context, state, constraint, signal };
+}
+
+/** A copy of a mask, which the constraint may change, also for another text; else what was given. */
+function ownMask(
+  given: unknown,
+  words: number,
+): Int32Array | undefined | { readonly given: unknown } {
+  if (given === undefined) return undefined;
+  const fits = ArrayBuffer.isView(given) && given instanceof Int32Array && given.length === words;
+  return fits ? new Int32Array(given) : { given };
+}
+
+function isState(state: unknown): state is ConstraintState {
+  return typeof state === "object" && state !== null &&
+    ["mask", "accept"].every((name) => typeof Reflect.get(state, name) === "function");
+}
+
+/** The state of a constraint for a text, which the caller frees. */
+async function stateOf(
+  { constraint, state: { vocabulary }, stop, signal }: Plan,
+): Promise<ConstraintState | undefined> {
+  if (constraint === undefined) return undefined;
+  const starting = Promise.resolve(constraint.start({ vocabulary, stopTokens: [...stop] }));
+  let state: ConstraintState;
+  try {
+    state = await orAborted(starting, signal);
+  } catch (error) {
+    starting.then((late) => late?.dispose?.()).catch(() => {});
+    throw error;
+  }
+  if (isState(state)) return state;
+  throw new ArgumentError(
+    `Cannot generate with a constraint whose start() gave ${
+      describe(state)
+    }: it gives an object with ` +
+      "mask() and accept()",
+  );
 }
 
 /** The longest and the shortest end of a text that is looked up, and the most tokens after it. */
@@ -146,19 +202,20 @@ export async function* tokensOf(
   const close = scheduler.open();
   let constraint: ConstraintState | undefined;
   try {
-    constraint = await plan.constraint?.start({
-      vocabulary: state.vocabulary,
-      stopTokens: [...stop],
-    });
+    constraint = await stateOf(plan);
     // Undefined where nothing but the end may come.
     const choose = async (): Promise<Choice | undefined> => {
-      const mask: unknown = await constraint?.mask();
+      const given: unknown = constraint?.mask();
+      const mask = ArrayBuffer.isView(given)
+        ? ownMask(given, words)
+        : ownMask(await orAborted(given, signal), words);
       if (constraint?.done === true) return undefined;
-      if (mask === undefined) return { state, top };
-      if (mask instanceof Int32Array && mask.length === words) return { state, mask, top };
+      if (mask === undefined || mask instanceof Int32Array) return { state, mask, top };
       // Here, so that the other texts of the step go on.
       throw new ArgumentError(
-        `Cannot generate with the mask ${describe(mask)} of a constraint: it is an Int32Array of ` +
+        `Cannot generate with the mask ${
+          describe(mask.given)
+        } of a constraint: it is an Int32Array of ` +
           `${words} elements`,
       );
     };
@@ -173,17 +230,20 @@ export async function* tokensOf(
         signal?.throwIfAborted();
         yield token;
         text.push(token.id);
-        constraint?.accept(token.id);
+        // It may be an async function, whose error is that of the text.
+        if (constraint !== undefined) await orAborted(constraint.accept(token.id), signal);
         if (++made >= maxTokens) return "maxTokens";
         if (text.length > context) return "contextLength";
       }
       choice = constraint === undefined ? choice : await choose();
       if (choice === undefined) return "stop";
-      const draft = speculates ? draftOf(text).slice(0, context - text.length) : [];
+      // The text has memory for no more.
+      const room = Math.min(context - text.length, maxTokens - made - 1);
+      const draft = speculates ? draftOf(text).slice(0, room) : [];
       ({ tokens } = await scheduler.next(sequence, [text.at(-1)!, ...draft], { choice, signal }));
     }
   } finally {
     close();
-    constraint?.dispose?.();
+    await constraint?.dispose?.();
   }
 }

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { DisposedError } from "../../base/errors.ts";
+import { attempt, DisposedError, OutOfMemoryError } from "../../base/errors.ts";
 import { turn } from "../../base/turn.ts";
 import { tensor } from "../../tensor/create.ts";
 import { scope, type Tensor } from "../../tensor/tensor.ts";
@@ -123,6 +123,13 @@ function draftColumns(texts: number): number {
   return DRAFT_ROWS.find(([most]) => most >= texts)?.[1] ?? 1;
 }
 
+/** Memory for numbers; JavaScript has a RangeError for more than it can allocate. */
+function roomFor(count: number): Float32Array {
+  const { value, error } = attempt(() => new Float32Array(count));
+  if (error === undefined) return value;
+  throw new OutOfMemoryError(4 * count, "cpu", `${count} logits`);
+}
+
 /** Frees what a step made. */
 export function free(made: Stepped): void {
   for (const one of [...made.rows, made.convolved, made.logits]) one?.dispose();
@@ -167,9 +174,9 @@ export class Scheduler implements Disposable {
     ids: readonly number[],
     options: PromptOptions = {},
   ): Promise<Outcome> {
-    const known = sequence.length;
-    const all = options.all === true ? new Float32Array(ids.length * this.#vocabulary) : undefined;
     return new Promise((resolve, reject) => {
+      const known = sequence.length;
+      const all = options.all === true ? roomFor(ids.length * this.#vocabulary) : undefined;
       const whole = [...sequence.tokens, ...ids];
       this.#prompts.push({ sequence, ids: whole, options, known, all, resolve, reject });
       this.#start();
@@ -386,10 +393,14 @@ export class Scheduler implements Disposable {
 
 /** Rejects a job whose signal has aborted, or whose text has no memory any more; else true. */
 function isWanted({ sequence, options: { signal }, reject }: Job): boolean {
-  if (signal?.aborted === true) reject(signal.reason);
-  else if (sequence.disposed) reject(gone());
-  else return true;
-  return false;
+  try {
+    signal?.throwIfAborted();
+    if (sequence.disposed) throw gone();
+    return true;
+  } catch (error) {
+    reject(error);
+    return false;
+  }
 }
 
 function gone(): DisposedError {

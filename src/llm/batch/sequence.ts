@@ -156,7 +156,7 @@ export class SequenceMemory implements Disposable {
   /** A copy of a text, which shares its pages. */
   fork(from: Sequence): Sequence {
     const made = this.sequence();
-    made.tokens.push(...from.tokens);
+    for (const id of from.tokens) made.tokens.push(id);
     from.pages.forEach((pages, i) => {
       const { pool } = this.#pools[i]!;
       for (const page of pages) if (page !== GONE) pool.hold(page);
@@ -355,7 +355,8 @@ export class SequenceMemory implements Disposable {
     }
     const state = parts.at(-1)?.state?.hold();
     if (state !== undefined) sequence.states.push({ length: PAGE * parts.length, state });
-    sequence.tokens.push(...ids.slice(0, PAGE * parts.length));
+    // A call takes some ten thousand arguments at most.
+    for (const id of ids.slice(0, PAGE * parts.length)) sequence.tokens.push(id);
   }
 
   [Symbol.dispose](): void {

@@ -76,8 +76,8 @@ function check(
   throw new ArgumentError(`Cannot sample with ${name} ${describe(value)}: it is ${what}`);
 }
 
-/** The biases of tokens, copied. */
-function biasesOf(given: unknown): ReadonlyMap<number, number> {
+/** The biases of tokens, checked and copied. */
+export function biasesOf(given: unknown): ReadonlyMap<number, number> {
   if (typeof given !== "object" || given === null || lengthOf(given) !== undefined) {
     throw new ArgumentError(
       `Cannot sample with logitBias ${describe(given)}: it is an object or a Map of numbers by ` +
