@@ -196,7 +196,7 @@ test("no library is larger than a package has room for", () => {
   assertThrows(
     () => checkLibrarySize("win32-x64", 2_750_001),
     Error,
-    "win32-x64 has 2600001 bytes",
+    "win32-x64 has 2750001 bytes",
   );
 });
 
