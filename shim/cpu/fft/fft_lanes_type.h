@@ -339,3 +339,11 @@ static PAIR *NAME(passes)(const fft_lanes *plan, int passes, const LOOSE_PAIR *x
 static PAIR *NAME(transform)(const fft_lanes *plan, PAIR *x, PAIR *y) {
   return NAME(passes)(plan, plan->stages, (const LOOSE_PAIR *)x, 1, y, x);
 }
+
+/* Element k of the transforms of both parts, from the transform y of length n. */
+static RM_ALWAYS_INLINE void NAME(separate)(const PAIR *y, ptrdiff_t n, ptrdiff_t k, T half, T sign,
+                                            PAIR *a, PAIR *b) {
+  const PAIR z = y[k], c = y[k == 0 ? 0 : n - k];
+  *a = (PAIR){(z.re + c.re) * half, (z.im - c.im) * (half * sign)};
+  *b = (PAIR){(z.im + c.im) * half, (c.re - z.re) * (half * sign)};
+}

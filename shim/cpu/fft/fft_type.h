@@ -246,14 +246,6 @@ static RM_ALWAYS_INLINE void NAME(combine)(const bool inverse, const T *z, T *to
   }
 }
 
-/* Element k of the transforms of both parts, from the transform y of length n. */
-static RM_ALWAYS_INLINE void NAME(separate)(const PAIR *y, ptrdiff_t n, ptrdiff_t k, T half, T sign,
-                                            PAIR *a, PAIR *b) {
-  const PAIR z = y[k], c = y[k == 0 ? 0 : n - k];
-  *a = (PAIR){(z.re + c.re) * half, (z.im - c.im) * (half * sign)};
-  *b = (PAIR){(z.im + c.im) * half, (c.re - z.re) * (half * sign)};
-}
-
 #include "fft_columns_type.h"
 
 /* From n real numbers, of which `given` are given, to n / 2 + 1 complex ones. */
