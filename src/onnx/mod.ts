@@ -1,0 +1,17 @@
+/**
+ * ONNX: opens any `.onnx` file, and runs it as compiled programs.
+ *
+ * @module
+ */
+export {
+  type AsyncOptions,
+  Model,
+  open,
+  type OpenOptions,
+  readOptional,
+  readSequence,
+  readTensor,
+} from "./model.ts";
+export type { ValueInfo } from "./graph.ts";
+export { type ModelPart, ModelReport } from "./report.ts";
+export { Strings, type Value } from "./values.ts";

@@ -1,0 +1,458 @@
+/**
+ * Models in ONNX files.
+ *
+ * @module
+ */
+import {
+  ArgumentError,
+  DisposedError,
+  DTypeError,
+  FormatError,
+  ShapeError,
+} from "../base/errors.ts";
+import { formatShape, listIn } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { asBytes, NO_FILE } from "../io/bytes.ts";
+import { type Path, readFile } from "../io/file.ts";
+import { bytesIn } from "../io/mapped.ts";
+import { openBytes } from "../io/source.ts";
+import { checkOptions } from "../table/infer.ts";
+import { Tensor } from "../tensor/tensor.ts";
+import { describeValue, type Implementation } from "./call.ts";
+import { type Graph, GraphReader, type Node, type ValueInfo } from "./graph.ts";
+import {
+  externalBytes,
+  type ExternalFile,
+  externalNames,
+  Initializers,
+  openExternal,
+  type Place,
+} from "./initializers.ts";
+import {
+  type GraphMessage,
+  importWire,
+  type ModelMessage,
+  readModel,
+  readOptionalMessage,
+  readSequenceMessage,
+  readTensorMessage,
+  type SequenceMessage,
+  type TensorMessage,
+  type Wire,
+} from "./messages.ts";
+import { optimize } from "./optimize.ts";
+import { OPS } from "./ops/mod.ts";
+import { ModelReport } from "./report.ts";
+import { Runner, type Shared } from "./runner.ts";
+import { isList, Strings, tensorsIn, type Value } from "./values.ts";
+
+/** Options of {@link open}. */
+export interface OpenOptions {
+  /**
+   * The names of inputs whose elements are part of the kind of a program: each value compiles another
+   * program. By default these are small inputs on which a shape depends.
+   */
+  readonly static?: readonly string[];
+  /** The most programs that each part of the model keeps (32): one for each kind of inputs. */
+  readonly maxPrograms?: number;
+  /** The contents of the files with external data, by the names in the model. */
+  readonly external?: Readonly<Record<string, Uint8Array>>;
+}
+
+/** Options of {@link Model.async}. */
+export interface AsyncOptions {
+  /** Stops the run between programs: the promise rejects with the reason of the signal. */
+  readonly signal?: AbortSignal;
+}
+
+const OPEN = ["static", "maxPrograms", "external"];
+
+/** Node types that no function computes, with their number in the file. */
+function unsupported(graph: Graph, into = new Map<string, number>()): Map<string, number> {
+  for (const node of graph.nodes) {
+    if (find(node) === undefined) into.set(node.type, (into.get(node.type) ?? 0) + 1);
+    for (const inner of node.graphs) unsupported(inner, into);
+  }
+  return into;
+}
+
+/** Domains whose ops are here. */
+const DOMAINS = new Set(["", "com.microsoft"]);
+
+function find(node: Node): Implementation | undefined {
+  return OPS.get(node.type) ?? (DOMAINS.has(node.domain) ? OPS.get(node.op) : undefined);
+}
+
+function resolve(node: Node): Implementation {
+  return find(node)!;
+}
+
+/** All tensors of a graph, with those of the graphs inside. */
+function* tensorsOf(graph: GraphMessage, nodes = graph.nodes): Generator<TensorMessage> {
+  yield* graph.initializers;
+  for (const { attributes } of nodes) {
+    for (const { tensor, graph } of attributes) {
+      if (tensor !== undefined) yield tensor;
+      if (graph !== undefined) yield* tensorsOf(graph);
+    }
+  }
+}
+
+/** The names of external files in a model. */
+function externalFiles({ graph, functions }: ModelMessage): Set<string> {
+  const names = graph === undefined ? new Set<string>() : externalNames(tensorsOf(graph));
+  for (const { nodes } of functions) {
+    const all = { nodes, name: "", initializers: [], sparse: [], inputs: [], outputs: [] };
+    for (const name of externalNames(tensorsOf(all))) names.add(name);
+  }
+  return names;
+}
+
+/** Opens the files with external data, which must be in the folder of the model. */
+async function openExternals(
+  names: ReadonlySet<string>,
+  path: Path | undefined,
+  given: Readonly<Record<string, Uint8Array>>,
+  file: string,
+): Promise<Map<string, ExternalFile>> {
+  const files = new Map<string, ExternalFile>();
+  for (const name of names) {
+    const bytes = Object.hasOwn(given, name) ? given[name] : undefined;
+    if (bytes !== undefined) {
+      files.set(name, externalBytes(name, asBytes(bytes, name)));
+      continue;
+    }
+    if (path === undefined) {
+      throw new FormatError(
+        `the elements of tensors are in the file ${describe(name)}; ` +
+          "pass its bytes by the option external",
+        file,
+        0,
+      );
+    }
+    const [{ dirname, resolve, sep }, { fileURLToPath }] = await Promise.all([
+      import("node:path"),
+      import("node:url"),
+    ]);
+    const folder = dirname(resolve(typeof path === "string" ? path : fileURLToPath(path)));
+    const found = resolve(folder, name);
+    if (!found.startsWith(folder.endsWith(sep) ? folder : folder + sep)) {
+      throw new FormatError(`external data ${describe(name)} leave the folder`, file, 0);
+    }
+    files.set(name, await openExternal(found));
+  }
+  return files;
+}
+
+/**
+ * Opens an ONNX file: a path, a URL, or its bytes. Its weights are those of the mapped file where they can
+ * be.
+ *
+ * The package `@bufbuild/protobuf` reads the file; a program installs it itself.
+ *
+ * @throws {FormatError} If the file is damaged.
+ * @throws {ArgumentError} If nodes are not supported: the error names all of them.
+ * @throws {PackageError} If the package is not installed.
+ */
+export async function open(from: Path | Uint8Array, options: OpenOptions = {}): Promise<Model> {
+  checkOptions("open an ONNX file", options, OPEN);
+  const { maxPrograms = 32, external = {} } = options;
+  const names = options.static === undefined ? [] : listIn(options.static, String);
+  if (names === undefined) {
+    throw new ArgumentError(
+      `Cannot open an ONNX file with static ${describe(options.static)}: it is a list of names`,
+    );
+  }
+  if (!Number.isInteger(maxPrograms) || maxPrograms < 1) {
+    throw new ArgumentError(
+      `Cannot open an ONNX file with maxPrograms ${
+        describe(maxPrograms)
+      }: it is an integer of at least 1`,
+    );
+  }
+  const contents = { ...external };
+  const wire = await importWire();
+  const isPath = typeof from === "string" || from instanceof URL;
+  const file = isPath ? String(from) : NO_FILE;
+  const source = isPath ? await openBytes(from, {}) : undefined;
+  const mapped = source?.mapped;
+  const bytes = !isPath
+    ? asBytes(from, NO_FILE)
+    : mapped === undefined || "reason" in mapped
+    ? await readFile(from)
+    : bytesIn(mapped, 0, mapped.bytes, file);
+  const message = readModel(wire, bytes, file);
+  const externals = await openExternals(
+    externalFiles(message),
+    isPath ? from : undefined,
+    contents,
+    file,
+  );
+  const place: Place = { file, bytes, source, external: (name) => externals.get(name)! };
+  return makeModel(message, place, { names: new Set(names), maxPrograms });
+}
+
+/** Makes a model of its message. */
+function makeModel(
+  message: ModelMessage,
+  place: Place,
+  { names, maxPrograms }: { readonly names: ReadonlySet<string>; readonly maxPrograms: number },
+): Model {
+  const { file } = place;
+  if (message.graph === undefined) throw new FormatError("the file has no graph", file, 0);
+  const graph = new GraphReader(message, new Initializers(place), file).read(message.graph);
+  const missing = unsupported(graph);
+  if (missing.size > 0) {
+    const list = [...missing].map(([type, count]) => count === 1 ? type : `${type} (${count})`);
+    throw new ArgumentError(
+      `Cannot open ${file}: no function computes the ops ${list.sort().join(", ")}`,
+    );
+  }
+  for (const name of names) {
+    if (!graph.inputs.some((one) => one.name === name)) {
+      throw new ArgumentError(
+        `Cannot open ${file} with static ${describe(name)}: the model has the inputs ` +
+          graph.inputs.map((one) => one.name).join(", "),
+      );
+    }
+  }
+  return new Model(message, graph, names, maxPrograms);
+}
+
+/** A model of an ONNX file: see {@link open}. */
+export class Model {
+  /** The inputs that a run takes. */
+  readonly inputs: readonly ValueInfo[];
+  /** The outputs of a run. */
+  readonly outputs: readonly ValueInfo[];
+  /** The ops of the file, with the number of nodes of each. */
+  readonly ops: ReadonlyMap<string, number>;
+  /** The versions of the domains of ops; that of ONNX's own ops is `""`. */
+  readonly opsets: ReadonlyMap<string, number>;
+  /** What the file says of itself. */
+  readonly metadata: ReadonlyMap<string, string>;
+  readonly #graph: Graph;
+  readonly #runners = new Map<Graph, Runner>();
+  readonly #runner: Runner;
+  #disposed = false;
+
+  /** @ignore */
+  constructor(
+    { opsets, metadata }: ModelMessage,
+    graph: Graph,
+    names: ReadonlySet<string>,
+    maxPrograms: number,
+  ) {
+    this.inputs = graph.inputs;
+    this.outputs = graph.outputs;
+    this.opsets = opsets;
+    this.metadata = metadata;
+    this.ops = countOps(graph);
+    const shared: Shared = {
+      resolve,
+      options: { maxPrograms },
+      static: names,
+      runner: (inner) => {
+        let found = this.#runners.get(inner);
+        if (found === undefined) this.#runners.set(inner, found = new Runner(inner, shared));
+        return found;
+      },
+    };
+    optimize(graph, shared);
+    this.#graph = graph;
+    this.#runner = shared.runner(graph);
+  }
+
+  /** The values of the inputs in their order, checked. */
+  #feeds(feeds: Readonly<Record<string, Value>>): Value[] {
+    if (this.#disposed) throw new DisposedError("Cannot run: the model was disposed of");
+    if (typeof feeds !== "object" || feeds === null) {
+      throw new ArgumentError(
+        `Cannot run a model with ${describe(feeds)}: it takes inputs by name`,
+      );
+    }
+    for (const name of Object.keys(feeds)) {
+      if (!this.inputs.some((one) => one.name === name)) {
+        throw new ArgumentError(
+          `Cannot run a model with input ${describe(name)}: its inputs are ` +
+            this.inputs.map((one) => one.name).join(", "),
+        );
+      }
+    }
+    const sizes = new Map<string, number>();
+    return this.inputs.map((info) => {
+      const value = Object.hasOwn(feeds, info.name) ? feeds[info.name] : undefined;
+      checkFeed(info, value, sizes);
+      return isList(value) ? ownList(value) : value;
+    });
+  }
+
+  #named(values: readonly Value[]): Record<string, Value> {
+    return Object.fromEntries(this.outputs.map(({ name }, k) => [name, values[k]]));
+  }
+
+  /**
+   * Runs the model. The results are tensors of their own.
+   *
+   * @throws {ArgumentError} If an input is missing, unknown, or of another kind.
+   * @throws {DTypeError} If an input has another dtype.
+   * @throws {ShapeError} If an input has another shape.
+   */
+  run(feeds: Readonly<Record<string, Value>>): Record<string, Value> {
+    return this.#named(this.#runner.run(this.#feeds(feeds)));
+  }
+
+  /** {@link run}, with the model's programs off the event loop. */
+  async async(
+    feeds: Readonly<Record<string, Value>>,
+    options: AsyncOptions = {},
+  ): Promise<Record<string, Value>> {
+    checkOptions("run a model", options, ["signal"]);
+    const { signal } = options;
+    return this.#named(await this.#runner.runLater(this.#feeds(feeds), { signal }));
+  }
+
+  /** Describes the programs of the runs so far, and what ran outside of them, with the reasons. */
+  explain(): ModelReport {
+    return new ModelReport(this, this.#runner.report());
+  }
+
+  /** The number of programs. */
+  get programs(): number {
+    let sum = 0;
+    for (const runner of this.#runners.values()) sum += runner.programs;
+    return sum;
+  }
+
+  /** The inputs and outputs. */
+  toString(): string {
+    const line = ({ name, kind, dtype, shape }: ValueInfo): string =>
+      `  ${name}: ${kind === "tensor" ? "" : `${kind} of `}${dtype}` +
+      (shape === undefined ? "" : ` ${formatSizes(shape)}`);
+    return ["inputs:", ...this.inputs.map(line), "outputs:", ...this.outputs.map(line)].join("\n");
+  }
+
+  /** Frees the weights and the programs. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    for (const runner of this.#runners.values()) runner.dispose();
+    disposeConstants(this.#graph);
+  }
+
+  /** {@link dispose}, for `using`. */
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+function disposeConstants(graph: Graph): void {
+  for (const x of tensorsIn(graph.constants.values())) x.dispose();
+  graph.constants.clear();
+  for (const node of graph.nodes) node.graphs.forEach(disposeConstants);
+}
+
+function countOps(graph: Graph, into = new Map<string, number>()): Map<string, number> {
+  for (const node of graph.nodes) {
+    into.set(node.type, (into.get(node.type) ?? 0) + 1);
+    for (const inner of node.graphs) countOps(inner, into);
+  }
+  return into;
+}
+
+function formatSizes(shape: readonly (number | string | null)[]): string {
+  return `[${shape.map((size) => size ?? "?").join(", ")}]`;
+}
+
+/** A copy of a list, which the caller may change while the model runs. */
+function ownList(list: readonly Value[]): Value[] {
+  return listIn(list, (one) => isList(one as Value) ? ownList(one as Value[]) : one as Value) ?? [];
+}
+
+/** Throws unless a value fits an input; `sizes` are those of names so far. */
+function checkFeed(
+  { name, kind, dtype, shape }: ValueInfo,
+  value: Value,
+  sizes: Map<string, number>,
+): void {
+  const fail = (what: string): never => {
+    throw new ArgumentError(`Cannot run a model with input ${describe(name)}: ${what}`);
+  };
+  if (kind === "optional" && (value === undefined || value === null)) return;
+  if (value === undefined || value === null) return fail("it is missing");
+  if (isList(value)) {
+    if (kind === "tensor") fail("it is a list, expected a tensor");
+    for (const one of value) {
+      checkFeed({ name, kind: "optional", dtype, shape: undefined }, one, sizes);
+    }
+    return;
+  }
+  if (kind === "sequence") fail(`it is ${describeValue(value)}, expected a list`);
+  const isTexts = value instanceof Strings;
+  if (!isTexts && !(value instanceof Tensor)) {
+    fail(`it is ${describe(value)}, expected ${dtype === "string" ? "texts" : "a tensor"}`);
+  }
+  const given = isTexts ? "string" : value.dtype;
+  // Elements of less than a byte are 8-bit integers here.
+  const wanted = /^u?int[24]$/.test(dtype) ? dtype.replace(/[24]$/, "8") : dtype;
+  if (given !== wanted && wanted !== "undefined") {
+    throw new DTypeError(
+      `Cannot run a model with input ${describe(name)} of ${given}: it is ${dtype}`,
+    );
+  }
+  if (shape === undefined) return;
+  const fits = value.shape.length === shape.length && shape.every((size, k) => {
+    const own = value.shape[k]!;
+    if (size === null) return true;
+    if (typeof size === "number") return own === size;
+    const before = sizes.get(size);
+    if (before === undefined) sizes.set(size, own);
+    // Exporters reuse names for sizes that differ.
+    return true;
+  });
+  if (!fits) {
+    throw new ShapeError(
+      `Cannot run a model with input ${describe(name)} of shape ${formatShape(value.shape)}: ` +
+        `it is ${formatSizes(shape)}`,
+    );
+  }
+}
+
+// ---- values in files of their own ---------------------------------------------------------------
+
+/** A reader of tensors that are all in one file. */
+function readerIn(bytes: Uint8Array): Initializers {
+  const external = (): never => {
+    throw new FormatError("the elements are in another file", NO_FILE, 0);
+  };
+  return new Initializers({ file: NO_FILE, bytes, source: undefined, external });
+}
+
+function sequenceValue({ tensors, sequences }: SequenceMessage, read: Initializers): Value[] {
+  return sequences.length > 0
+    ? sequences.map((one) => sequenceValue(one, read))
+    : tensors.map((one) => read.read(one));
+}
+
+/** The reader of the package. */
+let wire: Wire | undefined;
+
+/** The value of the bytes of a `TensorProto`, as files of test data have it. */
+export async function readTensor(bytes: Uint8Array): Promise<Value> {
+  wire ??= await importWire();
+  return readerIn(bytes).read(readTensorMessage(wire, bytes, NO_FILE));
+}
+
+/** The value of the bytes of a `SequenceProto`. */
+export async function readSequence(bytes: Uint8Array): Promise<Value> {
+  wire ??= await importWire();
+  return sequenceValue(readSequenceMessage(wire, bytes, NO_FILE), readerIn(bytes));
+}
+
+/** The value of the bytes of an `OptionalProto`. */
+export async function readOptional(bytes: Uint8Array): Promise<Value> {
+  wire ??= await importWire();
+  const { tensor, sequence } = readOptionalMessage(wire, bytes, NO_FILE);
+  if (tensor !== undefined) return readerIn(bytes).read(tensor);
+  return sequence === undefined ? null : sequenceValue(sequence, readerIn(bytes));
+}

@@ -1,0 +1,276 @@
+/**
+ * Ops on windows: convolutions, pools, and norms of channels.
+ *
+ * @module
+ */
+import { formatShape, sizeOf } from "../../base/shape.ts";
+import * as nn from "../../nn/mod.ts";
+import { full } from "../../tensor/create.ts";
+import type { Call, Implementation } from "../call.ts";
+import type { T, Value } from "../values.ts";
+
+/** The windows of a node, by its attributes. */
+interface Windows {
+  readonly kernel: readonly number[];
+  readonly stride: readonly number[];
+  readonly dilation: readonly number[];
+  readonly padding: readonly [before: number, after: number][];
+}
+
+/** The windows of a call on the axes of space of `shape`. */
+function windowsOf(call: Call, shape: readonly number[], kernel: readonly number[]): Windows {
+  const { node } = call;
+  const rank = kernel.length, ones = Array<number>(rank).fill(1);
+  const stride = node.ints("strides") ?? ones;
+  const dilation = node.ints("dilations") ?? ones;
+  const pads = node.ints("pads") ?? Array<number>(2 * rank).fill(0);
+  const auto = node.string("auto_pad", "NOTSET");
+  if (stride.length !== rank || dilation.length !== rank || pads.length !== 2 * rank) {
+    call.fail(
+      `kernel ${formatShape(kernel)}, strides ${formatShape(stride)}, dilations ` +
+        `${formatShape(dilation)} and pads ${formatShape(pads)} do not fit`,
+    );
+  }
+  const space = shape.slice(-rank);
+  const padding = kernel.map((size, k): [number, number] => {
+    if (auto === "NOTSET") return [pads[k]!, pads[k + rank]!];
+    if (auto === "VALID") return [0, 0];
+    const out = Math.ceil(space[k]! / stride[k]!);
+    const span = (size - 1) * dilation[k]! + 1;
+    const total = Math.max((out - 1) * stride[k]! + span - space[k]!, 0);
+    const less = Math.floor(total / 2);
+    return auto === "SAME_UPPER" ? [less, total - less] : [total - less, less];
+  });
+  return { kernel, stride, dilation, padding };
+}
+
+/** The function for `rank` axes of space. */
+function byRank<F>(call: Call, functions: readonly F[], rank: number): F {
+  return functions[rank - 1] ??
+    call.failShape(`${rank} axes of space, expected 1 to ${functions.length}`);
+}
+
+const CONV = [nn.conv1d, nn.conv2d, nn.conv3d] as const;
+const CONV_TRANSPOSE = [nn.convTranspose1d, nn.convTranspose2d, nn.convTranspose3d] as const;
+const MAX_POOL = [nn.maxPool1d, nn.maxPool2d, nn.maxPool3d] as const;
+const AVG_POOL = [nn.avgPool1d, nn.avgPool2d, nn.avgPool3d] as const;
+
+/** The convolution of a call, of `x` and `weight`. */
+export function convolve(call: Call, x: T, weight: T, bias: T | undefined): T {
+  const rank = x.rank - 2;
+  const { stride, dilation, padding } = windowsOf(call, x.shape, weight.shape.slice(2));
+  const groups = call.node.int("group", 1);
+  const conv = byRank(call, CONV, rank);
+  return conv(x, weight, bias, { stride, dilation, padding, groups }) as T;
+}
+
+function convTranspose(call: Call): readonly Value[] {
+  const { node } = call;
+  const x = call.tensor(0), weight = call.tensor(1);
+  const rank = x.rank - 2, kernel = weight.shape.slice(2);
+  const ones = Array<number>(rank).fill(1);
+  const stride = node.ints("strides") ?? ones, dilation = node.ints("dilations") ?? ones;
+  const more = node.ints("output_padding") ?? Array<number>(rank).fill(0);
+  const pads = node.ints("pads") ?? Array<number>(2 * rank).fill(0);
+  const auto = node.string("auto_pad", "NOTSET");
+  const sizes = node.ints("output_shape");
+  const padding = kernel.map((size, k): [number, number] => {
+    if (auto === "VALID") return [0, 0];
+    if (sizes === undefined && auto === "NOTSET") return [pads[k]!, pads[k + rank]!];
+    const wanted = sizes === undefined
+      ? x.shape[k + 2]! * stride[k]!
+      : sizes[sizes.length - rank + k]!;
+    const whole = (x.shape[k + 2]! - 1) * stride[k]! + more[k]! + (size - 1) * dilation[k]! + 1;
+    const total = whole - wanted, less = Math.floor(total / 2);
+    return auto === "SAME_UPPER" ? [less, total - less] : [total - less, less];
+  });
+  const options = { stride, dilation, groups: node.int("group", 1), outputPadding: more };
+  const conv = byRank(call, CONV_TRANSPOSE, rank);
+  // Negative padding makes the result larger.
+  const grown = padding.map(([before, after]): [number, number] => [
+    Math.max(-before, 0),
+    Math.max(-after, 0),
+  ]);
+  const cut = padding.map(([before, after]): [number, number] => [
+    Math.max(before, 0),
+    Math.max(after, 0),
+  ]);
+  const made = conv(x, weight, undefined, { ...options, padding: cut }) as T;
+  const isGrown = grown.some(([before, after]) => before + after > 0);
+  const whole: T = isGrown ? made.pad([[0, 0], [0, 0], ...grown]) : made;
+  const bias = call.optional(2);
+  return [bias === undefined ? whole : whole.add(bias.reshape([bias.size, ...ones]))];
+}
+
+function maxPool(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
+  const { stride, dilation, padding } = windowsOf(call, x.shape, kernel);
+  if (call.wants(1)) return call.fail("indices of the largest elements are not computed");
+  const pool = byRank(call, MAX_POOL, kernel.length);
+  const ceilMode = call.node.flag("ceil_mode");
+  return [pool(x, kernel, { stride, dilation, padding, ceilMode }) as T];
+}
+
+function averagePool(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
+  const { stride, dilation, padding } = windowsOf(call, x.shape, kernel);
+  const countIncludePad = call.node.flag("count_include_pad");
+  const ceilMode = call.node.flag("ceil_mode");
+  if (dilation.every((n) => n === 1)) {
+    const pool = byRank(call, AVG_POOL, kernel.length);
+    return [pool(x, kernel, { stride, padding, countIncludePad, ceilMode }) as T];
+  }
+  const counts = (from: T): T => windowSums(call, from, { kernel, stride, dilation, padding });
+  const sums = counts(x);
+  if (countIncludePad) return [sums.div(sizeOf(kernel))];
+  return [sums.div(counts(full(x.shape, 1, { dtype: x.dtype }) as T))];
+}
+
+/** The sums of windows of each channel: a convolution by ones. */
+function windowSums(
+  call: Call,
+  x: T,
+  { kernel, stride, dilation, padding }: Windows,
+): T {
+  const channels = x.shape[1]!;
+  const ones = full([channels, 1, ...kernel], 1, { dtype: x.dtype });
+  const conv = byRank(call, CONV, kernel.length);
+  return conv(x, ones, undefined, { stride, dilation, padding, groups: channels }) as T;
+}
+
+function lpPool(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
+  const windows = windowsOf(call, x.shape, kernel);
+  const p = call.node.int("p", 2);
+  const powers: T = p === 1 ? x.abs() : p === 2 ? x.mul(x) : x.abs().pow(p);
+  const sums = windowSums(call, powers, windows);
+  return [p === 1 ? sums : p === 2 ? sums.sqrt() : sums.pow(1 / p)];
+}
+
+const spaceOf = (x: T): number[] => x.shape.map((_, k) => k).slice(2);
+
+function globalLpPool(call: Call): readonly Value[] {
+  const x = call.tensor(0), p = call.node.int("p", 2);
+  const powers: T = p === 1 ? x.abs() : p === 2 ? x.mul(x) : x.abs().pow(p);
+  const sums = powers.sum(spaceOf(x), { keepDims: true }) as T;
+  return [p === 1 ? sums : p === 2 ? sums.sqrt() : sums.pow(1 / p)];
+}
+
+/** Puts the largest elements of windows back, by their indices. */
+function maxUnpool(call: Call): readonly Value[] {
+  const x = call.tensor(0), indices = call.tensor(1);
+  const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
+  const rank = kernel.length, ones = Array<number>(rank).fill(1);
+  const stride = call.node.ints("strides") ?? ones;
+  const pads = call.node.ints("pads") ?? Array<number>(2 * rank).fill(0);
+  const natural = [
+    ...x.shape.slice(0, 2),
+    ...kernel.map((size, k) =>
+      (x.shape[k + 2]! - 1) * stride[k]! + size - pads[k]! - pads[k + rank]!
+    ),
+  ];
+  const shape = call.optionalNumbers(2) ?? natural;
+  // Indices count in the natural size.
+  const flat = full([sizeOf(natural)], 0, { dtype: x.dtype });
+  flat.putAlongAxis_(indices.flatten(), x.flatten(), 0);
+  let made: T = flat.reshape(natural);
+  if (shape.some((n, k) => n !== natural[k])) {
+    made = made.pad(shape.map((n, k): [number, number] => [0, n - natural[k]!]), { value: 0 });
+  }
+  return [made];
+}
+
+function batchNorm(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const epsilon = call.node.float("epsilon", 1e-5);
+  const [weight, bias] = [call.tensor(1), call.tensor(2)];
+  let [mean, variance] = [call.tensor(3), call.tensor(4)];
+  if (!call.node.flag("training_mode")) {
+    return [nn.batchNorm(x, mean, variance, { weight, bias, epsilon }) as T];
+  }
+  const axes = x.shape.map((_, k) => k).filter((k) => k !== 1);
+  const momentum = call.node.float("momentum", 0.9);
+  const [own, square] = [x.mean(axes) as T, x.var(axes) as T];
+  const mixed = (old: T, now: T): T => old.mul(momentum).add(now.mul(1 - momentum));
+  [mean, variance] = [mixed(mean, own), mixed(variance, square)];
+  return [nn.batchNorm(x, own, square, { weight, bias, epsilon }) as T, mean, variance];
+}
+
+function instanceNorm(call: Call): readonly Value[] {
+  const options = {
+    weight: call.tensor(1),
+    bias: call.tensor(2),
+    epsilon: call.node.float("epsilon", 1e-5),
+  };
+  return [nn.instanceNorm(call.tensor(0), options) as T];
+}
+
+function groupNorm(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const groups = call.node.int("num_groups"), epsilon = call.node.float("epsilon", 1e-5);
+  const channels = x.shape[1]!;
+  // In opset 18 weights are of groups.
+  const own = (w: T): T => w.size === channels ? w : w.repeat(channels / groups, 0) as T;
+  const [weight, bias] = [own(call.tensor(1)), own(call.tensor(2))];
+  return [nn.groupNorm(x, groups, { weight, bias, epsilon }) as T];
+}
+
+function layerNorm(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const axis = call.axis(call.node.int("axis", -1), x.rank);
+  const axes = x.shape.map((_, k) => k).slice(axis);
+  const epsilon = call.node.float("epsilon", 1e-5);
+  const weight = call.tensor(1), bias = call.optional(2);
+  const y = x.layerNorm(axes, bias === undefined ? { weight, epsilon } : { weight, bias, epsilon });
+  if (!call.wants(1) && !call.wants(2)) return [y];
+  const keep = { keepDims: true };
+  const wide: T = x.astype(x.dtype === "float64" ? "float64" : "float32");
+  const [mean, variance] = [wide.mean(axes, keep) as T, wide.var(axes, keep) as T];
+  return [y, mean, variance.add(epsilon).rsqrt()];
+}
+
+function rmsNorm(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const axis = call.axis(call.node.int("axis", -1), x.rank);
+  const axes = x.shape.map((_, k) => k).slice(axis);
+  const epsilon = call.node.float("epsilon", 1e-5);
+  return [x.rmsNorm(axes, { weight: call.tensor(1), epsilon })];
+}
+
+function lrn(call: Call): readonly Value[] {
+  const { node } = call;
+  const size = node.int("size");
+  const options = {
+    alpha: node.float("alpha", 1e-4),
+    beta: node.float("beta", 0.75),
+    k: node.float("bias", 1),
+  };
+  const x = call.tensor(0);
+  if (size % 2 === 1) return [nn.localResponseNorm(x, size, options) as T];
+  return call.fail(`size ${size} is even`);
+}
+
+/** The ops. */
+export const CONVOLUTIONS: Readonly<Record<string, Implementation>> = {
+  Conv: (call) => [convolve(call, call.tensor(0), call.tensor(1), call.optional(2))],
+  ConvTranspose: convTranspose,
+  MaxPool: maxPool,
+  AveragePool: averagePool,
+  LpPool: lpPool,
+  GlobalAveragePool: (
+    call,
+  ) => [call.tensor(0).mean(spaceOf(call.tensor(0)), { keepDims: true }) as T],
+  GlobalMaxPool: (call) => [call.tensor(0).max(spaceOf(call.tensor(0)), { keepDims: true }) as T],
+  GlobalLpPool: globalLpPool,
+  MaxUnpool: maxUnpool,
+  BatchNormalization: batchNorm,
+  InstanceNormalization: instanceNorm,
+  GroupNormalization: groupNorm,
+  LayerNormalization: layerNorm,
+  RMSNormalization: rmsNorm,
+  SimplifiedLayerNormalization: rmsNorm,
+  LRN: lrn,
+};

@@ -1,0 +1,349 @@
+/**
+ * Ops on elements: arithmetic, comparisons, logic, activations and casts.
+ *
+ * @module
+ */
+import { DTYPE, type DType } from "../../base/dtype.ts";
+import { broadcastShapes, sizeOf } from "../../base/shape.ts";
+import * as nn from "../../nn/mod.ts";
+import { scalar, tensor } from "../../tensor/create.ts";
+import { where } from "../../api/functions/tensors.ts";
+import type { Call, Implementation } from "../call.ts";
+import { dtypeOf, typeName } from "../initializers.ts";
+import { elementsOf, isKnownTensor, Strings, type T, type Value } from "../values.ts";
+import { broadcastPlace, castStrings, stringsEqual } from "./texts.ts";
+
+type Binary = (x: T, y: T | number) => T;
+
+export const isFloat = (dtype: DType): boolean => DTYPE[dtype].kind === "f";
+export const isInteger = (dtype: DType): boolean => /[iu]/.test(DTYPE[dtype].kind);
+
+/**
+ * The operand of an op beside `other`: a known element as a number, which is part of the code of a
+ * program.
+ */
+export function operand(x: T, other: T): T | number {
+  if (x.size !== 1 || x.rank > other.rank || x.dtype !== other.dtype) return x;
+  if (!isKnownTensor(x) || isKnownTensor(other)) return x;
+  const value = elementsOf(x)[0]!;
+  if (typeof value === "boolean") return x;
+  return typeof value === "number" || Number.isSafeInteger(Number(value)) ? Number(value) : x;
+}
+
+/** The shape of the results of opsets below 7, where `axis` says which axes the second one has. */
+function aligned(call: Call, x: T, y: T): T {
+  if (call.opset >= 7 || call.node.domain !== "") return y;
+  if (!call.node.flag("broadcast") || y.rank === 0) return y;
+  const axis = call.axis(call.node.int("axis", x.rank - y.rank), x.rank + 1);
+  return y.reshape([...y.shape, ...Array<number>(Math.max(x.rank - axis - y.rank, 0)).fill(1)]);
+}
+
+function binary(compute: Binary, swapped?: Binary): Implementation {
+  return (call) => {
+    const x = call.tensor(0), y = aligned(call, x, call.tensor(1));
+    if (x.dtype !== y.dtype) call.failDType(`inputs of ${x.dtype} and ${y.dtype} differ`);
+    if (swapped !== undefined) {
+      const first = operand(x, y);
+      if (typeof first === "number") return [swapped(y, first)];
+    }
+    return [compute(x, operand(y, x))];
+  };
+}
+
+function unary(compute: (x: T, call: Call) => T): Implementation {
+  return (call) => [compute(call.tensor(0), call)];
+}
+
+/** The quotient of integers, rounded toward 0. */
+function truncated(x: T, y: T): T {
+  const quotient: T = x.floorDivide(y);
+  if (DTYPE[x.dtype].kind === "u") return quotient;
+  const rest: T = x.sub(quotient.mul(y));
+  const up: T = rest.notEqual(0).logicalAnd(x.less(0).logicalXor(y.less(0)));
+  return quotient.add(up.astype(x.dtype));
+}
+
+const divide: Binary = (x, y) =>
+  isInteger(x.dtype)
+    ? truncated(x, typeof y === "number" ? scalar(y, { dtype: x.dtype }) as T : y)
+    : x.div(y);
+
+function remainder(call: Call): readonly Value[] {
+  const x = call.tensor(0), y = call.tensor(1);
+  if (!call.node.flag("fmod")) return [x.remainder(operand(y, x))];
+  if (DTYPE[x.dtype].kind === "u") return [x.remainder(y)];
+  const rest: T = x.abs().remainder(y.abs());
+  return [
+    isFloat(x.dtype) ? rest.copysign(x) : where(x.less(0), rest.neg(), rest),
+  ];
+}
+
+function power(call: Call): readonly Value[] {
+  const x = call.tensor(0), y = call.tensor(1);
+  const one = operand(y.dtype === x.dtype || !isFloat(x.dtype) ? y : y.astype(x.dtype), x);
+  if (one === 2) return [x.mul(x)];
+  if (one === 0.5 && isFloat(x.dtype)) return [x.sqrt()];
+  if (typeof one === "number") return [x.pow(one)];
+  if (isFloat(x.dtype)) return [x.pow(y.astype(x.dtype))];
+  if (isInteger(y.dtype)) return [x.pow(y.astype(x.dtype))];
+  return [x.astype("float64").pow(y.astype("float64")).astype(x.dtype)];
+}
+
+/** Adds, or takes the largest of, any number of tensors. */
+function variadic(compute: (x: T, y: T) => T): Implementation {
+  return (call) => {
+    const [first, ...others] = call.tensors;
+    if (first === undefined) return call.fail("it has no input");
+    return [others.length === 0 ? first : others.reduce(compute, first)];
+  };
+}
+
+function mean(call: Call): readonly Value[] {
+  const all = call.tensors;
+  const sum = all.reduce((x, y) => x.add(y));
+  return [sum.div(all.length)];
+}
+
+/** Half to even for shifts of more bits than there are: C leaves them undefined. */
+function shift(call: Call): readonly Value[] {
+  const x = call.tensor(0), y = call.tensor(1);
+  const direction = call.node.string("direction");
+  if (direction === "LEFT") return [x.bitwiseLeftShift(y)];
+  if (direction === "RIGHT") return [x.bitwiseRightShift(y)];
+  return call.fail(`direction ${direction} is neither LEFT nor RIGHT`);
+}
+
+/** Comparisons of booleans are those of 0 and 1. */
+function compare(compute: Binary, swapped: Binary): Implementation {
+  const plain = binary(compute, swapped);
+  return (call) => {
+    const [a, b] = [call.strings(0), call.strings(1)];
+    if (a !== undefined && b !== undefined) return [stringsEqual(a, b)];
+    return plain(call);
+  };
+}
+
+/** The floats that `x` takes part in, at least as wide as float32. */
+function inFloat32(x: T, compute: (x: T) => T): T {
+  if (x.dtype !== "float16" && x.dtype !== "bfloat16") return compute(x);
+  return compute(x.astype("float32")).astype(x.dtype);
+}
+
+function clip(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const bound = (name: string, k: number): T | number | undefined => {
+    if (call.opset < 11 && call.node.domain === "") {
+      return call.node.has(name) ? call.node.float(name) : undefined;
+    }
+    const given = call.optional(k);
+    return given === undefined ? undefined : operand(given, x);
+  };
+  const low = bound("min", 1), high = bound("max", 2);
+  // If the bounds cross, the upper one counts.
+  const above: T = low === undefined ? x : x.maximum(low);
+  return [high === undefined ? above : above.minimum(high)];
+}
+
+function prelu(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  let slope = call.tensor(1);
+  if (call.opset < 7 && slope.rank === 1 && x.rank > 2 && slope.size > 1) {
+    slope = slope.reshape([slope.size, ...Array<number>(x.rank - 2).fill(1)]);
+  }
+  return [where(x.less(0), x.mul(slope), x)];
+}
+
+/** The type that the attribute `to` asks for. */
+function cast(call: Call): readonly Value[] {
+  return [castTo(call, call.inputs[0], call.node.int("to"))];
+}
+
+function castLike(call: Call): readonly Value[] {
+  const like = call.inputs[1];
+  if (like instanceof Strings) return [castTo(call, call.inputs[0], 8)];
+  return [castValue(call, call.inputs[0], call.dtype(1))];
+}
+
+function castTo(call: Call, value: Value, type: number): Value {
+  const name = typeName(type);
+  if (name === "string") {
+    return value instanceof Strings ? value : castStrings(call, 0);
+  }
+  const dtype = dtypeOf(type);
+  if (dtype === undefined) return call.failDType(`no tensor is of ${name}`);
+  const small = /^(u?)int([24])$/.exec(name);
+  if (small === null) return castValue(call, value, dtype);
+  // The lowest bits, as C casts.
+  const bits = Number(small[2]), wide = castValue(call, value, "int32");
+  const low: T = wide.bitwiseAnd(2 ** bits - 1);
+  if (small[1] === "u") return low.astype(dtype);
+  return where(low.less(2 ** (bits - 1)), low, low.sub(2 ** bits)).astype(dtype) as T;
+}
+
+function castValue(call: Call, value: Value, dtype: DType): T {
+  if (value instanceof Strings) return numbersOf(call, value, dtype);
+  const x = call.tensor(0);
+  if (x.dtype === dtype) return x;
+  return x.astype(dtype);
+}
+
+/** The numbers that texts write. */
+function numbersOf(call: Call, { data, shape }: Strings, dtype: DType): T {
+  const list = data.map((text) => {
+    const plain = text.trim().toLowerCase();
+    const infinite = /^([+-]?)inf(inity)?$/.exec(plain);
+    if (infinite !== null) return infinite[1] === "-" ? -Infinity : Infinity;
+    const value = plain === "nan" ? NaN : Number(plain);
+    if (plain === "" || Number.isNaN(value) && plain !== "nan") {
+      call.fail(`${JSON.stringify(text)} is no number`);
+    }
+    return value;
+  });
+  const wide: T = tensor(list, { dtype: "float64" });
+  return wide.reshape(shape).astype(dtype);
+}
+
+function gelu(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  return [call.node.string("approximate", "none") === "tanh" ? tanhGelu(x) : x.gelu()];
+}
+
+const tanhGelu = (x: T): T => nn.gelu(x, { approximate: "tanh" }) as T;
+
+/** `x` plus a bias along its last axis, if the call has one. */
+const biased = (call: Call): T => {
+  const bias = call.optional(1);
+  return bias === undefined ? call.tensor(0) : call.tensor(0).add(bias);
+};
+
+function isinf(x: T, call: Call): T {
+  const up = call.node.flag("detect_positive", true);
+  const down = call.node.flag("detect_negative", true);
+  if (up && down) return x.isinf();
+  if (!up && !down) return x.isinf().logicalAnd(false);
+  return x.equal(up ? Infinity : -Infinity);
+}
+
+function whereOf(call: Call): readonly Value[] {
+  const [a, b] = [call.strings(1), call.strings(2)];
+  if (a !== undefined && b !== undefined) {
+    const choice = call.tensor(0);
+    const shape = broadcastShapes(
+      "where",
+      choice.shape,
+      broadcastShapes("where", a.shape, b.shape),
+    );
+    const chosen = call.elements(0);
+    const size = sizeOf(shape);
+    const data = Array.from(
+      { length: size },
+      (_, i) => {
+        const from = chosen[broadcastPlace(choice.shape, shape, i)] === true ? a : b;
+        return from.data[broadcastPlace(from.shape, shape, i)]!;
+      },
+    );
+    return [new Strings(data, shape)];
+  }
+  return [where(call.tensor(0).asDType("bool"), call.tensor(1), call.tensor(2)) as T];
+}
+
+const float = (call: Call, name: string, otherwise: number): number =>
+  call.node.float(name, otherwise);
+
+/** The ops. */
+export const ELEMENTWISE: Readonly<Record<string, Implementation>> = {
+  Abs: unary((x) => DTYPE[x.dtype].kind === "u" ? x : x.abs()),
+  Neg: unary((x) => x.neg()),
+  Sign: unary((x) => x.sign()),
+  Reciprocal: unary((x) => x.reciprocal()),
+  Sqrt: unary((x) => x.sqrt()),
+  Exp: unary((x) => x.exp()),
+  Log: unary((x) => x.log()),
+  Sin: unary((x) => x.sin()),
+  Cos: unary((x) => x.cos()),
+  Tan: unary((x) => x.tan()),
+  Asin: unary((x) => x.asin()),
+  Acos: unary((x) => x.acos()),
+  Atan: unary((x) => x.atan()),
+  Sinh: unary((x) => x.sinh()),
+  Cosh: unary((x) => x.cosh()),
+  Tanh: unary((x) => x.tanh()),
+  Asinh: unary((x) => x.asinh()),
+  Acosh: unary((x) => x.acosh()),
+  Atanh: unary((x) => x.atanh()),
+  Erf: unary((x) => x.erf()),
+  Sigmoid: unary((x) => x.sigmoid()),
+  Relu: unary((x) => x.relu()),
+  Floor: unary((x) => x.floor()),
+  Ceil: unary((x) => x.ceil()),
+  Round: unary((x) => x.round()),
+  IsNaN: unary((x) => x.isnan()),
+  IsInf: unary(isinf),
+  Not: unary((x) => x.logicalNot()),
+  BitwiseNot: unary((x) => x.bitwiseInvert()),
+  Softsign: unary((x) => nn.softsign(x) as T),
+  Softplus: unary((x) => inFloat32(x, (wide) => nn.softplus(wide, { threshold: Infinity }) as T)),
+  Mish: unary((x) => nn.mish(x) as T),
+  Elu: unary((x, call) => nn.elu(x, { alpha: float(call, "alpha", 1) }) as T),
+  Celu: unary((x, call) => nn.celu(x, { alpha: float(call, "alpha", 1) }) as T),
+  Selu: unary((x, call) => {
+    const alpha = float(call, "alpha", 1.6732631921768188);
+    const gamma = float(call, "gamma", 1.0507010221481323);
+    return where(x.greater(0), x, x.minimum(0).expm1().mul(alpha)).mul(gamma) as T;
+  }),
+  LeakyRelu: unary((x, call) =>
+    nn.leakyRelu(x, { negativeSlope: float(call, "alpha", 0.01) }) as T
+  ),
+  ThresholdedRelu: unary((x, call) => where(x.greater(float(call, "alpha", 1)), x, 0) as T),
+  HardSigmoid: unary((x, call) =>
+    x.mul(float(call, "alpha", 0.2)).add(float(call, "beta", 0.5)).clip(0, 1) as T
+  ),
+  HardSwish: unary((x) => nn.hardSwish(x) as T),
+  Shrink: unary((x, call) => {
+    const bias = float(call, "bias", 0), lambda = float(call, "lambd", 0.5);
+    return where(
+      x.less(-lambda),
+      x.add(bias),
+      where(x.greater(lambda), x.sub(bias), x.mul(0)),
+    ) as T;
+  }),
+  Swish: unary((x, call) => {
+    const alpha = float(call, "alpha", 1);
+    return alpha === 1 ? x.silu() : x.mul(x.mul(alpha).sigmoid());
+  }),
+  PRelu: prelu,
+  Gelu: gelu,
+  Clip: clip,
+  Add: binary((x, y) => x.add(y), (x, y) => x.add(y)),
+  Sub: binary((x, y) => x.sub(y)),
+  Mul: binary((x, y) => x.mul(y), (x, y) => x.mul(y)),
+  Div: binary(divide),
+  Mod: remainder,
+  Pow: power,
+  Max: variadic((x, y) => x.maximum(y)),
+  Min: variadic((x, y) => x.minimum(y)),
+  Sum: variadic((x, y) => x.add(y)),
+  Mean: mean,
+  Equal: compare((x, y) => x.equal(y), (x, y) => x.equal(y)),
+  Less: binary((x, y) => x.less(y), (x, y) => x.greater(y)),
+  LessOrEqual: binary((x, y) => x.lessEqual(y), (x, y) => x.greaterEqual(y)),
+  Greater: binary((x, y) => x.greater(y), (x, y) => x.less(y)),
+  GreaterOrEqual: binary((x, y) => x.greaterEqual(y), (x, y) => x.lessEqual(y)),
+  And: binary((x, y) => x.logicalAnd(y)),
+  Or: binary((x, y) => x.logicalOr(y)),
+  Xor: binary((x, y) => x.logicalXor(y)),
+  BitwiseAnd: binary((x, y) => x.bitwiseAnd(y)),
+  BitwiseOr: binary((x, y) => x.bitwiseOr(y)),
+  BitwiseXor: binary((x, y) => x.bitwiseXor(y)),
+  BitShift: shift,
+  Where: whereOf,
+  Cast: cast,
+  CastLike: castLike,
+  "com.microsoft.Gelu": unary((x) => x.gelu()),
+  "com.microsoft.FastGelu": (call) => [tanhGelu(biased(call))],
+  "com.microsoft.BiasGelu": (call) => [biased(call).gelu()],
+  "com.microsoft.QuickGelu": unary((x, call) => {
+    const alpha = float(call, "alpha", 1.702);
+    return alpha === 1 ? x.silu() : x.mul(x.mul(alpha).sigmoid());
+  }),
+};

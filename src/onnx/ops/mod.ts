@@ -1,0 +1,20 @@
+/**
+ * The ops by their names: `"Conv"`, `"com.microsoft.BiasGelu"`.
+ *
+ * @module
+ */
+import type { Implementation } from "../call.ts";
+import { CONTROL } from "./control.ts";
+import { CONVOLUTIONS } from "./convolutions.ts";
+import { ELEMENTWISE } from "./elementwise.ts";
+import { PRODUCTS } from "./products.ts";
+import { REDUCTIONS } from "./reductions.ts";
+import { SHAPES } from "./shapes.ts";
+import { TEXTS } from "./texts.ts";
+
+/** What computes each op. */
+export const OPS: ReadonlyMap<string, Implementation> = new Map(
+  [ELEMENTWISE, SHAPES, REDUCTIONS, PRODUCTS, CONVOLUTIONS, CONTROL, TEXTS].flatMap((family) =>
+    Object.entries(family)
+  ),
+);

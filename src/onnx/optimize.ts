@@ -1,0 +1,146 @@
+/**
+ * Improves a graph when a model is opened: computes what is of the file only, and folds norms into
+ * convolutions.
+ *
+ * @module
+ */
+import { DTYPE } from "../base/dtype.ts";
+import { scope, Tensor } from "../tensor/tensor.ts";
+import { capturedOf, type Graph, Node } from "./graph.ts";
+import { Environment, evaluate, isRandom, type Shared } from "./runner.ts";
+import { type T, tensorsIn, type Value } from "./values.ts";
+
+/** Improves a graph, and the graphs inside. */
+export function optimize(graph: Graph, shared: Shared): void {
+  foldConstants(graph, new Environment(new Map()), shared);
+  foldNorms(graph);
+  dropUnused(graph);
+}
+
+const bytesOf = (values: Iterable<Value>): number => {
+  let bytes = 0;
+  for (const x of tensorsIn(values)) bytes += x.size * DTYPE[x.dtype].bytes;
+  return bytes;
+};
+
+/** How many times the bytes of its inputs, and more, a result may have that is computed at once. */
+const MOST_GROWTH = 8, FREE_BYTES = 1 << 20;
+
+/** Computes the nodes whose inputs are all of the file. */
+function foldConstants(graph: Graph, outer: Environment, shared: Shared): void {
+  const { constants } = graph;
+  const environment = new Environment(constants, outer);
+  const rest: Node[] = [];
+  for (const node of graph.nodes) {
+    for (const inner of node.graphs) foldConstants(inner, environment, shared);
+    const isConstant = node.graphs.length === 0 && !isRandom(node) &&
+      node.inputs.every((name) => name === "" || environment.isConstant(name));
+    const made = isConstant ? tryToCompute(node, environment, shared) : undefined;
+    if (made === undefined) {
+      rest.push(node);
+      continue;
+    }
+    const inputs = node.inputs.map((name) => environment.get(name));
+    const given = new Set(tensorsIn(inputs));
+    node.outputs.forEach((name, k) => {
+      const value = made[k];
+      // Each name has a tensor of its own, which it disposes of.
+      if (name !== "") {
+        constants.set(name, value instanceof Tensor && given.has(value) ? value.view() : value);
+      }
+    });
+  }
+  graph.nodes = rest;
+}
+
+/** The outputs of a node of constants; undefined if it fails, as it would in each run, or is too large. */
+function tryToCompute(
+  node: Node,
+  environment: Environment,
+  shared: Shared,
+): readonly Value[] | undefined {
+  let made: readonly Value[];
+  try {
+    made = evaluate(node, environment, shared);
+  } catch {
+    return undefined;
+  }
+  const inputs = node.inputs.map((name) => environment.get(name));
+  const given = new Set(tensorsIn(inputs));
+  const own = [...tensorsIn(made)].filter((x) => !given.has(x));
+  if (bytesOf(own) <= FREE_BYTES + MOST_GROWTH * bytesOf(inputs)) return made;
+  for (const x of own) x.dispose();
+  return undefined;
+}
+
+/** How often each value is read. */
+function countReads(graph: Graph): Map<string, number> {
+  const reads = new Map<string, number>();
+  const add = (name: string): void => void reads.set(name, (reads.get(name) ?? 0) + 1);
+  for (const node of graph.nodes) {
+    node.inputs.forEach(add);
+    for (const inner of node.graphs) capturedOf(inner).forEach(add);
+  }
+  for (const { name } of graph.outputs) add(name);
+  return reads;
+}
+
+/** Folds a norm of channels, which is a factor and a summand each, into the convolution before it. */
+function foldNorms(graph: Graph): void {
+  const { constants } = graph;
+  const reads = countReads(graph);
+  const makers = new Map<string, number>();
+  const nodes: (Node | undefined)[] = graph.nodes.slice();
+  graph.nodes.forEach((node, at) => {
+    for (const inner of node.graphs) foldNorms(inner);
+    node.outputs.forEach((name) => makers.set(name, at));
+    const [source] = node.inputs;
+    const place = source === undefined ? undefined : makers.get(source);
+    const before = place === undefined ? undefined : nodes[place];
+    const isPair = node.type === "BatchNormalization" && before?.type === "Conv" &&
+      reads.get(source!) === 1 && node.outputs.filter((name) => name !== "").length === 1 &&
+      !(node.has("training_mode") && node.flag("training_mode"));
+    if (!isPair) return;
+    const given = [...node.inputs.slice(1, 5), ...before.inputs.slice(1)].map((name) =>
+      constants.get(name)
+    );
+    if (!given.every((one) => one instanceof Tensor)) return;
+    const [scale, shift, mean, variance, weight, bias] = given as T[];
+    const output = node.outputs[0]!;
+    const names = [`${output}/weight`, `${output}/bias`] as const;
+    const folded = scope(() => {
+      const factor = scale!.div(variance!.add(node.float("epsilon", 1e-5)).sqrt());
+      const channels = [weight!.shape[0]!, ...weight!.shape.slice(1).map(() => 1)];
+      const own: T = weight!.mul(factor.reshape(channels));
+      const centered: T = bias === undefined ? mean!.neg() : bias.sub(mean!);
+      return [own, shift!.add(centered.mul(factor))] as const;
+    });
+    constants.set(names[0], folded[0]);
+    constants.set(names[1], folded[1]);
+    nodes[place!] = undefined;
+    nodes[at] = before.with({ inputs: [before.inputs[0]!, ...names], outputs: [output] });
+    makers.set(output, at);
+  });
+  graph.nodes = nodes.filter((node) => node !== undefined);
+}
+
+/** Drops nodes and constants that nothing reads. */
+function dropUnused(graph: Graph, outer: ReadonlySet<string> = new Set()): void {
+  const used = new Set([...outer, ...graph.outputs.map(({ name }) => name)]);
+  const kept: Node[] = [];
+  for (const node of graph.nodes.toReversed()) {
+    if (!node.outputs.some((name) => used.has(name))) continue;
+    kept.push(node);
+    node.inputs.forEach((name) => used.add(name));
+    for (const inner of node.graphs) {
+      dropUnused(inner);
+      capturedOf(inner).forEach((name) => used.add(name));
+    }
+  }
+  graph.nodes = kept.reverse();
+  for (const [name, value] of graph.constants) {
+    if (used.has(name)) continue;
+    graph.constants.delete(name);
+    for (const x of tensorsIn([value])) x.dispose();
+  }
+}

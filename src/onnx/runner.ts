@@ -1,0 +1,586 @@
+/**
+ * Runs graphs: as programs of `compile` where that is possible, node by node where it is not.
+ *
+ * A graph starts as one program. While it is recorded, nodes compute known values at once. Where a node
+ * needs elements that are not known, a small input of which they are computed becomes part of the kind of
+ * the program, or the graph is cut before the node. Where the shape of a result depends on elements, the
+ * node runs by itself, between the programs before and after it.
+ *
+ * @module
+ */
+import { TraceError } from "../base/errors.ts";
+import { compile, type Compiled, type CompileOptions, type ProgramReport } from "../compile/mod.ts";
+import { interpreting, uninterpreted } from "../core/interpreter.ts";
+import { scope, Tensor } from "../tensor/tensor.ts";
+import { Call, describeValue, type Implementation } from "./call.ts";
+import { type Graph, type Node, readsOf } from "./graph.ts";
+import { NeedsHost } from "./needs.ts";
+import {
+  elementsOf,
+  isKnown,
+  isKnownTensor,
+  isList,
+  NeedsValue,
+  Strings,
+  type T,
+  tensorsIn,
+  type Value,
+} from "./values.ts";
+
+/** The values of a graph by name, and those of the graphs around it. */
+export class Environment {
+  readonly #values = new Map<string, Value>();
+  readonly #constants: ReadonlyMap<string, Value>;
+  readonly #outer: Environment | undefined;
+
+  constructor(constants: ReadonlyMap<string, Value>, outer?: Environment) {
+    this.#constants = constants;
+    this.#outer = outer;
+  }
+
+  get(name: string): Value {
+    if (this.#values.has(name)) return this.#values.get(name);
+    if (this.#constants.has(name)) return this.#constants.get(name);
+    return this.#outer?.get(name);
+  }
+
+  set(name: string, value: Value): void {
+    this.#values.set(name, value);
+  }
+
+  /** Whether a value is of the file. */
+  isConstant(name: string): boolean {
+    if (this.#values.has(name)) return false;
+    return this.#constants.has(name) || (this.#outer?.isConstant(name) ?? false);
+  }
+}
+
+/** Finds what computes a node. */
+export type Resolve = (node: Node) => Implementation;
+
+/** Ops whose results differ in each run. */
+const RANDOM = new Set([
+  "RandomNormal",
+  "RandomNormalLike",
+  "RandomUniform",
+  "RandomUniformLike",
+  "Bernoulli",
+  "Multinomial",
+  "Dropout",
+]);
+
+/** Whether the results of a node differ in each run. */
+export function isRandom({ op }: Node): boolean {
+  return RANDOM.has(op);
+}
+
+/** Known results with more elements are computed by the program instead: they would take its memory. */
+const MOST_KNOWN = 65_536;
+/** Inputs with more elements do not become part of the kind of a program. */
+const MOST_STATIC = 16;
+/** Thrown where a program cannot be recorded. */
+class Cut extends Error {
+  /** The place of the node among those of the graph. */
+  readonly at: number;
+
+  constructor(at: number, override readonly cause: unknown) {
+    super("cut");
+    this.at = at;
+  }
+}
+
+/** Whether an error is of a node whose results depend on elements. */
+function dependsOnElements(error: unknown): boolean {
+  return error instanceof NeedsValue || error instanceof NeedsHost || error instanceof TraceError;
+}
+
+/** What a model shares between its graphs. */
+export interface Shared {
+  readonly resolve: Resolve;
+  readonly options: CompileOptions;
+  /** The names of inputs of the model that are part of the kind of a program. */
+  readonly static: ReadonlySet<string>;
+  /** The runner of a graph. */
+  runner(graph: Graph): Runner;
+}
+
+/** Computes the outputs of a node; known inputs give known outputs. */
+export function evaluate(node: Node, environment: Environment, shared: Shared): readonly Value[] {
+  const inputs = node.inputs.map((name) => name === "" ? undefined : environment.get(name));
+  const recording = interpreting();
+  const run = (graph: Graph, values: readonly Value[]): Value[] =>
+    interpreting()
+      ? runInline(graph, values, environment, shared)
+      : shared.runner(graph).run(values, environment);
+  const implementation = shared.resolve(node);
+  const compute = (): readonly Value[] => implementation(new Call(node, inputs, run));
+  if (!recording) return scope(compute);
+  const isFixed = !isRandom(node) && inputs.every(isKnown) &&
+    node.graphs.length === 0;
+  if (!isFixed) return compute();
+  const known = uninterpreted(() => {
+    const made = scope(compute);
+    let size = 0;
+    for (const x of tensorsIn(made)) if (!inputs.includes(x)) size += x.size;
+    if (size <= MOST_KNOWN) return made;
+    for (const x of tensorsIn(made)) if (!inputs.includes(x)) x.dispose();
+    return undefined;
+  });
+  return known ?? compute();
+}
+
+/** {@link evaluate}, which stores the outputs, and names the node in errors. */
+function step(node: Node, environment: Environment, shared: Shared): readonly Value[] {
+  let made: readonly Value[];
+  try {
+    made = evaluate(node, environment, shared);
+  } catch (error) {
+    if (error instanceof NeedsValue) error.value ??= node.inputs[error.input];
+    if (!(error instanceof Error) || dependsOnElements(error) || error instanceof Cut) throw error;
+    throw named(error, node, environment);
+  }
+  node.outputs.forEach((name, k) => {
+    if (name !== "") environment.set(name, made[k]);
+  });
+  return made;
+}
+
+/** Errors whose message names their node. */
+const namedErrors = new WeakSet<Error>();
+
+/** An error of an op of the core, with the node and its inputs. */
+function named(error: Error, node: Node, environment: Environment): Error {
+  if (namedErrors.has(error)) return error;
+  namedErrors.add(error);
+  const inputs = node.inputs.filter((name) => name !== "").map((name) =>
+    describeValue(environment.get(name))
+  );
+  error.message += ` (node ${node.label}, of ${inputs.join(", ") || "no inputs"})`;
+  return error;
+}
+
+/** Runs the nodes of a graph as part of the program that is recorded. */
+function runInline(
+  graph: Graph,
+  inputs: readonly Value[],
+  outer: Environment,
+  shared: Shared,
+): Value[] {
+  const environment = new Environment(graph.constants, outer);
+  graph.inputs.forEach(({ name }, k) => environment.set(name, inputs[k]));
+  for (const node of graph.nodes) step(node, environment, shared);
+  return graph.outputs.map(({ name }) => environment.get(name));
+}
+
+/** What a program takes: tensors, and lists of these. */
+type Arguments = Record<string, unknown>;
+type ProgramFunction = (inputs: Arguments, key: string) => T[][];
+
+/** Consecutive nodes of a graph. */
+interface Part {
+  readonly first: number;
+  readonly last: number;
+  /** Why they run by themselves; undefined for a program. */
+  readonly why: string | undefined;
+  /** The names of values that they take from before them, and that are not constants. */
+  readonly inputs: readonly string[];
+  /** The names of values that the parts after them take. */
+  readonly outputs: readonly string[];
+  readonly program: ProgramPart | undefined;
+}
+
+/** The program of a part. */
+interface ProgramPart {
+  readonly compiled: Compiled<ProgramFunction>;
+  /** The inputs that are part of the kind of the program. */
+  readonly static: Set<string>;
+  /** Values for the call that records. */
+  current: { readonly values: ReadonlyMap<string, Value>; readonly outer: Environment | undefined };
+  /** The outputs that are tensors, or lists of these, in the result. */
+  shapes: readonly ("tensor" | "list")[];
+}
+
+/** A part that a report describes. */
+export interface PartReport {
+  /** The first and last node. */
+  readonly nodes: readonly [first: string, last: string];
+  /** The number of nodes. */
+  readonly count: number;
+  /** Why the nodes run by themselves; undefined for a program. */
+  readonly why: string | undefined;
+  /** The reports of its programs. */
+  readonly programs: readonly ProgramReport[];
+  /** The inputs whose elements are part of the kind of the program. */
+  readonly static: readonly string[];
+}
+
+/** Options of an asynchronous run. */
+export interface AsyncRunOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The texts that identify elements that are part of the kind of a program. */
+function keyOf(names: Iterable<string>, values: ReadonlyMap<string, Value>): string {
+  const key: unknown[] = [];
+  for (const name of names) {
+    const value = values.get(name);
+    if (value instanceof Strings) key.push([name, "string", value.shape, value.data]);
+    else if (value instanceof Tensor) {
+      key.push([name, value.dtype, value.shape, elementsOf(value).map(String)]);
+    } else key.push([name, value === undefined ? "undefined" : "null"]);
+  }
+  return key.length === 0 ? "" : JSON.stringify(key);
+}
+
+/** Whether a value can be part of the kind of a program. */
+function isSmall(value: Value): boolean {
+  if (value instanceof Tensor) {
+    return value.size === 1 || value.size <= MOST_STATIC && !/float|complex/.test(value.dtype);
+  }
+  return value instanceof Strings ? value.data.length <= MOST_STATIC : !isList(value);
+}
+
+/** Runs a graph. */
+export class Runner {
+  readonly graph: Graph;
+  readonly #shared: Shared;
+  #parts: Part[];
+
+  constructor(graph: Graph, shared: Shared) {
+    this.graph = graph;
+    this.#shared = shared;
+    this.#parts = [];
+    this.#parts = this.#split([[0, graph.nodes.length, undefined]]);
+  }
+
+  /** Parts for ranges of nodes. */
+  #split(
+    ranges: readonly (readonly [first: number, last: number, why: string | undefined])[],
+    statics: ReadonlySet<string> = this.#shared.static,
+  ): Part[] {
+    const { nodes, constants, outputs } = this.graph;
+    const needed = new Set(outputs.map(({ name }) => name));
+    const parts: Part[] = [];
+    for (const [first, last, why] of [...ranges].reverse()) {
+      if (first === last) continue;
+      const before = this.#parts.find((part) =>
+        part.first === first && part.last === last && part.why === why
+      );
+      const made = new Set<string>();
+      const inputs = new Set<string>();
+      for (const node of nodes.slice(first, last)) {
+        for (const name of readsOf(node)) {
+          if (!made.has(name) && !constants.has(name)) inputs.add(name);
+        }
+        node.outputs.forEach((name) => made.add(name));
+      }
+      const kept = [...made].filter((name) => needed.has(name));
+      kept.forEach((name) => needed.delete(name));
+      inputs.forEach((name) => needed.add(name));
+      if (before !== undefined) {
+        parts.push(before);
+        continue;
+      }
+      const part = { first, last, why, inputs: [...inputs], outputs: kept, program: undefined };
+      const own = new Set([...inputs].filter((name) => statics.has(name)));
+      const program = why === undefined ? this.#program(part, own) : undefined;
+      parts.push({ ...part, program });
+    }
+    return parts.reverse();
+  }
+
+  #program({ first, last, outputs }: Omit<Part, "program">, statics: Set<string>): ProgramPart {
+    const record: ProgramFunction = (inputs) => {
+      const { values, outer } = part.current;
+      const environment = new Environment(this.graph.constants, outer);
+      for (const [name, value] of values) {
+        const traced = inputs[name];
+        if (traced !== undefined) environment.set(name, traced as Value);
+        else if (value instanceof Tensor) {
+          environment.set(name, uninterpreted(() => value.copy()));
+        } else environment.set(name, value);
+      }
+      this.#record(first, last, environment);
+      const shapes: ("tensor" | "list")[] = [];
+      const results = outputs.map((name) => {
+        const value = environment.get(name);
+        if (value instanceof Tensor) {
+          shapes.push("tensor");
+          return [isKnownTensor(value) ? value.copy() : value];
+        }
+        if (isList(value) && value.every((one) => one instanceof Tensor)) {
+          shapes.push("list");
+          return value.map((one) => isKnownTensor(one as T) ? (one as T).copy() : one as T);
+        }
+        const at = this.graph.nodes.findIndex((node) => node.outputs.includes(name));
+        throw new Cut(at, new NeedsHost(`${describeValue(value)} is no result of a program`));
+      });
+      part.shapes = shapes;
+      return results;
+    };
+    const part: ProgramPart = {
+      compiled: compile(record, this.#shared.options),
+      static: statics,
+      current: { values: new Map(), outer: undefined },
+      shapes: [],
+    };
+    return part;
+  }
+
+  #record(first: number, last: number, environment: Environment): void {
+    for (let at = first; at < last; at++) {
+      try {
+        step(this.graph.nodes[at]!, environment, this.#shared);
+      } catch (error) {
+        if (dependsOnElements(error)) throw new Cut(at, error);
+        throw error;
+      }
+    }
+  }
+
+  /** Runs the graph. The results are the caller's own. */
+  run(inputs: readonly Value[], outer?: Environment): Value[] {
+    const run = new Run(this.graph, inputs, outer);
+    try {
+      for (let part = this.#partAt(0); part !== undefined;) {
+        if (part.program === undefined) this.#alone(part, run);
+        else {
+          const results = this.#attempt(
+            part,
+            run,
+            (program, args, key) => program.compiled(args, key),
+          );
+          if (results === undefined) {
+            part = this.#partAt(part.first);
+            continue;
+          }
+          run.store(part.outputs, results, part.program.shapes);
+        }
+        part = this.#partAt(part.last);
+      }
+      return run.end();
+    } catch (error) {
+      run.abandon();
+      throw error;
+    }
+  }
+
+  /** {@link run}, with programs off the event loop. */
+  async runLater(inputs: readonly Value[], { signal }: AsyncRunOptions): Promise<Value[]> {
+    const run = new Run(this.graph, inputs, undefined);
+    try {
+      for (let part = this.#partAt(0); part !== undefined;) {
+        signal?.throwIfAborted();
+        if (part.program === undefined) this.#alone(part, run);
+        else {
+          const options = signal === undefined ? undefined : { signal };
+          const pending = this.#attempt(
+            part,
+            run,
+            (program, args, key) =>
+              options === undefined
+                ? program.compiled.async(args, key)
+                : program.compiled.async(args, key, options),
+          );
+          try {
+            run.store(part.outputs, await pending!, part.program.shapes);
+          } catch (error) {
+            if (!this.#recover(part, run, error)) throw error;
+            part = this.#partAt(part.first);
+            continue;
+          }
+        }
+        part = this.#partAt(part.last);
+      }
+      return run.end();
+    } catch (error) {
+      run.abandon();
+      throw error;
+    }
+  }
+
+  /**
+   * The part that begins with a node. Calls that run meanwhile may cut parts, but never join them.
+   */
+  #partAt(first: number): Part | undefined {
+    return this.#parts.find((part) => part.first === first);
+  }
+
+  #alone({ first }: Part, run: Run): void {
+    const node = this.graph.nodes[first]!;
+    const inputs = node.inputs.map((name) => run.environment.get(name));
+    run.add(step(node, run.environment, this.#shared), inputs);
+  }
+
+  /** Calls a program; undefined if the parts have changed because it cannot be recorded. */
+  #attempt<R>(
+    part: Part,
+    run: Run,
+    call: (program: ProgramPart, args: Arguments, key: string) => R,
+  ): R | undefined {
+    const program = part.program!;
+    const values = new Map(part.inputs.map((name) => [name, run.environment.get(name)]));
+    const fixed: string[] = [];
+    const args: Arguments = {};
+    for (const [name, value] of values) {
+      // Programs hold what is of the file.
+      if (run.environment.isConstant(name)) values.delete(name);
+      else if (value instanceof Tensor || isList(value)) {
+        if (program.static.has(name) && isSmall(value)) fixed.push(name);
+        else args[name] = value;
+      } else fixed.push(name);
+    }
+    program.current = { values, outer: run.outer };
+    try {
+      return call(program, args, keyOf(fixed, values));
+    } catch (error) {
+      if (!this.#recover(part, run, error)) throw error;
+      return undefined;
+    }
+  }
+
+  /** Changes the parts after an error of recording; false for another error. */
+  #recover(part: Part, run: Run, error: unknown): boolean {
+    let cut: unknown = error;
+    while (cut instanceof Error && !(cut instanceof Cut)) cut = cut.cause;
+    if (!(cut instanceof Cut)) return false;
+    const { at, cause } = cut;
+    // A call that ran meanwhile has cut it.
+    if (!this.#parts.includes(part)) return true;
+    const { first, last } = part;
+    const ranges = this.#parts.flatMap((one): [number, number, string | undefined][] =>
+      one === part ? [] : [[one.first, one.last, one.why]]
+    );
+    const place = this.#parts.indexOf(part);
+    if (cause instanceof NeedsValue) {
+      const sources = cause.value === undefined ? undefined : this.#sources(part, cause.value);
+      const isFit = sources !== undefined && sources.size > 0 &&
+        [...sources].every((one) => isSmall(run.environment.get(one)));
+      if (isFit && [...sources].some((one) => !part.program!.static.has(one))) {
+        for (const one of sources) part.program!.static.add(one);
+        return true;
+      }
+      if (at > first) {
+        ranges.splice(place, 0, [first, at, undefined], [at, last, undefined]);
+        this.#replace(ranges);
+        return true;
+      }
+    }
+    const why = (cause as Error).message;
+    const around: [number, number, string | undefined][] = [[at, at + 1, why]];
+    if (at > first) around.unshift([first, at, undefined]);
+    if (at + 1 < last) around.push([at + 1, last, undefined]);
+    ranges.splice(place, 0, ...around);
+    this.#replace(ranges);
+    return true;
+  }
+
+  #replace(ranges: readonly (readonly [number, number, string | undefined])[]): void {
+    const before = this.#parts;
+    const statics = new Set(this.#shared.static);
+    for (const { program } of before) for (const name of program?.static ?? []) statics.add(name);
+    this.#parts = this.#split(ranges, statics);
+    for (const { program } of before) {
+      if (!this.#parts.some((part) => part.program === program)) program?.compiled.dispose();
+    }
+  }
+
+  /** The inputs of a part from which a value is computed. */
+  #sources({ first, last, inputs }: Part, name: string): Set<string> {
+    const makers = new Map<string, Node>();
+    for (const node of this.graph.nodes.slice(first, last)) {
+      for (const output of node.outputs) makers.set(output, node);
+    }
+    const found = new Set<string>();
+    const seen = new Set<string>();
+    const todo = [name];
+    for (let one = todo.pop(); one !== undefined; one = todo.pop()) {
+      if (seen.has(one)) continue;
+      seen.add(one);
+      const node = makers.get(one);
+      if (node === undefined) {
+        if (inputs.includes(one)) found.add(one);
+      } // The elements of an input do not matter to its shape.
+      else if (node.op !== "Shape" && node.op !== "Size") todo.push(...readsOf(node));
+    }
+    return found;
+  }
+
+  /** Describes the parts. */
+  report(): PartReport[] {
+    const { nodes } = this.graph;
+    return this.#parts.filter(({ first, last }) => last > first).map((part) => ({
+      nodes: [nodes[part.first]!.label, nodes[part.last - 1]!.label],
+      count: part.last - part.first,
+      why: part.why,
+      programs: part.program?.compiled.explain() ?? [],
+      static: [...part.program?.static ?? []],
+    }));
+  }
+
+  /** The number of programs. */
+  get programs(): number {
+    return this.#parts.reduce((sum, { program }) => sum + (program?.compiled.programs ?? 0), 0);
+  }
+
+  /** Frees the programs. */
+  dispose(): void {
+    for (const { program } of this.#parts) program?.compiled.dispose();
+  }
+}
+
+/** The values of one run. */
+class Run {
+  readonly environment: Environment;
+  readonly outer: Environment | undefined;
+  readonly #graph: Graph;
+  /** The tensors that parts have made. */
+  readonly #made = new Set<T>();
+
+  constructor(graph: Graph, inputs: readonly Value[], outer: Environment | undefined) {
+    this.#graph = graph;
+    this.outer = outer;
+    this.environment = new Environment(graph.constants, outer);
+    graph.inputs.forEach(({ name }, k) => this.environment.set(name, inputs[k]));
+  }
+
+  /** Notes what a node has made of its inputs. */
+  add(values: readonly Value[], inputs: readonly Value[]): void {
+    const given = new Set(tensorsIn(inputs));
+    for (const x of tensorsIn(values)) if (!given.has(x)) this.#made.add(x);
+  }
+
+  /** Stores the results of a program. */
+  store(
+    names: readonly string[],
+    results: readonly T[][],
+    shapes: readonly ("tensor" | "list")[],
+  ): void {
+    names.forEach((name, k) => {
+      const values = results[k]!;
+      for (const x of values) this.#made.add(x);
+      this.environment.set(name, shapes[k] === "list" ? values : values[0]);
+    });
+  }
+
+  /** The results; disposes of all other tensors. */
+  end(): Value[] {
+    const given = new Set<T>();
+    // A result that is an input or a constant, or there twice, becomes a tensor of its own.
+    const own = (value: Value): Value => {
+      if (isList(value)) return value.map(own);
+      if (!(value instanceof Tensor)) return value;
+      if (!this.#made.has(value) || given.has(value)) return value.copy();
+      given.add(value);
+      return value;
+    };
+    const results = this.#graph.outputs.map(({ name }) => own(this.environment.get(name)));
+    for (const x of this.#made) if (!given.has(x)) x.dispose();
+    return results;
+  }
+
+  /** Disposes of all tensors. */
+  abandon(): void {
+    for (const x of this.#made) x.dispose();
+  }
+}

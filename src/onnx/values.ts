@@ -1,0 +1,114 @@
+/**
+ * Values of ONNX graphs: tensors, texts, lists and absent values.
+ *
+ * A tensor whose elements exist while a program is recorded is *known*: an initializer, a shape, and
+ * what nodes compute from these. Nodes read known tensors, and compute from them at once, so that
+ * shapes and axes are numbers in the program.
+ *
+ * @module
+ */
+import type { Scalar } from "../base/dtype.ts";
+import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { formatShape, type Shape, sizeOf } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { uninterpreted } from "../core/interpreter.ts";
+import { fromBuffer } from "../tensor/create.ts";
+import { type AnyTensor, Tensor } from "../tensor/tensor.ts";
+
+/** A tensor of any dtype and shape. */
+export type T = AnyTensor;
+
+/** A tensor of texts. It has no dtype of the core: programs do not take texts. */
+export class Strings {
+  /** The sizes, outermost axis first. */
+  readonly shape: readonly number[];
+  /** The texts in row-major order. */
+  readonly data: readonly string[];
+
+  /**
+   * Makes a tensor of texts.
+   *
+   * @throws {ShapeError} Unless `shape` has as many elements as `data`; by default it is a vector.
+   */
+  constructor(data: readonly string[], shape: readonly number[] = [data.length]) {
+    if (sizeOf(shape) !== data.length) {
+      throw new ShapeError(
+        `Cannot make texts of shape ${formatShape(shape)} of ${data.length} texts`,
+      );
+    }
+    this.data = Array.from(data, (text) => {
+      if (typeof text === "string") return text;
+      throw new ArgumentError(`Cannot make texts of ${describe(text)}`);
+    });
+    this.shape = Array.from(shape);
+  }
+}
+
+/**
+ * A value of a graph: a tensor, texts, a list of values (ONNX's sequence), or null for an optional value
+ * that is absent. Undefined stands for an input or output that a node does not have.
+ */
+export type Value = T | Strings | readonly Value[] | null | undefined;
+
+/** Whether the elements of `x` exist now. */
+export function isKnownTensor(x: T): boolean {
+  return !x.storage.isTraced;
+}
+
+/** Whether no element of a value has to wait for the run of a program. */
+export function isKnown(value: Value): boolean {
+  if (value instanceof Tensor) return isKnownTensor(value);
+  return isList(value) ? value.every(isKnown) : true;
+}
+
+/** Whether a value is a list. */
+export function isList(value: Value): value is readonly Value[] {
+  return Array.isArray(value);
+}
+
+/** All tensors in values. */
+export function* tensorsIn(values: Iterable<Value>): Generator<T> {
+  for (const value of values) {
+    if (value instanceof Tensor) yield value;
+    else if (isList(value)) yield* tensorsIn(value);
+  }
+}
+
+/** Thrown where a node needs elements that exist only while the program runs. */
+export class NeedsValue extends Error {
+  /** The place of the input. */
+  readonly input: number;
+  /** The name of the value, once the node is known. */
+  value: string | undefined;
+
+  constructor(input: number) {
+    super(`input ${input} is not known while the program is recorded`);
+    this.input = input;
+  }
+}
+
+/** The elements of known tensors, which never change. */
+const elements = new WeakMap<object, readonly Scalar[]>();
+/** Elements of larger tensors are not kept. */
+const MOST_KEPT = 4096;
+
+/** The elements of a known tensor in row-major order: bigints for integers of 64 bits. */
+export function elementsOf(x: T): readonly Scalar[] {
+  const before = elements.get(x);
+  if (before !== undefined) return before;
+  const all = uninterpreted(() => {
+    const isHalf = x.dtype === "float16" || x.dtype === "bfloat16";
+    const array: ArrayLike<number | bigint> = (isHalf ? x.astype("float32") : x).toTypedArray();
+    const list = Array.from(array);
+    return x.dtype === "bool" ? list.map(Boolean) : list;
+  });
+  if (all.length <= MOST_KEPT) elements.set(x, all);
+  return all;
+}
+
+/** A vector of int64, known. */
+export function int64(data: readonly (number | bigint)[], shape: Shape = [data.length]): T {
+  return uninterpreted(() =>
+    fromBuffer(BigInt64Array.from(data, (x) => BigInt.asIntN(64, BigInt(x))), { shape }).copy()
+  );
+}
