@@ -6,7 +6,7 @@
  */
 import { FormatError } from "../base/errors.ts";
 import { decodeUtf8, quote } from "../io/bytes.ts";
-import { type Initializers, typeName } from "./initializers.ts";
+import { type Initializers, isSmallType, typeName } from "./initializers.ts";
 import type {
   AttributeMessage,
   FunctionMessage,
@@ -57,11 +57,15 @@ export class Node {
   readonly outputs: readonly string[];
   /** The version of the op's domain. */
   readonly opset: number;
+  /** The type of less than a byte that its last input has in the file. */
+  readonly likeType: string | undefined;
   readonly #attributes: ReadonlyMap<string, Attribute>;
   readonly #file: string;
 
   constructor(
-    given: Pick<Node, "op" | "domain" | "name" | "inputs" | "outputs" | "opset">,
+    given: Pick<Node, "op" | "domain" | "name" | "inputs" | "outputs" | "opset"> & {
+      readonly likeType?: string | undefined;
+    },
     attributes: ReadonlyMap<string, Attribute>,
     file: string,
   ) {
@@ -71,6 +75,7 @@ export class Node {
     this.inputs = given.inputs;
     this.outputs = given.outputs;
     this.opset = given.opset;
+    this.likeType = given.likeType;
     this.#attributes = attributes;
     this.#file = file;
   }
@@ -168,9 +173,9 @@ export class Node {
   ): Node {
     const all = new Map(this.#attributes);
     for (const [name, value] of Object.entries(attributes)) all.set(name, { kind: "float", value });
-    const { op, domain, name, inputs, outputs, opset } = this;
+    const { op, domain, name, inputs, outputs, opset, likeType } = this;
     return new Node(
-      { op, domain, name, inputs, outputs, opset, ...changes },
+      { op, domain, name, inputs, outputs, opset, likeType, ...changes },
       all,
       this.#file,
     );
@@ -243,6 +248,8 @@ export class GraphReader {
   readonly #file: string;
   readonly #initializers: Initializers;
   readonly #functions = new Map<string, FunctionMessage>();
+  /** The values of types of less than a byte, which are tensors of bytes. */
+  readonly #smallTypes = new Map<string, string>();
   readonly #opsets: ReadonlyMap<string, number>;
   #nodes = 0;
   #calls = 0;
@@ -271,6 +278,13 @@ export class GraphReader {
     depth: number,
   ): Graph {
     const constants = new Map<string, Value>();
+    const types = [
+      ...message.initializers,
+      ...message.inputs.map(({ name, type }) => ({ name, type: type?.type ?? 0 })),
+    ];
+    for (const { name, type } of types) {
+      if (isSmallType(type)) this.#smallTypes.set(rename(name), typeName(type));
+    }
     for (const one of message.initializers) {
       constants.set(rename(one.name), this.#initializers.read(one));
     }
@@ -312,7 +326,9 @@ export class GraphReader {
     const called = this.#functions.get(typeOf(domain, op));
     if (called === undefined) {
       const opset = opsets.get(domain) ?? 1;
-      into.push(new Node({ op, domain, name, inputs, outputs, opset }, attributes, this.#file));
+      const likeType = this.#smallTypes.get(inputs.at(-1) ?? "");
+      const given = { op, domain, name, inputs, outputs, opset, likeType };
+      into.push(new Node(given, attributes, this.#file));
       return;
     }
     if (depth === MOST_CALLS) {

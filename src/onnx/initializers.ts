@@ -67,6 +67,11 @@ export function dtypeOf(type: number): DType | undefined {
   return DTYPES[type] ?? SMALL.get(type)?.dtype;
 }
 
+/** Whether elements of a type of ONNX have less than a byte. */
+export function isSmallType(type: number): boolean {
+  return SMALL.has(type);
+}
+
 /** The number of the element type of a dtype. */
 export function typeOf(dtype: string): number {
   const at = DTYPES.findIndex((one) => one === dtype);

@@ -8,7 +8,7 @@ import { DTYPE } from "../base/dtype.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
 import { capturedOf, type Graph, Node } from "./graph.ts";
 import { Environment, evaluate, isRandom, type Shared } from "./runner.ts";
-import { type T, tensorsIn, type Value } from "./values.ts";
+import { isList, type T, tensorsIn, type Value } from "./values.ts";
 
 /** Improves a graph, and the graphs inside. */
 export function optimize(graph: Graph, shared: Shared): void {
@@ -40,14 +40,14 @@ function foldConstants(graph: Graph, outer: Environment, shared: Shared): void {
       rest.push(node);
       continue;
     }
-    const inputs = node.inputs.map((name) => environment.get(name));
-    const given = new Set(tensorsIn(inputs));
+    const given = new Set(tensorsIn(node.inputs.map((name) => environment.get(name))));
+    // Each name has tensors of its own, which it disposes of.
+    const own = (value: Value): Value => {
+      if (isList(value)) return value.map(own);
+      return value instanceof Tensor && given.has(value) ? value.view() : value;
+    };
     node.outputs.forEach((name, k) => {
-      const value = made[k];
-      // Each name has a tensor of its own, which it disposes of.
-      if (name !== "") {
-        constants.set(name, value instanceof Tensor && given.has(value) ? value.view() : value);
-      }
+      if (name !== "") constants.set(name, own(made[k]));
     });
   }
   graph.nodes = rest;

@@ -354,7 +354,7 @@ export class Runner {
             part = this.#partAt(part.first);
             continue;
           }
-          run.store(part.outputs, results, part.program.shapes);
+          run.store(part, results, part.program.shapes);
         }
         part = this.#partAt(part.last);
       }
@@ -383,7 +383,7 @@ export class Runner {
                 : program.compiled.async(args, key, options),
           );
           try {
-            run.store(part.outputs, await pending!, part.program.shapes);
+            run.store(part, await pending!, part.program.shapes);
           } catch (error) {
             if (!this.#recover(part, run, error)) throw error;
             part = this.#partAt(part.first);
@@ -550,15 +550,16 @@ class Run {
     for (const x of tensorsIn(values)) if (!given.has(x)) this.#made.add(x);
   }
 
-  /** Stores the results of a program. */
+  /** Stores the results of a program, which may be its arguments. */
   store(
-    names: readonly string[],
+    { inputs, outputs }: Pick<Part, "inputs" | "outputs">,
     results: readonly T[][],
     shapes: readonly ("tensor" | "list")[],
   ): void {
-    names.forEach((name, k) => {
+    const given = inputs.map((name) => this.environment.get(name));
+    this.add(results.flat(), given);
+    outputs.forEach((name, k) => {
       const values = results[k]!;
-      for (const x of values) this.#made.add(x);
       this.environment.set(name, shapes[k] === "list" ? values : values[0]);
     });
   }

@@ -9,7 +9,7 @@ import * as nn from "../../nn/mod.ts";
 import { scalar, tensor } from "../../tensor/create.ts";
 import { where } from "../../api/functions/tensors.ts";
 import type { Call, Implementation } from "../call.ts";
-import { dtypeOf, typeName } from "../initializers.ts";
+import { dtypeOf, typeName, typeOf } from "../initializers.ts";
 import { elementsOf, isKnownTensor, Strings, type T, type Value } from "../values.ts";
 import { broadcastPlace, castStrings, stringsEqual } from "./texts.ts";
 
@@ -161,6 +161,8 @@ function cast(call: Call): readonly Value[] {
 function castLike(call: Call): readonly Value[] {
   const like = call.inputs[1];
   if (like instanceof Strings) return [castTo(call, call.inputs[0], 8)];
+  const { likeType } = call.node;
+  if (likeType !== undefined) return [castTo(call, call.inputs[0], typeOf(likeType))];
   return [castValue(call, call.inputs[0], call.dtype(1))];
 }
 

@@ -4,17 +4,27 @@
  * @module
  */
 import type { Implementation } from "../call.ts";
+import { ATTENTION } from "./attention.ts";
 import { CONTROL } from "./control.ts";
 import { CONVOLUTIONS } from "./convolutions.ts";
 import { ELEMENTWISE } from "./elementwise.ts";
 import { PRODUCTS } from "./products.ts";
+import { QUANTIZATION } from "./quantization.ts";
 import { REDUCTIONS } from "./reductions.ts";
 import { SHAPES } from "./shapes.ts";
 import { TEXTS } from "./texts.ts";
 
 /** What computes each op. */
 export const OPS: ReadonlyMap<string, Implementation> = new Map(
-  [ELEMENTWISE, SHAPES, REDUCTIONS, PRODUCTS, CONVOLUTIONS, CONTROL, TEXTS].flatMap((family) =>
-    Object.entries(family)
-  ),
+  [
+    ELEMENTWISE,
+    SHAPES,
+    REDUCTIONS,
+    PRODUCTS,
+    CONVOLUTIONS,
+    ATTENTION,
+    QUANTIZATION,
+    CONTROL,
+    TEXTS,
+  ].flatMap((family) => Object.entries(family)),
 );

@@ -1,0 +1,312 @@
+/**
+ * Ops on quantized numbers. Products of integers are exact.
+ *
+ * @module
+ */
+import { stack } from "../../api/functions/tensors.ts";
+import { DTYPE, type DType } from "../../base/dtype.ts";
+import { formatShape } from "../../base/shape.ts";
+import { Slice } from "../../base/slice.ts";
+import { full, tensor } from "../../tensor/create.ts";
+import type { Call, Implementation } from "../call.ts";
+import { typeName } from "../initializers.ts";
+import type { T, Value } from "../values.ts";
+import { attendFused } from "./attention.ts";
+import { convolve } from "./convolutions.ts";
+
+/** A scale or zero point for each element of `x`: one, one along `axis`, or one for each block. */
+function spread(call: Call, parameter: T, x: T, axis: number, block: number): T {
+  if (parameter.size === 1) return parameter.reshape([]);
+  if (parameter.rank === 1 && x.rank !== 1) {
+    return parameter.reshape([parameter.size, ...Array<number>(x.rank - axis - 1).fill(1)]);
+  }
+  const n = x.shape[axis]!;
+  if (parameter.shape[axis] === n) return parameter;
+  const size = block > 0 ? block : Math.ceil(n / parameter.shape[axis]!);
+  const all = parameter.repeat(size, axis) as T;
+  if (all.shape[axis]! < n) call.failShape(`scales of shape ${formatShape(parameter.shape)}`);
+  return all.shape[axis] === n ? all : all.sliceAxis(axis, new Slice(0, n));
+}
+
+const axisOf = (call: Call, x: T): number =>
+  x.rank === 0 ? 0 : call.axis(call.node.int("axis", 1), Math.max(x.rank, 2)) % x.rank;
+
+function dequantizeLinear(call: Call): readonly Value[] {
+  const { node } = call;
+  const x = call.tensor(0), scale = call.tensor(1), zero = call.optional(2);
+  const axis = axisOf(call, x), block = node.int("block_size", 0);
+  const type = node.int("output_dtype", 0);
+  const dtype = type === 0 ? scale.dtype : typeName(type) as DType;
+  const own = (one: T): T => spread(call, one, x, axis, block);
+  // Differences of integers are exact in int32, and in float32 up to 24 bits.
+  const numbers: T = zero === undefined
+    ? x.astype("float32")
+    : x.astype("int32").sub(own(zero.astype("int32"))).astype("float32");
+  return [numbers.mul(own(scale.astype("float32"))).astype(dtype)];
+}
+
+/** The limits of a type of integers. */
+function limitsOf(type: string): readonly [low: number, high: number] {
+  const match = /^(u?)int(\d+)$/.exec(type);
+  const bits = Number(match?.[2] ?? 8);
+  return match?.[1] === "u" ? [0, 2 ** bits - 1] : [-(2 ** (bits - 1)), 2 ** (bits - 1) - 1];
+}
+
+/** The dtype of tensors of a type of integers. */
+const storedAs = (type: string): DType =>
+  (/[24]$/.test(type) && !/\d\d$/.test(type) ? type.replace(/\d$/, "8") : type) as DType;
+
+/** round(x / scale) + zero, within the limits of the type. */
+function quantized(x: T, scale: T, zero: T | undefined, type: string): T {
+  const [low, high] = limitsOf(type);
+  const rounded: T = x.astype("float32").div(scale).round();
+  const moved: T = zero === undefined ? rounded : rounded.add(zero.astype("float32"));
+  return moved.clip(low, high).astype(storedAs(type)) as T;
+}
+
+function quantizeLinear(call: Call): readonly Value[] {
+  const { node } = call;
+  const x = call.tensor(0), scale = call.tensor(1), zero = call.optional(2);
+  const axis = axisOf(call, x), block = node.int("block_size", 0);
+  const type = node.int("output_dtype", 0);
+  const name = type !== 0 ? typeName(type) : node.likeType ?? zero?.dtype ?? "uint8";
+  if (!/int/.test(name)) call.failDType(`it quantizes to ${name}, expected integers`);
+  const own = (one: T): T => spread(call, one, x, axis, block);
+  return [quantized(x, own(scale.astype("float32")), zero && own(zero), name)];
+}
+
+/** x as uint8, with a scale and a zero point for all of it. */
+function dynamically(x: T): readonly [y: T, scale: T, zero: T] {
+  const [low, high] = [(x.min() as T).minimum(0), (x.max() as T).maximum(0)] as [T, T];
+  const range: T = high.sub(low).div(255);
+  // All zeros: any scale is right.
+  const scale: T = range.add(range.equal(0).astype("float32"));
+  const zero: T = low.neg().div(scale).clip(0, 255).round().astype("uint8") as T;
+  return [quantized(x, scale, zero, "uint8"), range, zero];
+}
+
+/** The numbers of `x` less its zero point: int32. */
+function centered(x: T, zero: T | undefined): T {
+  const wide: T = x.astype("int32");
+  return zero === undefined ? wide : wide.sub(zero.astype("int32"));
+}
+
+/** A zero point for each row of the first operand of a product. */
+const ofRows = (zero: T | undefined): T | undefined =>
+  zero === undefined || zero.rank !== 1 || zero.size === 1
+    ? zero?.size === 1 ? zero.reshape([]) : zero
+    : zero.reshape([zero.size, 1]);
+
+/** A zero point for each column of the second one. */
+const ofColumns = (zero: T | undefined): T | undefined =>
+  zero?.size === 1 ? zero.reshape([]) : zero;
+
+/** The exact product of integers, as int32. */
+function integerProduct(a: T, b: T, aZero: T | undefined, bZero: T | undefined): T {
+  return centered(a, ofRows(aZero)).matmul(centered(b, ofColumns(bZero)));
+}
+
+/** The exact convolution of integers: float64 has all sums of bytes. */
+function integerConv(call: Call, x: T, w: T, xZero: T | undefined, wZero: T | undefined): T {
+  const own: T | undefined = wZero === undefined || wZero.size === 1
+    ? wZero?.reshape([])
+    : wZero.reshape([wZero.size, ...Array<number>(w.rank - 1).fill(1)]);
+  const [a, b] = [centered(x, xZero?.reshape([])), centered(w, own)];
+  return convolve(call, a.astype("float64"), b.astype("float64"), undefined).astype("int32");
+}
+
+function qLinearMatMul(call: Call): readonly Value[] {
+  const [a, aScale, aZero, b, bScale, bZero, yScale, yZero] = call.tensors as [
+    ...[T, T, T, T],
+    ...[T, T, T, T],
+  ];
+  const sums = integerProduct(a, b, aZero, bZero);
+  const rows = ofRows(aScale.astype("float32"))!, columns = ofColumns(bScale.astype("float32"))!;
+  const y: T = sums.astype("float32").mul(rows.mul(columns));
+  return [quantized(y, yScale.astype("float32"), yZero, call.node.likeType ?? yZero.dtype)];
+}
+
+function qLinearConv(call: Call): readonly Value[] {
+  const [x, xScale, xZero, w, wScale, wZero, yScale, yZero] = call.tensors as [
+    ...[T, T, T, T],
+    ...[T, T, T, T],
+  ];
+  const bias = call.optional(8);
+  const ones = Array<number>(x.rank - 2).fill(1);
+  let sums = integerConv(call, x, w, xZero, wZero);
+  if (bias !== undefined) sums = sums.add(bias.reshape([bias.size, ...ones]));
+  const scale: T = wScale.size === 1 ? wScale.reshape([]) : wScale.reshape([wScale.size, ...ones]);
+  const factor: T = xScale.reshape([]).mul(scale).div(yScale.reshape([]));
+  const [low, high] = limitsOf(yZero.dtype);
+  const y: T = sums.astype("float32").mul(factor).round().add(yZero.reshape([]).astype("float32"));
+  return [y.clip(low, high).astype(yZero.dtype) as T];
+}
+
+// ---- com.microsoft -----------------------------------------------------------------------------
+
+/** A product of floats that are quantized first, by quantized weights. */
+function dynamicMatMul(call: Call): readonly Value[] {
+  const [x, b, bScale] = [call.tensor(0), call.tensor(1), call.tensor(2)];
+  const [q, scale, zero] = dynamically(x);
+  const sums = integerProduct(q, b, zero, call.optional(3));
+  const y: T = sums.astype("float32").mul(scale.mul(bScale));
+  const bias = call.optional(4);
+  return [bias === undefined ? y : y.add(bias)];
+}
+
+function matMulToFloat(call: Call): readonly Value[] {
+  const [a, b, aScale, bScale] = [0, 1, 2, 3].map((k) => call.tensor(k)) as [T, T, T, T];
+  const sums = integerProduct(a, b, call.optional(4), call.optional(5));
+  const y: T = sums.astype("float32").mul(ofRows(aScale)!.mul(bScale));
+  const bias = call.optional(6);
+  return [bias === undefined ? y : y.add(bias)];
+}
+
+/** Attention whose projection is a product of integers. */
+function qAttention(call: Call): readonly Value[] {
+  const [x, w, bias, xScale, wScale] = [0, 1, 2, 3, 4].map((k) => call.tensor(k)) as [
+    ...[T, T, T],
+    ...[T, T],
+  ];
+  const mask = call.optional(5);
+  const sums = integerProduct(x, w, call.optional(6), call.optional(7));
+  const all: T = sums.astype("float32").mul(xScale.mul(wScale)).add(bias);
+  return attendFused(call, all, mask, call.optional(8), undefined, call.node.int("num_heads"));
+}
+
+/** The integers of `bits` bits in bytes, along the last axis, the first in the lowest bits. */
+function unpacked(bytes: T, bits: number): T {
+  if (bits === 8) return bytes;
+  const parts = Array.from(
+    { length: 8 / bits },
+    (_, k) => (k === 0 ? bytes : bytes.bitwiseRightShift(k * bits)).bitwiseAnd(2 ** bits - 1) as T,
+  );
+  const { shape } = bytes;
+  return (stack(parts, -1) as T).reshape([...shape.slice(0, -1), shape.at(-1)! * parts.length]);
+}
+
+/** The weight [N, K] of MatMulNBits: blocks of each row with a scale and a zero point. */
+export function blockWeight(call: Call): T {
+  const { node } = call;
+  const [columns, depth] = [node.int("N"), node.int("K")];
+  const bits = node.int("bits", 4), block = node.int("block_size");
+  const blocks = Math.ceil(depth / block);
+  const scales: T = call.tensor(2).astype("float32").reshape([columns, blocks, 1]);
+  const numbers: T = unpacked(call.tensor(1).reshape([columns, blocks, block * bits / 8]), bits)
+    .astype("float32");
+  const given = call.optional(3);
+  let zero: T;
+  if (given === undefined) zero = full([], 2 ** (bits - 1));
+  else if (given.dtype === "uint8") {
+    // Rows of zero points end at a whole byte.
+    const row = Math.ceil(blocks * bits / 8);
+    zero = unpacked(given.reshape([columns, row]), bits).sliceAxis(1, new Slice(0, blocks))
+      .astype("float32").reshape([columns, blocks, 1]);
+  } else zero = given.astype("float32").reshape([columns, blocks, 1]);
+  const order = call.optional(4);
+  const all: T = numbers.sub(zero).mul(scales).reshape([columns, blocks * block]);
+  const whole = blocks * block === depth ? all : all.sliceAxis(1, new Slice(0, depth));
+  if (order === undefined) return whole;
+  // Columns of K are of the groups that the file lists.
+  const groups = order.sliceAxis(0, new Slice(0, depth));
+  const own = (x: T): T => x.size === 1 ? x : x.reshape([columns, blocks]).take(groups, 1) as T;
+  const flat: T = numbers.reshape([columns, blocks * block]).sliceAxis(1, new Slice(0, depth));
+  return flat.sub(own(zero)).mul(own(scales));
+}
+
+function matMulNBits(call: Call): readonly Value[] {
+  const x = call.tensor(0), bias = call.optional(5);
+  const weight = blockWeight(call).astype(x.dtype) as T;
+  return [bias === undefined ? x.linear(weight) as T : x.linear(weight, bias) as T];
+}
+
+/** The numbers of NF4 and FP4. */
+const BNB: Readonly<Record<number, readonly number[]>> = {
+  0: [
+    ...[0, 5.208333333e-3, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25],
+    ...[-0, -5.208333333e-3, -0.66666667, -1, -0.33333333, -0.5, -0.16666667, -0.25],
+  ],
+  1: [
+    ...[-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453],
+    ...[-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0],
+    ...[0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224],
+    ...[0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1],
+  ],
+};
+
+/** A product by a weight [N, K] of 4-bit numbers of a table, the first in the upper bits. */
+function matMulBnb4(call: Call): readonly Value[] {
+  const { node } = call;
+  const [columns, depth] = [node.int("N"), node.int("K")];
+  const block = node.int("block_size"), kind = node.int("quant_type");
+  const numbers = BNB[kind] ?? call.fail(`quant_type ${kind} is neither 0 nor 1`);
+  const bytes = call.tensor(1).flatten();
+  const pairs: T = (stack([bytes.bitwiseRightShift(4), bytes.bitwiseAnd(15)], -1) as T).flatten();
+  const count = columns * depth;
+  const blocks = Math.ceil(count / block);
+  const values: T = (tensor(numbers) as T).take(pairs.astype("int32"), 0);
+  const scales: T = call.tensor(2).astype("float32").reshape([blocks, 1]).broadcastTo([
+    blocks,
+    block,
+  ])
+    .reshape([blocks * block]).sliceAxis(0, new Slice(0, count));
+  const x = call.tensor(0);
+  const weight: T = values.sliceAxis(0, new Slice(0, count)).mul(scales).reshape([columns, depth]);
+  return [x.linear(weight.astype(x.dtype) as T) as T];
+}
+
+/** Rows of a table whose last axis is blocks of numbers with a scale each. */
+function gatherBlocks(call: Call): readonly Value[] {
+  const { node } = call;
+  const data = call.tensor(0), indices = call.tensor(1), scales = call.tensor(2);
+  const zero = call.optional(3);
+  const block = node.int("block_size", 128), bits = node.int("bits", 4);
+  const axis = call.axis(node.int("gather_axis", 0), data.rank);
+  const along = call.axis(node.int("quantize_axis", 1), data.rank);
+  if (along !== data.rank - 1 || axis === along) {
+    call.fail(`it gathers axis ${axis} of blocks along axis ${along} of ${data.rank}`);
+  }
+  const isPacked = data.dtype === "uint8" && data.shape.at(-1)! !== scales.shape.at(-1)! * block;
+  const rows = data.take(indices, axis) as T;
+  const numbers: T = (isPacked ? unpacked(rows, bits) : rows).astype("float32");
+  const n = numbers.shape.at(-1)!;
+  const spreadOut = (x: T): T => {
+    const all = x.repeat(block, -1) as T;
+    return all.shape.at(-1) === n ? all : all.sliceAxis(-1, new Slice(0, n));
+  };
+  const factor = spreadOut(scales.take(indices, axis) as T).astype("float32") as T;
+  let moved = numbers;
+  if (zero !== undefined) {
+    const own = zero.take(indices, axis) as T;
+    const whole = isPacked && zero.shape.at(-1)! < scales.shape.at(-1)! ? unpacked(own, bits) : own;
+    const cut = whole.sliceAxis(-1, new Slice(0, scales.shape.at(-1)!));
+    moved = numbers.sub(spreadOut(cut).astype("float32"));
+  } else if (isPacked) moved = numbers.sub(2 ** (bits - 1));
+  return [moved.mul(factor).astype(scales.dtype)];
+}
+
+const isInteger = (call: Call): boolean => /[iu]/.test(DTYPE[call.dtype(0)].kind);
+
+function matMulInteger(call: Call): readonly Value[] {
+  if (!isInteger(call)) return call.failDType(`input 0 is of ${call.dtype(0)}`);
+  return [integerProduct(call.tensor(0), call.tensor(1), call.optional(2), call.optional(3))];
+}
+
+/** The ops. */
+export const QUANTIZATION: Readonly<Record<string, Implementation>> = {
+  QuantizeLinear: quantizeLinear,
+  DequantizeLinear: dequantizeLinear,
+  DynamicQuantizeLinear: (call) => dynamically(call.tensor(0)),
+  MatMulInteger: matMulInteger,
+  ConvInteger: (call) => [
+    integerConv(call, call.tensor(0), call.tensor(1), call.optional(2), call.optional(3)),
+  ],
+  QLinearMatMul: qLinearMatMul,
+  QLinearConv: qLinearConv,
+  "com.microsoft.DynamicQuantizeMatMul": dynamicMatMul,
+  "com.microsoft.MatMulIntegerToFloat": matMulToFloat,
+  "com.microsoft.QAttention": qAttention,
+  "com.microsoft.MatMulNBits": matMulNBits,
+  "com.microsoft.MatMulBnb4": matMulBnb4,
+  "com.microsoft.GatherBlockQuantized": gatherBlocks,
+};
