@@ -164,5 +164,6 @@ export function describeValue(value: Value): string {
   if (value === null) return "an absent optional value";
   if (value instanceof Strings) return `texts of shape ${formatShape(value.shape)}`;
   if (isList(value)) return `a list of ${value.length} values`;
+  if (value.isDisposed) return "a tensor that was disposed of";
   return `${value.dtype} of shape ${formatShape(value.shape)}`;
 }

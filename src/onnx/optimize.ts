@@ -67,6 +67,8 @@ function tryToCompute(
   }
   const inputs = node.inputs.map((name) => environment.get(name));
   const given = new Set(tensorsIn(inputs));
+  // The tensor is in the file.
+  if (node.op === "Constant") return made;
   const own = [...tensorsIn(made)].filter((x) => !given.has(x));
   if (bytesOf(own) <= FREE_BYTES + MOST_GROWTH * bytesOf(inputs)) return made;
   for (const x of own) x.dispose();
