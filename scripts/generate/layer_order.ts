@@ -35,6 +35,9 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
         folders: ["constraints", "hub", "images", "distributed"],
         what: "grammars of texts; downloads models; PNG and JPEG files; several processes",
       },
+      { folders: ["onnx"], what: "models in ONNX files, as programs" },
+      { folders: ["onnx/ops"], what: "the ops of ONNX" },
+      { folders: ["onnx/graph"], what: "graphs of ONNX files, and their values" },
       { folders: ["llm"], what: "text generation: models, sessions, sampling" },
       {
         folders: ["llm/batch"],

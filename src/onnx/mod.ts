@@ -12,6 +12,6 @@ export {
   readSequence,
   readTensor,
 } from "./model.ts";
-export type { ValueInfo } from "./graph.ts";
+export type { ValueInfo } from "./graph/graph.ts";
 export { type ModelPart, ModelReport } from "./report.ts";
-export { Strings, type Value } from "./values.ts";
+export { Strings, type Value } from "./graph/values.ts";

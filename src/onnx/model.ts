@@ -18,8 +18,8 @@ import { bytesIn } from "../io/mapped.ts";
 import { openBytes } from "../io/source.ts";
 import { checkOptions } from "../table/infer.ts";
 import { Tensor } from "../tensor/tensor.ts";
-import { describeValue, type Implementation } from "./call.ts";
-import { type Graph, GraphReader, type Node, type ValueInfo } from "./graph.ts";
+import { describeValue, type Implementation } from "./graph/call.ts";
+import { type Graph, GraphReader, type Node, type ValueInfo } from "./graph/graph.ts";
 import {
   externalBytes,
   type ExternalFile,
@@ -27,7 +27,7 @@ import {
   Initializers,
   openExternal,
   type Place,
-} from "./initializers.ts";
+} from "./graph/initializers.ts";
 import {
   type GraphMessage,
   importWire,
@@ -39,12 +39,12 @@ import {
   type SequenceMessage,
   type TensorMessage,
   type Wire,
-} from "./messages.ts";
+} from "./graph/messages.ts";
 import { optimize } from "./optimize.ts";
 import { OPS } from "./ops/mod.ts";
 import { ModelReport } from "./report.ts";
 import { Runner, type Shared } from "./runner.ts";
-import { isList, Strings, tensorsIn, type Value } from "./values.ts";
+import { isList, Strings, tensorsIn, type Value } from "./graph/values.ts";
 
 /** Options of {@link open}. */
 export interface OpenOptions {

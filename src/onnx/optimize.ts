@@ -6,9 +6,9 @@
  */
 import { DTYPE } from "../base/dtype.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
-import { capturedOf, type Graph, Node } from "./graph.ts";
+import { capturedOf, type Graph, Node } from "./graph/graph.ts";
 import { Environment, evaluate, isRandom, type Shared } from "./runner.ts";
-import { isList, type T, tensorsIn, type Value } from "./values.ts";
+import { isList, type T, tensorsIn, type Value } from "./graph/values.ts";
 
 /** Improves a graph, and the graphs inside. */
 export function optimize(graph: Graph, shared: Shared): void {

@@ -12,9 +12,9 @@ import { TraceError } from "../base/errors.ts";
 import { compile, type Compiled, type CompileOptions, type ProgramReport } from "../compile/mod.ts";
 import { interpreting, uninterpreted } from "../core/interpreter.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
-import { Call, describeValue, type Implementation } from "./call.ts";
-import { type Graph, type Node, readsOf } from "./graph.ts";
-import { NeedsHost } from "./needs.ts";
+import { Call, describeValue, type Implementation } from "./graph/call.ts";
+import { type Graph, type Node, readsOf } from "./graph/graph.ts";
+import { NeedsHost } from "./graph/needs.ts";
 import {
   elementsOf,
   isKnown,
@@ -25,7 +25,7 @@ import {
   type T,
   tensorsIn,
   type Value,
-} from "./values.ts";
+} from "./graph/values.ts";
 
 /** The values of a graph by name, and those of the graphs around it. */
 export class Environment {

@@ -9,8 +9,8 @@ import { formatShape } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
 import * as nn from "../../nn/mod.ts";
 import { arange, zeros } from "../../tensor/create.ts";
-import type { Call, Implementation } from "../call.ts";
-import type { T, Value } from "../values.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import type { T, Value } from "../graph/values.ts";
 
 /** How scores of queries and keys become weights. */
 interface Scores {

@@ -8,10 +8,10 @@ import { Slice } from "../../base/slice.ts";
 import { interpreting } from "../../core/interpreter.ts";
 import { scalar, zeros } from "../../tensor/create.ts";
 import { Tensor } from "../../tensor/tensor.ts";
-import type { Call, Implementation } from "../call.ts";
-import type { Graph } from "../graph.ts";
-import { dtypeOf } from "../initializers.ts";
-import { MOST_UNROLLED, NeedsHost } from "../needs.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import type { Graph } from "../graph/graph.ts";
+import { dtypeOf } from "../graph/initializers.ts";
+import { MOST_UNROLLED, NeedsHost } from "../graph/needs.ts";
 import {
   elementsOf,
   int64,
@@ -20,7 +20,7 @@ import {
   type T,
   tensorsIn,
   type Value,
-} from "../values.ts";
+} from "../graph/values.ts";
 
 function chooseBranch(call: Call): readonly Value[] {
   const all = call.elements(0);

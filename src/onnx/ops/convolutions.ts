@@ -6,8 +6,8 @@
 import { formatShape, sizeOf } from "../../base/shape.ts";
 import * as nn from "../../nn/mod.ts";
 import { full } from "../../tensor/create.ts";
-import type { Call, Implementation } from "../call.ts";
-import type { T, Value } from "../values.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import type { T, Value } from "../graph/values.ts";
 
 /** The windows of a node, by its attributes. */
 interface Windows {

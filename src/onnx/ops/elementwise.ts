@@ -8,9 +8,9 @@ import { broadcastShapes, sizeOf } from "../../base/shape.ts";
 import * as nn from "../../nn/mod.ts";
 import { scalar, tensor } from "../../tensor/create.ts";
 import { where } from "../../api/functions/tensors.ts";
-import type { Call, Implementation } from "../call.ts";
-import { dtypeOf, typeName, typeOf } from "../initializers.ts";
-import { elementsOf, isKnownTensor, Strings, type T, type Value } from "../values.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import { dtypeOf, typeName, typeOf } from "../graph/initializers.ts";
+import { elementsOf, isKnownTensor, Strings, type T, type Value } from "../graph/values.ts";
 import { broadcastPlace, castStrings, stringsEqual } from "./texts.ts";
 
 type Binary = (x: T, y: T | number) => T;

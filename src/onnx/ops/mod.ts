@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Implementation } from "../call.ts";
+import type { Implementation } from "../graph/call.ts";
 import { ATTENTION } from "./attention.ts";
 import { CONTROL } from "./control.ts";
 import { CONVOLUTIONS } from "./convolutions.ts";

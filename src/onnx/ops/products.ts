@@ -6,8 +6,8 @@
 import { einsum } from "../../api/sets/contractions.ts";
 import * as linalg from "../../api/linalg.ts";
 import { formatShape } from "../../base/shape.ts";
-import type { Call, Implementation } from "../call.ts";
-import type { T, Value } from "../values.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import type { T, Value } from "../graph/values.ts";
 import { isFloat, isInteger } from "./elementwise.ts";
 
 /** The product of stacks of matrices, as NumPy's matmul; integers wrap. */

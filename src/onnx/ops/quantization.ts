@@ -8,9 +8,9 @@ import { DTYPE, type DType } from "../../base/dtype.ts";
 import { formatShape } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
 import { full, tensor } from "../../tensor/create.ts";
-import type { Call, Implementation } from "../call.ts";
-import { typeName } from "../initializers.ts";
-import type { T, Value } from "../values.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import { typeName } from "../graph/initializers.ts";
+import type { T, Value } from "../graph/values.ts";
 import { attendFused } from "./attention.ts";
 import { convolve } from "./convolutions.ts";
 

@@ -7,8 +7,8 @@ import { where } from "../../api/functions/tensors.ts";
 import { sizeOf } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
 import { arange, full, fullMax, fullMin } from "../../tensor/create.ts";
-import type { Call, Implementation } from "../call.ts";
-import type { T, Value } from "../values.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import type { T, Value } from "../graph/values.ts";
 import { isFloat } from "./elementwise.ts";
 
 interface KeepDims {

@@ -10,9 +10,9 @@ import { formatShape, type Shape, sizeOf } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
 import { arange, eye, fromBuffer, full, zeros } from "../../tensor/create.ts";
 import { Tensor } from "../../tensor/tensor.ts";
-import type { Call, Implementation } from "../call.ts";
-import { dtypeOf } from "../initializers.ts";
-import { int64, Strings, type T, type Value } from "../values.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import { dtypeOf } from "../graph/initializers.ts";
+import { int64, Strings, type T, type Value } from "../graph/values.ts";
 
 /** A tensor that ops in place can write. */
 type Writable = Tensor<DType, Shape>;

@@ -5,8 +5,8 @@
  */
 import { broadcastShapes, sizeOf } from "../../base/shape.ts";
 import { tensor } from "../../tensor/create.ts";
-import type { Call, Implementation } from "../call.ts";
-import { int64, Strings, type T, type Value } from "../values.ts";
+import type { Call, Implementation } from "../graph/call.ts";
+import { int64, Strings, type T, type Value } from "../graph/values.ts";
 
 /** Input `k`, texts. */
 function stringsOf(call: Call, k: number): Strings {

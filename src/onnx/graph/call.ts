@@ -3,10 +3,10 @@
  *
  * @module
  */
-import type { DType, Scalar } from "../base/dtype.ts";
-import { ArgumentError, DTypeError, ShapeError } from "../base/errors.ts";
-import { formatShape } from "../base/shape.ts";
-import { Tensor } from "../tensor/tensor.ts";
+import type { DType, Scalar } from "../../base/dtype.ts";
+import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
+import { formatShape } from "../../base/shape.ts";
+import { Tensor } from "../../tensor/tensor.ts";
 import type { Graph, Node } from "./graph.ts";
 import {
   elementsOf,

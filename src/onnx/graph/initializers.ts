@@ -3,14 +3,14 @@
  *
  * @module
  */
-import { DTYPE, type DType, type TypedArray } from "../base/dtype.ts";
-import { FormatError } from "../base/errors.ts";
-import { formatShape, MAX_RANK, sizeOf } from "../base/shape.ts";
-import { checkBools, checkedBytes, decodeUtf8, quote } from "../io/bytes.ts";
-import type { Path } from "../io/file.ts";
-import { entryOf, type FileBytes, openBytes, type Read, readerOf } from "../io/source.ts";
-import { load } from "../nn/weights/load.ts";
-import { fromBuffer, full } from "../tensor/create.ts";
+import { DTYPE, type DType, type TypedArray } from "../../base/dtype.ts";
+import { FormatError } from "../../base/errors.ts";
+import { formatShape, MAX_RANK, sizeOf } from "../../base/shape.ts";
+import { checkBools, checkedBytes, decodeUtf8, quote } from "../../io/bytes.ts";
+import type { Path } from "../../io/file.ts";
+import { entryOf, type FileBytes, openBytes, type Read, readerOf } from "../../io/source.ts";
+import { load } from "../../nn/weights/load.ts";
+import { fromBuffer, full } from "../../tensor/create.ts";
 import type { SparseMessage, TensorMessage } from "./messages.ts";
 import { Strings, type T, type Value } from "./values.ts";
 

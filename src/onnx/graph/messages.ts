@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { FormatError, PackageError } from "../base/errors.ts";
+import { FormatError, PackageError } from "../../base/errors.ts";
 
 /** A tensor in a file. */
 export interface TensorMessage {

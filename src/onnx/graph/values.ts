@@ -7,13 +7,13 @@
  *
  * @module
  */
-import type { Scalar } from "../base/dtype.ts";
-import { ArgumentError, ShapeError } from "../base/errors.ts";
-import { formatShape, type Shape, sizeOf } from "../base/shape.ts";
-import { describe } from "../base/text.ts";
-import { uninterpreted } from "../core/interpreter.ts";
-import { fromBuffer } from "../tensor/create.ts";
-import { type AnyTensor, Tensor } from "../tensor/tensor.ts";
+import type { Scalar } from "../../base/dtype.ts";
+import { ArgumentError, ShapeError } from "../../base/errors.ts";
+import { formatShape, type Shape, sizeOf } from "../../base/shape.ts";
+import { describe } from "../../base/text.ts";
+import { uninterpreted } from "../../core/interpreter.ts";
+import { fromBuffer } from "../../tensor/create.ts";
+import { type AnyTensor, Tensor } from "../../tensor/tensor.ts";
 
 /** A tensor of any dtype and shape. */
 export type T = AnyTensor;

@@ -4,8 +4,8 @@
  *
  * @module
  */
-import { FormatError } from "../base/errors.ts";
-import { decodeUtf8, quote } from "../io/bytes.ts";
+import { FormatError } from "../../base/errors.ts";
+import { decodeUtf8, quote } from "../../io/bytes.ts";
 import { type Initializers, isSmallType, typeName } from "./initializers.ts";
 import type {
   AttributeMessage,
