@@ -6,7 +6,7 @@
  */
 import { DTYPE } from "../base/dtype.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
-import { capturedOf, type Graph, Node } from "./graph/graph.ts";
+import { capturedOf, type Graph, type Node } from "./graph/graph.ts";
 import { Environment, evaluate, isRandom, type Shared } from "./runner.ts";
 import { isList, type T, tensorsIn, type Value } from "./graph/values.ts";
 

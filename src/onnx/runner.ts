@@ -6,6 +6,9 @@
  * the program, or the graph is cut before the node. Where the shape of a result depends on elements, the
  * node runs by itself, between the programs before and after it.
  *
+ * Inputs of a new kind, such as a cache that has grown, run node by node the first time, and as a
+ * program from the second time on: making a program takes longer than a run, and memory.
+ *
  * @module
  */
 import { TraceError } from "../base/errors.ts";
@@ -76,6 +79,8 @@ export function isRandom({ op }: Node): boolean {
 
 /** Known results with more elements are computed by the program instead: they would take its memory. */
 const MOST_KNOWN = 65_536;
+/** The most kinds of inputs that a part knows. */
+const MOST_KINDS = 256;
 /** Inputs with more elements do not become part of the kind of a program. */
 const MOST_STATIC = 16;
 /** Thrown where a program cannot be recorded. */
@@ -194,6 +199,8 @@ interface ProgramPart {
   readonly compiled: Compiled<ProgramFunction>;
   /** The inputs that are part of the kind of the program. */
   readonly static: Set<string>;
+  /** The kinds of inputs so far, the last one used last, and whether they have a program. */
+  readonly kinds: Map<string, boolean>;
   /** Values for the call that records. */
   current: { readonly values: ReadonlyMap<string, Value>; readonly outer: Environment | undefined };
   /** The outputs that are tensors, or lists of these, in the result. */
@@ -321,6 +328,7 @@ export class Runner {
     const part: ProgramPart = {
       compiled: compile(record, this.#shared.options),
       static: statics,
+      kinds: new Map(),
       current: { values: new Map(), outer: undefined },
       shapes: [],
     };
@@ -354,7 +362,7 @@ export class Runner {
             part = this.#partAt(part.first);
             continue;
           }
-          run.store(part, results, part.program.shapes);
+          if (results !== null) run.store(part, results, part.program.shapes);
         }
         part = this.#partAt(part.last);
       }
@@ -383,7 +391,8 @@ export class Runner {
                 : program.compiled.async(args, key, options),
           );
           try {
-            run.store(part, await pending!, part.program.shapes);
+            const results = await pending;
+            if (results) run.store(part, results, part.program.shapes);
           } catch (error) {
             if (!this.#recover(part, run, error)) throw error;
             part = this.#partAt(part.first);
@@ -412,12 +421,15 @@ export class Runner {
     run.add(step(node, run.environment, this.#shared), inputs);
   }
 
-  /** Calls a program; undefined if the parts have changed because it cannot be recorded. */
+  /**
+   * Calls a program. Returns undefined if the parts have changed because it cannot be recorded, and null
+   * if its nodes have run one by one.
+   */
   #attempt<R>(
     part: Part,
     run: Run,
     call: (program: ProgramPart, args: Arguments, key: string) => R,
-  ): R | undefined {
+  ): R | null | undefined {
     const program = part.program!;
     const values = new Map(part.inputs.map((name) => [name, run.environment.get(name)]));
     const fixed: string[] = [];
@@ -430,13 +442,45 @@ export class Runner {
         else args[name] = value;
       } else fixed.push(name);
     }
+    const key = keyOf(fixed, values);
+    if (!this.#hasProgram(program, args, key)) {
+      this.#runNodes(part, run);
+      return null;
+    }
     program.current = { values, outer: run.outer };
     try {
-      return call(program, args, keyOf(fixed, values));
+      return call(program, args, key);
     } catch (error) {
       if (!this.#recover(part, run, error)) throw error;
       return undefined;
     }
+  }
+
+  /** Whether inputs of this kind run as a program: the first kind, and those that came before. */
+  #hasProgram({ kinds }: ProgramPart, args: Arguments, key: string): boolean {
+    const shapes = Object.values(args).map((value) =>
+      Array.from(tensorsIn([value as Value]), ({ dtype, shape }) => `${dtype}[${shape}]`).join()
+    );
+    const kind = `${shapes.join("|")} ${key}`;
+    const before = kinds.get(kind);
+    const isProgram = before !== undefined || kinds.size === 0;
+    kinds.delete(kind);
+    kinds.set(kind, isProgram);
+    if (kinds.size > MOST_KINDS) kinds.delete(kinds.keys().next().value!);
+    return isProgram;
+  }
+
+  /** Runs the nodes of a part one by one. */
+  #runNodes({ first, last, inputs, outputs }: Part, run: Run): void {
+    const { environment } = run;
+    const given = inputs.map((name) => environment.get(name));
+    const made = scope(() => {
+      for (const node of this.graph.nodes.slice(first, last)) {
+        step(node, environment, this.#shared);
+      }
+      return outputs.map((name) => environment.get(name));
+    });
+    run.add(made, given);
   }
 
   /** Changes the parts after an error of recording; false for another error. */

@@ -1,0 +1,502 @@
+/**
+ * The interface of ONNX Runtime for JavaScript: programs that use `onnxruntime-node` run with this module
+ * in its place.
+ *
+ * `InferenceSession`, `Tensor` and `env` are as the types of `onnxruntime-common` describe them.
+ * Programs run off the event loop. The data of results are copied when they are read first: a result
+ * that is an input of the next run, such as a cache of keys and values, is not copied.
+ *
+ * @example
+ * ```ts
+ * const session = await onnx.InferenceSession.create("model.onnx");
+ * const input = new onnx.Tensor("float32", new Float32Array(4), [1, 4]);
+ * const { output } = await session.run({ input });
+ * output.data; // a Float32Array
+ * ```
+ *
+ * @module
+ */
+import { ArgumentError, DisposedError, DTypeError, ShapeError } from "../base/errors.ts";
+import { formatShape, listIn, sizeOf } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { fromBuffer } from "../tensor/create.ts";
+import { Tensor as CoreTensor } from "../tensor/tensor.ts";
+import type { ValueInfo } from "./graph/graph.ts";
+import { Strings, type T, type Value } from "./graph/values.ts";
+import { type Model, open } from "./model.ts";
+
+/** The arrays of the types of elements. */
+const ARRAYS = {
+  float32: Float32Array,
+  uint8: Uint8Array,
+  int8: Int8Array,
+  uint16: Uint16Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  bool: Uint8Array,
+  float16: Uint16Array,
+  float64: Float64Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  uint4: Uint8Array,
+  int4: Int8Array,
+} as const;
+
+/** The data of tensors by their types. */
+export interface TensorDataTypes {
+  /** 32-bit floats. */
+  float32: Float32Array;
+  /** 8-bit unsigned integers. */
+  uint8: Uint8Array;
+  /** 8-bit integers. */
+  int8: Int8Array;
+  /** 16-bit unsigned integers. */
+  uint16: Uint16Array;
+  /** 16-bit integers. */
+  int16: Int16Array;
+  /** 32-bit integers. */
+  int32: Int32Array;
+  /** 64-bit integers. */
+  int64: BigInt64Array;
+  /** Texts. */
+  string: string[];
+  /** Bytes of 0 and 1. */
+  bool: Uint8Array;
+  /** The bits of 16-bit floats. */
+  float16: Uint16Array;
+  /** 64-bit floats. */
+  float64: Float64Array;
+  /** 32-bit unsigned integers. */
+  uint32: Uint32Array;
+  /** 64-bit unsigned integers. */
+  uint64: BigUint64Array;
+  /** Integers of 4 bits, one in each byte. */
+  uint4: Uint8Array;
+  /** Signed integers of 4 bits, one in each byte. */
+  int4: Int8Array;
+}
+
+/** The type of the elements of a tensor. */
+export type TensorType = keyof TensorDataTypes;
+/** The data of a tensor. */
+export type TensorData = TensorDataTypes[TensorType];
+
+function isType(value: unknown): value is TensorType {
+  return typeof value === "string" && (value === "string" || Object.hasOwn(ARRAYS, value));
+}
+
+/** The type of data that a program gives without one. */
+function typeOfData(data: unknown): TensorType {
+  if (Array.isArray(data)) return typeof data[0] === "boolean" ? "bool" : "string";
+  if (data instanceof Uint8ClampedArray) return "uint8";
+  for (const [type, array] of Object.entries(ARRAYS)) {
+    // Bits of float16 need their type.
+    if (data instanceof array) return type as TensorType;
+  }
+  throw new DTypeError(`Cannot make a tensor of ${describe(data)}: expected a typed array`);
+}
+
+/** Data of a type, from what the constructor takes. */
+function dataOf(type: TensorType, data: unknown): TensorData {
+  if (type === "string") {
+    const texts = listIn(data, (one) => {
+      if (typeof one === "string") return one;
+      throw new DTypeError(`Cannot make a tensor of texts of ${describe(one)}`);
+    });
+    if (texts !== undefined) return texts;
+    throw new DTypeError(`Cannot make a tensor of texts of ${describe(data)}`);
+  }
+  const Elements = ARRAYS[type];
+  if (data instanceof Elements) return data;
+  if (type === "uint8" && data instanceof Uint8ClampedArray) {
+    return new Uint8Array(data.buffer, data.byteOffset, data.length);
+  }
+  // Float16Array has these bits.
+  if (type === "float16" && ArrayBuffer.isView(data) && isHalf(data)) {
+    return new Uint16Array(data.buffer, data.byteOffset, data.byteLength / 2);
+  }
+  const isWide = type === "int64" || type === "uint64";
+  const list = listIn(data, (one) => isWide ? BigInt(one as number | bigint) : Number(one));
+  if (list === undefined || type === "float16") {
+    throw new DTypeError(`Cannot make a tensor of ${type} of ${describe(data)}`);
+  }
+  return isWide
+    ? ARRAYS[type].from(list as bigint[])
+    : (ARRAYS[type] as Float32ArrayConstructor).from(list as number[]) as TensorData;
+}
+
+function isHalf(data: ArrayBufferView): boolean {
+  return Object.prototype.toString.call(data) === "[object Float16Array]";
+}
+
+/** What tensors of other copies of ONNX Runtime's interface have. */
+interface TensorLike {
+  readonly type: string;
+  readonly dims: readonly number[];
+  readonly data: unknown;
+}
+
+/** A tensor of ONNX Runtime's interface. */
+export class Tensor {
+  /** The type of the elements. */
+  readonly type: TensorType;
+  /** The sizes, outermost axis first. */
+  dims: readonly number[];
+  /** The number of elements. */
+  readonly size: number;
+  #data: TensorData | undefined;
+  #value: Value;
+
+  /**
+   * Makes a tensor of a type, of data and of sizes. Without a type it is that of the data; without
+   * sizes the tensor is a vector.
+   *
+   * @throws {DTypeError} For data of another type.
+   * @throws {ShapeError} Unless the data have as many elements as the sizes say.
+   */
+  constructor(type: TensorType, data: TensorData | readonly unknown[], dims?: readonly number[]);
+  constructor(data: TensorData | readonly unknown[], dims?: readonly number[]);
+  constructor(first: unknown, second?: unknown, third?: readonly number[]) {
+    const hasType = isType(first);
+    const type = hasType ? first : typeOfData(first);
+    const data = dataOf(type, hasType ? second : first);
+    const given = (hasType ? third : second) as readonly number[] | undefined;
+    const dims = given === undefined ? [data.length] : listIn(given, Number);
+    if (dims === undefined || dims.some((n) => !Number.isSafeInteger(n) || n < 0)) {
+      throw new ShapeError(`Cannot make a tensor of shape ${describe(given)}`);
+    }
+    if (sizeOf(dims) !== data.length) {
+      throw new ShapeError(
+        `Cannot make a tensor of shape ${formatShape(dims)} of ${data.length} elements`,
+      );
+    }
+    this.type = type;
+    this.dims = dims;
+    this.size = data.length;
+    this.#data = data;
+  }
+
+  /** A tensor of a result, whose data are copied when they are read. @ignore */
+  static of(value: T | Strings, type: TensorType): Tensor {
+    if (value instanceof Strings) return new Tensor("string", [...value.data], value.shape);
+    const made = new Tensor("uint8", new Uint8Array(0), [0]);
+    const own = made as { -readonly [K in "type" | "size"]: Tensor[K] };
+    own.type = type;
+    own.size = value.size;
+    made.dims = value.shape;
+    made.#data = undefined;
+    made.#value = value;
+    return made;
+  }
+
+  /**
+   * The elements.
+   *
+   * @throws {DisposedError} If the tensor was disposed of.
+   */
+  get data(): TensorData {
+    if (this.#data !== undefined) return this.#data;
+    const value = this.#value;
+    if (!(value instanceof CoreTensor)) {
+      throw new DisposedError("Cannot read the data of a tensor that was disposed of");
+    }
+    const raw = (value.isContiguous ? value : value.contiguous()).toTypedArray();
+    this.#data = dataOf(this.type, this.type === "float16" ? bitsOf(raw) : raw);
+    return this.#data;
+  }
+
+  /** The elements, under the name that other programs replace. @ignore */
+  get cpuData(): TensorData {
+    return this.data;
+  }
+
+  set cpuData(data: TensorData) {
+    this.#data = dataOf(this.type, data);
+    this.#value = undefined;
+  }
+
+  /** Where the data are: `"cpu"`. */
+  get location(): "cpu" {
+    return "cpu";
+  }
+
+  /** The elements; with `releaseData` the tensor is disposed of. */
+  getData(releaseData = false): Promise<TensorData> {
+    const { data } = this;
+    if (releaseData) this.dispose();
+    return Promise.resolve(data);
+  }
+
+  /** The same elements with other sizes. */
+  reshape(dims: readonly number[]): Tensor {
+    return new Tensor(this.type, this.data, dims);
+  }
+
+  /** Frees the elements. */
+  dispose(): void {
+    if (this.#value instanceof CoreTensor) this.#value.dispose();
+    this.#value = this.#data = undefined;
+  }
+
+  /**
+   * The value of an input of a run: that of a result, or one on the data. The second one is the
+   * run's own.
+   *
+   * @ignore
+   */
+  static valueOf(given: TensorLike): { readonly value: T | Strings; readonly own: boolean } {
+    if (
+      given instanceof Tensor && given.#value instanceof CoreTensor && given.#data === undefined
+    ) {
+      const value = given.#value;
+      const isSame = value.shape.length === given.dims.length &&
+        value.shape.every((n, k) => n === given.dims[k]);
+      return isSame ? { value, own: false } : { value: value.reshape(given.dims), own: true };
+    }
+    const { type, dims } = given;
+    if (!isType(type)) throw new DTypeError(`Cannot run with a tensor of ${describe(type)}`);
+    const data = dataOf(type, given.data);
+    if (type === "string") return { value: new Strings(data as string[], dims), own: false };
+    const dtype = type === "uint4" ? "uint8" : type === "int4" ? "int8" : type;
+    const value = fromBuffer(data as Uint8Array, { dtype, shape: dims }) as T;
+    return { value, own: true };
+  }
+}
+
+/** The bits of 16-bit floats. */
+function bitsOf(raw: ArrayBufferView): Uint16Array {
+  return new Uint16Array(raw.buffer, raw.byteOffset, raw.byteLength / 2);
+}
+
+/** Options of {@link InferenceSession.create}. Those that have no effect here warn once. */
+export interface SessionOptions {
+  /** Numbers for names of sizes. */
+  readonly freeDimensionOverrides?: Readonly<Record<string, number>>;
+  /** The files with external data: their names, and bytes by name. */
+  readonly externalData?: readonly (string | {
+    readonly path: string;
+    readonly data: unknown;
+  })[];
+  /** Others. */
+  readonly [name: string]: unknown;
+}
+
+/** Describes an input or output. */
+export interface ValueMetadata {
+  /** Its name. */
+  readonly name: string;
+  /** False for lists and optional values. */
+  readonly isTensor: boolean;
+  /** The type of a tensor. */
+  readonly type: TensorType;
+  /** The sizes of a tensor: numbers, or names. */
+  readonly shape: readonly (number | string)[];
+}
+
+/** Values by name. */
+export type ValueMap = Readonly<Record<string, Tensor>>;
+
+/** Options that change nothing: programs of other runtimes give them. */
+const QUIET = new Set([
+  ...["logSeverityLevel", "logVerbosityLevel", "logId", "graphOptimizationLevel", "executionMode"],
+  ...["enableCpuMemArena", "enableMemPattern", "interOpNumThreads", "intraOpNumThreads", "extra"],
+  ...["freeDimensionOverrides", "externalData", "executionProviders", "preferredOutputLocation"],
+]);
+
+const warned = new Set<string>();
+
+function warnOnce(text: string): void {
+  if (warned.has(text)) return;
+  warned.add(text);
+  console.warn(`rowmajor: ${text}`);
+}
+
+/** Warns of options without an effect. */
+function checkSessionOptions(options: SessionOptions): void {
+  for (const [name, value] of Object.entries(options)) {
+    if (!QUIET.has(name) && value !== undefined) {
+      warnOnce(`InferenceSession.create has no use for the option ${name}`);
+    }
+  }
+  const { executionProviders } = options;
+  if (!Array.isArray(executionProviders)) return;
+  for (const one of executionProviders) {
+    const name = typeof one === "string" ? one : (one as { name?: unknown } | null)?.name;
+    if (name !== "cpu") {
+      warnOnce(`InferenceSession runs on the CPU, not on ${describe(name)}`);
+      return;
+    }
+  }
+}
+
+/** The bytes that `create` takes. */
+function bytesOf(first: unknown, second: unknown, third: unknown): Uint8Array | undefined {
+  if (first instanceof Uint8Array) return first;
+  const isBuffer = first instanceof ArrayBuffer ||
+    typeof SharedArrayBuffer !== "undefined" && first instanceof SharedArrayBuffer;
+  if (!isBuffer) return undefined;
+  if (typeof second !== "number") return new Uint8Array(first);
+  return new Uint8Array(first, second, typeof third === "number" ? third : undefined);
+}
+
+/** A model as ONNX Runtime's interface has it. */
+export class InferenceSession {
+  readonly #model: Model;
+  /** The names of the inputs. */
+  readonly inputNames: readonly string[];
+  /** The names of the outputs. */
+  readonly outputNames: readonly string[];
+  /** The inputs. */
+  readonly inputMetadata: readonly ValueMetadata[];
+  /** The outputs. */
+  readonly outputMetadata: readonly ValueMetadata[];
+
+  private constructor(model: Model, sizes: Readonly<Record<string, number>>) {
+    this.#model = model;
+    this.inputNames = model.inputs.map(({ name }) => name);
+    this.outputNames = model.outputs.map(({ name }) => name);
+    this.inputMetadata = model.inputs.map((info) => metadataOf(info, sizes));
+    this.outputMetadata = model.outputs.map((info) => metadataOf(info, sizes));
+  }
+
+  /**
+   * Opens a model: a path, or its bytes.
+   *
+   * @throws As `open` of `@rowmajor/tensor/onnx`.
+   */
+  static create(path: string, options?: SessionOptions): Promise<InferenceSession>;
+  static create(
+    bytes: ArrayBufferLike | Uint8Array,
+    options?: SessionOptions,
+  ): Promise<InferenceSession>;
+  static create(
+    buffer: ArrayBufferLike,
+    byteOffset: number,
+    byteLength?: number,
+    options?: SessionOptions,
+  ): Promise<InferenceSession>;
+  static async create(
+    from: string | ArrayBufferLike | Uint8Array,
+    ...rest: readonly (SessionOptions | number | undefined)[]
+  ): Promise<InferenceSession> {
+    const options = rest.find((one): one is SessionOptions => typeof one === "object") ?? {};
+    checkSessionOptions(options);
+    const external: Record<string, Uint8Array> = {};
+    for (const one of options.externalData ?? []) {
+      // A name alone is a file beside the model.
+      if (typeof one === "object" && one.data instanceof Uint8Array) external[one.path] = one.data;
+    }
+    const source = typeof from === "string" ? from : bytesOf(from, rest[0], rest[1]);
+    if (source === undefined) {
+      throw new ArgumentError(
+        `Cannot create a session of ${describe(from)}: it takes a path or bytes`,
+      );
+    }
+    const model = await open(source, { external });
+    return new InferenceSession(model, options.freeDimensionOverrides ?? {});
+  }
+
+  /** The model. */
+  get model(): Model {
+    return this.#model;
+  }
+
+  /**
+   * Runs the model off the event loop. `fetches` are the names of the results; all by default.
+   *
+   * @throws {ArgumentError} For a name that the model does not have.
+   */
+  async run(
+    feeds: Readonly<Record<string, TensorLike>>,
+    fetches?: readonly string[] | Readonly<Record<string, unknown>>,
+  ): Promise<Record<string, Tensor>> {
+    const names = this.#fetched(fetches);
+    const values: Record<string, Value> = {};
+    const own: Value[] = [];
+    for (const [name, given] of Object.entries(feeds)) {
+      const made = Tensor.valueOf(given);
+      values[name] = made.value;
+      if (made.own) own.push(made.value);
+    }
+    try {
+      const results = await this.#model.async(values);
+      const found: Record<string, Tensor> = {};
+      this.outputMetadata.forEach(({ name, type }) => {
+        const value = results[name];
+        if (!names.has(name)) {
+          if (value instanceof CoreTensor) value.dispose();
+        } else if (value instanceof CoreTensor || value instanceof Strings) {
+          found[name] = Tensor.of(value, type);
+        } else throw new DTypeError(`Cannot return ${describe(name)}: it is no tensor`);
+      });
+      return found;
+    } finally {
+      for (const value of own) if (value instanceof CoreTensor) value.dispose();
+    }
+  }
+
+  #fetched(
+    fetches: readonly string[] | Readonly<Record<string, unknown>> | undefined,
+  ): Set<string> {
+    // The options of a run may come second.
+    const list = fetches === undefined ? undefined : listIn(fetches, String) ??
+      Object.keys(fetches).filter((name) => this.outputNames.includes(name));
+    if (list === undefined || list.length === 0) return new Set(this.outputNames);
+    for (const name of list) {
+      if (!this.outputNames.includes(name)) {
+        throw new ArgumentError(
+          `Cannot fetch ${describe(name)}: the model has the outputs ${
+            this.outputNames.join(", ")
+          }`,
+        );
+      }
+    }
+    return new Set(list);
+  }
+
+  /** Frees the model. */
+  release(): Promise<void> {
+    this.#model.dispose();
+    return Promise.resolve();
+  }
+
+  /** Does nothing: `explain()` of {@link model} describes the programs. */
+  startProfiling(): void {}
+
+  /** Does nothing. */
+  endProfiling(): void {}
+}
+
+function metadataOf(
+  { name, kind, dtype, shape }: ValueInfo,
+  sizes: Readonly<Record<string, number>>,
+): ValueMetadata {
+  const type = isType(dtype) ? dtype : "float32";
+  const own = (shape ?? []).map((size) =>
+    typeof size === "string" ? sizes[size] ?? size : size ?? ""
+  );
+  return { name, isTensor: kind === "tensor", type, shape: own };
+}
+
+/** What a program sets for the whole runtime. Nothing here reads it. */
+export const env: {
+  logLevel: "verbose" | "info" | "warning" | "error" | "fatal";
+  debug: boolean;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly wasm: Record<string, unknown>;
+  readonly webgl: Record<string, unknown>;
+  readonly webgpu: Record<string, unknown>;
+} = {
+  logLevel: "warning",
+  debug: false,
+  versions: { common: "1.30.0", node: "1.30.0" },
+  wasm: {},
+  webgl: {},
+  webgpu: {},
+};
+
+/** The places where models run. */
+export function listSupportedBackends(): { readonly name: string; readonly bundled: boolean }[] {
+  return [{ name: "cpu", bundled: true }];
+}
