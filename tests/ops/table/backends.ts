@@ -156,8 +156,8 @@ export const BACKENDS: readonly Target[] = RUNS_ALL ? targets : [
 
 const reference = new JsBackend(false);
 
-/** Calls `run` with a backend for the CPU, or with operands on a device. */
-export function using<T>(on: Target["on"], run: () => T): T {
+/** Begins the use of a backend for the CPU, or of operands on a device; returns what ends it. */
+function enter(on: Target["on"]): () => void {
   const device = typeof on === "string" ? on : "cpu";
   const before = { cpu: cpuBackend(), device: site.device, level };
   const own = levels.get(on);
@@ -166,13 +166,31 @@ export function using<T>(on: Target["on"], run: () => T): T {
   const memory = linearMemory();
   registerLinear(on instanceof WasmBackend ? on.shim.memory : null);
   site.device = device;
-  try {
-    return run();
-  } finally {
+  return () => {
     if (own !== undefined) setLevel(before.level);
     registerCpu(() => before.cpu);
     registerLinear(memory);
     site.device = before.device;
+  };
+}
+
+/** Calls `run` with a backend for the CPU, or with operands on a device. */
+export function using<T>(on: Target["on"], run: () => T): T {
+  const leave = enter(on);
+  try {
+    return run();
+  } finally {
+    leave();
+  }
+}
+
+/** The same, until what `run` waits for is done. */
+export async function usingAsync<T>(on: Target["on"], run: () => Promise<T>): Promise<T> {
+  const leave = enter(on);
+  try {
+    return await run();
+  } finally {
+    leave();
   }
 }
 
