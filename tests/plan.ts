@@ -46,6 +46,12 @@ export const RULES: readonly Rule[] = [
     reason: "real vocabularies, which are fetched; tokenizer_test.ts has small ones of each kind",
   },
   {
+    files: /^tests\/onnx\/models_test/,
+    test: [],
+    all: BOTH,
+    reason: "real models, which are fetched; cases_test.ts and nodes_test.ts have their ops",
+  },
+  {
     files: /^tests\/llm\/engine_fuzz_test/,
     test: [],
     all: BOTH,

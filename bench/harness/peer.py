@@ -6,7 +6,7 @@ NAME is `NumPy`, `PyTorch`, `torch.compile` or `ONNX Runtime`. A request carries
 its statement. timeit compiles the statement into its loop, so that no call of a Python function is
 added to it, and turns the garbage collector off. For `torch.compile` the statement becomes the body of
 a compiled function; for ONNX Runtime it makes a graph whose only input is `x`, with weights as
-initializers. Knows nothing of the list of rows.
+initializers, or names a file with its inputs. Knows nothing of the list of rows.
 """
 
 import json
@@ -100,7 +100,8 @@ class Row:
         out, self.statement = request.get("out"), request["statement"]
         if PEER == "ONNX Runtime":
             model = eval(self.statement, {**names(), "inputs": arrays})
-            session, binding = session_of(model, arrays["x"])
+            model, feeds = model if isinstance(model, tuple) else (model, {"x": arrays["x"]})
+            session, binding = session_of(model, feeds)
             self.names = {"run": session.run_with_iobinding, "binding": binding}
             self.statement = "run(binding)"
             self.result = lambda: binding.copy_outputs_to_cpu()[0]

@@ -4,6 +4,7 @@ A module that a peer does not need is not imported.
 """
 
 import functools
+import json
 import sys
 from pathlib import Path
 
@@ -212,18 +213,30 @@ def onnx_resnet(w):
     return g.model(w["x"], g.add("Gemm", x, g.hold(w["w"]), g.hold(w["b"]), transB=1))
 
 
-def session_of(model, x):
-    """The faster way to run a session: its input and its output are bound beforehand."""
+def onnx_file(name):
+    """A real model, and the inputs that scripts/golden/onnx_models.py wrote for it."""
+    folder = Path(__file__).parents[2] / "models"
+    one = json.loads((folder / "onnx/index.json").read_text())["models"][name]
+    files = one["cases"][0]["inputs"]
+    return folder / one["file"], {key: np.load(folder / "onnx" / file) for key, file in files.items()}
+
+
+def session_of(model, feeds):
+    """The faster way to run a session: its inputs and outputs are bound beforehand."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
-    binding.bind_cpu_input("x", x)
-    binding.bind_output(session.get_outputs()[0].name)
+    for name, value in feeds.items():
+        binding.bind_cpu_input(name, value)
+    names = [one.name for one in session.get_outputs()]
+    for name in names:
+        binding.bind_output(name)
     session.run_with_iobinding(binding)
-    binding.bind_ortvalue_output(session.get_outputs()[0].name, binding.get_outputs()[0])
+    for name, value in zip(names, binding.get_outputs()):
+        binding.bind_ortvalue_output(name, value)
     return session, binding
 
 
@@ -254,6 +267,7 @@ def names():
             "encoder": onnx_encoder,
             "conv": onnx_conv,
             "resnet": onnx_resnet,
+            "file": onnx_file,
         }
     own = (small, encoder, mixed, resnet)
     return {"torch": torch, "F": F, **SLICES, **{one.__name__: one for one in own}}

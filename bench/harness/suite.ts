@@ -65,7 +65,7 @@ export interface ServedRow extends Row {
   /** By name. Sides share the specification; the n-th `uniform` input has the same numbers. */
   readonly inputs: Readonly<Record<string, Input>>;
   /** Makes the call of rowmajor, in one of the ways of the suite. */
-  readonly call: (x: Tensors, way: string) => Call;
+  readonly call: (x: Tensors, way: string) => Call | Promise<Call>;
   /** The statement of each library, on the same names; absent if it has no such call. */
   readonly statements: Readonly<Partial<Record<PythonPeer, string>>>;
   /** If given, statements write to such an array, `o`. */

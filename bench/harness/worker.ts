@@ -122,7 +122,7 @@ function planOf(one: number, ms: number): Pick<Prepared, "calls" | "batches"> {
   };
 }
 
-function prepare(row: ServedRow, { way = "", ms, file }: Request): void {
+async function prepare(row: ServedRow, { way = "", ms, file }: Request): Promise<void> {
   if (row.group !== group) {
     prepared.clear();
     tensors = new Map();
@@ -132,7 +132,7 @@ function prepare(row: ServedRow, { way = "", ms, file }: Request): void {
     collect();
   }
   if (row.measure !== undefined) return;
-  const { run, result } = row.call(inputsOf(row), way);
+  const { run, result } = await row.call(inputsOf(row), way);
   if (file !== undefined && result !== undefined) {
     writeFileSync(file, result().astype("float32").toTypedArray());
   }
@@ -179,10 +179,10 @@ async function answer(request: Request): Promise<Answer> {
   if (row === undefined) return { error: `no row ${request.row}` };
   if (request.do === "time") return { figure: await time(row, request) };
   if (request.do === "memory") {
-    repeat(row.call(inputsOf(row), request.way ?? "").run, MEMORY_CALLS);
+    repeat((await row.call(inputsOf(row), request.way ?? "")).run, MEMORY_CALLS);
     return { peak: peakBytes() };
   }
-  prepare(row, request);
+  await prepare(row, request);
   return {};
 }
 
@@ -209,7 +209,7 @@ async function warmUp(): Promise<void> {
   const { rows } = await loadSuite("primitives");
   for (const row of rows as readonly ServedRow[]) {
     if (row.group === "small sizes" || row.group === "views") {
-      repeat(row.call(inputsOf(row), "").run, 300);
+      repeat((await row.call(inputsOf(row), "")).run, 300);
     }
   }
   tensors.clear();

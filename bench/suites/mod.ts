@@ -21,6 +21,7 @@ const LOADERS: Readonly<Record<string, () => Promise<{ readonly suite: Suite }>>
   engine: () => import("./engine.ts"),
   server: () => import("./server.ts"),
   fallback: () => import("./fallback.ts"),
+  onnx: () => import("./onnx.ts"),
 };
 
 /** The names of all suites. */

@@ -1,0 +1,80 @@
+/**
+ * Real ONNX models give the results of ONNX Runtime, where `deno task models` has fetched them and
+ * scripts/golden/onnx_models.py has written inputs and results.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { io } from "../../mod.ts";
+import { root } from "../../scripts/tools.ts";
+import { open, type Value } from "../../src/onnx/mod.ts";
+import type { AnyTensor } from "../../src/tensor/tensor.ts";
+import { difference } from "./nodes.ts";
+
+/** The names of a model's inputs or outputs, and the .npy files of their values. */
+type Files = Readonly<Record<string, string>>;
+
+interface RealModel {
+  readonly file: string;
+  readonly cases: readonly { readonly inputs: Files; readonly outputs: Files }[];
+}
+
+const NAMES = [
+  ...["nudenet 320 (YOLOv8n)", "PP-OCRv4 det", "PP-OCRv4 rec", "PP-OCR cls", "magika"],
+  ...["silero v5", "silero ifless", "silero opset 15", "silero half", "silero openvino"],
+  ...["silero sequence", "ddddocr CRNN", "ddddocr det (YOLOX)", "ddddocr old (int8)"],
+  "basic-pitch",
+];
+/** The largest error, as a part of the largest element. */
+const TOLERANCE = 1e-4;
+/** The inputs of quantized products round to other steps than those of ONNX Runtime. */
+const OTHERS: Readonly<Record<string, number>> = { "ddddocr old (int8)": 2e-2 };
+
+const models = join(root, "models");
+const index = join(models, "onnx", "index.json");
+const skip = !existsSync(index);
+const why = skip ? " (skipped: models/onnx is not there, see scripts/golden/onnx_models.py)" : "";
+const all: Readonly<Record<string, RealModel>> = skip
+  ? {}
+  : JSON.parse(readFileSync(index, "utf8")).models;
+
+async function read(files: Files): Promise<Record<string, AnyTensor>> {
+  const values: Record<string, AnyTensor> = {};
+  for (const [name, file] of Object.entries(files)) {
+    values[name] = await io.readNpy(join(models, "onnx", file)) as AnyTensor;
+  }
+  return values;
+}
+
+/** Checks results, with errors relative to the largest element. */
+function check(found: Record<string, Value>, wanted: Record<string, AnyTensor>, part: number) {
+  assertEquals(Object.keys(found), Object.keys(wanted));
+  for (const [name, value] of Object.entries(wanted)) {
+    const largest = value.astype("float64").abs().max().item();
+    assert(Number.isFinite(largest), name);
+    assertEquals(
+      difference(found[name], value, { rtol: 0, atol: part * largest }),
+      undefined,
+      name,
+    );
+  }
+}
+
+test(`models/onnx has all models${why}`, { skip }, () => {
+  assertEquals(Object.keys(all).sort(), NAMES.toSorted());
+});
+
+for (const name of NAMES) {
+  test(`${name} gives the results of ONNX Runtime${why}`, { skip }, async () => {
+    const { file, cases } = all[name]!;
+    using model = await open(join(models, file));
+    for (const { inputs, outputs } of cases) {
+      const [feeds, wanted] = [await read(inputs), await read(outputs)];
+      check(model.run(feeds), wanted, OTHERS[name] ?? TOLERANCE);
+      check(await model.async(feeds), wanted, OTHERS[name] ?? TOLERANCE);
+    }
+  });
+}
