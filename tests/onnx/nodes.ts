@@ -48,7 +48,7 @@ export type Cases =
   | { readonly folder: string; readonly cases: readonly Case[] }
   | { readonly reason: string };
 
-const READERS: Readonly<Record<Slot["kind"], (bytes: Uint8Array) => Value>> = {
+const READERS: Readonly<Record<Slot["kind"], (bytes: Uint8Array) => Promise<Value>>> = {
   tensor: readTensor,
   sequence: readSequence,
   optional: readOptional,
@@ -103,13 +103,13 @@ export type ReadFile = (file: string) => Uint8Array;
 
 /** Runs a case; returns how its results differ, undefined if they do not. */
 export async function runCase(one: Case, readFile: ReadFile): Promise<string | undefined> {
-  const values = (side: "input" | "output"): Value[] =>
-    one[`${side}s`].map(({ kind }, i) => READERS[kind](readFile(`${side}_${i}.pb`)));
+  const values = (side: "input" | "output"): Promise<Value[]> =>
+    Promise.all(one[`${side}s`].map(({ kind }, i) => READERS[kind](readFile(`${side}_${i}.pb`))));
   try {
     using model = await open(readFile("model.onnx"));
-    const given = values("input");
+    const given = await values("input");
     const found = model.run(Object.fromEntries(one.inputs.map(({ name }, i) => [name, given[i]])));
-    const wanted = values("output");
+    const wanted = await values("output");
     for (const [i, { name }] of one.outputs.entries()) {
       const why = difference(found[name], wanted[i], one);
       if (why !== undefined) return `${name}: ${why}`;

@@ -273,7 +273,7 @@ class Fields {
     if (before.length === 0 && this.#kind === LENGTH_DELIMITED) {
       const bytes = this.bytes();
       if (bytes.length % 4 !== 0) this.fail(`${bytes.length} bytes are no list of float32`);
-      return new Float32Array(bytes.slice().buffer);
+      return new Float32Array(new Uint8Array(bytes).buffer);
     }
     const list = Array.from(before);
     this.#list(list, 5, (reader) => reader.float());
