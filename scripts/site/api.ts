@@ -47,6 +47,8 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/distributed/mod.ts": { from: `${PACKAGE}/distributed`, values: distributed },
   "src/io/mod.ts": { from: PACKAGE, namespace: "io" },
   "src/llm/mod.ts": { from: `${PACKAGE}/llm`, namespace: "llm" },
+  "src/onnx/mod.ts": { from: `${PACKAGE}/onnx`, namespace: "onnx" },
+  "src/onnx/session.ts": { from: `${PACKAGE}/onnx/session`, namespace: "session" },
   "src/models/mod.ts": { from: `${PACKAGE}/models`, values: models },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },

@@ -196,6 +196,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["constraints"],
   },
   {
+    id: "onnx",
+    title: "ONNX files",
+    about: "Models in ONNX files, and the interface of ONNX Runtime.",
+    guides: { "ONNX files": "onnx.md" },
+    files: ["onnx"],
+  },
+  {
     id: "tokenizers",
     title: "Tokenizers",
     about: "Tokenizers of tokenizer.json and of GGUF files, and chat templates.",

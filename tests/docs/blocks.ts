@@ -213,6 +213,12 @@ const FILES: Readonly<Record<string, () => string | Uint8Array>> = {
     // A text without an end has 400 tokens.
     return randomLlama("q4_1", { layers: 1, ...sizes, context: 400 });
   },
+  "model.onnx": () => {
+    const cases: readonly { readonly name: string; readonly model: string }[] = JSON.parse(
+      readFileSync(new URL("tests/golden/onnx/cases.json", root), "utf8"),
+    );
+    return Uint8Array.fromBase64(cases.find(({ name }) => name === "shared_weight")!.model);
+  },
   "tokenizer.json": () => {
     const letters = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i));
     return JSON.stringify({

@@ -25,7 +25,7 @@ const ENTRIES: readonly (readonly [entry: string, exports: object])[] = [
   ["/distributed", distributed],
 ];
 /** The entry points that pages import as a namespace. */
-const SPACES: readonly string[] = ["nn", "llm", "tokenizers", "constraints"];
+const SPACES: readonly string[] = ["nn", "llm", "tokenizers", "constraints", "onnx"];
 /** What has the functions that pages name without a receiver. */
 const RECEIVERS: Readonly<Record<string, object>> = {
   x: rowmajor.Tensor.prototype,

@@ -12,6 +12,7 @@ import { FEATURES } from "../../scripts/generate/feature_list.ts";
 import { makeCoverage } from "../../scripts/generate/coverage.ts";
 import { makeFeatures } from "../../scripts/generate/features.ts";
 import { makeArchitecture, makePicture } from "../../scripts/generate/layers.ts";
+import { makeOnnxOps } from "../../scripts/generate/onnx_ops.ts";
 import { makeWhichModels } from "../../scripts/generate/which_models.ts";
 import { LAYERS } from "../../scripts/generate/layer_order.ts";
 import { readText } from "../../scripts/tools.ts";
@@ -39,6 +40,12 @@ test("the table of docs/which-models.md is that of the families in the code", ()
   const text = makeWhichModels();
   assertEquals(readText("docs/which-models.md"), text);
   for (const name of ["gemma3_text", "gpt-oss", "qwen3moe"]) assert(text.includes(`\`${name}\``));
+});
+
+test("the list of docs/onnx.md is that of the ops in the code", () => {
+  const text = makeOnnxOps();
+  assertEquals(readText("docs/onnx.md"), text);
+  for (const name of ["Conv", "GroupQueryAttention", "LabelEncoder"]) assert(text.includes(name));
 });
 
 test("the picture and the text of the layers are what scripts/generate/layers.ts draws", () => {

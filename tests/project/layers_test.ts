@@ -21,6 +21,7 @@ const OUTSIDE: [folder: string, specifier: RegExp][] = [
   ["hub/", /^(node:|@huggingface\/hub$)/],
   ["images/", /^(fast-png|jpeg-js)$/],
   ["models/", /^node:/],
+  ["onnx/", /^(node:|@bufbuild\/protobuf\/wire$)/],
   ["tokenizers/", /^(node:|@huggingface\/(jinja|tokenizers)$)/],
   ["backend/ffi/", /^(node:|bun:ffi$)/],
 ];
