@@ -2555,6 +2555,23 @@ export class Tensor<
     return binary<"fmod", X, U>(MAP.fmod, this, other, undefined, options);
   }
 
+  /**
+   * x / y of integers, truncated toward zero, as in C and by PyTorch's `rounding_mode="trunc"`;
+   * {@link floorDivide} rounds down. Integers divided by 0 give 0. {@link fmod} is the remainder.
+   *
+   * @example
+   * ```ts
+   * tensor([-7, 7], { dtype: "int32" }).truncDivide(2).toArray(); // => [-3, 3]
+   * ```
+   */
+  truncDivide<X extends AnyTensor, const U extends TensorOrScalar>(
+    this: X,
+    other: t.OperandOf<"truncDivide", X, U>,
+    options?: BinaryOptions,
+  ): Elementwise<"truncDivide", X, U> {
+    return binary<"truncDivide", X, U>(MAP.truncDivide, this, other, undefined, options);
+  }
+
   /** The greatest common divisor of integers; 0 for two zeros. */
   gcd<X extends AnyTensor, const U extends TensorOrScalar>(
     this: X,

@@ -170,6 +170,8 @@ export interface OpTable {
   fmin: ["iuf", "same"];
   /** `frem(x, y)`. */
   fmod: ["iuf", "same"];
+  /** `ifloordiv(x - irem(x, y), y)`. */
+  truncDivide: ["iu", "same"];
   /** `igcd(x, y)`. */
   gcd: ["iu", "same"];
   /** `ilcm(x, y)`. */
