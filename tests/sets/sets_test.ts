@@ -175,6 +175,26 @@ for (const { name, on } of BACKENDS) {
   });
 }
 
+test("scatterReduce is a kernel of programs, whose errors are those of a call", () => {
+  for (const reduce of REDUCTIONS) {
+    const f = compile((x: Any, at: Any, y: Any) =>
+      rm.scatterReduce(x.mul(2), at, y, reduce, { axis: 1, includeSelf: false }).add(1)
+    );
+    const [x, y] = [rm.ones([3, 4]), rm.arange(6).reshape([3, 2]).astype("float32")];
+    const at = rm.tensor([[0, -1], [2, 2], [1, 0]], { dtype: "int32" });
+    const wanted = rm.scatterReduce(x.mul(2), at, y, reduce, { axis: 1, includeSelf: false });
+    assertEquals((f(x, at, y) as Any).toArray(), wanted.add(1).toArray(), reduce);
+    const [report] = f.explain();
+    if (report!.data.executor === "native") {
+      const dispatched = report!.data.ops.filter((op) => op.dispatched !== undefined);
+      assertEquals(dispatched, [], String(report));
+    }
+    const bad = rm.tensor([[0, 4], [0, 0], [0, 0]], { dtype: "int32" });
+    assertRefused(() => f(x, bad, y), rm.IndexError, "scatterReduce axis 1", x);
+    f.dispose();
+  }
+});
+
 test("scatterReduce refuses indices out of range and other dtypes", () => {
   const x = rm.zeros([3]);
   const at = rm.tensor([0, 3], { dtype: "int32" });

@@ -12,6 +12,7 @@ import { dispatch } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
 import { readElement } from "../../memory/element.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
+import { isHost } from "../../memory/storage.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { VIEWS } from "../../table/views.ts";
 
@@ -41,11 +42,11 @@ export function onHost(
   f: (inputs: readonly (Operand | undefined)[]) => readonly Operand[],
 ): readonly Operand[] {
   const { device, memory } = like!;
-  const here = (inputs as (Operand | undefined)[]).map((x) =>
-    memory === null || !isOperand(x) ? x : toDevice(x, "cpu")
-  );
-  const made = f(here);
-  return memory === null ? made : made.map((x) => toDevice(x, device));
+  const given = inputs as (Operand | undefined)[];
+  // The kernels of the CPU run on this memory: a program records them.
+  if (isHost(memory)) return f(given);
+  return f(given.map((x) => isOperand(x) ? toDevice(x, "cpu") : x))
+    .map((x) => toDevice(x, device));
 }
 
 const INT32 = DTYPE.int32;
