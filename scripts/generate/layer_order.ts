@@ -88,7 +88,10 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "Ops by family",
     layers: [
-      { folders: ["ops/conv"], what: "convolutions and pooling" },
+      {
+        folders: ["ops/conv", "ops/image", "ops/recurrent"],
+        what: "convolutions and pooling; samples of images; recurrent layers",
+      },
       {
         folders: ["ops/attention", "ops/manipulate", "ops/sort"],
         what: "attention; repeats, rolls, pads; orders and quantiles",

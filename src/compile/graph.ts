@@ -189,7 +189,7 @@ const TOTAL: ReadonlySet<string> = new Set(
     "broadcastTensors matmul matmulInt8 outer inner vecdot tensordot einsum kron trace linear " +
     "linear linearPacked linearQuantized linearInt8 pack packBlocks quantize quantizeInt8 " +
     "dequantize dequantizeBlocks dequantizeInt8 softmax logSoftmax layerNorm rmsNorm attention conv " +
-    "convTranspose winograd winogradWeight maxPool avgPool variance standardDeviation logsumexp norm " +
+    "convTranspose winograd winogradWeight maxPool maxPoolIndices avgPool recurrent resample gridSample variance standardDeviation logsumexp norm " +
     "maskedReduce closeness sort argsort topk fft fftn convolve random").split(" "),
 );
 

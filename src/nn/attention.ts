@@ -30,6 +30,8 @@ export interface AttentionOptions {
    * added to the scores.
    */
   readonly mask?: AnyTensor;
+  /** A limit that the scores approach, before the mask: `softCap` · tanh(score / `softCap`). */
+  readonly softCap?: number;
   /** Integers of shape [B], for operands of 4 axes: how many keys of each batch element count. */
   readonly lengths?: AnyTensor;
   /** The result is written here. */
@@ -94,7 +96,7 @@ export function attention(
   v: AnyTensor,
   options: AttentionOptions = {},
 ): Operand {
-  checkOptions("attention", options, ["scale", "causal", "mask", "lengths", "out"]);
+  checkOptions("attention", options, ["scale", "causal", "mask", "softCap", "lengths", "out"]);
   const { lengths, mask, ...rest } = options;
   const [queries, keys, values] = [q, k, v].map((x) => ownOperand(x, "attention")) as [
     Operand,

@@ -1,24 +1,19 @@
 /**
- * Resizing images, signals and volumes.
- *
- * Axis by axis: each result is a weighted sum of a few elements, which are gathered. A product with a
- * matrix of weights would compute many products with 0, and spread infinite elements over a row.
+ * Resizing images, signals and volumes: axis by axis, by the weights of PyTorch.
  *
  * @module
  */
 import { ArgumentError, ShapeError } from "../base/errors.ts";
 import { formatShape, lengthOf, listIn } from "../base/shape.ts";
-import { apply, applyInto, applyView } from "../core/apply.ts";
+import { applyView } from "../core/apply.ts";
 import { cast, contiguousCopy } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
-import { dispose, tidy } from "../core/handles.ts";
+import { tidy } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkKind, checkOptions } from "../table/infer.ts";
-import { MAP } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
-import { tensor, zeros } from "../tensor/create.ts";
-import { take } from "../ops/index/op.ts";
+import { zeros } from "../tensor/create.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import {
   badArgument,
@@ -28,9 +23,10 @@ import {
   type Like,
   widened,
 } from "./arguments.ts";
-import { AFFINE } from "../ops/chain/expression.ts";
 import { AVG_POOL } from "../ops/conv/pool.ts";
-import { coveringTaps, nearestIndices, neighborTaps, type Resize, type Taps } from "./resample.ts";
+import { coveringTaps, nearestIndices, neighborTaps, type Resize } from "../ops/image/taps.ts";
+import { GRID_PADDINGS, gridSample as sample } from "../ops/image/grid_sample.ts";
+import { pick, resample } from "../ops/image/resample.ts";
 import { perAxis } from "./windows.ts";
 
 /** How {@link interpolate} finds elements; see there. */
@@ -101,37 +97,6 @@ function resizesOf(name: string, x: Operand, options: InterpolateOptions): Resiz
   });
 }
 
-/** A vector along `axis` of a tensor of `rank` axes: a constant of traces. */
-function alongAxis(
-  like: Operand,
-  values: Float64Array,
-  axis: number,
-): Operand {
-  const { storage: { info, device }, layout: { shape } } = like;
-  const sizes = shape.map((_, i) => i === axis ? values.length : 1);
-  return tensor(values, { shape: sizes, dtype: info.name, device: device as "cpu" });
-}
-
-function indexVector({ storage }: Operand, values: Int32Array): Operand {
-  return tensor(values, { device: storage.device as "cpu" });
-}
-
-/** The weighted sums along an axis. */
-function weighted(x: Operand, axis: number, { indices, weights }: Taps): Operand {
-  let sum: Operand | undefined;
-  weights.forEach((own, k) => {
-    const before = sum;
-    sum = tidy(() => {
-      const part = take(x, indexVector(x, indices[k]!), axis);
-      const weight = alongAxis(x, own, axis);
-      if (before === undefined) return apply(MAP.mul, part, weight);
-      return applyInto(AFFINE, "interpolate", part, weight, before, undefined);
-    });
-    if (before !== undefined) dispose(before);
-  });
-  return sum!;
-}
-
 /** Each element repeated along all axes after the channels. */
 function repeated(x: Operand, resizes: readonly Resize[]): Operand {
   const { shape } = x.layout;
@@ -151,7 +116,8 @@ function nearest(x: Operand, resizes: readonly Resize[], exact: boolean): Operan
   const single = x.storage.info.name !== "float64";
   return inOrder(resizes).reduce((from, i) => {
     const indices = nearestIndices(resizes[i]!, exact, single);
-    return take(from, indexVector(from, indices), i + 2);
+    const weights = new Float64Array(indices.length).fill(1);
+    return pick("interpolate", from, i + 2, { indices: [indices], weights: [weights] });
   }, x);
 }
 
@@ -167,9 +133,58 @@ function smooth(x: Operand, resizes: readonly Resize[], cubic: boolean, covers: 
     const resize = resizes[i]!;
     const same = resize.from === resize.to && (resize.factor ?? 1) === 1;
     if (same) return from;
-    return weighted(from, i + 2, (covers ? coveringTaps : neighborTaps)(resize, cubic));
+    const taps = (covers ? coveringTaps : neighborTaps)(resize, cubic);
+    return resample("interpolate", from, i + 2, taps);
   }, widened(x));
   return made === x ? contiguousCopy(x) : cast(made, x.storage.info.name);
+}
+
+/** Options of {@link gridSample}. */
+export interface GridSampleOptions {
+  /** `"bilinear"` by default, which is linear along all axes. */
+  readonly mode?: "bilinear" | "nearest" | "bicubic";
+  /** What lies beyond the elements: `"zeros"` by default, the last element, or mirrored ones. */
+  readonly paddingMode?: "zeros" | "border" | "reflection";
+  /** Whether -1 and 1 are the centers of the first and last elements, not their outer edges. */
+  readonly alignCorners?: boolean;
+}
+
+const SAMPLE_MODES = { bilinear: "linear", nearest: "nearest", bicubic: "cubic" } as const;
+
+/**
+ * Samples of `x`: [N, C, H, W] or [N, C, D, H, W] at the places `grid`: [N, Ho, Wo, 2] or
+ * [N, Do, Ho, Wo, 3] give [N, C, Ho, Wo] or [N, C, Do, Ho, Wo]. A place has numbers from -1 to 1 along the
+ * last axis of `x`, then the one before. 16-bit floats are computed in float32.
+ *
+ * @throws {ShapeError} For shapes that do not fit.
+ * @throws {DTypeError} For tensors that are not of floats.
+ *
+ * @example
+ * ```ts
+ * const x = tensor([[[[1, 2], [3, 4]]]]);
+ * nn.gridSample(x, tensor([[[[0, 0], [0.5, 0.5]]]])).toArray(); // => [[[[2.5, 4]]]]
+ * ```
+ */
+export function gridSample<X extends AnyTensor>(
+  x: X,
+  grid: AnyTensor,
+  options?: GridSampleOptions,
+): Like<X>;
+export function gridSample(
+  x: AnyTensor,
+  grid: AnyTensor,
+  options: GridSampleOptions = {},
+): Operand {
+  const name = "gridSample";
+  checkOptions(name, options, ["mode", "paddingMode", "alignCorners"]);
+  const { mode = "bilinear", paddingMode = "zeros", alignCorners = false } = options;
+  const known = Object.keys(SAMPLE_MODES) as (keyof typeof SAMPLE_MODES)[];
+  return sample(name, ownOperand(x, name), ownOperand(grid, name), {
+    mode: SAMPLE_MODES[checkChoice(name, "mode", mode, known)],
+    padding: checkChoice(name, "paddingMode", paddingMode, GRID_PADDINGS),
+    alignCorners: checkFlag(name, "alignCorners", alignCorners),
+    cubicCoeff: -0.75,
+  });
 }
 
 /**

@@ -133,7 +133,13 @@ export {
   nllLoss,
   type NllLossOptions,
 } from "./cross_entropy.ts";
-export { interpolate, type InterpolateOptions, type InterpolationMode } from "./interpolate.ts";
+export {
+  gridSample,
+  type GridSampleOptions,
+  interpolate,
+  type InterpolateOptions,
+  type InterpolationMode,
+} from "./interpolate.ts";
 export {
   bceWithLogits,
   type BceWithLogitsOptions,

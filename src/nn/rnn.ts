@@ -1,24 +1,27 @@
 /**
  * Recurrent layers: LSTM, GRU and plain ones, with the weights of PyTorch's modules.
  *
- * The product with all inputs is one product; each time step is one product and a few expressions.
+ * The product with all inputs is one product; all steps are one op.
  *
  * @module
  */
 import { ShapeError } from "../base/errors.ts";
 import { formatShape, lengthOf, listIn, sameShape } from "../base/shape.ts";
-import { apply, applyInto, applyView } from "../core/apply.ts";
-import { cast } from "../core/copy.ts";
+import { applyView } from "../core/apply.ts";
+import { cast, contiguousCopy } from "../core/copy.ts";
 import { tidy } from "../core/handles.ts";
 import { rowDType } from "../ops/softmax_norm/problem.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../table/infer.ts";
-import type { MapOp } from "../table/op.ts";
-import { MAP } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
 import { zeros } from "../tensor/create.ts";
 import { concat, stack } from "../ops/join/op.ts";
-import { linear } from "../ops/linear/op.ts";
+import {
+  CELL_SIZES,
+  GATE_ORDERS,
+  type RecurrentAttributes,
+  recurrentLayer,
+} from "../ops/recurrent/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import {
   badArgument,
@@ -28,7 +31,6 @@ import {
   floatsBeside,
   type Like,
 } from "./arguments.ts";
-import { expression } from "../ops/chain/expression.ts";
 
 /**
  * The weights of one layer in one direction, with G gates: 4 of an LSTM (input, forget, cell,
@@ -81,7 +83,11 @@ export interface LstmResult<X extends AnyTensor> extends RecurrentResult<X> {
   readonly cell: Like<X>;
 }
 
-// ---- cells -------------------------------------------------------------------------------------
+/** A kind of layer. */
+interface Kind {
+  readonly name: string;
+  readonly attributes: RecurrentAttributes;
+}
 
 /** Weights in the dtype of the arithmetic. */
 interface Weights {
@@ -91,72 +97,14 @@ interface Weights {
   readonly biasHh: Operand | undefined;
 }
 
-/** A kind of recurrent layer. */
-interface Cell {
-  readonly name: string;
-  readonly gates: number;
-  /** How many tensors the state has; the first one is the output. */
-  readonly states: number;
-  /** Whether both biases can be added at once. */
-  readonly joinsBiases: boolean;
-  /** The state after a step, from the product with its input, with bias. */
-  step(input: Operand, state: readonly Operand[], weights: Weights): Operand[];
-}
-
-/** Gates `k` to `k` + `count` of a product: [B, G · H]. */
-function gates(x: Operand, k: number, size: number, count = 1): Operand {
-  return applyView(VIEWS.narrow, x, "narrow", 1, k * size, count * size);
-}
-
-const GATED_TANH = expression("gatedTanh", "sigmoid(x) * tanh(y)");
-const KEPT = expression("kept", "sigmoid(x) * y + z");
-const RECALLED = expression("recalled", "tanh(x + sigmoid(y) * z)");
-const BLENDED = expression("blended", "y + sigmoid(x) * (z - y)");
-
-function compute(name: string, op: MapOp, x: Operand, y: Operand, z?: Operand): Operand {
-  return applyInto(op, name, x, y, z, undefined);
-}
-
-const LSTM: Cell = {
+const LSTM: Kind = {
   name: "lstm",
-  gates: 4,
-  states: 2,
-  joinsBiases: true,
-  step(input, [h, c], { hh }) {
-    const size = h!.layout.shape[1]!;
-    const sums = linear(h!, hh, undefined, { add: input });
-    const [i, f, g, o] = [0, 1, 2, 3].map((k) => gates(sums, k, size));
-    const cell = compute("lstm", KEPT, f!, c!, compute("lstm", GATED_TANH, i!, g!));
-    return [compute("lstm", GATED_TANH, o!, cell), cell];
-  },
+  attributes: { cell: "lstm", gates: GATE_ORDERS.torch.lstm },
 };
-
-const GRU: Cell = {
+const GRU: Kind = {
   name: "gru",
-  gates: 3,
-  states: 1,
-  joinsBiases: false,
-  step(input, [h], { hh, biasHh }) {
-    const size = h!.layout.shape[1]!;
-    const own = linear(h!, hh, biasHh);
-    const both = apply(MAP.add, gates(input, 0, size, 2), gates(own, 0, size, 2));
-    const [reset, update] = [0, 1].map((k) => gates(both, k, size));
-    const made = compute("gru", RECALLED, gates(input, 2, size), reset!, gates(own, 2, size));
-    return [compute("gru", BLENDED, update!, made, h!)];
-  },
+  attributes: { cell: "gru", gates: GATE_ORDERS.torch.gru, resetsAfter: true },
 };
-
-function plainCell(nonlinearity: "tanh" | "relu"): Cell {
-  return {
-    name: "rnn",
-    gates: 1,
-    states: 1,
-    joinsBiases: true,
-    step: (input, [h], { hh }) => [
-      apply(MAP[nonlinearity], linear(h!, hh, undefined, { add: input })),
-    ],
-  };
-}
 
 // ---- checks ------------------------------------------------------------------------------------
 
@@ -170,7 +118,7 @@ function checkShapeIs(name: string, what: string, x: Operand, wanted: readonly n
 
 /** The checked weights of layer `k` for inputs of `columns` elements, and the size of the state. */
 function weightsOf(
-  { name, gates, joinsBiases }: Cell,
+  { name, attributes: { cell } }: Kind,
   x: Operand,
   given: RecurrentWeights,
   columns: number,
@@ -184,7 +132,7 @@ function weightsOf(
   const own = (what: keyof RecurrentWeights): Operand => floatsBeside(x, given[what], name);
   const [ih, hh] = [own("weightIh"), own("weightHh")];
   const size = hh.layout.shape.at(-1) ?? 0;
-  const rows = gates * size;
+  const rows = CELL_SIZES[cell].gates * size;
   checkShapeIs(name, `weightHh ${k}`, hh, [rows, size]);
   checkShapeIs(name, `weightIh ${k}`, ih, [rows, columns]);
   const [biasIh, biasHh] = (["biasIh", "biasHh"] as const).map((what) => {
@@ -193,69 +141,65 @@ function weightsOf(
     checkShapeIs(name, `${what} ${k}`, bias, [rows]);
     return cast(bias, dtype);
   });
-  const both = joinsBiases && biasIh !== undefined && biasHh !== undefined;
-  const joined = both ? apply(MAP.add, biasIh, biasHh) : joinsBiases ? biasIh ?? biasHh : biasIh;
-  return [{ ih: cast(ih, dtype), hh: cast(hh, dtype), biasIh: joined, biasHh }, size];
+  return [{ ih: cast(ih, dtype), hh: cast(hh, dtype), biasIh, biasHh }, size];
 }
 
-/** The states before the first step: of each layer and direction, [B, H]. */
+/** The states before the first step: of each layer and direction, [L, B, H]; undefined for zeros. */
 function statesOf(
   name: string,
   what: string,
   x: Operand,
   given: unknown,
   shape: readonly number[],
-): Operand[] {
-  const dtype = rowDType(x.storage.info).name;
-  if (given === undefined) {
-    const device = x.storage.device as "cpu";
-    const zero = zeros(shape.slice(1) as number[], { dtype, device });
-    return new Array(shape[0]!).fill(zero);
-  }
+): Operand | undefined {
+  if (given === undefined) return undefined;
   const own = floatsBeside(x, given, name);
   checkShapeIs(name, what, own, shape);
-  const wide = cast(own, dtype);
-  return Array.from(
-    { length: shape[0]! },
-    (_, k) => applyView(VIEWS.selectAxis, wide, "selectAxis", 0, k),
-  );
+  return own;
 }
 
 // ---- layers ------------------------------------------------------------------------------------
 
-/** Runs all steps of a layer in one direction: the output of each step, and the last state. */
-function runLayer(
-  cell: Cell,
-  x: Operand,
-  weights: Weights,
-  first: readonly Operand[],
-  backwards: boolean,
-): [outputs: Operand[], state: readonly Operand[]] {
-  const steps = x.layout.shape[0]!;
-  const products = linear(x, weights.ih, weights.biasIh);
-  const outputs: Operand[] = new Array(steps);
-  let state = first;
-  for (let k = 0; k < steps; k++) {
-    const at = backwards ? steps - 1 - k : k;
-    state = tidy(() => {
-      const input = applyView(VIEWS.selectAxis, products, "selectAxis", 0, at);
-      return cell.step(input, state, weights);
-    });
-    outputs[at] = state[0]!;
-  }
-  return [outputs, state];
+/** Biases of both products of one direction: [2 · G · H]; undefined without any. */
+function biasesOf({ biasIh, biasHh, hh }: Weights): Operand | undefined {
+  if (biasIh === undefined && biasHh === undefined) return undefined;
+  const { storage: { info, device }, layout: { shape } } = hh;
+  const zero = (): Operand => zeros([shape[0]!], { dtype: info.name, device: device as "cpu" });
+  return concat([biasIh ?? zero(), biasHh ?? zero()], 0);
+}
+
+/** One tensor of those of all directions. */
+function joined(all: readonly Operand[]): Operand {
+  const [first] = all;
+  return all.length === 1 ? applyView(VIEWS.expandDims, first!, "expandDims", 0) : stack(all, 0);
+}
+
+/** Directions with biases beside others get zeros. */
+function joinedBiases(all: readonly Weights[]): Operand | undefined {
+  const own = all.map(biasesOf);
+  if (own.every((one) => one === undefined)) return undefined;
+  return joined(own.map((one, d) => {
+    if (one !== undefined) return one;
+    const { storage: { info, device }, layout: { shape } } = all[d]!.hh;
+    return zeros([2 * shape[0]!], { dtype: info.name, device: device as "cpu" });
+  }));
+}
+
+function plainKind(nonlinearity: "tanh" | "relu"): Kind {
+  const name = nonlinearity;
+  return { name: "rnn", attributes: { cell: "plain", activations: [[{ name }]] } };
 }
 
 const OPTIONS = ["bidirectional", "batchFirst", "hidden"];
 
 /** The outputs of the last layer, and the last states of all. */
 function recur(
-  cell: Cell,
+  kind: Kind,
   given: unknown,
   weights: RecurrentWeights | readonly RecurrentWeights[],
   { bidirectional = false, batchFirst = false, ...initial }: LstmOptions,
 ): Operand[] {
-  const { name } = cell;
+  const { name, attributes } = kind;
   const directions = checkFlag(name, "bidirectional", bidirectional) ? 2 : 1;
   const x = floats(given, name);
   const { info } = x.storage;
@@ -282,33 +226,52 @@ function recur(
   const batch = byTime.layout.shape[1]!;
   let columns = byTime.layout.shape[2]!;
   const checkedOf = (one: unknown, k: number): ReturnType<typeof weightsOf> => {
-    const made = weightsOf(cell, x, one as RecurrentWeights, columns, k);
+    const made = weightsOf(kind, x, one as RecurrentWeights, columns, k);
     if (k % directions === directions - 1) columns = directions * made[1];
     return made;
   };
   const checked = listIn(weights, checkedOf, length) ?? [checkedOf(weights, 0)];
   const [, size] = checked[0]!;
   checked.forEach(([{ hh }, other], k) => {
-    if (other !== size) checkShapeIs(name, `weightHh ${k}`, hh, [cell.gates * size, size]);
+    if (other !== size) {
+      checkShapeIs(name, `weightHh ${k}`, hh, [CELL_SIZES[attributes.cell].gates * size, size]);
+    }
   });
   const shape = [length, batch, size];
-  const states = [initial.hidden, initial.cell].slice(0, cell.states)
+  const { states } = CELL_SIZES[attributes.cell];
+  const first = [initial.hidden, initial.cell].slice(0, states)
     .map((one, k) => statesOf(name, k === 0 ? "hidden" : "cell", x, one, shape));
-  const last: (readonly Operand[])[] = [];
-  const time = batchFirst ? 1 : 0;
+  const reversed = directions === 2 ? [false, true] : [false];
+  const { activations } = attributes;
+  const spread = activations && { activations: reversed.map(() => activations[0]!) };
+  const finals: Operand[][] = first.map(() => []);
   let input = cast(byTime, rowDType(info).name);
   for (let k = 0; k < length; k += directions) {
-    const final = k + directions === length;
-    const parts = Array.from({ length: directions }, (_, d) => {
-      const first = states.map((one) => one[k + d]!);
-      const [outputs, state] = runLayer(cell, input, checked[k + d]![0], first, d === 1);
-      last.push(state);
-      return stack(outputs, final ? time : 0);
-    });
-    input = parts.length === 1 ? parts[0]! : concat(parts, 2);
+    const own = checked.slice(k, k + directions).map(([one]) => one);
+    const made = { w: joined(own.map(({ ih }) => ih)), r: joined(own.map(({ hh }) => hh)) };
+    const [hidden, cell] = first.map((one) =>
+      one && applyView(VIEWS.narrow, one, "narrow", 0, k, directions)
+    );
+    const { output, ...last } = recurrentLayer(
+      name,
+      input,
+      { ...made, b: joinedBiases(own) },
+      { ...attributes, ...spread, reversed },
+      { hidden, cell },
+    );
+    finals[0]!.push(last.hidden);
+    if (last.cell !== undefined) finals[1]!.push(last.cell);
+    input = applyView(VIEWS.reshape, output, "reshape", [
+      ...output.layout.shape.slice(0, 2),
+      directions * size,
+    ]);
   }
-  const finals = states.map((_, s) => stack(last.map((state) => state[s]!), 0));
-  return [input, ...finals].map((one) => cast(one, info.name));
+  // In the order of its memory, also if the batch comes first.
+  const output = batchFirst
+    ? contiguousCopy(applyView(VIEWS.swapAxes, input, "swapAxes", 0, 1), info.name)
+    : cast(input, info.name);
+  const last = finals.map((all) => all.length === 1 ? all[0]! : concat(all, 0));
+  return [output, ...last.map((one) => cast(one, info.name))];
 }
 
 /**
@@ -318,7 +281,7 @@ function recur(
  *
  * i, f, o = σ(W x + b + U h + b′), g = tanh(W x + b + U h + b′), c = f · c + i · g, h = o · tanh(c)
  *
- * In a program, the steps are unrolled. Weights are cast to the dtype of x; 16-bit floats are
+ * On the CPU, all steps of float32 are one kernel. Weights are cast to the dtype of x; 16-bit floats are
  * computed in float32.
  *
  * @throws {DTypeError} For tensors that are not of floats.
@@ -402,6 +365,6 @@ export function rnn(
   checkOptions("rnn", options, [...OPTIONS, "nonlinearity"]);
   const { nonlinearity = "tanh", ...rest } = options;
   const known = checkChoice("rnn", "nonlinearity", nonlinearity, ["tanh", "relu"]);
-  const [output, hidden] = tidy(() => recur(plainCell(known), x, weights, rest));
+  const [output, hidden] = tidy(() => recur(plainKind(known), x, weights, rest));
   return { output: output!, hidden: hidden! };
 }

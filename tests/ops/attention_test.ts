@@ -11,6 +11,7 @@ import { assert, assertEquals, fail } from "@std/assert";
 import { describe, it } from "node:test";
 import {
   type AnyTensor,
+  arange,
   ArgumentError,
   DTypeError,
   empty,
@@ -89,6 +90,22 @@ describe("attention", () => {
           check(`${sizes}, causal ${causal}`, ...operands([2], [2, 2], sizes, dtype), { causal });
         }
       }
+    });
+
+    it(`${dtype}: a limit of scores, before masks and hidden keys`, () => {
+      for (const sizes of SIZES.slice(1, 8)) {
+        const [m, n] = sizes;
+        const [q, k, v] = operands([2], [4, 2], sizes, dtype);
+        const mask = normal(5, [m, n]);
+        for (const softCap of [0.7, 30]) {
+          check(`${sizes}, cap ${softCap}`, q, k, v, { softCap });
+          check(`${sizes}, cap ${softCap}, mask`, q, k, v, { softCap, mask, causal: true });
+        }
+      }
+      // A row is computed again if hidden keys are not finite.
+      const [q, k, v] = operands([1], [2, 2], [3, 5, 4, 4], dtype);
+      for (const x of [k, v]) x.set(["...", "4:", ":"], NaN);
+      check("cap, hidden NaN", q, k, v, { softCap: 2, mask: arange(5).less(4).expandDims(0) });
     });
 
     it(`${dtype}: masks of every kind, broadcast along each axis`, () => {
@@ -421,6 +438,9 @@ describe("attention", () => {
     refused(ArgumentError, 'attention() needs a number as scale, got "1"', [q, k, v], {
       scale: "1",
     });
+    for (const softCap of [0, -1, NaN, 1e300, "2"]) {
+      refused(ArgumentError, "Cannot attention with softCap", [q, k, v], { softCap });
+    }
     refused(ArgumentError, "needs true or false as causal, got 1", [q, k, v], { causal: 1 });
     refused(ShapeError, "the result has shape [2, 4, 3, 8]", [q, k, v], {
       out: zeros([2, 4, 3, 7]),

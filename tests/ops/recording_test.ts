@@ -164,6 +164,10 @@ const PARTS = [
   ...["countNumbers", "nanSquares"],
   // Attention of rows whose values may be hidden.
   "attentionRows",
+  // Recurrent layers, of other functions than PyTorch's, and windows with places, as ONNX has them.
+  ...["affine", "leakyRelu", "thresholdedRelu", "scaledTanh", "hardSigmoid", "elu", "softsign"]
+    .map((name) => `nn_recurrent_${name}`),
+  ...["nn_recurrent_softplus", "nn_kept", "nn_coupled", "nn_blended", "maxPoolIndices"],
   // The beta function.
   ...["special_stirling", "special_logBeta"],
 ];

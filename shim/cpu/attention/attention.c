@@ -102,6 +102,7 @@ static attention_context context_of(const rm_call *call) {
       /* 1 for causal, 2 for hidden keys that leave no trace. */
       .causal = ((int)numbers[RM_ATTENTION_AT_FLAGS] & 1) != 0,
       .hides = ((int)numbers[RM_ATTENTION_AT_FLAGS] & 2) != 0,
+      .soft_cap = (float)numbers[RM_ATTENTION_AT_SOFT_CAP],
       .out = operand_of(call, 0),
       .q = operand_of(call, 1),
       .k = operand_of(call, 2),
@@ -216,7 +217,6 @@ int32_t RM_FOR_ISA(cached_attention)(const rm_call *call) {
   ctx.problems_per_length = (ptrdiff_t)own[RM_CACHED_ATTENTION_AT_PROBLEMS_PER_LENGTH];
   ctx.capacity = (ptrdiff_t)own[RM_CACHED_ATTENTION_AT_CAPACITY];
   ctx.window = (ptrdiff_t)own[RM_CACHED_ATTENTION_AT_WINDOW];
-  ctx.soft_cap = (float)own[RM_CACHED_ATTENTION_AT_SOFT_CAP];
   ctx.key_heads = (ptrdiff_t)own[RM_CACHED_ATTENTION_AT_KEY_HEADS];
   if (own[RM_CACHED_ATTENTION_AT_STEPWISE] != 0) ctx.steps = ctx.m;
   if (call->operands > SINKS && call->dtypes[SINKS] != RM_NONE) {

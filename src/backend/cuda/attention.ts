@@ -111,7 +111,8 @@ export function attentionSeenFamily(): Family {
 
 /** Queues the kernel that computes rows with NaN again; false if none is available. */
 export function attentionRows(device: CudaDevice, call: Call): boolean {
-  return attendSeen(device, attentionRowsOf(call));
+  const problem = attentionRowsOf(call);
+  return problem.softCap === undefined && attendSeen(device, problem);
 }
 
 function attendSeen(device: CudaDevice, problem: AttentionProblem): boolean {
@@ -156,7 +157,8 @@ export function isTensorCoreAttention(call: Call): boolean {
   if (n > FEW_KEYS && heads / groupSize * blocks < BUSY_PROBLEMS) return false;
   if (heads * blocks >= 2 ** 31) return false;
   // Kernels compare scores before they scale them, in base 2.
-  const { scale } = call.attributes as AttentionAttributes;
+  const { scale, softCap } = call.attributes as AttentionAttributes;
+  if (softCap !== undefined) return false;
   const factor = Math.abs(Math.fround(scale * Math.LOG2E));
   if (!(factor >= 2 ** -126 && factor < Infinity && Number.isFinite(Math.fround(scale)))) {
     return false;

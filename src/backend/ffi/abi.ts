@@ -346,7 +346,10 @@ export const CHAIN_STEP = {
   parameters: 8,
   numbers: 11,
 } as const;
-/** The numbers of `attention`, which the offsets of the problems of each operand follow. */
+/**
+ * The numbers of `attention`, which the offsets of the problems of each operand follow. 0 for no limit of
+ * scores.
+ */
 export const ATTENTION_AT = {
   batch: 0,
   groupSize: 1,
@@ -356,13 +359,14 @@ export const ATTENTION_AT = {
   valueDepth: 5,
   scale: 6,
   flags: 7,
-  strides: 8,
-  numbers: 23,
+  softCap: 8,
+  strides: 9,
+  numbers: 24,
 } as const;
 
 /**
  * The numbers of `cachedAttention` after those of `attention`; the offsets of its cache follow. 0 for no
- * window, no limit of scores and no pages.
+ * window and no pages.
  */
 export const CACHED_ATTENTION_AT = {
   keyStride: 0,
@@ -371,17 +375,16 @@ export const CACHED_ATTENTION_AT = {
   problemsPerLength: 3,
   lengthOffset: 4,
   window: 5,
-  softCap: 6,
-  keyHeads: 7,
-  sinkOffset: 8,
-  stepwise: 9,
-  pageRows: 10,
-  pageCount: 11,
-  keyPageStride: 12,
-  valuePageStride: 13,
-  problemsPerTable: 14,
-  tableOffset: 15,
-  numbers: 16,
+  keyHeads: 6,
+  sinkOffset: 7,
+  stepwise: 8,
+  pageRows: 9,
+  pageCount: 10,
+  keyPageStride: 11,
+  valuePageStride: 12,
+  problemsPerTable: 13,
+  tableOffset: 14,
+  numbers: 15,
 } as const;
 
 /** The activations of products with a packed weight. */

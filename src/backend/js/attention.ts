@@ -43,7 +43,7 @@ interface Problems extends AttentionProblem {
 
 /** The scores of the keys that a query sees, by key. */
 function scoresOf(problems: Problems, p: number, head: number, i: number): Map<number, number> {
-  const { m, n, d, scale, causal, heads: { q, k }, masks, isBool } = problems;
+  const { m, n, d, scale, causal, softCap, heads: { q, k }, masks, isBool } = problems;
   const query = q.at(p, head, i);
   const mask = masks === null ? 0 : masks.at(p, head, i);
   const scores = new Map<number, number>();
@@ -54,7 +54,8 @@ function scoresOf(problems: Problems, p: number, head: number, i: number): Map<n
     const key = k.at(p, 0, j);
     let sum = 0;
     for (let c = 0; c < d; c++) sum += q.array[query + c * q.step]! * k.array[key + c * k.step]!;
-    scores.set(j, sum * scale + (isBool ? 0 : given));
+    const score = softCap === undefined ? sum * scale : Math.tanh(sum * scale / softCap) * softCap;
+    scores.set(j, score + (isBool ? 0 : given));
   }
   return scores;
 }

@@ -24,6 +24,7 @@ import {
   takeAlongAxis,
 } from "./gather.ts";
 import { convolve } from "./convolve.ts";
+import { gridSample, maxPoolIndices } from "./image.ts";
 import { fft, runsFft } from "./fft.ts";
 import { attentionRows } from "./attention.ts";
 import { LINALG_KERNELS } from "./linalg/kernels.ts";
@@ -85,6 +86,8 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     chain: { supports: runsChain, run: chain },
     linearPacked: { supports: isPackedCall, run: linearPacked },
     conv: { supports: runsConv, run: conv },
+    gridSample: { supports: always, run: gridSample },
+    maxPoolIndices: { supports: always, run: maxPoolIndices },
     dequantizeBlocks: { supports: always, run: dequantizeBlocks },
     quantize: { supports: isQuantizeCall, run: quantize },
     quantizeInt8: { supports: isFloat32, run: quantizeInt8 },

@@ -57,8 +57,10 @@ function planAttention(
 
 function writeProblem(problem: AttentionProblem, numbers: Float64Array<ArrayBuffer>): void {
   const { batch, groupSize, m, n, d, dv, scale, causal, plain, out, q, k, v, mask } = problem;
+  const { softCap = Infinity } = problem;
   const flags = Number(causal) + 2 * Number(!plain);
-  numbers.set([batch, groupSize, m, n, d, dv, scale, flags]);
+  const cap = softCap === Infinity ? 0 : softCap;
+  numbers.set([batch, groupSize, m, n, d, dv, scale, flags, cap]);
   [out, q, k, v, mask].forEach((heads, i) => {
     if (heads === null) return;
     checkLayout("attention", i, heads.whole, heads.matrices.storage);
@@ -93,7 +95,7 @@ function planCachedAttention(
 ): { numbers: Float64Array<ArrayBuffer>; cached: readonly [Storage, Storage] } {
   const problem = cachedAttentionOf(call);
   const { batch, keys, values, capacity, problemsPerLength, pages } = problem;
-  const { window, softCap, stepwise } = call.attributes as CachedAttributes;
+  const { window, stepwise } = call.attributes as CachedAttributes;
   const [lengths, sinks, table] = [
     ...[CACHED_INPUTS.length, CACHED_INPUTS.sinks, CACHED_INPUTS.pages],
   ].map((i) => call.inputs[i] as Operand | undefined);
@@ -107,7 +109,6 @@ function planCachedAttention(
     problemsPerLength,
     lengthOffset: lengths!.layout.offset,
     window: window === Infinity ? 0 : window,
-    softCap: softCap === Infinity ? 0 : softCap,
     keyHeads: call.operand(1).layout.shape.at(-3)!,
     sinkOffset: sinks?.layout.offset ?? 0,
     stepwise: Number(stepwise),

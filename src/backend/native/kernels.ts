@@ -10,6 +10,7 @@ import { COLLECTIVE_KERNELS } from "./collective.ts";
 import { complexMap } from "./complex.ts";
 import { CONV_KERNELS } from "./conv.ts";
 import { FFT_KERNELS } from "./fft.ts";
+import { IMAGE_KERNELS } from "./image.ts";
 import { INDEX_KERNELS } from "./index.ts";
 import type { Kernel } from "./kernel.ts";
 import { LINALG_KERNELS } from "./linalg.ts";
@@ -17,6 +18,7 @@ import { LINEAR_KERNELS } from "./linear.ts";
 import { matmul } from "./matmul.ts";
 import { QUANTIZED_KERNELS } from "./quantized.ts";
 import { RANDOM_KERNELS } from "./random.ts";
+import { recurrent } from "./recurrent.ts";
 import { sampleRows } from "./sampling.ts";
 import { SET_KERNELS } from "./sets.ts";
 import { ROW_KERNELS } from "./softmax_norm.ts";
@@ -36,6 +38,8 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries({
   ...LINEAR_KERNELS,
   ...QUANTIZED_KERNELS,
   ...CONV_KERNELS,
+  recurrent,
+  ...IMAGE_KERNELS,
   ...LINALG_KERNELS,
   ...FFT_KERNELS,
   ...COLLECTIVE_KERNELS,

@@ -25,7 +25,7 @@ import { type Call, makeOp, type Op, type OutputSpec, type Prepared } from "../.
 import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { isQuantized } from "../../ops/quantized/dtypes.ts";
-import { attention } from "../../ops/attention/op.ts";
+import { attention, checkSoftCap } from "../../ops/attention/op.ts";
 import { concat } from "../../ops/join/op.ts";
 import { matmul } from "../../ops/matmul/op.ts";
 import { MOST_INT32 } from "../../ops/reduce/large_index.ts";
@@ -155,14 +155,7 @@ function checkAttributes({ attributes, name }: Call): void {
       `Cannot ${name} with window ${describe(window)}: it is an integer of at least 1`,
     );
   }
-  // Kernels compute with the float32 of it.
-  const isCap = typeof softCap === "number" && Math.fround(softCap) > 0;
-  if (!isCap || softCap < Infinity && Math.fround(softCap) === Infinity) {
-    throw new ArgumentError(
-      `Cannot ${name} with softCap ${describe(softCap)}: it is a number above 0 in the ` +
-        "range of float32",
-    );
-  }
+  checkSoftCap(name, softCap);
   if (typeof stepwise !== "boolean") {
     throw new ArgumentError(`${name}() needs true or false as stepwise, got ${describe(stepwise)}`);
   }

@@ -74,9 +74,20 @@ function checkMask(call: Call, mask: Operand, scores: readonly number[]): void {
   );
 }
 
+/** Throws an ArgumentError for a limit of scores that is none; Infinity stands for no limit. */
+export function checkSoftCap(name: string, softCap: unknown): void {
+  // Kernels compute with the float32 of it.
+  const isCap = typeof softCap === "number" && Math.fround(softCap) > 0;
+  if (isCap && (softCap === Infinity || Math.fround(softCap) < Infinity)) return;
+  throw new ArgumentError(
+    `Cannot ${name} with softCap ${describe(softCap)}: it is a number above 0 in the ` +
+      "range of float32",
+  );
+}
+
 function infer(call: Call): readonly OutputSpec[] {
   const { inputs: [q, k, v, mask], name } = call;
-  const { scale, causal } = call.attributes as AttentionAttributes;
+  const { scale, causal, softCap } = call.attributes as AttentionAttributes;
   const operands = [q, k, v].map((x) => {
     checkOperand(x, name);
     checkDevice((q as Operand).storage, x.storage, name);
@@ -89,6 +100,7 @@ function infer(call: Call): readonly OutputSpec[] {
   if (typeof causal !== "boolean") {
     throw new ArgumentError(`${name}() needs true or false as causal, got ${describe(causal)}`);
   }
+  if (softCap !== undefined) checkSoftCap(name, softCap);
   const layouts = operands.map(({ layout }) => layout) as [Layout, Layout, Layout];
   const sizes = sizesOf(call, ...layouts);
   const batch = batchOf(call, layouts);
@@ -148,7 +160,7 @@ const ATTENTION_ROWS: Op = makeOp({
 
 /** The definition, of operands of one dtype of at least 32 bits. */
 function compose(call: Call, q: Operand, k: Operand, v: Operand, mask?: Operand): Operand {
-  const { scale, causal, plain = false } = call.attributes as AttentionAttributes;
+  const { scale, causal, softCap, plain = false } = call.attributes as AttentionAttributes;
   const { groupSize, m, n } = call.memo as AttentionSizes;
   const { shape } = call.specs[0]!;
   const heads = k.layout.shape.at(-3)!;
@@ -160,7 +172,12 @@ function compose(call: Call, q: Operand, k: Operand, v: Operand, mask?: Operand)
     reshaped(v, v.layout.shape.toSpliced(-2, 0, 1)),
   ];
   let scores = matmul(grouped, applyView(VIEWS.mT, keys, "mT"));
-  scores = apply(MAP.mul, scores, scale, undefined, { out: scores });
+  const factor = softCap === undefined ? scale : scale / softCap;
+  scores = apply(MAP.mul, scores, factor, undefined, { out: scores });
+  if (softCap !== undefined) {
+    scores = apply(MAP.tanh, scores, undefined, undefined, { out: scores });
+    scores = apply(MAP.mul, scores, softCap, undefined, { out: scores });
+  }
   if (mask !== undefined) {
     const split = groupSize > 1 && mask.layout.shape.length > 2;
     scores = withMask(
@@ -204,6 +221,8 @@ export interface AttentionOptions {
   readonly scale?: number;
   /** See {@link AttentionAttributes}. */
   readonly causal?: boolean;
+  /** See {@link AttentionAttributes}. */
+  readonly softCap?: number;
   /** Added to the scores; of bool, true for keys that a query sees. */
   readonly mask?: Operand;
   /** The result, in any layout. */
@@ -224,10 +243,11 @@ export function attention(
   v: Operand,
   options: AttentionOptions = {},
 ): Operand {
-  const { mask, causal = false, out } = options;
+  const { mask, causal = false, softCap, out } = options;
   const columns = isOperand(q) ? q.layout.shape.at(-1) ?? 1 : 1;
   const scale = options.scale ?? 1 / Math.sqrt(Math.max(1, columns));
   const inputs: Input[] = mask === undefined ? [q, k, v] : [q, k, v, mask];
-  const attributes: AttentionAttributes = { scale, causal };
+  const isCapped = softCap !== undefined && softCap !== Infinity;
+  const attributes: AttentionAttributes = isCapped ? { scale, causal, softCap } : { scale, causal };
   return dispatch(ATTENTION, inputs, attributes, out);
 }

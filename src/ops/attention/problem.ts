@@ -19,6 +19,8 @@ export interface AttentionAttributes {
    * less.
    */
   readonly causal: boolean;
+  /** The limit that scores approach before the mask; none by default. */
+  readonly softCap?: number | undefined;
   /**
    * True for ops that are written out: a query that sees no key gives NaN, and values that it does not
    * see have the weight 0, which makes NaN of those that are not finite.
@@ -188,7 +190,7 @@ function problemOf(
   sizes: AttentionSizes = call.memo as AttentionSizes,
 ): AttentionProblem {
   const [q, k, v] = [call.operand(0), call.operand(1), call.operand(2)];
-  const { scale, causal, plain = false } = call.attributes as AttentionAttributes;
+  const { scale, causal, softCap, plain = false } = call.attributes as AttentionAttributes;
   const { groupSize, m, n } = sizes;
   const batch = out.layout.shape.slice(0, -3);
   const heads = k.layout.shape.at(-3)!;
@@ -202,6 +204,7 @@ function problemOf(
     ...sizes,
     scale,
     causal,
+    softCap,
     plain,
     batch: made.matrices.batch,
     out: made,

@@ -6,11 +6,15 @@
  *
  * @module
  */
-import { type DTypeInfo, iinfo } from "../../base/dtype.ts";
+import { DTYPE, type DTypeInfo, iinfo } from "../../base/dtype.ts";
 import { ShapeError } from "../../base/errors.ts";
 import type { Layout } from "../../base/layout.ts";
 import { formatShape } from "../../base/shape.ts";
 import { cast, writeValue } from "../../core/copy.ts";
+import { apply } from "../../core/apply.ts";
+import { dispatchAll } from "../../core/dispatch.ts";
+import { tidy } from "../../core/handles.ts";
+import { fromData } from "../create/from_data.ts";
 import { rowDType } from "../softmax_norm/problem.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkKind, checkOperand } from "../../table/infer.ts";
@@ -84,6 +88,31 @@ function poolOp(
       if (call.specs[0]!.shape.includes(0)) return empty(shape, x);
       return decompose(x, attributes, shape);
     },
+  });
+}
+
+/** An axis of {@link MAX_POOL_INDICES}. */
+export interface PoolAxis {
+  readonly size: number;
+  /** How many windows there are. */
+  readonly count: number;
+  /** The elements of a window. */
+  readonly kernel: number;
+  readonly stride: number;
+  /** The padding before the first element. */
+  readonly before: number;
+  readonly dilation: number;
+}
+
+/** The axes of a call of {@link MAX_POOL_INDICES}. */
+export function poolAxes(call: Call): PoolAxis[] {
+  const { shape } = call.operand(0).layout;
+  const { windows } = call.attributes as PoolAttributes;
+  const first = shape.length - windows.length;
+  return (windows as readonly Sliding[]).map((own, i) => {
+    const { size: kernel, stride, before, dilation } = own;
+    const size = shape[first + i]!;
+    return { size, count: countWindows(size, own), kernel, stride, before, dilation };
   });
 }
 
@@ -200,6 +229,24 @@ export const MAX_POOL: Op = poolOp("maxPool", "iuf", (x, attributes, shape) => {
   }, x);
 });
 
+/**
+ * The largest element of each window, and its place in the plane of the last axes, int64. The first of
+ * equal ones; NaN is larger than all numbers.
+ */
+export const MAX_POOL_INDICES: Op = makeOp({
+  kind: "kernel",
+  name: "maxPoolIndices",
+  contiguous: [0],
+  infer(call) {
+    const [x] = call.inputs;
+    checkOperand(x, call.name);
+    const { info } = x.storage;
+    checkKind(info, "iuf", call.name);
+    const shape = pooledShape(call);
+    return [{ shape, dtype: info }, { shape, dtype: DTYPE.int64 }];
+  },
+});
+
 /** Windows of an axis whose sums are divided by one number. */
 interface Divided {
   readonly first: number;
@@ -279,3 +326,51 @@ export const AVG_POOL: Op = poolOp("avgPool", "f", (given, attributes, shape) =>
   means(summed, first, regions, made, divisor);
   return cast(made, info.name);
 });
+
+/** How {@link maxPoolIndices} counts places. */
+export interface PlaceOptions {
+  /** Whether places count along the first axis of space first. */
+  readonly columnMajor?: boolean;
+  /** Whether places count in the whole tensor, not in a plane. */
+  readonly whole?: boolean;
+}
+
+/** The largest element of each window and its place, as {@link MAX_POOL_INDICES}; ONNX's are `whole`. */
+export function maxPoolIndices(
+  name: string,
+  x: Operand,
+  windows: readonly Sliding[],
+  { columnMajor = false, whole = false }: PlaceOptions = {},
+): [values: Operand, indices: Operand] {
+  return tidy(() => {
+    const [values, found] = dispatchAll(MAX_POOL_INDICES, [x], { windows }, name) as [
+      Operand,
+      Operand,
+    ];
+    const { shape } = x.layout;
+    const first = shape.length - windows.length;
+    const sizes = shape.slice(first);
+    let indices = found;
+    if (columnMajor && windows.length > 1) {
+      let rest = found, stride = sizes.reduce((a, b) => a * b, 1);
+      let sum: Operand | undefined;
+      for (let i = sizes.length - 1; i >= 0; i--) {
+        stride /= sizes[i]!;
+        const own = apply(MAP.mul, apply(MAP.remainder, rest, sizes[i]!), stride);
+        sum = sum === undefined ? own : apply(MAP.add, sum, own);
+        rest = apply(MAP.floorDivide, rest, sizes[i]!);
+      }
+      indices = sum!;
+    }
+    if (!whole) return [values, indices];
+    const plane = sizes.reduce((a, b) => a * b, 1);
+    const planes = shape.slice(0, first).reduce((a, b) => a * b, 1);
+    const { device } = x.storage;
+    const starts = fromData(BigInt64Array.from({ length: planes }, (_, i) => BigInt(i * plane)), {
+      shape: shape.map((n, i) => i < first ? n : 1),
+      dtype: "int64",
+      device: device as "cpu",
+    });
+    return [values, apply(MAP.add, indices, starts)];
+  });
+}

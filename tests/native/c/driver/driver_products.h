@@ -95,7 +95,7 @@ enum {
   V,
   MASK,
   ATTENTION_OPERANDS,
-  ATTENTION_NUMBERS = 23,
+  ATTENTION_NUMBERS = RM_ATTENTION_AT_NUMBERS,
   MOST_PROBLEMS = 4,
   /* The numbers of a cache before its offsets. */
   CACHE_NUMBERS = RM_CACHED_ATTENTION_AT_NUMBERS
@@ -184,7 +184,7 @@ static void make_attention(attention_case *c, int dtype, int mask) {
       c->numbers[ATTENTION_NUMBERS + k * c->problems + p] =
           (double)(at->offset[0] + p * at->length[0]);
     }
-    for (int i = 0; i < 3; i++) c->numbers[8 + 3 * k + i] = (double)at->stride[0][i];
+    for (int i = 0; i < 3; i++) c->numbers[RM_ATTENTION_AT_STRIDES + 3 * k + i] = (double)at->stride[0][i];
     c->of[k] = make(k == MASK ? mask : dtype, c->problems * at->length[0],
                     k == OUT ? ANY_BITS : SMALL);
   }

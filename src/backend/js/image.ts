@@ -1,0 +1,152 @@
+/**
+ * Samples at places and largest elements of windows in JavaScript: the definitions.
+ *
+ * @module
+ */
+import { poolAxes, type PoolAxis } from "../../ops/conv/pool.ts";
+import type { GridSampleAttributes } from "../../ops/image/grid_sample.ts";
+import { cubicAt } from "../../ops/image/taps.ts";
+import { readElement, writeElement } from "../../memory/element.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { Call } from "../../table/op.ts";
+
+type Floats = Float32Array | Float64Array;
+
+/** The elements along an axis that a sample is made of: undefined for those that count as 0. */
+interface AxisTaps {
+  readonly indices: readonly (number | undefined)[];
+  readonly weights: readonly number[];
+}
+
+/** A place, mirrored at both ends until it is inside. */
+function reflected(x: number, least: number, most: number): number {
+  const range = most - least;
+  if (!(range > 0)) return least;
+  const away = x < least ? least - x : x > most ? x - most : 0;
+  if (away === 0) return x;
+  const turns = Math.floor(away / range), rest = away - turns * range;
+  return (x < least) === (turns % 2 === 0) ? least + rest : most - rest;
+}
+
+function clamp(x: number, size: number): number {
+  return x > 0 ? Math.min(Math.trunc(x), size - 1) : 0;
+}
+
+/** The nearest integer, the even one of two. */
+function nearest(x: number): number {
+  const down = Math.floor(x), rest = x - down;
+  return rest < 0.5 || (rest === 0.5 && down % 2 === 0) ? down : down + 1;
+}
+
+/** The elements along an axis of `size` for a place from -1 to 1. */
+function tapsAt(place: number, size: number, attributes: GridSampleAttributes): AxisTaps {
+  const { mode, padding, alignCorners, cubicCoeff } = attributes;
+  const edge = alignCorners ? 0 : -0.5;
+  let at = alignCorners ? (place + 1) / 2 * (size - 1) : ((place + 1) * size - 1) / 2;
+  if (mode !== "cubic" && padding !== "zeros") {
+    if (padding === "reflection") at = reflected(at, edge, size - 1 - edge);
+    at = Math.min(Math.max(at, 0), size - 1);
+  }
+  const elementOf = (i: number): number | undefined => {
+    if (i >= 0 && i <= size - 1) return i;
+    if (padding === "zeros") return undefined;
+    return clamp(padding === "border" ? i : reflected(i, edge, size - 1 - edge), size);
+  };
+  if (mode === "nearest") return { indices: [elementOf(nearest(at))], weights: [1] };
+  const first = Math.floor(at), t = at - first;
+  const places = mode === "cubic" ? [-1, 0, 1, 2] : [0, 1];
+  return {
+    indices: places.map((k) => elementOf(first + k)),
+    weights: places.map((k) =>
+      mode === "cubic" ? cubicAt(Math.abs(t - k), cubicCoeff) : 1 - Math.abs(t - k)
+    ),
+  };
+}
+
+/** The elements of a plane and their weights, of several axes. */
+function cornersOf(sizes: readonly number[], taps: readonly AxisTaps[]): [number, number][] {
+  return taps.reduce<[number, number][]>(
+    (before, { indices, weights }, axis) =>
+      before.flatMap(([offset, weight]) =>
+        indices.flatMap((i, k): [number, number][] =>
+          i === undefined ? [] : [[offset * sizes[axis]! + i, weight * weights[k]!]]
+        )
+      ),
+    [[0, 1]],
+  );
+}
+
+/** Samples of float32 and float64. */
+export function gridSample(call: Call): void {
+  const attributes = call.attributes as GridSampleAttributes;
+  const [x, grid, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+  const [source, places, target] = [x, grid, out].map(({ storage }) => storage.array as Floats);
+  const [images, channels, ...sizes] = x.layout.shape as [number, number, ...number[]];
+  const plane = sizes.reduce((a, b) => a * b, 1);
+  const count = out.layout.shape.slice(2).reduce((a, b) => a * b, 1);
+  for (let image = 0; image < images; image++) {
+    for (let i = 0; i < count; i++) {
+      const from = grid.layout.offset + (image * count + i) * sizes.length;
+      const taps = sizes.map((size, axis) =>
+        tapsAt(places![from + sizes.length - 1 - axis]!, size, attributes)
+      );
+      const corners = cornersOf(sizes, taps);
+      for (let c = 0; c < channels; c++) {
+        const first = x.layout.offset + (image * channels + c) * plane;
+        let sum = 0;
+        for (const [offset, weight] of corners) sum += source![first + offset]! * weight;
+        target![out.layout.offset + (image * channels + c) * count + i] = sum;
+      }
+    }
+  }
+}
+
+/** The elements of a window that are inside: the first one, and how many there are. */
+function inside({ size, kernel, stride, before, dilation }: PoolAxis, window: number): number[] {
+  const begin = window * stride - before;
+  const skipped = begin < 0 ? Math.ceil(-begin / dilation) : 0;
+  const first = begin + skipped * dilation;
+  const count = Math.min(kernel - skipped, Math.ceil((size - first) / dilation));
+  return Array.from({ length: Math.max(0, count) }, (_, k) => first + k * dilation);
+}
+
+/** The places in a plane of a window's elements, in order. */
+function* windowOf(axes: readonly PoolAxis[], window: number): Generator<number> {
+  let rest = window;
+  const lists = axes.toReversed().map((axis) => {
+    const own = rest % axis.count;
+    rest = (rest - own) / axis.count;
+    return inside(axis, own);
+  }).reverse();
+  const visit = function* (axis: number, at: number): Generator<number> {
+    if (axis === axes.length) yield at;
+    else for (const i of lists[axis]!) yield* visit(axis + 1, at * axes[axis]!.size + i);
+  };
+  yield* visit(0, 0);
+}
+
+/** The largest element of each window, and its place in the plane. */
+export function maxPoolIndices(call: Call): void {
+  const axes = poolAxes(call);
+  const [x, out, indices] = [call.operand(0), call.outputs[0]!, call.outputs[1]!];
+  const [plane, windows] = (["size", "count"] as const).map((key) =>
+    axes.reduce((product, axis) => product * axis[key], 1)
+  ) as [number, number];
+  const { kind, min } = x.storage.info;
+  const lowest = kind === "f" ? -Infinity : min as number | bigint;
+  const at = (operand: Operand, i: number): number => operand.layout.offset + i;
+  for (let p = 0; p < x.layout.size / plane; p++) {
+    for (let w = 0; w < windows; w++) {
+      let best = -1;
+      let most: number | bigint = lowest;
+      for (const place of windowOf(axes, w)) {
+        const value = readElement(x.storage, at(x, p * plane + place));
+        const isNan = value !== value;
+        if (best >= 0 && !(value > most) && !(isNan && most === most)) continue;
+        [best, most] = [place, value];
+      }
+      writeElement(out.storage, at(out, p * windows + w), most);
+      writeElement(indices.storage, at(indices, p * windows + w), BigInt(best));
+    }
+  }
+}
