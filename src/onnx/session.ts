@@ -131,9 +131,12 @@ function isHalf(data: ArrayBufferView): boolean {
 }
 
 /** What tensors of other copies of ONNX Runtime's interface have. */
-interface TensorLike {
+export interface TensorLike {
+  /** The type of the elements. */
   readonly type: string;
+  /** The sizes. */
   readonly dims: readonly number[];
+  /** The elements. */
   readonly data: unknown;
 }
 
@@ -156,6 +159,7 @@ export class Tensor {
    * @throws {ShapeError} Unless the data have as many elements as the sizes say.
    */
   constructor(type: TensorType, data: TensorData | readonly unknown[], dims?: readonly number[]);
+  /** Makes a tensor of the type of its data. */
   constructor(data: TensorData | readonly unknown[], dims?: readonly number[]);
   constructor(first: unknown, second?: unknown, third?: readonly number[]) {
     const hasType = isType(first);
@@ -366,10 +370,12 @@ export class InferenceSession {
    * @throws As `open` of `@rowmajor/tensor/onnx`.
    */
   static create(path: string, options?: SessionOptions): Promise<InferenceSession>;
+  /** Opens a model in memory. */
   static create(
     bytes: ArrayBufferLike | Uint8Array,
     options?: SessionOptions,
   ): Promise<InferenceSession>;
+  /** Opens a model in a part of a buffer. */
   static create(
     buffer: ArrayBufferLike,
     byteOffset: number,

@@ -48,7 +48,7 @@ export class Strings {
  * A value of a graph: a tensor, texts, a list of values (ONNX's sequence), or null for an optional value
  * that is absent. Undefined stands for an input or output that a node does not have.
  */
-export type Value = T | Strings | readonly Value[] | null | undefined;
+export type Value = AnyTensor | Strings | readonly Value[] | null | undefined;
 
 /** Whether the elements of `x` exist now. */
 export function isKnownTensor(x: T): boolean {
