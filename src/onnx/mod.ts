@@ -8,9 +8,11 @@ export {
   Model,
   open,
   type OpenOptions,
+  type OpFunction,
   readOptional,
   readSequence,
   readTensor,
+  type RunOptions,
 } from "./model.ts";
 export type { ValueInfo } from "./graph/graph.ts";
 export { type ModelPart, ModelReport } from "./report.ts";

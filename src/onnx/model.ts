@@ -8,6 +8,7 @@ import {
   DisposedError,
   DTypeError,
   FormatError,
+  ReadOnlyError,
   ShapeError,
 } from "../base/errors.ts";
 import { formatShape, listIn } from "../base/shape.ts";
@@ -17,7 +18,7 @@ import { type Path, readFile } from "../io/file.ts";
 import { bytesIn } from "../io/mapped.ts";
 import { openBytes } from "../io/source.ts";
 import { checkOptions } from "../table/infer.ts";
-import { Tensor } from "../tensor/tensor.ts";
+import { type AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { describeValue, type Implementation } from "./graph/call.ts";
 import { type Graph, GraphReader, type Node, type ValueInfo } from "./graph/graph.ts";
 import {
@@ -43,8 +44,26 @@ import {
 import { optimize } from "./optimize.ts";
 import { OPS } from "./ops/mod.ts";
 import { ModelReport } from "./report.ts";
-import { Runner, type Shared } from "./runner.ts";
+import { Runner, type Shared, type Writable } from "./runner.ts";
 import { isList, Strings, tensorsIn, type Value } from "./graph/values.ts";
+
+/** The call of an op of a program. */
+export interface OpCall {
+  /** The name of the op, with its domain. */
+  readonly type: string;
+  /** The inputs; undefined for those that the node does not have. */
+  readonly inputs: readonly Value[];
+  /** The number of outputs. */
+  readonly outputs: number;
+  /** An attribute; undefined if the node does not have it. */
+  attribute(name: string): number | string | readonly number[] | readonly string[] | Value;
+}
+
+/**
+ * Computes an op: returns the outputs in their order. It is recorded as part of a program, as a
+ * function that `compile` takes.
+ */
+export type OpFunction = (call: OpCall) => readonly Value[];
 
 /** Options of {@link open}. */
 export interface OpenOptions {
@@ -55,36 +74,78 @@ export interface OpenOptions {
   readonly static?: readonly string[];
   /** The most programs that each part of the model keeps (32): one for each kind of inputs. */
   readonly maxPrograms?: number;
+  /**
+   * Ops of the program, by their names with their domains (`"my.domain.Op"`; ONNX's own have none): they
+   * come before those of the library.
+   */
+  readonly ops?: Readonly<Record<string, OpFunction>>;
   /** The contents of the files with external data, by the names in the model. */
   readonly external?: Readonly<Record<string, Uint8Array>>;
 }
 
+/** Options of {@link Model.run}. */
+export interface RunOptions {
+  /** Tensors to write outputs to, by their names: the results of the run are these. */
+  readonly out?: Readonly<Record<string, AnyTensor>>;
+}
+
 /** Options of {@link Model.async}. */
-export interface AsyncOptions {
+export interface AsyncOptions extends RunOptions {
   /** Stops the run between programs: the promise rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
 }
 
-const OPEN = ["static", "maxPrograms", "external"];
+const OPEN = ["static", "maxPrograms", "external", "ops"];
 
 /** Node types that no function computes, with their number in the file. */
-function unsupported(graph: Graph, into = new Map<string, number>()): Map<string, number> {
+function unsupported(
+  graph: Graph,
+  ops: Ops,
+  into = new Map<string, number>(),
+): Map<string, number> {
   for (const node of graph.nodes) {
-    if (find(node) === undefined) into.set(node.type, (into.get(node.type) ?? 0) + 1);
-    for (const inner of node.graphs) unsupported(inner, into);
+    if (find(node, ops) === undefined) into.set(node.type, (into.get(node.type) ?? 0) + 1);
+    for (const inner of node.graphs) unsupported(inner, ops, into);
   }
   return into;
+}
+
+/** The ops of a program, by their names. */
+type Ops = ReadonlyMap<string, Implementation>;
+
+/** The ops that a program gives. */
+function opsOf(given: Readonly<Record<string, OpFunction>>): Ops {
+  const ops = new Map<string, Implementation>();
+  for (const [name, compute] of Object.entries(given)) {
+    if (typeof compute !== "function") {
+      throw new ArgumentError(
+        `Cannot open an ONNX file with op ${describe(name)}: it is ${
+          describe(compute)
+        }, expected a function`,
+      );
+    }
+    ops.set(name, (call) => {
+      const { node, inputs, outputs } = call;
+      const made: unknown = compute({
+        type: node.type,
+        inputs,
+        outputs,
+        attribute: (name) => node.attribute(name),
+      });
+      return isList(made as Value)
+        ? made as Value[]
+        : call.fail("the op returned no list of outputs");
+    });
+  }
+  return ops;
 }
 
 /** Domains whose ops are here. */
 const DOMAINS = new Set(["", "com.microsoft"]);
 
-function find(node: Node): Implementation | undefined {
-  return OPS.get(node.type) ?? (DOMAINS.has(node.domain) ? OPS.get(node.op) : undefined);
-}
-
-function resolve(node: Node): Implementation {
-  return find(node)!;
+function find(node: Node, ops: Ops): Implementation | undefined {
+  return ops.get(node.type) ?? OPS.get(node.type) ??
+    (DOMAINS.has(node.domain) ? OPS.get(node.op) : undefined);
 }
 
 /** All tensors of a graph, with those of the graphs inside. */
@@ -156,7 +217,7 @@ async function openExternals(
  */
 export async function open(from: Path | Uint8Array, options: OpenOptions = {}): Promise<Model> {
   checkOptions("open an ONNX file", options, OPEN);
-  const { maxPrograms = 32, external = {} } = options;
+  const { maxPrograms = 32, external = {}, ops = {} } = options;
   const names = options.static === undefined ? [] : listIn(options.static, String);
   if (names === undefined) {
     throw new ArgumentError(
@@ -171,6 +232,7 @@ export async function open(from: Path | Uint8Array, options: OpenOptions = {}): 
     );
   }
   const contents = { ...external };
+  const own = opsOf(ops);
   const wire = await importWire();
   const isPath = typeof from === "string" || from instanceof URL;
   const file = isPath ? String(from) : NO_FILE;
@@ -189,19 +251,27 @@ export async function open(from: Path | Uint8Array, options: OpenOptions = {}): 
     file,
   );
   const place: Place = { file, bytes, source, external: (name) => externals.get(name)! };
-  return makeModel(message, place, { names: new Set(names), maxPrograms });
+  return makeModel(message, place, { names: new Set(names), maxPrograms, ops: own });
+}
+
+/** The options of {@link open}, checked. */
+interface ModelOptions {
+  readonly names: ReadonlySet<string>;
+  readonly maxPrograms: number;
+  readonly ops: Ops;
 }
 
 /** Makes a model of its message. */
 function makeModel(
   message: ModelMessage,
   place: Place,
-  { names, maxPrograms }: { readonly names: ReadonlySet<string>; readonly maxPrograms: number },
+  options: ModelOptions,
 ): Model {
+  const { names, ops } = options;
   const { file } = place;
   if (message.graph === undefined) throw new FormatError("the file has no graph", file, 0);
   const graph = new GraphReader(message, new Initializers(place), file).read(message.graph);
-  const missing = unsupported(graph);
+  const missing = unsupported(graph, ops);
   if (missing.size > 0) {
     const list = [...missing].map(([type, count]) => count === 1 ? type : `${type} (${count})`);
     throw new ArgumentError(
@@ -216,7 +286,7 @@ function makeModel(
       );
     }
   }
-  return new Model(message, graph, names, maxPrograms);
+  return new Model(message, graph, options);
 }
 
 /** A model of an ONNX file: see {@link open}. */
@@ -240,8 +310,7 @@ export class Model {
   constructor(
     { opsets, metadata }: ModelMessage,
     graph: Graph,
-    names: ReadonlySet<string>,
-    maxPrograms: number,
+    { names, maxPrograms, ops }: ModelOptions,
   ) {
     this.inputs = graph.inputs;
     this.outputs = graph.outputs;
@@ -249,7 +318,7 @@ export class Model {
     this.metadata = metadata;
     this.ops = countOps(graph);
     const shared: Shared = {
-      resolve,
+      resolve: (node) => find(node, ops)!,
       options: { maxPrograms },
       static: names,
       runner: (inner) => {
@@ -298,8 +367,32 @@ export class Model {
    * @throws {DTypeError} If an input has another dtype.
    * @throws {ShapeError} If an input has another shape.
    */
-  run(feeds: Readonly<Record<string, Value>>): Record<string, Value> {
-    return this.#named(this.#runner.run(this.#feeds(feeds)));
+  run(feeds: Readonly<Record<string, Value>>, options: RunOptions = {}): Record<string, Value> {
+    checkOptions("run a model", options, ["out"]);
+    const out = this.#outputsOf(options);
+    return this.#named(this.#runner.run(this.#feeds(feeds), undefined, { out }));
+  }
+
+  /** The tensors for outputs by name. */
+  #outputsOf({ out }: RunOptions): Map<string, Writable> | undefined {
+    if (out === undefined) return undefined;
+    const found = new Map<string, Writable>();
+    for (const [name, x] of Object.entries(out)) {
+      if (!this.outputs.some((one) => one.name === name)) {
+        throw new ArgumentError(
+          `Cannot run a model with out ${describe(name)}: its outputs are ` +
+            this.outputs.map((one) => one.name).join(", "),
+        );
+      }
+      if (!(x instanceof Tensor)) {
+        throw new ArgumentError(`Cannot run a model with out ${describe(name)}: it is no tensor`);
+      }
+      if (x.access === "read") {
+        throw new ReadOnlyError(`Cannot run a model with out ${describe(name)}: it is read-only`);
+      }
+      found.set(name, x as Writable);
+    }
+    return found;
   }
 
   /** {@link run}, with the model's programs off the event loop. */
@@ -307,9 +400,10 @@ export class Model {
     feeds: Readonly<Record<string, Value>>,
     options: AsyncOptions = {},
   ): Promise<Record<string, Value>> {
-    checkOptions("run a model", options, ["signal"]);
+    checkOptions("run a model", options, ["signal", "out"]);
     const { signal } = options;
-    return this.#named(await this.#runner.runLater(this.#feeds(feeds), { signal }));
+    const out = this.#outputsOf(options);
+    return this.#named(await this.#runner.runLater(this.#feeds(feeds), { signal, out }));
   }
 
   /** Describes the programs of the runs so far, and what ran outside of them, with the reasons. */

@@ -11,7 +11,9 @@
  *
  * @module
  */
-import { TraceError } from "../base/errors.ts";
+import type { DType } from "../base/dtype.ts";
+import { ArgumentError, ShapeError, TraceError } from "../base/errors.ts";
+import { formatShape, sameShape, type Shape } from "../base/shape.ts";
 import { compile, type Compiled, type CompileOptions, type ProgramReport } from "../compile/mod.ts";
 import { interpreting, uninterpreted } from "../core/interpreter.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
@@ -221,10 +223,19 @@ export interface PartReport {
   readonly static: readonly string[];
 }
 
+/** Options of a run. */
+export interface RunOptions {
+  /** The tensors to write results to, by name. */
+  readonly out?: ReadonlyMap<string, Writable> | undefined;
+}
+
 /** Options of an asynchronous run. */
-export interface AsyncRunOptions {
+export interface AsyncRunOptions extends RunOptions {
   readonly signal?: AbortSignal | undefined;
 }
+
+/** A tensor that can be written. */
+export type Writable = Tensor<DType, Shape>;
 
 /** The texts that identify elements that are part of the kind of a program. */
 function keyOf(names: Iterable<string>, values: ReadonlyMap<string, Value>): string {
@@ -347,16 +358,20 @@ export class Runner {
   }
 
   /** Runs the graph. The results are the caller's own. */
-  run(inputs: readonly Value[], outer?: Environment): Value[] {
-    const run = new Run(this.graph, inputs, outer);
+  run(inputs: readonly Value[], outer?: Environment, { out }: RunOptions = {}): Value[] {
+    const run = new Run(this.graph, inputs, outer, out);
     try {
       for (let part = this.#partAt(0); part !== undefined;) {
         if (part.program === undefined) this.#alone(part, run);
         else {
+          const own = run.outOf(part);
           const results = this.#attempt(
             part,
             run,
-            (program, args, key) => program.compiled(args, key),
+            (program, args, key) =>
+              own === undefined
+                ? program.compiled(args, key)
+                : program.compiled(args, key, { out: own }),
           );
           if (results === undefined) {
             part = this.#partAt(part.first);
@@ -374,19 +389,24 @@ export class Runner {
   }
 
   /** {@link run}, with programs off the event loop. */
-  async runLater(inputs: readonly Value[], { signal }: AsyncRunOptions): Promise<Value[]> {
-    const run = new Run(this.graph, inputs, undefined);
+  async runLater(inputs: readonly Value[], { signal, out }: AsyncRunOptions): Promise<Value[]> {
+    const run = new Run(this.graph, inputs, undefined, out);
     try {
       for (let part = this.#partAt(0); part !== undefined;) {
         signal?.throwIfAborted();
         if (part.program === undefined) this.#alone(part, run);
         else {
-          const options = signal === undefined ? undefined : { signal };
+          const own = run.outOf(part);
+          const options = {
+            ...signal !== undefined && { signal },
+            ...own !== undefined && { out: own },
+          };
+          const isPlain = Object.keys(options).length === 0;
           const pending = this.#attempt(
             part,
             run,
             (program, args, key) =>
-              options === undefined
+              isPlain
                 ? program.compiled.async(args, key)
                 : program.compiled.async(args, key, options),
           );
@@ -573,16 +593,34 @@ export class Runner {
   }
 }
 
+/** Throws unless a result fits the tensor that it is written to. */
+function checkOut(name: string, target: T, value: T): void {
+  if (target.dtype === value.dtype && sameShape(target.shape, value.shape)) return;
+  throw new ShapeError(
+    `Cannot write output ${name} of ${value.dtype} and shape ${
+      formatShape(value.shape)
+    } to a tensor of ` +
+      `${target.dtype} and shape ${formatShape(target.shape)}`,
+  );
+}
+
 /** The values of one run. */
 class Run {
   readonly environment: Environment;
   readonly outer: Environment | undefined;
   readonly #graph: Graph;
+  readonly #out: ReadonlyMap<string, Writable> | undefined;
   /** The tensors that parts have made. */
   readonly #made = new Set<T>();
 
-  constructor(graph: Graph, inputs: readonly Value[], outer: Environment | undefined) {
+  constructor(
+    graph: Graph,
+    inputs: readonly Value[],
+    outer: Environment | undefined,
+    out: ReadonlyMap<string, Writable> | undefined,
+  ) {
     this.#graph = graph;
+    this.#out = out;
     this.outer = outer;
     this.environment = new Environment(graph.constants, outer);
     graph.inputs.forEach(({ name }, k) => this.environment.set(name, inputs[k]));
@@ -608,6 +646,13 @@ class Run {
     });
   }
 
+  /** The tensors for the results of a part, if all of them are results of the run. */
+  outOf({ outputs }: Pick<Part, "outputs">): T[][] | undefined {
+    const found = outputs.map((name) => this.#out?.get(name));
+    if (found.length === 0 || !found.every((x) => x !== undefined)) return undefined;
+    return found.map((x) => [x]);
+  }
+
   /** The results; disposes of all other tensors. */
   end(): Value[] {
     const given = new Set<T>();
@@ -619,7 +664,19 @@ class Run {
       given.add(value);
       return value;
     };
-    const results = this.#graph.outputs.map(({ name }) => own(this.environment.get(name)));
+    const results = this.#graph.outputs.map(({ name }) => {
+      const value = this.environment.get(name);
+      const target = this.#out?.get(name);
+      if (target === undefined) return own(value);
+      if (target === value) return target;
+      if (!(value instanceof Tensor)) {
+        throw new ArgumentError(`Cannot write output ${name} to a tensor: it is no tensor`);
+      }
+      checkOut(name, target, value);
+      target.set([], value);
+      return target;
+    });
+    for (const x of this.#out?.values() ?? []) this.#made.delete(x);
     for (const x of this.#made) if (!given.has(x)) x.dispose();
     return results;
   }

@@ -159,6 +159,28 @@ export class Node {
     return this.#required(name, this.#value(name, "graph"));
   }
 
+  /** An attribute as a value of JavaScript; undefined if the file does not have it. */
+  attribute(name: string): number | string | readonly number[] | readonly string[] | Value {
+    switch (this.#attributes.get(name)?.kind) {
+      case "int":
+        return this.int(name);
+      case "float":
+        return this.float(name);
+      case "string":
+        return this.string(name);
+      case "ints":
+        return this.ints(name);
+      case "floats":
+        return this.floats(name);
+      case "strings":
+        return this.strings(name);
+      case "tensor":
+        return this.value(name);
+      default:
+        return undefined;
+    }
+  }
+
   /** The graphs inside. */
   get graphs(): Graph[] {
     return [...this.#attributes.values()].flatMap(({ kind, value }) =>

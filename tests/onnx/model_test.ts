@@ -1,0 +1,330 @@
+/**
+ * `open` of @rowmajor/tensor/onnx, and the class Model: what a file says, runs as programs and beside
+ * them, results and lifetimes, errors.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import {
+  ArgumentError,
+  DisposedError,
+  DTypeError,
+  FormatError,
+  memory,
+  ones,
+  ReadOnlyError,
+  scope,
+  ShapeError,
+  type Tensor,
+  tensor,
+  zeros,
+} from "../../mod.ts";
+import { type Model, open, Strings, type Value } from "../../src/onnx/mod.ts";
+import { floats, type GraphParts, int64s, makeModel } from "./make.ts";
+
+const list = (value: Value): unknown => (value as Tensor).toArray();
+
+/** y = relu(x · w + b) for x of any number of rows. */
+const LAYER: GraphParts = {
+  inputs: [["x", "float32", ["rows", 2]]],
+  outputs: [["y", "float32", ["rows", 3]]],
+  nodes: [["Gemm", ["x", "w", "b"], ["h"]], ["Relu", ["h"], ["y"]]],
+  tensors: [floats("w", [2, 3], [1, 0, -1, 2, 1, 0]), floats("b", [3], [0, 1, 2])],
+};
+
+test("a model tells what its file says before it runs", async () => {
+  using model = await open(makeModel(LAYER));
+  const x = { name: "x", kind: "tensor", dtype: "float32", shape: ["rows", 2] };
+  assertEquals(model.inputs, [x as Model["inputs"][number]]);
+  assertEquals(model.outputs.map(({ name, shape }) => [name, shape]), [["y", ["rows", 3]]]);
+  assertEquals([...model.ops], [["Gemm", 1], ["Relu", 1]]);
+  assertEquals([...model.opsets], [["", 21]]);
+  assertEquals([...model.metadata], [["author", "a test"]]);
+  assertEquals(
+    String(model),
+    "inputs:\n  x: float32 [rows, 2]\noutputs:\n  y: float32 [rows, 3]",
+  );
+});
+
+test("results are the caller's own, and the first kind of inputs is one program", async () => {
+  using model = await open(makeModel(LAYER));
+  const x = tensor([[1, 1], [2, -1]]);
+  const first = model.run({ x }), second = await model.async({ x });
+  assertEquals(list(first["y"]), [[3, 2, 1], [0, 0, 0]]);
+  assertEquals(list(second["y"]), [[3, 2, 1], [0, 0, 0]]);
+  assertEquals(model.programs, 1);
+  (first["y"] as Tensor).dispose();
+  assertEquals(list(second["y"]), [[3, 2, 1], [0, 0, 0]]);
+});
+
+test("other kinds of inputs run node by node, and become programs when they come again", async () => {
+  using model = await open(makeModel(LAYER));
+  const programs = [1, 2, 3, 2, 2, 4].map((rows) => {
+    assertEquals(list(model.run({ x: ones([rows, 2]) })["y"]), Array(rows).fill([3, 2, 1]));
+    return model.programs;
+  });
+  assertEquals(programs, [1, 1, 1, 2, 2, 2]);
+});
+
+test("50 sizes that come twice keep at most maxPrograms programs", async () => {
+  using model = await open(makeModel(LAYER), { maxPrograms: 4 });
+  for (let rows = 1; rows <= 50; rows++) {
+    for (let times = 0; times < 2; times++) scope(() => void model.run({ x: ones([rows, 2]) }));
+  }
+  assertEquals(model.programs, 4);
+});
+
+test("out takes the results", async () => {
+  using model = await open(makeModel(LAYER));
+  const x = tensor([[1, 1]]);
+  const y = zeros([1, 3]);
+  assert(model.run({ x }, { out: { y } })["y"] === y);
+  assertEquals(y.toArray(), [[3, 2, 1]]);
+  y.fill_(0);
+  const later = await model.async({ x }, { out: { y } });
+  assert(later["y"] === y);
+  assertEquals(y.toArray(), [[3, 2, 1]]);
+  const bad = (out: Record<string, Tensor>) => () => model.run({ x }, { out });
+  assertThrows(bad({ z: y }), ArgumentError, 'out "z": its outputs are y');
+  assertThrows(bad({ y: zeros([2, 3]) }), ShapeError);
+  assertThrows(bad({ y: y.readonly() as unknown as Tensor }), ReadOnlyError, "read-only");
+});
+
+test("an output that is an input or a weight is a copy", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", [2]]],
+    outputs: [["a", "float32"], ["b", "float32"], ["w", "float32"]],
+    nodes: [["Identity", ["x"], ["a"]], ["Identity", ["x"], ["b"]], ["Identity", ["c"], ["w"]]],
+    tensors: [floats("c", [1], [7])],
+  }));
+  for (let times = 0; times < 3; times++) {
+    const x = tensor([1, 2]);
+    const { a, b, w } = model.run({ x });
+    (a as Tensor).dispose();
+    (w as Tensor).fill_(0);
+    assertEquals([x.toArray(), list(b)], [[1, 2], [1, 2]]);
+  }
+  assertEquals(list(model.run({ x: tensor([1, 2]) })["w"]), [7]);
+});
+
+test("shapes are numbers while a program is made", async () => {
+  // y = reshape(x, [shape(x)[0] * shape(x)[1]])
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["a", "b"]]],
+    outputs: [["y", "float32"]],
+    nodes: [
+      ["Shape", ["x"], ["s"]],
+      ["ReduceProd", ["s"], ["n"], { keepdims: { int: 1 } }],
+      ["Reshape", ["x", "n"], ["y"]],
+    ],
+  }));
+  assertEquals(list(model.run({ x: tensor([[1, 2], [3, 4]]) })["y"]), [1, 2, 3, 4]);
+  assertEquals(model.explain().parts.map(({ why, count }) => [why, count]), [[undefined, 3]]);
+});
+
+test("a small input on which a shape depends becomes part of the kind", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["n"]], ["count", "int64", [1]]],
+    outputs: [["y", "float32"]],
+    nodes: [["Add", ["count", "one"], ["more"]], ["Expand", ["x", "more"], ["y"]]],
+    tensors: [int64s("one", [1])],
+  }));
+  const run = (count: number) => {
+    const given = tensor([count], { dtype: "int64" });
+    return list(model.run({ x: tensor([5]), count: given })["y"]);
+  };
+  assertEquals([run(1), run(2), run(1)], [[5, 5], [5, 5, 5], [5, 5]]);
+  const [part] = model.explain().parts;
+  assertEquals([part!.static, part!.why], [["count"], undefined]);
+});
+
+test("a node whose shape depends on elements runs between programs", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["n"]]],
+    outputs: [["y", "float32"]],
+    nodes: [
+      ["Relu", ["x"], ["r"]],
+      ["NonZero", ["r"], ["at"]],
+      ["Cast", ["at"], ["f"], { to: { int: 1 } }],
+      ["Neg", ["f"], ["y"]],
+    ],
+  }));
+  const run = (x: number[]) => list(model.run({ x: tensor(x) })["y"]);
+  assertEquals([run([1, -1, 2]), run([0, 3, 0])], [[[-0, -2]], [[-1]]]);
+  const { parts } = model.explain();
+  assertEquals(parts.map(({ count, why }) => [count, why !== undefined]), [
+    [1, false],
+    [1, true],
+    [2, false],
+  ]);
+  assert(String(model.explain()).includes('NonZero that makes "at": runs by itself'));
+  const later = await Promise.all(
+    [[1, 0], [0, 1], [2, 2]].map((x) => model.async({ x: tensor(x) })),
+  );
+  assertEquals(later.map(({ y }) => list(y)), [[[-0]], [[-1]], [[-0, -1]]]);
+});
+
+test("calls that run at the same time, of several kinds, do not disturb one another", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["n"]]],
+    outputs: [["y", "float32"]],
+    nodes: [
+      ["Add", ["x", "x"], ["d"]],
+      ["NonZero", ["d"], ["at"]],
+      ["Size", ["at"], ["count"]],
+      ["Cast", ["count"], ["c"], { to: { int: 1 } }],
+      ["Mul", ["d", "c"], ["y"]],
+    ],
+  }));
+  const runs = Array.from({ length: 60 }, async (_, i) => {
+    const x = Array.from({ length: 1 + i % 7 }, (_, k) => k % 3);
+    const { y } = await model.async({ x: tensor(x) });
+    const count = x.filter((v) => v !== 0).length;
+    assertEquals(list(y), x.map((v) => 2 * v * count));
+  });
+  await Promise.all(runs);
+});
+
+test("graphs inside: branches, and loops of a count that only elements tell", async () => {
+  const body: GraphParts = {
+    inputs: [["i", "int64", []], ["go", "bool", []], ["a", "float32", []]],
+    outputs: [["again", "bool", []], ["b", "float32", []]],
+    nodes: [["Mul", ["a", "two"], ["b"]], ["Less", ["b", "limit"], ["again"]]],
+  };
+  using model = await open(makeModel({
+    inputs: [["x", "float32", []], ["limit", "float32", []]],
+    outputs: [["y", "float32", []]],
+    nodes: [["Loop", ["", "", "x"], ["y"], { body: { graph: body } }]],
+    tensors: [floats("two", [], [2])],
+  }));
+  const run = (x: number, limit: number) =>
+    list(model.run({ x: tensor(x), limit: tensor(limit) })["y"]);
+  assertEquals([run(1, 100), run(3, 7), run(1, 2)], [128, 12, 2]);
+});
+
+test("texts, lists and absent values", async () => {
+  using model = await open(makeModel({
+    inputs: [["a", "string", ["n"]], ["b", "string", [1]]],
+    outputs: [["c", "string", ["n"]]],
+    nodes: [["StringConcat", ["a", "b"], ["c"]]],
+  }));
+  const { c } = model.run({ a: new Strings(["x", "y"]), b: new Strings(["!"]) });
+  assertEquals((c as Strings).data, ["x!", "y!"]);
+  assertThrows(() => model.run({ a: tensor([1]), b: new Strings(["!"]) }), DTypeError, "string");
+});
+
+test("errors of inputs name the input", async () => {
+  using model = await open(makeModel(LAYER));
+  const fails = (feeds: Record<string, unknown>, kind: ErrorConstructor, text: string) =>
+    assertThrows(() => model.run(feeds as Record<string, Value>), kind, text);
+  fails({}, ArgumentError as never, 'input "x": it is missing');
+  fails({ x: ones([1, 2]), z: 1 }, ArgumentError as never, 'input "z": its inputs are x');
+  fails({ x: [ones([1, 2])] }, ArgumentError as never, "it is a list");
+  fails(
+    { x: ones([1, 2], { dtype: "float64" }) },
+    DTypeError as never,
+    "of float64: it is float32",
+  );
+  fails({ x: ones([1, 3]) }, ShapeError as never, "of shape [1, 3]: it is [rows, 2]");
+  await assertRejects(() => model.async({}), ArgumentError, "missing");
+});
+
+test("errors of nodes name the node, and the model runs on", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["a"]], ["y", "float32", ["b"]]],
+    outputs: [["z", "float32"]],
+    nodes: [["Add", ["x", "y"], ["z"]]],
+  }));
+  const x = ones([2]);
+  assertThrows(() => model.run({ x, y: ones([3]) }), ShapeError, 'node Add that makes "z"');
+  assertEquals(list(model.run({ x, y: x })["z"]), [2, 2]);
+  await assertRejects(() => model.async({ x, y: ones([3]) }), ShapeError, "Add");
+});
+
+test("all ops without a function are in one error, and a program can bring them", async () => {
+  const bytes = makeModel({
+    inputs: [["x", "float32", [2]]],
+    outputs: [["y", "float32", [2]]],
+    nodes: [
+      ["Scale", ["x"], ["a"], { by: { float: 3 } }, "mine"],
+      ["Twist", ["a"], ["b"], {}, "mine"],
+      ["Twist", ["b"], ["y"], {}, "mine"],
+    ],
+  });
+  await assertRejects(() => open(bytes), ArgumentError, "the ops mine.Scale, mine.Twist (2)");
+  const ops = {
+    "mine.Scale": ({ inputs: [x], attribute }: {
+      inputs: readonly Value[];
+      attribute(name: string): unknown;
+    }) => [(x as Tensor).mul(attribute("by") as number)],
+    "mine.Twist": ({ inputs: [x] }: { inputs: readonly Value[] }) => [(x as Tensor).neg().add(1)],
+  };
+  using model = await open(bytes, { ops });
+  assertEquals(list(model.run({ x: tensor([1, 2]) })["y"]), [3, 6]);
+});
+
+test("an aborted run rejects with the reason of its signal", async () => {
+  using model = await open(makeModel(LAYER));
+  const reason = new Error("enough");
+  const signal = AbortSignal.abort(reason);
+  await assertRejects(() => model.async({ x: ones([1, 2]) }, { signal }), Error, "enough");
+  assertEquals(list((await model.async({ x: ones([1, 2]) }))["y"]), [[3, 2, 1]]);
+});
+
+test("a disposed model throws, and its memory is free", async () => {
+  const bytes = makeModel(LAYER);
+  const used = (): number => memory().bytes - memory().pooledBytes;
+  const before = used();
+  for (let times = 0; times < 100; times++) {
+    const model = await open(bytes);
+    scope(() => void model.run({ x: ones([2, 2]) }));
+    model.dispose();
+    model.dispose();
+    assertThrows(() => model.run({ x: ones([1, 2]) }), DisposedError);
+  }
+  assert(used() - before < 10_000, `${used() - before} bytes`);
+});
+
+test("external data: beside the file, as bytes, and never outside of its folder", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-onnx-"));
+  const model = (location: string, more: Record<string, string> = {}) =>
+    makeModel({
+      inputs: [["x", "float32", [2]]],
+      outputs: [["y", "float32", [2]]],
+      nodes: [["Add", ["x", "w"], ["y"]]],
+      tensors: [{ name: "w", type: "float32", dims: [2], external: { location, ...more } }],
+    });
+  try {
+    const data = new Uint8Array(Float32Array.of(9, 10, 20).buffer);
+    writeFileSync(join(folder, "w.bin"), data);
+    const path = join(folder, "m.onnx");
+    writeFileSync(path, model("w.bin", { offset: "4", length: "8" }));
+    using beside = await open(path);
+    assertEquals(list(beside.run({ x: tensor([1, 1]) })["y"]), [11, 21]);
+    const external = { "w.bin": data };
+    using given = await open(model("w.bin"), { external });
+    assertEquals(list(given.run({ x: tensor([1, 1]) })["y"]), [10, 11]);
+    await assertRejects(() => open(model("w.bin")), FormatError, "by the option external");
+    await assertRejects(
+      () => open(model("w.bin", { offset: "8" }), { external }),
+      FormatError,
+      "but the file has 12 bytes",
+    );
+    writeFileSync(path, model("../w.bin"));
+    await assertRejects(() => open(path), FormatError, "leave the folder");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("options are checked", async () => {
+  const bytes = makeModel(LAYER);
+  await assertRejects(() => open(bytes, { maxPrograms: 0 }), ArgumentError, "maxPrograms 0");
+  await assertRejects(() => open(bytes, { static: ["z"] }), ArgumentError, 'static "z"');
+  await assertRejects(() => open(bytes, { fast: true } as object), Error, "fast");
+  await assertRejects(() => open(1 as unknown as string), Error);
+});
