@@ -18,7 +18,11 @@ interface Windows {
 }
 
 /** The windows of a call on the axes of space of `shape`. */
-function windowsOf(call: Call, shape: readonly number[], kernel: readonly number[]): Windows {
+export function windowsOf(
+  call: Call,
+  shape: readonly number[],
+  kernel: readonly number[],
+): Windows {
   const { node } = call;
   const rank = kernel.length, ones = Array<number>(rank).fill(1);
   const stride = node.ints("strides") ?? ones;
@@ -116,16 +120,38 @@ function averagePool(call: Call): readonly Value[] {
   const x = call.tensor(0);
   const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
   const { stride, dilation, padding } = windowsOf(call, x.shape, kernel);
+  /** The elements beyond a padded axis of which the last window has a part. */
+  const overhang = (size: number, before: number, k: number): number => {
+    const span = (kernel[k]! - 1) * dilation[k]! + 1;
+    let last = Math.ceil((size - span) / stride[k]!) * stride[k]!;
+    // A window begins before the padding at the end.
+    if (last >= x.shape[k + 2]! + before) last -= stride[k]!;
+    return Math.max(last + span - size, 0);
+  };
   const countIncludePad = call.node.flag("count_include_pad");
   const ceilMode = call.node.flag("ceil_mode");
   if (dilation.every((n) => n === 1)) {
     const pool = byRank(call, AVG_POOL, kernel.length);
     return [pool(x, kernel, { stride, padding, countIncludePad, ceilMode }) as T];
   }
-  const counts = (from: T): T => windowSums(call, from, { kernel, stride, dilation, padding });
-  const sums = counts(x);
-  if (countIncludePad) return [sums.div(sizeOf(kernel))];
-  return [sums.div(counts(full(x.shape, 1, { dtype: x.dtype }) as T))];
+  const beyond = padding.map(([before, after], k): [number, number] => [
+    before,
+    after + (ceilMode ? overhang(x.shape[k + 2]! + before + after, before, k) : 0),
+  ]);
+  const windows = { kernel, stride, dilation };
+  const sums = windowSums(call, x, { ...windows, padding: beyond });
+  // What is beyond the padding counts in no window.
+  const counted = countIncludePad ? padding : padding.map((): [number, number] => [0, 0]);
+  const ones = full(
+    x.shape.map((n, k) => k < 2 ? n : n + counted[k - 2]![0] + counted[k - 2]![1]),
+    1,
+    { dtype: x.dtype },
+  ) as T;
+  const rest = beyond.map(([before, after], k): [number, number] => [
+    before - counted[k]![0],
+    after - counted[k]![1],
+  ]);
+  return [sums.div(windowSums(call, ones, { ...windows, padding: rest }))];
 }
 
 /** The sums of windows of each channel: a convolution by ones. */

@@ -5,11 +5,13 @@
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { broadcastShapes, sizeOf } from "../../base/shape.ts";
+import { interpreting } from "../../core/interpreter.ts";
 import * as nn from "../../nn/mod.ts";
-import { scalar, tensor } from "../../tensor/create.ts";
+import { fromBuffer, scalar, tensor } from "../../tensor/create.ts";
 import { where } from "../../api/functions/tensors.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { dtypeOf, typeName, typeOf } from "../graph/initializers.ts";
+import { NeedsHost } from "../graph/needs.ts";
 import { elementsOf, isKnownTensor, Strings, type T, type Value } from "../graph/values.ts";
 import { broadcastPlace, castStrings, stringsEqual } from "./texts.ts";
 
@@ -104,13 +106,33 @@ function mean(call: Call): readonly Value[] {
   return [sum.div(all.length)];
 }
 
-/** Half to even for shifts of more bits than there are: C leaves them undefined. */
+/** Shifts by a negative count, or by all bits or more, leave what the sign fills. */
 function shift(call: Call): readonly Value[] {
   const x = call.tensor(0), y = call.tensor(1);
   const direction = call.node.string("direction");
-  if (direction === "LEFT") return [x.bitwiseLeftShift(y)];
-  if (direction === "RIGHT") return [x.bitwiseRightShift(y)];
+  const bits = 8 * DTYPE[x.dtype].bytes;
+  const isBeyond = DTYPE[y.dtype].kind === "u"
+    ? y.greaterEqual(bits)
+    : y.less(0).logicalOr(y.greaterEqual(bits));
+  const choice = isBeyond.asDType("bool");
+  if (direction === "RIGHT" && DTYPE[x.dtype].kind === "i") {
+    return [x.bitwiseRightShift(where(choice, bits - 1, y) as T)];
+  }
+  const count = where(choice, 0, y) as T;
+  if (direction === "LEFT") return [where(choice, 0, x.bitwiseLeftShift(count)) as T];
+  if (direction === "RIGHT") return [where(choice, 0, x.bitwiseRightShift(count)) as T];
   return call.fail(`direction ${direction} is neither LEFT nor RIGHT`);
+}
+
+/** The same bits as another dtype. */
+function bitCast(call: Call): readonly Value[] {
+  const x = call.tensor(0), type = call.node.int("to");
+  const dtype = dtypeOf(type) ?? call.failDType(`no tensor is of ${typeName(type)}`);
+  if (DTYPE[dtype].bytes !== DTYPE[x.dtype].bytes) {
+    call.failDType(`${x.dtype} and ${dtype} have elements of different sizes`);
+  }
+  if (interpreting()) throw new NeedsHost("a program does not read bits as another dtype");
+  return [fromBuffer(x.copy().intoRaw().buffer, { dtype, shape: x.shape }).copy() as T];
 }
 
 /** Comparisons of booleans are those of 0 and 1. */
@@ -209,6 +231,8 @@ function gelu(call: Call): readonly Value[] {
   const x = call.tensor(0);
   return [call.node.string("approximate", "none") === "tanh" ? tanhGelu(x) : x.gelu()];
 }
+
+const swish = (x: T, alpha: number): T => alpha === 1 ? x.silu() : x.mul(x.mul(alpha).sigmoid());
 
 const tanhGelu = (x: T): T => nn.gelu(x, { approximate: "tanh" }) as T;
 
@@ -309,10 +333,14 @@ export const ELEMENTWISE: Readonly<Record<string, Implementation>> = {
       where(x.greater(lambda), x.sub(bias), x.mul(0)),
     ) as T;
   }),
-  Swish: unary((x, call) => {
-    const alpha = float(call, "alpha", 1);
-    return alpha === 1 ? x.silu() : x.mul(x.mul(alpha).sigmoid());
-  }),
+  Swish: unary((x, call) => swish(x, float(call, "alpha", 1))),
+  SwiGLU: (call) => {
+    const [x, y] = [call.tensor(0), call.tensor(1)];
+    return [swish(x, float(call, "alpha", 1)).mul(y)];
+  },
+  "ai.onnx.ml.Binarizer": unary((x, call) =>
+    x.greater(float(call, "threshold", 0)).astype(x.dtype)
+  ),
   PRelu: prelu,
   Gelu: gelu,
   Clip: clip,
@@ -338,14 +366,12 @@ export const ELEMENTWISE: Readonly<Record<string, Implementation>> = {
   BitwiseOr: binary((x, y) => x.bitwiseOr(y)),
   BitwiseXor: binary((x, y) => x.bitwiseXor(y)),
   BitShift: shift,
+  BitCast: bitCast,
   Where: whereOf,
   Cast: cast,
   CastLike: castLike,
   "com.microsoft.Gelu": unary((x) => x.gelu()),
   "com.microsoft.FastGelu": (call) => [tanhGelu(biased(call))],
   "com.microsoft.BiasGelu": (call) => [biased(call).gelu()],
-  "com.microsoft.QuickGelu": unary((x, call) => {
-    const alpha = float(call, "alpha", 1.702);
-    return alpha === 1 ? x.silu() : x.mul(x.mul(alpha).sigmoid());
-  }),
+  "com.microsoft.QuickGelu": unary((x, call) => swish(x, float(call, "alpha", 1.702))),
 };

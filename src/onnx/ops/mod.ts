@@ -8,10 +8,15 @@ import { ATTENTION } from "./attention.ts";
 import { CONTROL } from "./control.ts";
 import { CONVOLUTIONS } from "./convolutions.ts";
 import { ELEMENTWISE } from "./elementwise.ts";
+import { IMAGES } from "./images.ts";
+import { LOSSES } from "./losses.ts";
 import { PRODUCTS } from "./products.ts";
 import { QUANTIZATION } from "./quantization.ts";
+import { RANDOM } from "./random.ts";
 import { REDUCTIONS } from "./reductions.ts";
 import { SHAPES } from "./shapes.ts";
+import { SIGNAL } from "./signal.ts";
+import { STATES } from "./states.ts";
 import { TEXTS } from "./texts.ts";
 
 /** What computes each op. */
@@ -24,6 +29,11 @@ export const OPS: ReadonlyMap<string, Implementation> = new Map(
     CONVOLUTIONS,
     ATTENTION,
     QUANTIZATION,
+    LOSSES,
+    SIGNAL,
+    RANDOM,
+    STATES,
+    IMAGES,
     CONTROL,
     TEXTS,
   ].flatMap((family) => Object.entries(family)),

@@ -384,7 +384,9 @@ function spaceToDepth(call: Call): readonly Value[] {
   const x = call.tensor(0), size = call.node.int("blocksize");
   if (x.rank !== 4) call.failShape(`input 0 has shape ${formatShape(x.shape)}, expected 4 axes`);
   const [n, c, h, w] = [x.shape[0]!, x.shape[1]!, x.shape[2]! / size, x.shape[3]! / size];
-  const cut: T = x.reshape([n, c, h, size, w, size]).permute(0, 3, 5, 1, 2, 4);
+  const isDcr = call.node.string("mode", "DCR") === "DCR";
+  const blocks: T = x.reshape([n, c, h, size, w, size]);
+  const cut = isDcr ? blocks.permute(0, 3, 5, 1, 2, 4) : blocks.permute(0, 1, 3, 5, 2, 4);
   return [cut.reshape([n, c * size * size, h, w])];
 }
 
@@ -492,6 +494,13 @@ function reverseSequence(call: Call): readonly Value[] {
   return [turned.moveAxis([0, 1], [batch, time])];
 }
 
+/** Elements along the last axis, of ai.onnx.ml: one row at least. */
+function arrayFeatures(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const rows = x.rank === 1 ? x.unsqueeze(0) : x;
+  return [rows.take(call.tensor(1).flatten(), -1)];
+}
+
 function centerCropPad(call: Call): readonly Value[] {
   let x = call.tensor(0);
   const sizes = call.numbers(1);
@@ -570,4 +579,5 @@ export const SHAPES: Readonly<Record<string, Implementation>> = {
   CenterCropPad: centerCropPad,
   TensorScatter: tensorScatter,
   Identity: identity,
+  "ai.onnx.ml.ArrayFeatureExtractor": arrayFeatures,
 };
