@@ -5,6 +5,7 @@
  */
 import { formatShape, sizeOf } from "../../base/shape.ts";
 import * as nn from "../../nn/mod.ts";
+import { maxPoolIndices } from "../../ops/conv/pool.ts";
 import { full } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import type { T, Value } from "../graph/values.ts";
@@ -110,9 +111,17 @@ function maxPool(call: Call): readonly Value[] {
   const x = call.tensor(0);
   const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
   const { stride, dilation, padding } = windowsOf(call, x.shape, kernel);
-  if (call.wants(1)) return call.fail("indices of the largest elements are not computed");
-  const pool = byRank(call, MAX_POOL, kernel.length);
   const ceilMode = call.node.flag("ceil_mode");
+  if (call.wants(1)) {
+    const windows = kernel.map((size, k) => ({
+      ...{ size, stride: stride[k]!, dilation: dilation[k]!, ceil: ceilMode, padded: false },
+      ...{ before: padding[k]![0], after: padding[k]![1] },
+    }));
+    const columnMajor = call.node.int("storage_order", 0) === 1;
+    const [values, places] = maxPoolIndices(call.node.op, x, windows, { columnMajor, whole: true });
+    return [values as T, places as T];
+  }
+  const pool = byRank(call, MAX_POOL, kernel.length);
   return [pool(x, kernel, { stride, dilation, padding, ceilMode }) as T];
 }
 

@@ -1,11 +1,14 @@
 /**
- * Ops of pictures: grids, windows that overlap, convolutions with offsets.
+ * Ops of pictures: sizes, samples, grids, windows that overlap, convolutions with offsets.
  *
  * @module
  */
 import { where } from "../../api/functions/tensors.ts";
 import { formatShape, sizeOf } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
+import { GRID_PADDINGS, gridSample } from "../../ops/image/grid_sample.ts";
+import { resize, type ResizeAxis } from "../../ops/image/resample.ts";
+import { COORDINATES, NEAREST_MODES } from "../../ops/image/taps.ts";
 import { arange, fromBuffer, zeros } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import type { T, Value } from "../graph/values.ts";
@@ -152,8 +155,118 @@ function deformConv(call: Call): readonly Value[] {
   return [bias === undefined ? made : made.add(bias.reshape([bias.size, 1, 1]))];
 }
 
+const MODES = { nearest: "nearest", linear: "linear", bilinear: "linear", cubic: "cubic" } as const;
+
+/** The value of a table for the text of an attribute. */
+function choice<V>(
+  call: Call,
+  name: string,
+  otherwise: string,
+  table: Readonly<Record<string, V>>,
+): V {
+  const given = call.node.string(name, otherwise);
+  return table[given] ??
+    call.fail(`${name} ${given} is not one of ${Object.keys(table).join(", ")}`);
+}
+
+const own = <K extends string>(names: readonly K[]): Record<string, K> =>
+  Object.fromEntries(names.map((name) => [name, name]));
+
+/** The axes of a call of Resize, with their new sizes. */
+function resizedAxes(call: Call): ResizeAxis[] {
+  const { node } = call;
+  const { shape, rank } = call.tensor(0);
+  const numbers = (k: number): number[] | undefined =>
+    call.has(k) && call.tensor(k).size > 0 ? call.numbers(k) : undefined;
+  const [scales, sizes] = call.opset < 11 ? [numbers(1)] : [numbers(2), numbers(3)];
+  const axes = node.ints("axes")?.map((axis) => call.axis(axis, rank)) ?? shape.map((_, k) => k);
+  const given = scales ?? sizes ?? call.fail("it has neither scales nor sizes");
+  if (given.length !== axes.length) call.fail(`${given.length} sizes for ${axes.length} axes`);
+  const roi = call.opset < 11 ? undefined : numbers(1);
+  if (roi !== undefined && roi.length !== 2 * axes.length) {
+    call.fail(`a region of ${roi.length} numbers for ${axes.length} axes`);
+  }
+  const policy = node.string("keep_aspect_ratio_policy", "stretch");
+  const factors = given.map((n, k) => scales === undefined ? n / shape[axes[k]!]! : n);
+  const common = policy === "not_larger"
+    ? Math.min(...factors)
+    : policy === "not_smaller"
+    ? Math.max(...factors)
+    : policy === "stretch"
+    ? undefined
+    : call.fail(`keep_aspect_ratio_policy ${policy} is not known`);
+  return axes.map((axis, k): ResizeAxis => {
+    const from = shape[axis]!;
+    const part = roi === undefined ? {} : { roi: [roi[k]!, roi[k + axes.length]!] as const };
+    if (scales !== undefined) {
+      return { axis, to: Math.floor(from * factors[k]!), scale: factors[k]!, ...part };
+    }
+    if (common === undefined) return { axis, to: given[k]!, ...part };
+    return { axis, to: Math.floor(from * common + 0.5), scale: common, ...part };
+  });
+}
+
+function resizeOf(call: Call): readonly Value[] {
+  const { node } = call;
+  const x = call.tensor(0), axes = resizedAxes(call);
+  const mode = choice(call, "mode", "nearest", MODES);
+  if (call.opset < 11) return [asymmetric(node.op, x, axes, mode)];
+  return [
+    resize(node.op, x, axes, {
+      mode,
+      coordinates: choice(call, "coordinate_transformation_mode", "half_pixel", own(COORDINATES)),
+      nearest: choice(call, "nearest_mode", "round_prefer_floor", own(NEAREST_MODES)),
+      cubicCoeff: node.float("cubic_coeff_a", -0.75),
+      excludeOutside: node.flag("exclude_outside"),
+      antialias: node.flag("antialias"),
+      extrapolationValue: node.float("extrapolation_value", 0),
+    }) as T,
+  ];
+}
+
+/** What old opsets do: places are not those of centers, and axes that shrink round up. */
+function asymmetric(
+  name: string,
+  x: T,
+  axes: readonly ResizeAxis[],
+  mode: "nearest" | "linear" | "cubic",
+): T {
+  const grows = ({ scale = 1 }: ResizeAxis): boolean => scale >= 1;
+  const coordinates = "asymmetric";
+  const wider = resize(name, x, axes.filter(grows), { mode, coordinates, nearest: "floor" });
+  const rest = axes.filter((axis) => !grows(axis));
+  return resize(name, wider, rest, { mode, coordinates, nearest: "ceil" }) as T;
+}
+
+function upsample(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const scales = call.opset < 9 ? call.node.floats("scales") : call.numbers(1);
+  if (scales?.length !== x.rank) return call.fail(`scales do not fit ${x.rank} axes`);
+  const axes = scales.map((scale, axis): ResizeAxis => ({
+    ...{ axis, scale, to: Math.floor(x.shape[axis]! * scale) },
+  }));
+  return [asymmetric(call.node.op, x, axes, choice(call, "mode", "nearest", MODES))];
+}
+
+const SAMPLE_MODES = { ...MODES, bicubic: "cubic" } as const;
+
+function gridSampleOf(call: Call): readonly Value[] {
+  const { node } = call;
+  return [
+    gridSample(node.op, call.tensor(0), call.tensor(1), {
+      mode: choice(call, "mode", "linear", SAMPLE_MODES),
+      padding: choice(call, "padding_mode", "zeros", own(GRID_PADDINGS)),
+      alignCorners: node.flag("align_corners"),
+      cubicCoeff: -0.75,
+    }) as T,
+  ];
+}
+
 /** The ops. */
 export const IMAGES: Readonly<Record<string, Implementation>> = {
+  Resize: resizeOf,
+  Upsample: upsample,
+  GridSample: gridSampleOf,
   AffineGrid: affineGrid,
   Col2Im: col2im,
   DeformConv: deformConv,

@@ -13,6 +13,7 @@ import { LOSSES } from "./losses.ts";
 import { PRODUCTS } from "./products.ts";
 import { QUANTIZATION } from "./quantization.ts";
 import { RANDOM } from "./random.ts";
+import { RECURRENT } from "./recurrent.ts";
 import { REDUCTIONS } from "./reductions.ts";
 import { SHAPES } from "./shapes.ts";
 import { SIGNAL } from "./signal.ts";
@@ -32,6 +33,7 @@ export const OPS: ReadonlyMap<string, Implementation> = new Map(
     LOSSES,
     SIGNAL,
     RANDOM,
+    RECURRENT,
     STATES,
     IMAGES,
     CONTROL,

@@ -208,11 +208,11 @@ function scatterAlong(call: Call, x: T, indices: T, values: T, axis: number): T 
   const how = REDUCTIONS[reduction];
   if (how === undefined && reduction !== "none") call.fail(`reduction ${reduction} is not known`);
   const whole = indices.shape.every((n, k) => k === axis || n === x.shape[k]);
-  if (how !== undefined && whole) return scatterReduce(x, indices, values, how);
+  if (how !== undefined && whole) return scatterReduce(x, indices, values, how, { axis });
   const copy = x.copy();
   const part = cutTo(copy, indices.shape, axis) as Writable;
   if (how === undefined) part.putAlongAxis_(indices, values, axis);
-  else part.set([], scatterReduce(part, indices, values, how));
+  else part.set([], scatterReduce(part, indices, values, how, { axis }));
   return copy;
 }
 
