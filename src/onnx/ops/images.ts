@@ -155,6 +155,8 @@ function deformConv(call: Call): readonly Value[] {
   return [bias === undefined ? made : made.add(bias.reshape([bias.size, 1, 1]))];
 }
 
+/** The elements that an array can have. */
+const MOST_ELEMENTS = 2 ** 32 - 1;
 const MODES = { nearest: "nearest", linear: "linear", bilinear: "linear", cubic: "cubic" } as const;
 
 /** The value of a table for the text of an attribute. */
@@ -195,7 +197,7 @@ function resizedAxes(call: Call): ResizeAxis[] {
     : policy === "stretch"
     ? undefined
     : call.fail(`keep_aspect_ratio_policy ${policy} is not known`);
-  return axes.map((axis, k): ResizeAxis => {
+  const resized = axes.map((axis, k): ResizeAxis => {
     const from = shape[axis]!;
     const part = roi === undefined ? {} : { roi: [roi[k]!, roi[k + axes.length]!] as const };
     if (scales !== undefined) {
@@ -204,6 +206,15 @@ function resizedAxes(call: Call): ResizeAxis[] {
     if (common === undefined) return { axis, to: given[k]!, ...part };
     return { axis, to: Math.floor(from * common + 0.5), scale: common, ...part };
   });
+  checkSizes(call, resized);
+  return resized;
+}
+
+/** Throws before tables are made for sizes that no tensor has. */
+function checkSizes(call: Call, axes: readonly ResizeAxis[]): void {
+  const to = [...call.tensor(0).shape];
+  for (const one of axes) to[one.axis] = one.to;
+  if (!(sizeOf(to) <= MOST_ELEMENTS)) call.failShape(`a result of shape ${formatShape(to)}`);
 }
 
 function resizeOf(call: Call): readonly Value[] {
@@ -245,6 +256,7 @@ function upsample(call: Call): readonly Value[] {
   const axes = scales.map((scale, axis): ResizeAxis => ({
     ...{ axis, scale, to: Math.floor(x.shape[axis]! * scale) },
   }));
+  checkSizes(call, axes);
   return [asymmetric(call.node.op, x, axes, choice(call, "mode", "nearest", MODES))];
 }
 

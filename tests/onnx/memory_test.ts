@@ -1,0 +1,87 @@
+/**
+ * Memory of ONNX models: opened and released again and again, and run with many shapes.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { test } from "node:test";
+import { memory } from "../../mod.ts";
+import { full } from "../../src/tensor/create.ts";
+import { open, readSequence, readTensor, type Value } from "../../src/onnx/mod.ts";
+import { amount } from "../support/amount.ts";
+
+interface Golden {
+  readonly name: string;
+  readonly model: string;
+  readonly inputs: readonly {
+    readonly name: string;
+    readonly kind: string;
+    readonly data: string;
+  }[];
+  readonly outputs: readonly { readonly name: string }[];
+}
+
+const CASES: readonly Golden[] = JSON.parse(
+  readFileSync(new URL("../golden/onnx/cases.json", import.meta.url), "utf8"),
+);
+const bytesOf = (name: string): Uint8Array =>
+  Uint8Array.fromBase64(CASES.find((one) => one.name === name)!.model);
+
+/** Frees values. */
+function drop(values: Record<string, Value>): void {
+  for (const value of Object.values(values)) {
+    for (const one of [value].flat()) {
+      if (one !== null && one !== undefined && "dispose" in one) one.dispose();
+    }
+  }
+}
+
+/** Opens a model, runs it and releases all of it. */
+async function use({ model, inputs }: Golden): Promise<void> {
+  const feeds: Record<string, Value> = {};
+  for (const { name, kind, data } of inputs) {
+    const read = kind === "tensor" ? readTensor : readSequence;
+    feeds[name] = await read(Uint8Array.fromBase64(data));
+  }
+  using opened = await open(Uint8Array.fromBase64(model));
+  drop(opened.run(feeds));
+  drop(feeds);
+}
+
+for (const one of CASES) {
+  test(`${one.name} leaves no memory when it is released`, async () => {
+    await use(one);
+    const before = memory().bytes;
+    for (let k = 0; k < amount(2, 10); k++) await use(one);
+    assertEquals(memory().bytes - before, 0);
+  });
+}
+
+test("100 opens and releases do not grow the process", async () => {
+  const bytes = bytesOf("matmul_nbits");
+  const x = full([3, 32], 1);
+  const round = async (): Promise<void> => {
+    using model = await open(bytes);
+    drop(model.run({ x }));
+  };
+  for (let k = 0; k < 100; k++) await round();
+  const before = process.memoryUsage().rss;
+  for (let k = 0; k < 100; k++) await round();
+  const grown = process.memoryUsage().rss - before;
+  assert(grown < 32 * 2 ** 20, `it has grown by ${grown} bytes`);
+});
+
+test("500 lengths of an input keep a bounded number of programs", async () => {
+  using model = await open(bytesOf("reshape_by_shape"), { maxPrograms: 8 });
+  const run = (length: number): void => {
+    using x = full([2, 3 * length], 1);
+    drop(model.run({ x }));
+  };
+  for (let length = 1; length <= 16; length++) run(length);
+  const before = memory().bytes;
+  for (let length = 17; length <= amount(100, 500); length++) run(length);
+  const grown = memory().bytes - before;
+  assert(grown < 2 ** 16, `they take ${grown} bytes`);
+});
