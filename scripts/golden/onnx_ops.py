@@ -3,8 +3,8 @@
     python3 -m venv .venv && .venv/bin/pip install numpy onnx==1.23.2 onnxruntime==1.32.0
     .venv/bin/python scripts/golden/onnx_ops.py
 
-ONNX's reference evaluates Resize, and ONNX Runtime all others: the reference knows neither clips nor all
-activations of recurrent layers. A file for each operator has a list of cases: attributes, inputs and
+ONNX's reference evaluates Resize, NumPy the products of few bits, and ONNX Runtime all others: the reference
+knows neither clips nor all activations of recurrent layers. A file for each operator has a list of cases: attributes, inputs and
 outputs. Arrays are little-endian bytes in base64.
 """
 
@@ -19,6 +19,8 @@ from onnx.reference import ReferenceEvaluator
 
 OUT = Path(__file__).parents[2] / "tests" / "golden" / "onnx"
 RNG = np.random.default_rng(7)
+# ONNX Runtime has no later version of these.
+OPSETS = {"RoiAlign": 16}
 
 
 def packed(x):
@@ -38,7 +40,7 @@ def model(op, inputs, outputs, attributes, domain=""):
     ]
     results = [helper.make_empty_tensor_value_info(n) for n in made]
     graph = helper.make_graph([node], "g", values, results)
-    opsets = [helper.make_opsetid("", 22), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", OPSETS.get(op, 22)), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10), given
 
 
@@ -202,8 +204,105 @@ def pool_cases():
             yield case("MaxPool", [normal(*shape)], 2, {**own, "storage_order": order})
 
 
+# ---- regions and boxes ---------------------------------------------------------------------------
+
+
+def corners(*shape, most):
+    """Boxes of two corners, the first one less than the second."""
+    first = RNG.uniform(-1, most, (*shape, 2))
+    return np.concatenate([first, first + RNG.uniform(0.2, most, (*shape, 2))], -1).astype(np.float32)
+
+
+def region_cases():
+    for mode in ["avg", "max"]:
+        for half in ["half_pixel", "output_half_pixel"]:
+            for ratio in [0, 2, 3]:
+                own = {
+                    "mode": mode,
+                    "coordinate_transformation_mode": half,
+                    "sampling_ratio": ratio,
+                    "output_height": 3,
+                    "output_width": 2,
+                    "spatial_scale": 0.7,
+                }
+                x, boxes = normal(2, 3, 6, 7), corners(5, most=9)
+                yield case("RoiAlign", [x, boxes, np.array([0, 1, 1, 0, 1])], 1, own)
+
+
+def box_cases():
+    for centers in [0, 1]:
+        for most, overlap, least in [(3, 0.5, 0.1), (40, 0.3, -9.0), (40, 0.0, 0.0), (0, 0.5, 0.0)]:
+            boxes, scores = corners(2, 30, most=4), normal(2, 3, 30)
+            scores[..., 7] = scores[..., 3]
+            inputs = [boxes, scores, np.array([most]), np.array([overlap], np.float32)]
+            inputs.append(np.array([least], np.float32))
+            yield case("NonMaxSuppression", inputs, 1, {"center_point_box": centers})
+
+
+# ---- products of few bits ------------------------------------------------------------------------
+
+
+def integers(dtype, *shape):
+    info = np.iinfo(dtype)
+    return RNG.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def exact(op, inputs, outputs, attributes):
+    """ONNX Runtime's sums of 16 bits overflow on processors without VNNI."""
+    a, b, p, q = [None if x is None else x.astype(np.int64) for x in inputs]
+    p = 0 if p is None else p.reshape(-1, 1) if p.ndim == 1 and p.size > 1 else p
+    return [((a - p) @ (b - (0 if q is None else q))).astype(np.int32)]
+
+
+def integer_cases():
+    for left, right in [("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8"), ("int8", "uint8")]:
+        for m, k, n in [(1, 1, 1), (3, 5, 17), (9, 70, 33), (66, 130, 16)]:
+            a, b = integers(left, m, k), integers(right, k, n)
+            yield case("MatMulInteger", [a, b, None, None], 1, {}, exact)
+            zeros = [integers(left, m), integers(right, n)]
+            yield case("MatMulInteger", [a, b, *zeros], 1, {}, exact)
+        a, b = integers(left, 2, 3, 8), integers(right, 8, 5)
+        zeros = [integers(left, 1).reshape(()), integers(right, 1).reshape(())]
+        yield case("MatMulInteger", [a, b, *zeros], 1, {}, exact)
+        yield case("MatMulInteger", [a, integers(right, 2, 8, 5), *zeros], 1, {}, exact)
+
+
+def few_bits(op, inputs, outputs, attributes, domain):
+    x, b, scales, zeros = inputs[:4]
+    n, k, size = (attributes[name] for name in ["N", "K", "block_size"])
+    blocks = -(-k // size)
+    q = np.stack([b & 15, b >> 4], -1).reshape(n, blocks, size).astype(np.float64)
+    if zeros is None:
+        zeros = np.full((n, blocks), 8)
+    elif zeros.dtype == np.uint8:
+        halves = zeros.reshape(n, -(-blocks // 2))
+        zeros = np.stack([halves & 15, halves >> 4], -1).reshape(n, -1)[:, :blocks]
+    weight = (q - zeros.reshape(n, blocks, 1)) * scales.reshape(n, blocks, 1)
+    y = x.astype(np.float64) @ weight.reshape(n, -1)[:, :k].T
+    return [(y if len(inputs) < 6 else y + inputs[5]).astype(np.float32)]
+
+
+def nibble_cases():
+    for m, k, n, size in [(1, 32, 1, 16), (2, 64, 19, 32), (3, 100, 16, 64), (13, 300, 35, 128), (70, 256, 20, 256)]:
+        blocks = -(-k // size)
+        b = integers("uint8", n, blocks, size // 2)
+        scales = RNG.uniform(0.01, 0.1, (n, blocks)).astype(np.float32)
+        own = {"N": n, "K": k, "block_size": size, "bits": 4}
+        x, bias = normal(m, k), normal(n)
+        packed_zeros = integers("uint8", n * -(-blocks // 2))
+        floats = RNG.uniform(0, 15, (n, blocks)).astype(np.float32)
+        domain = "com.microsoft"
+        yield case("MatMulNBits", [x, b, scales, None], 1, own, few_bits, domain)
+        yield case("MatMulNBits", [x, b, scales.ravel(), packed_zeros], 1, own, few_bits, domain)
+        yield case("MatMulNBits", [x, b, scales, floats, None, bias], 1, own, few_bits, domain)
+
+
 if __name__ == "__main__":
     write("recurrent", recurrent_cases())
     write("resize", resize_cases())
     write("grid_sample", grid_cases())
     write("max_pool", pool_cases())
+    write("roi_align", region_cases())
+    write("boxes", box_cases())
+    write("matmul_integer", integer_cases())
+    write("matmul_nbits", nibble_cases())

@@ -5,19 +5,32 @@
  */
 import { assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { ArgumentError, DTypeError, ones, ShapeError, tensor, zeros } from "../../mod.ts";
+import {
+  ArgumentError,
+  DTypeError,
+  IndexError,
+  ones,
+  random,
+  ShapeError,
+  tensor,
+  zeros,
+} from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { maxPoolIndices } from "../../src/ops/conv/pool.ts";
 import { gridSample } from "../../src/ops/image/grid_sample.ts";
+import { nonMaxSuppression, roiAlign } from "../../src/ops/image/roi_align.ts";
 import { resize } from "../../src/ops/image/resample.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
 import { testOnnxCases } from "./onnx_golden.ts";
 import { BACKENDS, using } from "./table/backends.ts";
 
+const byteOf = (c: string): number => c.charCodeAt(0);
+
 testOnnxCases("resize", 1e-4, ({ attributes, inputs }, [x]) => {
   const numbers = (k: number, to: Any): number[] | undefined => {
     const given = inputs[k];
     if (given === undefined || given === null) return undefined;
-    const bytes = Uint8Array.from(atob(given.data), (c) => c.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(given.data), byteOf);
     return Array.from(new to(bytes.buffer), Number);
   };
   const rank = x.rank as number;
@@ -68,6 +81,29 @@ testOnnxCases("max_pool", 0, ({ attributes }, [x]) => {
   });
 });
 
+testOnnxCases("roi_align", 1e-5, ({ attributes }, [x, boxes, batch]) => [
+  roiAlign("roiAlign", x, boxes, batch, {
+    bins: [attributes.output_height, attributes.output_width],
+    samplingRatio: attributes.sampling_ratio,
+    spatialScale: attributes.spatial_scale,
+    halfPixel: attributes.coordinate_transformation_mode === "half_pixel",
+    mode: attributes.mode,
+  }),
+]);
+
+testOnnxCases("boxes", 0, ({ attributes, inputs: given }, [boxes, scores]) => {
+  const [most] = new BigInt64Array(Uint8Array.from(atob(given[2]!.data), byteOf).buffer);
+  const [overlap, least] = [3, 4].map((k) =>
+    new Float32Array(Uint8Array.from(atob(given[k]!.data), byteOf).buffer)[0]!
+  );
+  return [nonMaxSuppression("nonMaxSuppression", boxes, scores, {
+    maxOutput: Number(most),
+    iouThreshold: overlap!,
+    scoreThreshold: least!,
+    centers: attributes.center_point_box === 1,
+  })];
+}, false);
+
 const SAMPLE = {
   mode: "linear",
   padding: "zeros",
@@ -110,6 +146,42 @@ for (const { name, on } of BACKENDS) {
       assertEquals(least.toArray(), [[-5, -7]]);
     }));
 }
+
+test("regions of images that there are not are an error, also in a program", () => {
+  const regions = (x: Any, boxes: Any, batch: Any): Any =>
+    roiAlign("roiAlign", x, boxes, batch, {
+      ...{ bins: [2, 2], samplingRatio: 0, spatialScale: 1, halfPixel: true, mode: "avg" },
+    });
+  const x = ones([2, 1, 4, 4]), boxes = tensor([[0, 0, 2, 2], [1, 1, 3, 3]]);
+  const program = compile(regions);
+  for (const f of [regions, program]) {
+    for (const bad of [2, -1]) {
+      const batch = tensor([0, bad], { dtype: "int64" });
+      assertRefused(() => f(x, boxes, batch), IndexError, [`image ${bad} of 2`], x);
+    }
+    const good = tensor([0, 1], { dtype: "int64" });
+    assertEquals((f(x, boxes, good) as Any).toArray(), ones([2, 1, 2, 2]).toArray());
+  }
+  program.dispose();
+  const batch = tensor([0], { dtype: "int32" });
+  assertRefused(() => regions(x, boxes, batch), ShapeError, ["[2, 4]", "[1]"], x);
+});
+
+test("many boxes of many classes are chosen in a short time", () => {
+  const key = random.key(1);
+  const boxes = random.uniform(key, [1, 8400, 4]).mul(640);
+  const scores = random.uniform(random.key(2), [1, 80, 8400]).pow(8);
+  const made = nonMaxSuppression("nonMaxSuppression", boxes, scores, {
+    ...{ maxOutput: 300, iouThreshold: 0.45, scoreThreshold: 0.25, centers: true },
+  });
+  assertEquals(made.layout.shape[1], 3);
+  assertRefused(
+    () => nonMaxSuppression("nonMaxSuppression", boxes, boxes),
+    ShapeError,
+    ["[1, 8400, 4]", "[N, C, B]"],
+    boxes,
+  );
+});
 
 test("images refuse what does not fit", () => {
   const x = ones([1, 2, 3, 4]);

@@ -164,10 +164,12 @@ const PARTS = [
   ...["countNumbers", "nanSquares"],
   // Attention of rows whose values may be hidden.
   "attentionRows",
-  // Recurrent layers, of other functions than PyTorch's, and windows with places, as ONNX has them.
+  // What only ONNX has: other functions of recurrent layers, places of windows, products of few bits.
   ...["affine", "leakyRelu", "thresholdedRelu", "scaledTanh", "hardSigmoid", "elu", "softsign"]
     .map((name) => `nn_recurrent_${name}`),
-  ...["nn_recurrent_softplus", "nn_kept", "nn_coupled", "nn_blended", "maxPoolIndices"],
+  ...["nn_recurrent_softplus", "nn_kept", "nn_coupled", "nn_blended", "maxPoolIndices", "roiAlign"],
+  ...["packBytes", "unpackBytes", "matmulBytes"],
+  ...["packNibbles", "dequantizeNibbles", "linearNibbles"],
   // The beta function.
   ...["special_stirling", "special_logBeta"],
 ];

@@ -647,3 +647,206 @@ int32_t RM_FOR_ISA(matmul_int8)(const rm_call *call) {
   RM_FOR_ISA(workspace_free)(workspace);
   return RM_OK;
 }
+
+/* ---- products of packed bytes with zero points ----------------------------------------------- */
+
+/*
+ * A matrix of bytes [K, N] as groups of 16 columns: the int32 sum of each, its zero point, then words of
+ * four rows. Unsigned bytes become signed ones, less 128. Rows of x become unsigned where the processor
+ * has VNNI, else signed. So the sum of (x - p) (w - q) is that of x w, less q times the sum of x, less p
+ * times that of w - q.
+ */
+enum { BYTES_HEAD = 8 * GROUP_ROWS };
+
+/* The numbers of packBytes, and of matmulBytes. */
+enum { PACKED_K, PACKED_N, PACKED_TO, PACKED_FROM, PACKED_ZEROS };
+enum { BYTES_M, BYTES_N, BYTES_K, BYTES_OUT, BYTES_X, BYTES_GROUPS, BYTES_ZEROS };
+
+typedef struct {
+  ptrdiff_t n, k, words;
+  uint8_t flip;
+  const uint8_t *from;
+  const int32_t *zeros;
+  uint8_t *to;
+} pack_bytes_context;
+
+static void pack_bytes_task(void *context, ptrdiff_t index) {
+  const pack_bytes_context *ctx = context;
+  const ptrdiff_t column = index * GROUP_ROWS, columns = rm_min(GROUP_ROWS, ctx->n - column);
+  uint8_t *group = ctx->to + index * (BYTES_HEAD + ctx->words * WORD_BYTES);
+  int32_t sums[GROUP_ROWS] = {0}, zeros[GROUP_ROWS] = {0};
+  uint8_t *to = group + BYTES_HEAD;
+  memset(to, 0, (size_t)(ctx->words * WORD_BYTES));
+  for (ptrdiff_t row = 0; row < ctx->k; row++) {
+    const uint8_t *from = ctx->from + row * ctx->n + column;
+    uint8_t *word = to + row / 4 * WORD_BYTES + row % 4;
+    RM_SCALAR for (ptrdiff_t j = 0; j < columns; j++) {
+      const uint8_t byte = from[j] ^ ctx->flip;
+      word[4 * j] = byte;
+      sums[j] += (int8_t)byte;
+    }
+  }
+  for (ptrdiff_t j = 0; j < columns; j++) {
+    zeros[j] = (ctx->zeros == NULL ? 0 : ctx->zeros[column + j]) - (ctx->flip == 0 ? 0 : 128);
+  }
+  memcpy(group, sums, sizeof sums);
+  memcpy(group + sizeof sums, zeros, sizeof zeros);
+}
+
+int32_t RM_FOR_ISA(pack_bytes)(const rm_call *call) {
+  const double *numbers = call->numbers;
+  const int dtype = call->dtypes[1];
+  if (call->dtypes[0] != RM_INT8 || (dtype != RM_INT8 && dtype != RM_UINT8)) return RM_UNSUPPORTED;
+  if (call->dtypes[2] != RM_NONE && call->dtypes[2] != RM_INT32) return RM_UNSUPPORTED;
+  if (call->buffers[0] == NULL || call->buffers[1] == NULL) {
+    return rm_fail(RM_BAD_ARGUMENT, "packBytes without an operand");
+  }
+  pack_bytes_context ctx = {
+      .k = (ptrdiff_t)numbers[PACKED_K],
+      .n = (ptrdiff_t)numbers[PACKED_N],
+      .flip = dtype == RM_UINT8 ? 0x80 : 0,
+      .to = (uint8_t *)call->buffers[0] + (ptrdiff_t)numbers[PACKED_TO],
+      .from = (const uint8_t *)call->buffers[1] + (ptrdiff_t)numbers[PACKED_FROM],
+  };
+  ctx.zeros = call->buffers[2] == NULL
+                  ? NULL
+                  : (const int32_t *)call->buffers[2] + (ptrdiff_t)numbers[PACKED_ZEROS];
+  if (ctx.k < 1 || ctx.n < 1) return RM_OK;
+  ctx.words = rm_ceil_div(ctx.k, 4);
+  rm_parallel(rm_ceil_div(ctx.n, GROUP_ROWS), (double)ctx.k * (double)ctx.n, pack_bytes_task, &ctx);
+  return RM_OK;
+}
+
+typedef struct {
+  ptrdiff_t m, n, k, words, row_blocks, groups_per_task;
+  uint8_t flip;
+  int32_t shift;
+  bool has_vnni;
+  const uint8_t *x, *groups;
+  const int32_t *zeros;
+  int32_t *out, *sums;
+  uint8_t *rows;
+} bytes_context;
+
+/* Makes the words of rows of x, tile after tile, and the sum of each row. */
+static void bytes_rows_task(void *context, ptrdiff_t index) {
+  const bytes_context *ctx = context;
+  const ptrdiff_t bytes = word_bytes(ctx->has_vnni);
+  const ptrdiff_t last = rm_min(ctx->m, (index + 1) * STRIP_ROWS);
+  for (ptrdiff_t first = index * STRIP_ROWS; first < last;) {
+    const int rows = rm_tile_rows(ctx->m - first);
+    uint8_t *tile = ctx->rows + first * ctx->words * bytes;
+    for (int r = 0; r < rows; r++) {
+      const uint8_t *from = ctx->x + (first + r) * ctx->k;
+      int32_t sum = 0;
+      if (ctx->has_vnni) {
+        RM_ANY_ORDER for (ptrdiff_t i = 0; i < ctx->k; i++) sum += from[i] ^ ctx->flip;
+      } else {
+        RM_ANY_ORDER for (ptrdiff_t i = 0; i < ctx->k; i++) sum += (int8_t)(from[i] ^ ctx->flip);
+      }
+      ctx->sums[first + r] = sum;
+      const uint32_t flips = 0x01010101u * ctx->flip;
+      ROLLED for (ptrdiff_t t = 0; t < ctx->words; t++) {
+        uint32_t word = 0;
+        if (4 * t + 4 <= ctx->k) memcpy(&word, from + 4 * t, 4);
+        else memcpy(&word, from + 4 * t, (size_t)(ctx->k - 4 * t));
+        word ^= flips;
+        uint8_t *to = tile + (t * rows + r) * bytes;
+        if (ctx->has_vnni) {
+          memcpy(to, &word, 4);
+        } else {
+          int8_t each[4];
+          memcpy(each, &word, 4);
+          store_signed_word(to, each);
+        }
+      }
+    }
+    first += rows;
+  }
+}
+
+static RM_ALWAYS_INLINE void multiply_bytes(const bool has_vnni, const bytes_context *ctx,
+                                            ptrdiff_t first, ptrdiff_t last, const uint8_t *weight,
+                                            int32_t *sums) {
+  const ptrdiff_t bytes = word_bytes(has_vnni);
+  for (ptrdiff_t t = 0; t < ctx->words; t += STRIP_WORDS) {
+    const ptrdiff_t words = rm_min(STRIP_WORDS, ctx->words - t);
+    for (ptrdiff_t row = first; row < last;) {
+      const int rows = rm_tile_rows(ctx->m - row);
+      const uint8_t *x = ctx->rows + (row * ctx->words + t * rows) * bytes;
+      multiply_tile(NULL, has_vnni, rows, words, x, weight + t * WORD_BYTES,
+                    sums + (row - first) * GROUP_ROWS, t > 0);
+      row += rows;
+    }
+  }
+}
+
+static void bytes_task(void *context, ptrdiff_t index) {
+  const bytes_context *ctx = context;
+  int32_t sums[STRIP_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
+  const ptrdiff_t first = index % ctx->row_blocks * STRIP_ROWS;
+  const ptrdiff_t last = rm_min(ctx->m, first + STRIP_ROWS);
+  const ptrdiff_t begin = index / ctx->row_blocks * ctx->groups_per_task;
+  const ptrdiff_t end = rm_min(rm_ceil_div(ctx->n, GROUP_ROWS), begin + ctx->groups_per_task);
+  for (ptrdiff_t g = begin; g < end; g++) {
+    const uint8_t *group = ctx->groups + g * (BYTES_HEAD + ctx->words * WORD_BYTES);
+    if (ctx->has_vnni) multiply_bytes(true, ctx, first, last, group + BYTES_HEAD, sums);
+    else multiply_bytes(false, ctx, first, last, group + BYTES_HEAD, sums);
+    uint32_t rest[GROUP_ROWS], zeros[GROUP_ROWS];
+    memcpy(rest, group, sizeof rest);
+    memcpy(zeros, group + sizeof rest, sizeof zeros);
+    for (int j = 0; j < GROUP_ROWS; j++) rest[j] -= (uint32_t)ctx->k * zeros[j];
+    const ptrdiff_t columns = rm_min(GROUP_ROWS, ctx->n - g * GROUP_ROWS);
+    for (ptrdiff_t row = first; row < last; row++) {
+      const uint32_t sum = (uint32_t)ctx->sums[row];
+      const uint32_t zero = (uint32_t)((ctx->zeros == NULL ? 0 : ctx->zeros[row]) + ctx->shift);
+      uint32_t *from = (uint32_t *)(void *)(sums + (row - first) * GROUP_ROWS);
+      RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) from[j] -= zeros[j] * sum + zero * rest[j];
+      memcpy(ctx->out + row * ctx->n + g * GROUP_ROWS, from, (size_t)columns * sizeof *from);
+    }
+  }
+}
+
+int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
+  const double *numbers = call->numbers;
+  const int dtype = call->dtypes[1];
+  if (call->dtypes[0] != RM_INT32 || call->dtypes[2] != RM_INT8) return RM_UNSUPPORTED;
+  if (dtype != RM_INT8 && dtype != RM_UINT8) return RM_UNSUPPORTED;
+  if (call->dtypes[3] != RM_NONE && call->dtypes[3] != RM_INT32) return RM_UNSUPPORTED;
+  for (int i = 0; i < 3; i++) {
+    if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "a product without operand %d", i);
+  }
+  bytes_context ctx = {
+      .m = (ptrdiff_t)numbers[BYTES_M],
+      .n = (ptrdiff_t)numbers[BYTES_N],
+      .k = (ptrdiff_t)numbers[BYTES_K],
+      .has_vnni = rm_has_byte_products(),
+      .out = (int32_t *)call->buffers[0] + (ptrdiff_t)numbers[BYTES_OUT],
+      .x = (const uint8_t *)call->buffers[1] + (ptrdiff_t)numbers[BYTES_X],
+      .groups = (const uint8_t *)call->buffers[2] + (ptrdiff_t)numbers[BYTES_GROUPS],
+  };
+  if (ctx.m < 1 || ctx.n < 1 || ctx.k < 1) return RM_OK;
+  ctx.zeros = call->buffers[3] == NULL
+                  ? NULL
+                  : (const int32_t *)call->buffers[3] + (ptrdiff_t)numbers[BYTES_ZEROS];
+  const bool is_signed = dtype == RM_INT8;
+  ctx.flip = is_signed == ctx.has_vnni ? 0x80 : 0;
+  ctx.shift = ctx.flip == 0 ? 0 : is_signed ? 128 : -128;
+  ctx.words = rm_ceil_div(ctx.k, 4);
+  const ptrdiff_t row_bytes = rm_round_up(ctx.m * ctx.words * word_bytes(ctx.has_vnni), 64);
+  gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)((size_t)(row_bytes + 4 * ctx.m), 0);
+  if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
+  ctx.rows = (uint8_t *)workspace->data;
+  ctx.sums = (int32_t *)(void *)(ctx.rows + row_bytes);
+  ctx.row_blocks = rm_ceil_div(ctx.m, STRIP_ROWS);
+  rm_parallel(ctx.row_blocks, (double)ctx.m * (double)ctx.k, bytes_rows_task, &ctx);
+  const ptrdiff_t groups = rm_ceil_div(ctx.n, GROUP_ROWS);
+  const double group_ns = ((double)ctx.m / PRODUCTS_PER_NS + 4 / BYTES_PER_NS) * (double)ctx.k *
+                          GROUP_ROWS / 4;
+  const double per_task = 1 + TASK_NS * (double)ctx.row_blocks / (group_ns + 1);
+  ctx.groups_per_task = rm_min(groups, (ptrdiff_t)per_task);
+  rm_parallel(ctx.row_blocks * rm_ceil_div(groups, ctx.groups_per_task),
+              group_ns * (double)groups, bytes_task, &ctx);
+  RM_FOR_ISA(workspace_free)(workspace);
+  return RM_OK;
+}

@@ -5,6 +5,7 @@
  */
 import { poolAxes, type PoolAxis } from "../../ops/conv/pool.ts";
 import type { GridSampleAttributes } from "../../ops/image/grid_sample.ts";
+import type { RoiAlignAttributes } from "../../ops/image/roi_align.ts";
 import { cubicAt } from "../../ops/image/taps.ts";
 import { readElement, writeElement } from "../../memory/element.ts";
 import type { Operand } from "../../memory/operand.ts";
@@ -147,6 +148,74 @@ export function maxPoolIndices(call: Call): void {
       }
       writeElement(out.storage, at(out, p * windows + w), most);
       writeElement(indices.storage, at(indices, p * windows + w), BigInt(best));
+    }
+  }
+}
+
+/** The elements around a place along an axis, and the weight of the second; null outside. */
+function neighborsOf(at: number, size: number): [low: number, high: number, rest: number] | null {
+  if (!(at >= -1 && at <= size)) return null;
+  const place = Math.max(at, 0), low = Math.trunc(place);
+  return low >= size - 1 ? [size - 1, size - 1, 0] : [low, low + 1, place - low];
+}
+
+/** Regions of images of float32 and float64. */
+export function roiAlign(call: Call): void {
+  const { bins, samplingRatio, spatialScale, halfPixel, mode } = call
+    .attributes as RoiAlignAttributes;
+  const [x, boxes, batch] = [call.operand(0), call.operand(1), call.operand(2)];
+  const [images, channels, height, width] = x.layout.shape as [number, number, number, number];
+  const [source, target] = [x, call.outputs[0]!].map(({ storage }) => storage.array as Floats);
+  const regions = boxes.layout.shape[0]!;
+  const imageOf = (r: number): number =>
+    Number(readElement(batch.storage, batch.layout.offset + r));
+  for (let r = 0; r < regions; r++) {
+    if (imageOf(r) >= 0 && imageOf(r) < images) continue;
+    call.badIndex = r;
+    return;
+  }
+  let to = call.outputs[0]!.layout.offset;
+  for (let r = 0; r < regions; r++) {
+    const [x0, y0, x1, y1] = Array.from(
+      { length: 4 },
+      (_, i) =>
+        Number(readElement(boxes.storage, boxes.layout.offset + 4 * r + i)) * spatialScale -
+        (halfPixel ? 0.5 : 0),
+    ) as [number, number, number, number];
+    const sizes = [y1 - y0, x1 - x0].map((size) => halfPixel ? size : Math.max(size, 1));
+    const steps = sizes.map((size, i) => size / bins[i]!) as [number, number];
+    const grid = steps.map((step) =>
+      samplingRatio > 0 ? samplingRatio : Math.max(0, Math.ceil(step) || 0)
+    ) as [number, number];
+    // The places of all samples along both axes.
+    const places = [y0, x0].map((start, i) =>
+      Array.from({ length: bins[i]! * grid[i]! }, (_, k) => {
+        const at = start + Math.floor(k / grid[i]!) * steps[i]! +
+          (k % grid[i]! + 0.5) * steps[i]! / grid[i]!;
+        return neighborsOf(at, i === 0 ? height : width);
+      })
+    ) as [ReturnType<typeof neighborsOf>[], ReturnType<typeof neighborsOf>[]];
+    for (let c = 0; c < channels; c++) {
+      const plane = x.layout.offset + (imageOf(r) * channels + c) * height * width;
+      for (let bin = 0; bin < bins[0] * bins[1]; bin++) {
+        let sum = 0, most = -Infinity;
+        for (let k = 0; k < grid[0] * grid[1]; k++) {
+          const p = places[0][Math.floor(bin / bins[1]) * grid[0] + Math.floor(k / grid[1])]!;
+          const q = places[1][bin % bins[1] * grid[1] + k % grid[1]]!;
+          const parts = p === null || q === null ? [0] : [
+            (1 - p[2]) * (1 - q[2]) * source![plane + p[0] * width + q[0]]!,
+            (1 - p[2]) * q[2] * source![plane + p[0] * width + q[1]]!,
+            p[2] * (1 - q[2]) * source![plane + p[1] * width + q[0]]!,
+            p[2] * q[2] * source![plane + p[1] * width + q[1]]!,
+          ];
+          for (const part of parts) {
+            sum += part;
+            if (part > most) most = part;
+          }
+        }
+        const mean = sum / Math.max(1, grid[0] * grid[1]);
+        target![to++] = mode === "avg" ? mean : most === -Infinity ? 0 : most;
+      }
     }
   }
 }

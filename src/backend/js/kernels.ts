@@ -11,6 +11,7 @@ import { DTYPE } from "../../base/dtype.ts";
 import { hasFloatRows, isPackedCall } from "../../ops/linear/panels.ts";
 import { sortsLastAxis } from "../../ops/sort/op.ts";
 import type { Call } from "../../table/op.ts";
+import { dequantizeNibbles, packBytes, packNibbles, unpackBytes } from "./bytes.ts";
 import { chain, runsChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
 import { conv, runsConv } from "./conv.ts";
@@ -24,7 +25,7 @@ import {
   takeAlongAxis,
 } from "./gather.ts";
 import { convolve } from "./convolve.ts";
-import { gridSample, maxPoolIndices } from "./image.ts";
+import { gridSample, maxPoolIndices, roiAlign } from "./image.ts";
 import { fft, runsFft } from "./fft.ts";
 import { attentionRows } from "./attention.ts";
 import { LINALG_KERNELS } from "./linalg/kernels.ts";
@@ -86,6 +87,7 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     chain: { supports: runsChain, run: chain },
     linearPacked: { supports: isPackedCall, run: linearPacked },
     conv: { supports: runsConv, run: conv },
+    roiAlign: { supports: always, run: roiAlign },
     gridSample: { supports: always, run: gridSample },
     maxPoolIndices: { supports: always, run: maxPoolIndices },
     dequantizeBlocks: { supports: always, run: dequantizeBlocks },
@@ -93,6 +95,10 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     quantizeInt8: { supports: isFloat32, run: quantizeInt8 },
     dequantizeInt8: { supports: always, run: dequantizeInt8 },
     linearInt8: { supports: hasFloatRows, run: linearInt8 },
+    packBytes: { supports: always, run: packBytes },
+    unpackBytes: { supports: always, run: unpackBytes },
+    packNibbles: { supports: always, run: packNibbles },
+    dequantizeNibbles: { supports: always, run: dequantizeNibbles },
     attentionRows: { supports: always, run: attentionRows },
     convolve: { supports: runsConvolve, run: convolve },
     fft: { supports: runsFft, run: fft },

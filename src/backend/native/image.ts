@@ -4,17 +4,19 @@
  * @module
  */
 import { DTYPE } from "../../base/dtype.ts";
+import { ATTRIBUTES } from "../../base/plan.ts";
 import type { Operand } from "../../memory/operand.ts";
 import {
   GRID_MODES,
   GRID_PADDINGS,
   type GridSampleAttributes,
 } from "../../ops/image/grid_sample.ts";
+import type { RoiAlignAttributes } from "../../ops/image/roi_align.ts";
 import { resampleSizes } from "../../ops/image/resample.ts";
 import { type PoolAttributes, poolAxes } from "../../ops/conv/pool.ts";
 import type { Call } from "../../table/op.ts";
 import { checkRun } from "../ffi/checks.ts";
-import type { Kernel } from "./kernel.ts";
+import { type Kernel, takeBadIndex } from "./kernel.ts";
 
 /** The axes of space that kernels have. */
 const AXES = 3;
@@ -73,14 +75,16 @@ const gridSample: Kernel = {
   },
 };
 
-const maxPoolIndices: Kernel = {
+/** The largest elements of windows, and their places as a second output, if there is one. */
+const maxPool: Kernel = {
   supports(call) {
     const { dtype, shape } = call.specs[0]!;
     const { windows } = call.attributes as PoolAttributes;
-    return dtype === DTYPE.float32 && !shape.includes(0) && windows.length <= AXES;
+    return dtype === DTYPE.float32 && !shape.includes(0) && windows.length <= AXES &&
+      windows.every((own) => typeof own !== "number");
   },
   prepare(call) {
-    const [x, out, indices] = [call.operand(0), call.outputs[0]!, call.outputs[1]!];
+    const [x, out, indices] = [call.operand(0), call.outputs[0]!, call.outputs[1]];
     const axes = poolAxes(call);
     const planes = x.layout.shape.slice(0, -axes.length).reduce((a, b) => a * b, 1);
     const none = { size: 1, count: 1, kernel: 1, stride: 1, before: 0, dilation: 1 };
@@ -91,15 +95,42 @@ const maxPoolIndices: Kernel = {
         ...[size, count, kernel],
         ...[stride, before, dilation],
       ]),
-      ...offsetsOf(call, [out, x, indices]),
+      ...offsetsOf(call, indices === undefined ? [out, x] : [out, x, indices]),
     );
-    return { numbers, out: out.storage, a: x.storage, b: indices.storage };
+    const b = indices?.storage ?? null;
+    return { numbers, out: out.storage, a: x.storage, b };
   },
+};
+
+const roiAlign: Kernel = {
+  supports(call) {
+    const { dtype, shape } = call.specs[0]!;
+    return dtype === DTYPE.float32 && !shape.includes(0) &&
+      call.operand(1).storage.info === dtype && call.operand(2).storage.info === DTYPE.int32;
+  },
+  prepare(call) {
+    const { bins, samplingRatio, spatialScale, halfPixel, mode } = call
+      .attributes as RoiAlignAttributes;
+    const [x, boxes, batch] = [call.operand(0), call.operand(1), call.operand(2)];
+    const [images, channels, height, width] = x.layout.shape as [number, number, number, number];
+    const out = call.outputs[0]!;
+    const attributes = [
+      ...[-1, channels, height, width, boxes.layout.shape[0]!, ...bins, samplingRatio],
+      ...[spatialScale, Number(halfPixel), Number(mode === "max"), images],
+      ...offsetsOf(call, [out, x, boxes, batch]),
+    ];
+    const numbers = new Float64Array(ATTRIBUTES + attributes.length);
+    numbers.set(attributes, ATTRIBUTES);
+    return { numbers, out: out.storage, a: x.storage, b: boxes.storage, c: batch.storage };
+  },
+  finish: takeBadIndex,
 };
 
 /** The kernels by the names of their ops. */
 export const IMAGE_KERNELS: Readonly<Record<string, Kernel>> = {
   resample,
   gridSample,
-  maxPoolIndices,
+  maxPool,
+  maxPoolIndices: maxPool,
+  roiAlign,
 };

@@ -15,6 +15,8 @@ import {
   type QuantizedAttributes,
   rowsOf,
 } from "../../ops/linear/panels.ts";
+import type { BytesSizes } from "../../ops/linear/bytes.ts";
+import type { NibblesSizes } from "../../ops/linear/nibbles.ts";
 import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
 import { QUANT } from "../../ops/quantized/formats.ts";
 import type { Call } from "../../table/op.ts";
@@ -131,6 +133,79 @@ const matmulInt8: Kernel = {
   },
 };
 
+/** The contiguous operands of a call and their offsets, after checks; undefined ones have 0. */
+function checkedOffsets(call: Call, operands: readonly (Operand | undefined)[]): number[] {
+  return operands.map((x, i) => {
+    if (x === undefined) return 0;
+    checkRun(call.op.name, i, x.layout.offset, x.layout.size, x.storage);
+    return x.layout.offset;
+  });
+}
+
+const packBytes: Kernel = {
+  supports: (call) => call.operand(0).layout.size > 0,
+  prepare(call) {
+    const [b, out] = [call.operand(0), call.outputs[0]!];
+    const zeros = call.inputs[1] as Operand | undefined;
+    const offsets = checkedOffsets(call, [out, b, zeros]);
+    const numbers = Float64Array.of(...b.layout.shape, ...offsets);
+    return { numbers, out: out.storage, a: b.storage, b: zeros?.storage ?? null };
+  },
+};
+
+const matmulBytes: Kernel = {
+  supports: (call) => call.operand(0).layout.size > 0 && !call.specs[0]!.shape.includes(0),
+  prepare(call) {
+    const { depth, columns } = call.attributes as BytesSizes;
+    const [a, groups, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+    const zeros = call.inputs[2] as Operand | undefined;
+    const offsets = checkedOffsets(call, [out, a, groups, zeros]);
+    const numbers = Float64Array.of(a.layout.size / depth, columns, depth, ...offsets);
+    const c = zeros?.storage ?? null;
+    return { numbers, out: out.storage, a: a.storage, b: groups.storage, c };
+  },
+};
+
+const packNibbles: Kernel = {
+  supports: (call) => call.operand(0).layout.size > 0,
+  prepare(call) {
+    const out = call.outputs[0]!;
+    const inputs = [0, 1, 2].map((k) => call.operand(k)) as [Operand, Operand, Operand];
+    const [rows, blocks, half] = inputs[0].layout.shape as [number, number, number];
+    const offsets = checkedOffsets(call, [out, ...inputs]);
+    const [a, b, c] = inputs.map(({ storage }) => storage);
+    return {
+      numbers: Float64Array.of(rows, blocks, 2 * half, ...offsets),
+      ...{ out: out.storage, a: a!, b: b!, c: c! },
+    };
+  },
+};
+
+const linearNibbles: Kernel = {
+  supports(call) {
+    const { dtype, shape } = call.specs[0]!;
+    const [x, , bias] = call.inputs;
+    return dtype === DTYPE.float32 && !shape.includes(0) && call.operand(0).layout.size > 0 &&
+      [x, bias].every((one) => !isOperand(one) || one.storage.info === dtype);
+  },
+  prepare(call) {
+    const { columns, depth, block } = call.attributes as NibblesSizes;
+    const [x, groups, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+    const bias = call.inputs[2] as Operand | undefined;
+    const [toOffset, xOffset, groupsOffset, biasOffset] = checkedOffsets(
+      call,
+      [out, x, groups, bias],
+    ) as [number, number, number, number];
+    const numbers = Float64Array.of(
+      ...[x.layout.size / depth, columns, depth, block],
+      ...[toOffset, xOffset, groupsOffset],
+      ...[bias === undefined ? NO_BUFFER : FIRST_OPTIONAL, biasOffset],
+    );
+    const c = bias?.storage ?? null;
+    return { numbers, out: out.storage, a: x.storage, b: groups.storage, c };
+  },
+};
+
 const quantizeInt8: Kernel = {
   supports: (call) => call.operand(0).storage.info === DTYPE.float32,
   prepare(call) {
@@ -168,4 +243,8 @@ export const LINEAR_KERNELS: Readonly<Record<string, Kernel>> = {
   matmulInt8,
   quantizeInt8,
   packBlocks,
+  packBytes,
+  matmulBytes,
+  packNibbles,
+  linearNibbles,
 };

@@ -75,6 +75,7 @@ function poolOp(
   return makeOp({
     kind: "kernel",
     name,
+    contiguous: [0],
     infer(call) {
       const [x] = call.inputs;
       checkOperand(x, call.name);

@@ -1,0 +1,193 @@
+/**
+ * Exact int32 products of bytes, signed or not, with zero points: of rows of the left matrix, and of
+ * columns of the right one, which is packed once.
+ *
+ * @module
+ */
+import { DTYPE } from "../../base/dtype.ts";
+import { DTypeError, ShapeError } from "../../base/errors.ts";
+import { formatShape, sizeOf } from "../../base/shape.ts";
+import { apply, applyView } from "../../core/apply.ts";
+import { cast, contiguousCopy } from "../../core/copy.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { tidy } from "../../core/handles.ts";
+import type { Operand } from "../../memory/operand.ts";
+import { checkDevice, checkOperand } from "../../table/infer.ts";
+import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
+import { VIEWS } from "../../table/views.ts";
+import { doNotFit, matmul } from "../matmul/op.ts";
+import { GROUP_ROWS } from "../quantized/groups.ts";
+
+/** The bytes before the words of a group: an int32 sum and an int32 zero point of each column. */
+export const BYTES_HEAD = 8 * GROUP_ROWS;
+
+/** The bytes of a group of columns of `depth` rows: the head, then words of four rows. */
+export function bytesGroup(depth: number): number {
+  return BYTES_HEAD + 4 * GROUP_ROWS * Math.ceil(depth / 4);
+}
+
+/** Throws a DTypeError for elements that are not bytes. */
+function checkBytes(x: Input, name: string): asserts x is Operand {
+  checkOperand(x, name);
+  const { info } = x.storage;
+  if (info === DTYPE.int8 || info === DTYPE.uint8) return;
+  throw new DTypeError(`Cannot ${name} ${info.name}: it takes int8 and uint8`);
+}
+
+function checkZeros(x: Operand, zeros: Input, count: number, name: string): void {
+  if (zeros === undefined) return;
+  checkOperand(zeros, name);
+  checkDevice(x.storage, zeros.storage, name);
+  if (zeros.storage.info === DTYPE.int32 && zeros.layout.size === count) return;
+  throw new ShapeError(
+    `Cannot ${name} with zero points of ${zeros.storage.info.name} and shape ${
+      formatShape(zeros.layout.shape)
+    }: they are ${count} of int32`,
+  );
+}
+
+/** Inputs: bytes [K, N], and perhaps their zero points, int32 [N]. Gives groups of columns, int8. */
+const PACK_BYTES: Op = makeOp({
+  kind: "kernel",
+  name: "packBytes",
+  contiguous: [0, 1],
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [b, zeros], name } = call;
+    checkBytes(b, name);
+    const { shape } = b.layout;
+    if (shape.length !== 2) {
+      throw new ShapeError(
+        `Cannot ${name} shape ${formatShape(shape)}: it takes a matrix of shape [K, N]`,
+      );
+    }
+    const [depth, columns] = shape as [number, number];
+    checkZeros(b, zeros, columns, name);
+    return call.result([Math.ceil(columns / GROUP_ROWS), bytesGroup(depth)], DTYPE.int8);
+  },
+});
+
+/** The sizes of a packed matrix: K and N. */
+export interface BytesSizes {
+  readonly depth: number;
+  readonly columns: number;
+}
+
+/** The numbers of a packed matrix less their zero points, int32 [K, N]. */
+const UNPACK_BYTES: Op = makeOp({
+  kind: "kernel",
+  name: "unpackBytes",
+  contiguous: [0],
+  infer(call: Call): readonly OutputSpec[] {
+    const { depth, columns } = call.attributes as BytesSizes;
+    return call.result([depth, columns], DTYPE.int32);
+  },
+});
+
+/** Inputs: bytes [..., K], groups of packBytes, and perhaps zero points of rows, int32 [...]. */
+const MATMUL_BYTES: Op = makeOp({
+  kind: "kernel",
+  name: "matmulBytes",
+  contiguous: [0, 1, 2],
+  infer(call: Call): readonly OutputSpec[] {
+    const { inputs: [a, groups, zeros], name } = call;
+    checkBytes(a, name);
+    checkOperand(groups, name);
+    checkDevice(a.storage, groups.storage, name);
+    const { depth, columns } = call.attributes as BytesSizes;
+    const { shape } = a.layout;
+    if (shape.at(-1) !== depth) {
+      throw new ShapeError(
+        `Cannot ${name} shape ${formatShape(shape)} by a packed matrix of shape ${
+          formatShape([depth, columns])
+        }`,
+      );
+    }
+    checkZeros(a, zeros, sizeOf(shape.slice(0, -1)), name);
+    return call.result([...shape.slice(0, -1), columns], DTYPE.int32);
+  },
+  decompose(call: Call): Operand {
+    const { inputs: [, groups, zeros], attributes, name } = call;
+    const a = call.operand(0);
+    let rows = cast(a, "int32");
+    if (zeros !== undefined) {
+      const column = [...a.layout.shape.slice(0, -1), 1];
+      rows = apply(
+        MAP.sub,
+        rows,
+        applyView(VIEWS.reshape, zeros as Operand, "reshape", column),
+      );
+    }
+    const matrix = dispatch(UNPACK_BYTES, [groups], attributes, undefined, name);
+    return matmul(rows, matrix, { dtype: "int32" });
+  },
+});
+
+/** A matrix of bytes [K, N] with its zero points, packed for {@link matmulInteger}. */
+export interface PackedBytes extends BytesSizes {
+  readonly groups: Operand;
+}
+
+/** Zero points as int32 of `shape`; of one number, or of that shape with further axes of 1. */
+function zerosFor(zeros: Operand | undefined, shape: readonly number[]): Operand | undefined {
+  if (zeros === undefined) return undefined;
+  const wide = cast(zeros, "int32");
+  const { size } = wide.layout;
+  const flat = applyView(VIEWS.reshape, wide, "reshape", [size]);
+  const [rows] = shape.slice(-1);
+  const whole = size === sizeOf(shape) && size !== rows
+    ? applyView(VIEWS.reshape, flat, "reshape", [...shape])
+    : flat;
+  return contiguousCopy(applyView(VIEWS.broadcastTo, whole, "broadcastTo", [...shape]));
+}
+
+/** Packs a matrix of bytes [K, N] with zero points: one, or [N]. */
+export function packBytes(name: string, b: Operand, zeros?: Operand): PackedBytes {
+  return tidy(() => {
+    checkBytes(b, name);
+    const [depth = 0, columns = 0] = b.layout.shape;
+    const own = zerosFor(zeros, [columns]);
+    const inputs: Input[] = own === undefined ? [b] : [b, own];
+    return { groups: dispatch(PACK_BYTES, inputs, undefined, undefined, name), depth, columns };
+  });
+}
+
+/**
+ * The exact int32 product of bytes a [..., M, K] and b [K, N], packed or not, or [..., K, N], each less its
+ * zero points: one or [M] of a, one or [N] of b.
+ */
+export function matmulInteger(
+  name: string,
+  a: Operand,
+  b: Operand | PackedBytes,
+  zerosOfA?: Operand,
+  zerosOfB?: Operand,
+): Operand {
+  return tidy(() => {
+    checkBytes(a, name);
+    const isPacked = "groups" in b;
+    if (!isPacked) checkBytes(b, name);
+    const rows = a.layout.shape.slice(0, -1);
+    if (rows.length === 0) {
+      const layout = isPacked ? b.groups.layout : b.layout;
+      throw doNotFit(name, a.layout, layout, "it takes a: [..., M, K] and b: [..., K, N]");
+    }
+    const zeros = zerosFor(zerosOfA, rows);
+    if (isPacked || b.layout.shape.length === 2) {
+      const { groups, ...sizes } = isPacked ? b : packBytes(name, b, zerosOfB);
+      const inputs: Input[] = zeros === undefined ? [a, groups] : [a, groups, zeros];
+      return dispatch(MATMUL_BYTES, inputs, sizes, undefined, name);
+    }
+    const less = (x: Operand, by: Operand | undefined, shape: readonly number[]): Operand => {
+      const wide = cast(x, "int32");
+      if (by === undefined) return wide;
+      return apply(MAP.sub, wide, applyView(VIEWS.reshape, by, "reshape", [...shape]));
+    };
+    const columns = b.layout.shape.at(-1)!;
+    return matmul(
+      less(a, zeros, [...rows, 1]),
+      less(b, zerosFor(zerosOfB, [columns]), [1, columns]),
+      { dtype: "int32" },
+    );
+  });
+}
