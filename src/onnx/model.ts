@@ -44,7 +44,7 @@ import {
 import { optimize } from "./optimize.ts";
 import { OPS } from "./ops/mod.ts";
 import { ModelReport } from "./report.ts";
-import { Runner, type Shared, type Writable } from "./runner.ts";
+import { Constants, Runner, type Shared, type Writable } from "./runner.ts";
 import { isList, Strings, tensorsIn, type Value } from "./graph/values.ts";
 
 /** The call of an op of a program. */
@@ -302,6 +302,7 @@ export class Model {
   /** What the file says of itself. */
   readonly metadata: ReadonlyMap<string, string>;
   readonly #graph: Graph;
+  readonly #prepared = new Constants();
   readonly #runners = new Map<Graph, Runner>();
   readonly #runner: Runner;
   #disposed = false;
@@ -318,6 +319,7 @@ export class Model {
     this.metadata = metadata;
     this.ops = countOps(graph);
     const shared: Shared = {
+      prepared: this.#prepared,
       resolve: (node) => find(node, ops)!,
       options: { maxPrograms },
       static: names,
@@ -431,6 +433,7 @@ export class Model {
     if (this.#disposed) return;
     this.#disposed = true;
     for (const runner of this.#runners.values()) runner.dispose();
+    this.#prepared.dispose();
     disposeConstants(this.#graph);
   }
 

@@ -16,8 +16,14 @@ import { ArgumentError, ShapeError, TraceError } from "../base/errors.ts";
 import { formatShape, sameShape, type Shape } from "../base/shape.ts";
 import { compile, type Compiled, type CompileOptions, type ProgramReport } from "../compile/mod.ts";
 import { interpreting, uninterpreted } from "../core/interpreter.ts";
-import { scope, Tensor } from "../tensor/tensor.ts";
-import { Call, describeValue, type Implementation } from "./graph/call.ts";
+import { keep, scope, Tensor } from "../tensor/tensor.ts";
+import {
+  Call,
+  describeValue,
+  type Implementation,
+  type Prepare,
+  type Prepared,
+} from "./graph/call.ts";
 import { type Graph, type Node, readsOf } from "./graph/graph.ts";
 import { NeedsHost } from "./graph/needs.ts";
 import {
@@ -101,10 +107,33 @@ function dependsOnElements(error: unknown): boolean {
   return error instanceof NeedsValue || error instanceof NeedsHost || error instanceof TraceError;
 }
 
+/** What the constants of a model were made into: see {@link Prepare}. */
+export class Constants {
+  readonly #made = new Map<T, Prepared>();
+
+  /** What `key` was made into. */
+  of<R extends Prepared>(key: T, make: () => R): R {
+    const before = this.#made.get(key);
+    if (before !== undefined) return before as R;
+    const made = uninterpreted(() => scope(make));
+    keep(made.groups as T);
+    this.#made.set(key, made);
+    return made;
+  }
+
+  /** Frees them. */
+  dispose(): void {
+    for (const { groups } of this.#made.values()) (groups as T).dispose();
+    this.#made.clear();
+  }
+}
+
 /** What a model shares between its graphs. */
 export interface Shared {
   readonly resolve: Resolve;
   readonly options: CompileOptions;
+  /** What constants were made into. */
+  readonly prepared: Constants;
   /** The names of inputs of the model that are part of the kind of a program. */
   readonly static: ReadonlySet<string>;
   /** The runner of a graph. */
@@ -120,7 +149,8 @@ export function evaluate(node: Node, environment: Environment, shared: Shared): 
       ? runInline(graph, values, environment, shared)
       : shared.runner(graph).run(values, environment);
   const implementation = shared.resolve(node);
-  const compute = (): readonly Value[] => implementation(new Call(node, inputs, run));
+  const prepare: Prepare = (key, make) => shared.prepared.of(key, make);
+  const compute = (): readonly Value[] => implementation(new Call(node, inputs, run, prepare));
   if (!recording) return scope(compute);
   const isFixed = !isRandom(node) && inputs.every(isKnown) &&
     node.graphs.length === 0;

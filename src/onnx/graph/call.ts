@@ -6,6 +6,7 @@
 import type { DType, Scalar } from "../../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape } from "../../base/shape.ts";
+import type { Operand } from "../../memory/operand.ts";
 import { Tensor } from "../../tensor/tensor.ts";
 import type { Graph, Node } from "./graph.ts";
 import {
@@ -21,6 +22,18 @@ import {
 /** What computes the outputs of a node. */
 export type Implementation = (call: Call) => readonly Value[];
 
+/**
+ * Returns what a constant of the file was made into, such as a packed weight: makes it once for all
+ * programs of the model.
+ */
+export type Prepare = <R extends Prepared>(key: T, make: () => R) => R;
+
+/** What a constant of a file was made into. */
+export interface Prepared {
+  /** The tensors, which the model frees. */
+  readonly groups: Operand;
+}
+
 /** Runs a graph inside a node, with values for its inputs. */
 export type RunGraph = (graph: Graph, inputs: readonly Value[]) => Value[];
 
@@ -30,11 +43,14 @@ export class Call {
   readonly inputs: readonly Value[];
   /** Runs a graph of an attribute. */
   readonly run: RunGraph;
+  /** Makes something of a constant once. */
+  readonly prepare: Prepare;
 
-  constructor(node: Node, inputs: readonly Value[], run: RunGraph) {
+  constructor(node: Node, inputs: readonly Value[], run: RunGraph, prepare: Prepare) {
     this.node = node;
     this.inputs = inputs;
     this.run = run;
+    this.prepare = prepare;
   }
 
   /** The version of the op's domain. */

@@ -37,9 +37,10 @@ function additive(seen: T, bias: T): T {
 
 /** The result for queries [B, H, M, D], keys [B, Hk, N, D] and values [B, Hk, N, Dv]. */
 function attend(q: T, k: T, v: T, { scale, seen, bias, softcap, sink }: Scores): T {
-  if (softcap === 0 && sink === undefined) {
+  if (sink === undefined) {
     const mask = seen === undefined ? bias : bias === undefined ? seen : additive(seen, bias);
-    return nn.attention(q, k, v, mask === undefined ? { scale } : { scale, mask }) as T;
+    const how = softcap === 0 ? { scale } : { scale, softCap: softcap };
+    return nn.attention(q, k, v, mask === undefined ? how : { ...how, mask }) as T;
   }
   const [keys, values] = [repeatHeads(k, q), repeatHeads(v, q)];
   const weights = weigh(

@@ -56,28 +56,12 @@ function unary(compute: (x: T, call: Call) => T): Implementation {
   return (call) => [compute(call.tensor(0), call)];
 }
 
-/** The quotient of integers, rounded toward 0. */
-function truncated(x: T, y: T): T {
-  const quotient: T = x.floorDivide(y);
-  if (DTYPE[x.dtype].kind === "u") return quotient;
-  const rest: T = x.sub(quotient.mul(y));
-  const up: T = rest.notEqual(0).logicalAnd(x.less(0).logicalXor(y.less(0)));
-  return quotient.add(up.astype(x.dtype));
-}
-
-const divide: Binary = (x, y) =>
-  isInteger(x.dtype)
-    ? truncated(x, typeof y === "number" ? scalar(y, { dtype: x.dtype }) as T : y)
-    : x.div(y);
+const divide: Binary = (x, y) => isInteger(x.dtype) ? x.truncDivide(y) : x.div(y);
 
 function remainder(call: Call): readonly Value[] {
   const x = call.tensor(0), y = call.tensor(1);
   if (!call.node.flag("fmod")) return [x.remainder(operand(y, x))];
-  if (DTYPE[x.dtype].kind === "u") return [x.remainder(y)];
-  const rest: T = x.abs().remainder(y.abs());
-  return [
-    isFloat(x.dtype) ? rest.copysign(x) : where(x.less(0), rest.neg(), rest),
-  ];
+  return [x.fmod(operand(y, x))];
 }
 
 function power(call: Call): readonly Value[] {

@@ -7,6 +7,8 @@ import { stack } from "../../api/functions/tensors.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { formatShape } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
+import { matmulInteger, packBytes } from "../../ops/linear/bytes.ts";
+import { linearNibbles, packNibbles } from "../../ops/linear/nibbles.ts";
 import { full, tensor } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { typeName } from "../graph/initializers.ts";
@@ -101,9 +103,23 @@ const ofRows = (zero: T | undefined): T | undefined =>
 const ofColumns = (zero: T | undefined): T | undefined =>
   zero?.size === 1 ? zero.reshape([]) : zero;
 
-/** The exact product of integers, as int32. */
-function integerProduct(a: T, b: T, aZero: T | undefined, bZero: T | undefined): T {
-  return centered(a, ofRows(aZero)).matmul(centered(b, ofColumns(bZero)));
+/** The exact product of integers, as int32, of inputs at these places. */
+function integerProduct(
+  call: Call,
+  a: T,
+  bAt: number,
+  aZero: T | undefined,
+  bZeroAt: number,
+): T {
+  const b = call.tensor(bAt), bZero = call.optional(bZeroAt);
+  const isBytes = [a, b].every(({ dtype }) => dtype === "int8" || dtype === "uint8");
+  if (!isBytes) return centered(a, ofRows(aZero)).matmul(centered(b, ofColumns(bZero)));
+  const name = "matmulInteger";
+  if (b.rank !== 2 || !call.knows(bAt) || !call.knows(bZeroAt)) {
+    return matmulInteger(name, a, b, aZero, bZero) as T;
+  }
+  const packed = call.prepare(b, () => packBytes(name, b, bZero));
+  return matmulInteger(name, a, packed, aZero) as T;
 }
 
 /** The exact convolution of integers: float64 has all sums of bytes. */
@@ -116,11 +132,11 @@ function integerConv(call: Call, x: T, w: T, xZero: T | undefined, wZero: T | un
 }
 
 function qLinearMatMul(call: Call): readonly Value[] {
-  const [a, aScale, aZero, b, bScale, bZero, yScale, yZero] = call.tensors as [
+  const [a, aScale, aZero, , bScale, , yScale, yZero] = call.tensors as [
     ...[T, T, T, T],
     ...[T, T, T, T],
   ];
-  const sums = integerProduct(a, b, aZero, bZero);
+  const sums = integerProduct(call, a, 3, aZero, 5);
   const rows = ofRows(aScale.astype("float32"))!, columns = ofColumns(bScale.astype("float32"))!;
   const y: T = sums.astype("float32").mul(rows.mul(columns));
   return [quantized(y, yScale.astype("float32"), yZero, call.node.likeType ?? yZero.dtype)];
@@ -146,17 +162,17 @@ function qLinearConv(call: Call): readonly Value[] {
 
 /** A product of floats that are quantized first, by quantized weights. */
 function dynamicMatMul(call: Call): readonly Value[] {
-  const [x, b, bScale] = [call.tensor(0), call.tensor(1), call.tensor(2)];
+  const [x, bScale] = [call.tensor(0), call.tensor(2)];
   const [q, scale, zero] = dynamically(x);
-  const sums = integerProduct(q, b, zero, call.optional(3));
+  const sums = integerProduct(call, q, 1, zero, 3);
   const y: T = sums.astype("float32").mul(scale.mul(bScale));
   const bias = call.optional(4);
   return [bias === undefined ? y : y.add(bias)];
 }
 
 function matMulToFloat(call: Call): readonly Value[] {
-  const [a, b, aScale, bScale] = [0, 1, 2, 3].map((k) => call.tensor(k)) as [T, T, T, T];
-  const sums = integerProduct(a, b, call.optional(4), call.optional(5));
+  const [a, aScale, bScale] = [call.tensor(0), call.tensor(2), call.tensor(3)];
+  const sums = integerProduct(call, a, 1, call.optional(4), 5);
   const y: T = sums.astype("float32").mul(ofRows(aScale)!.mul(bScale));
   const bias = call.optional(6);
   return [bias === undefined ? y : y.add(bias)];
@@ -169,7 +185,7 @@ function qAttention(call: Call): readonly Value[] {
     ...[T, T],
   ];
   const mask = call.optional(5);
-  const sums = integerProduct(x, w, call.optional(6), call.optional(7));
+  const sums = integerProduct(call, x, 1, call.optional(6), 7);
   const all: T = sums.astype("float32").mul(xScale.mul(wScale)).add(bias);
   return attendFused(call, all, mask, call.optional(8), undefined, call.node.int("num_heads"));
 }
@@ -216,6 +232,16 @@ export function blockWeight(call: Call): T {
 
 function matMulNBits(call: Call): readonly Value[] {
   const x = call.tensor(0), bias = call.optional(5);
+  const bits = call.node.int("bits", 4), block = call.node.int("block_size");
+  const isPacked = bits === 4 && [16, 32, 64, 128, 256].includes(block) && !call.has(4) &&
+    x.dtype === "float32" && [1, 2, 3].every((k) => call.knows(k));
+  if (isPacked) {
+    const [b, scales, zeros] = [call.tensor(1), call.tensor(2), call.optional(3)];
+    const sizes = { columns: call.node.int("N"), depth: call.node.int("K"), block };
+    const name = "matmulNBits";
+    const packed = call.prepare(b, () => packNibbles(name, b, scales, zeros, sizes));
+    return [linearNibbles(name, x, packed, bias) as T];
+  }
   const weight = blockWeight(call).astype(x.dtype) as T;
   return [bias === undefined ? x.linear(weight) as T : x.linear(weight, bias) as T];
 }
@@ -289,7 +315,7 @@ const isInteger = (call: Call): boolean => /[iu]/.test(DTYPE[call.dtype(0)].kind
 
 function matMulInteger(call: Call): readonly Value[] {
   if (!isInteger(call)) return call.failDType(`input 0 is of ${call.dtype(0)}`);
-  return [integerProduct(call.tensor(0), call.tensor(1), call.optional(2), call.optional(3))];
+  return [integerProduct(call, call.tensor(0), 1, call.optional(2), 3)];
 }
 
 /** The ops. */

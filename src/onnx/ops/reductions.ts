@@ -5,6 +5,7 @@
  */
 import { where } from "../../api/functions/tensors.ts";
 import { sizeOf } from "../../base/shape.ts";
+import { argIndex } from "../../ops/reduce/arg_index.ts";
 import { Slice } from "../../base/slice.ts";
 import { arange, full, fullMax, fullMin } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
@@ -67,12 +68,8 @@ function argReduce(largest: boolean): Implementation {
     const x = call.tensor(0);
     const axis = call.axis(call.node.int("axis", 0), x.rank);
     const keepDims = call.node.flag("keepdims", true);
-    const isLast = call.node.flag("select_last_index");
-    const from = isLast ? x.flip(axis) : x;
-    const found: T =
-      (largest ? from.argmax(axis, { keepDims }) : from.argmin(axis, { keepDims })) as T;
-    const at: T = found.astype("int64");
-    return [isLast ? at.neg().add(x.shape[axis]! - 1) : at];
+    const last = call.node.flag("select_last_index");
+    return [argIndex("argIndex", x, axis, { largest, keepDims, last }) as T];
   };
 }
 
