@@ -16,13 +16,13 @@
  *
  * @module
  */
-import { ArgumentError, DisposedError, DTypeError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, DeviceError, DisposedError, DTypeError, ShapeError } from "../base/errors.ts";
 import { formatShape, listIn, sizeOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { fromBuffer } from "../tensor/create.ts";
 import { Tensor as CoreTensor } from "../tensor/tensor.ts";
 import type { ValueInfo } from "./graph/graph.ts";
-import { Strings, type T, type Value } from "./graph/values.ts";
+import { Strings, type T as CoreValue, type Value } from "./graph/values.ts";
 import { type Model, open } from "./model.ts";
 
 /** The arrays of the types of elements. */
@@ -140,28 +140,124 @@ export interface TensorLike {
   readonly data: unknown;
 }
 
+/** The elements that the constructor of tensors takes in a list, by the type. */
+type TensorElement<T extends TensorType> = T extends "string" ? string
+  : T extends "bool" ? boolean
+  : T extends "int64" | "uint64" ? bigint | number
+  : number;
+
+/** The type of the tensor that data make. */
+type TypeOfData<D> = D extends Float32Array ? "float32"
+  : D extends Uint8Array | Uint8ClampedArray ? "uint8"
+  : D extends Int8Array ? "int8"
+  : D extends Uint16Array ? "uint16"
+  : D extends Int16Array ? "int16"
+  : D extends Int32Array ? "int32"
+  : D extends BigInt64Array ? "int64"
+  : D extends Float64Array ? "float64"
+  : D extends Uint32Array ? "uint32"
+  : D extends BigUint64Array ? "uint64"
+  : D extends readonly boolean[] ? "bool"
+  : D extends readonly string[] ? "string"
+  : TensorType;
+
 /** A tensor of ONNX Runtime's interface. */
-export class Tensor {
+export interface Tensor<T extends TensorType = TensorType> {
   /** The type of the elements. */
-  readonly type: TensorType;
+  readonly type: T;
   /** The sizes, outermost axis first. */
-  dims: readonly number[];
+  readonly dims: readonly number[];
   /** The number of elements. */
   readonly size: number;
-  #data: TensorData | undefined;
-  #value: Value;
-
   /**
-   * Makes a tensor of a type, of data and of sizes. Without a type it is that of the data; without
-   * sizes the tensor is a vector.
+   * The elements.
+   *
+   * @throws {DisposedError} If the tensor was disposed of.
+   */
+  readonly data: TensorDataTypes[T];
+  /** Where the elements are; `"none"` if the tensor was disposed of. */
+  readonly location: "cpu" | "none";
+  /** @throws {DeviceError} Elements are never in a texture. */
+  readonly texture: never;
+  /** @throws {DeviceError} Elements are never in a buffer of WebGPU. */
+  readonly gpuBuffer: never;
+  /** @throws {DeviceError} Elements are never in a tensor of WebNN. */
+  readonly mlTensor: never;
+  /** The elements; with `releaseData` the tensor is disposed of. */
+  getData(releaseData?: boolean): Promise<TensorDataTypes[T]>;
+  /**
+   * The same elements with other sizes.
+   *
+   * @throws {ShapeError} Unless the sizes have as many elements.
+   */
+  reshape(dims: readonly number[]): Tensor<T>;
+  /** Frees the elements. */
+  dispose(): void;
+  /** @throws {DeviceError} There is no canvas that makes pictures. */
+  toDataURL(): never;
+  /** @throws {DeviceError} There is no canvas that makes pictures. */
+  toImageData(): never;
+}
+
+/** Makes tensors. */
+export interface TensorConstructor {
+  /**
+   * Makes a tensor of a type, of data and of sizes. Without sizes the tensor is a vector.
    *
    * @throws {DTypeError} For data of another type.
    * @throws {ShapeError} Unless the data have as many elements as the sizes say.
    */
-  constructor(type: TensorType, data: TensorData | readonly unknown[], dims?: readonly number[]);
-  /** Makes a tensor of the type of its data. */
-  constructor(data: TensorData | readonly unknown[], dims?: readonly number[]);
+  new <T extends TensorType>(
+    type: T,
+    data: TensorDataTypes[T] | readonly TensorElement<T>[],
+    dims?: readonly number[],
+  ): Tensor<T>;
+  new (type: "uint8", data: Uint8ClampedArray, dims?: readonly number[]): Tensor<"uint8">;
+  new (
+    type: TensorType,
+    data: TensorData | readonly (number | bigint | boolean | string)[],
+    dims?: readonly number[],
+  ): Tensor;
+  /** Makes a tensor of the type that the data have. */
+  new <D extends TensorData | Uint8ClampedArray | readonly string[] | readonly boolean[]>(
+    data: D,
+    dims?: readonly number[],
+  ): Tensor<TypeOfData<D>>;
+  readonly prototype: Tensor;
+}
+
+function noDevice(what: string): never {
+  throw new DeviceError(`Cannot ${what} of a tensor of ONNX Runtime's interface: it is on the CPU`);
+}
+
+/** A result, whose elements a tensor copies when they are read. */
+class Lazy {
+  readonly value: CoreValue;
+  readonly type: TensorType;
+
+  constructor(value: CoreValue, type: TensorType) {
+    this.value = value;
+    this.type = type;
+  }
+}
+
+class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
+  readonly type: T;
+  // Programs of other runtimes write sizes.
+  dims: readonly number[];
+  readonly size: number;
+  #data: TensorDataTypes[T] | undefined;
+  #value: Value;
+
   constructor(first: unknown, second?: unknown, third?: readonly number[]) {
+    if (first instanceof Lazy) {
+      const { value, type } = first;
+      this.type = type as T;
+      this.size = value.size;
+      this.dims = value.shape;
+      this.#value = value;
+      return;
+    }
     const hasType = isType(first);
     const type = hasType ? first : typeOfData(first);
     const data = dataOf(type, hasType ? second : first);
@@ -175,97 +271,101 @@ export class Tensor {
         `Cannot make a tensor of shape ${formatShape(dims)} of ${data.length} elements`,
       );
     }
-    this.type = type;
+    this.type = type as T;
     this.dims = dims;
     this.size = data.length;
-    this.#data = data;
+    this.#data = data as TensorDataTypes[T];
   }
 
-  /** A tensor of a result, whose data are copied when they are read. @ignore */
-  static of(value: T | Strings, type: TensorType): Tensor {
-    if (value instanceof Strings) return new Tensor("string", [...value.data], value.shape);
-    const made = new Tensor("uint8", new Uint8Array(0), [0]);
-    const own = made as { -readonly [K in "type" | "size"]: Tensor[K] };
-    own.type = type;
-    own.size = value.size;
-    made.dims = value.shape;
-    made.#data = undefined;
-    made.#value = value;
-    return made;
-  }
-
-  /**
-   * The elements.
-   *
-   * @throws {DisposedError} If the tensor was disposed of.
-   */
-  get data(): TensorData {
+  get data(): TensorDataTypes[T] {
     if (this.#data !== undefined) return this.#data;
     const value = this.#value;
     if (!(value instanceof CoreTensor)) {
       throw new DisposedError("Cannot read the data of a tensor that was disposed of");
     }
     const raw = (value.isContiguous ? value : value.contiguous()).toTypedArray();
-    this.#data = dataOf(this.type, this.type === "float16" ? bitsOf(raw) : raw);
-    return this.#data;
+    const data = dataOf(this.type, this.type === "float16" ? bitsOf(raw) : raw);
+    return this.#data = data as TensorDataTypes[T];
   }
 
-  /** The elements, under the name that other programs replace. @ignore */
-  get cpuData(): TensorData {
+  /** The elements, under the name that transformers.js replaces. */
+  get cpuData(): TensorDataTypes[T] {
     return this.data;
   }
 
-  set cpuData(data: TensorData) {
-    this.#data = dataOf(this.type, data);
+  set cpuData(data: TensorDataTypes[T]) {
+    this.#data = dataOf(this.type, data) as TensorDataTypes[T];
     this.#value = undefined;
   }
 
-  /** Where the data are: `"cpu"`. */
-  get location(): "cpu" {
-    return "cpu";
+  get location(): "cpu" | "none" {
+    return this.#data === undefined && this.#value === undefined ? "none" : "cpu";
   }
 
-  /** The elements; with `releaseData` the tensor is disposed of. */
-  getData(releaseData = false): Promise<TensorData> {
+  get texture(): never {
+    return noDevice("take the texture");
+  }
+
+  get gpuBuffer(): never {
+    return noDevice("take the buffer");
+  }
+
+  get mlTensor(): never {
+    return noDevice("take the tensor of WebNN");
+  }
+
+  toDataURL(): never {
+    return noDevice("make a picture");
+  }
+
+  toImageData(): never {
+    return noDevice("make a picture");
+  }
+
+  getData(releaseData = false): Promise<TensorDataTypes[T]> {
     const { data } = this;
     if (releaseData) this.dispose();
     return Promise.resolve(data);
   }
 
-  /** The same elements with other sizes. */
-  reshape(dims: readonly number[]): Tensor {
-    return new Tensor(this.type, this.data, dims);
+  reshape(dims: readonly number[]): HostTensor<T> {
+    return new HostTensor<T>(this.type, this.data, dims);
   }
 
-  /** Frees the elements. */
   dispose(): void {
     if (this.#value instanceof CoreTensor) this.#value.dispose();
     this.#value = this.#data = undefined;
   }
 
-  /**
-   * The value of an input of a run: that of a result, or one on the data. The second one is the
-   * run's own.
-   *
-   * @ignore
-   */
-  static valueOf(given: TensorLike): { readonly value: T | Strings; readonly own: boolean } {
-    if (
-      given instanceof Tensor && given.#value instanceof CoreTensor && given.#data === undefined
-    ) {
-      const value = given.#value;
-      const isSame = value.shape.length === given.dims.length &&
-        value.shape.every((n, k) => n === given.dims[k]);
-      return isSame ? { value, own: false } : { value: value.reshape(given.dims), own: true };
-    }
-    const { type, dims } = given;
-    if (!isType(type)) throw new DTypeError(`Cannot run with a tensor of ${describe(type)}`);
-    const data = dataOf(type, given.data);
-    if (type === "string") return { value: new Strings(data as string[], dims), own: false };
-    const dtype = type === "uint4" ? "uint8" : type === "int4" ? "int8" : type;
-    const value = fromBuffer(data as Uint8Array, { dtype, shape: dims }) as T;
-    return { value, own: true };
+  /** The value of an unread result. */
+  get unread(): CoreValue | undefined {
+    return this.#data === undefined && this.#value instanceof CoreTensor ? this.#value : undefined;
   }
+}
+
+/** Tensors: `new Tensor("float32", data, [2, 3])`, or `new Tensor(data, dims)` of the type of the data. */
+export const Tensor: TensorConstructor = HostTensor;
+
+/** The tensor of a result. */
+function resultOf(value: CoreValue | Strings, type: TensorType): Tensor {
+  if (value instanceof Strings) return new HostTensor("string", value.data, value.shape);
+  return new HostTensor(new Lazy(value, type));
+}
+
+/** The value of an input of a run: that of a result, or one on the data. The second one is the run's own. */
+function valueOf(given: TensorLike): { readonly value: CoreValue | Strings; readonly own: boolean } {
+  const unread = given instanceof HostTensor ? given.unread : undefined;
+  if (unread !== undefined) {
+    const isSame = unread.shape.length === given.dims.length &&
+      unread.shape.every((n, k) => n === given.dims[k]);
+    return isSame ? { value: unread, own: false } : { value: unread.reshape(given.dims), own: true };
+  }
+  const { type, dims } = given;
+  if (!isType(type)) throw new DTypeError(`Cannot run with a tensor of ${describe(type)}`);
+  const data = dataOf(type, given.data);
+  if (type === "string") return { value: new Strings(data as string[], dims), own: false };
+  const dtype = type === "uint4" ? "uint8" : type === "int4" ? "int8" : type;
+  return { value: fromBuffer(data as Uint8Array, { dtype, shape: dims }) as CoreValue, own: true };
 }
 
 /** The bits of 16-bit floats. */
@@ -286,20 +386,19 @@ export interface SessionOptions {
   readonly [name: string]: unknown;
 }
 
-/** Describes an input or output. */
-export interface ValueMetadata {
+/** Describes an input or output that is a tensor. */
+export interface TensorMetadata {
   /** Its name. */
   readonly name: string;
-  /** False for lists and optional values. */
-  readonly isTensor: boolean;
-  /** The type of a tensor. */
+  readonly isTensor: true;
+  /** The type of the elements. */
   readonly type: TensorType;
-  /** The sizes of a tensor: numbers, or names. */
+  /** The sizes: numbers, or names. */
   readonly shape: readonly (number | string)[];
 }
 
-/** Values by name. */
-export type ValueMap = Readonly<Record<string, Tensor>>;
+/** Describes an input or output; lists and optional values have a name alone. */
+export type ValueMetadata = TensorMetadata | { readonly name: string; readonly isTensor: false };
 
 /** Options that change nothing: programs of other runtimes give them. */
 const QUIET = new Set([
@@ -421,21 +520,22 @@ export class InferenceSession {
     const values: Record<string, Value> = {};
     const own: Value[] = [];
     for (const [name, given] of Object.entries(feeds)) {
-      const made = Tensor.valueOf(given);
+      const made = valueOf(given);
       values[name] = made.value;
       if (made.own) own.push(made.value);
     }
     try {
       const results = await this.#model.async(values);
       const found: Record<string, Tensor> = {};
-      this.outputMetadata.forEach(({ name, type }) => {
+      for (const info of this.outputMetadata) {
+        const { name } = info;
         const value = results[name];
         if (!names.has(name)) {
           if (value instanceof CoreTensor) value.dispose();
-        } else if (value instanceof CoreTensor || value instanceof Strings) {
-          found[name] = Tensor.of(value, type);
+        } else if (info.isTensor && (value instanceof CoreTensor || value instanceof Strings)) {
+          found[name] = resultOf(value, info.type);
         } else throw new DTypeError(`Cannot return ${describe(name)}: it is no tensor`);
-      });
+      }
       return found;
     } finally {
       for (const value of own) if (value instanceof CoreTensor) value.dispose();
@@ -475,14 +575,12 @@ export class InferenceSession {
 }
 
 function metadataOf(
-  { name, kind, dtype, shape }: ValueInfo,
+  { name, kind, dtype, shape = [] }: ValueInfo,
   sizes: Readonly<Record<string, number>>,
 ): ValueMetadata {
-  const type = isType(dtype) ? dtype : "float32";
-  const own = (shape ?? []).map((size) =>
-    typeof size === "string" ? sizes[size] ?? size : size ?? ""
-  );
-  return { name, isTensor: kind === "tensor", type, shape: own };
+  if (kind !== "tensor" || !isType(dtype)) return { name, isTensor: false };
+  const own = shape.map((size) => typeof size === "string" ? sizes[size] ?? size : size ?? "");
+  return { name, isTensor: true, type: dtype, shape: own };
 }
 
 /** What a program sets for the whole runtime. Nothing here reads it. */
