@@ -406,6 +406,17 @@ def microsoft():
     data, scales, points = packed4(normal(6, 32), 16, True)
     nodes = [node("GatherBlockQuantized", "w i s z", "y", domain=MICROSOFT, gather_axis=0, quantize_axis=1, block_size=16, bits=4)]
     case("gather_block_quantized", nodes, {"i": array([[4, 0], [5, 5]], np.int64)}, {"y": F32}, {"w": data.reshape(6, 16), "s": scales, "z": points})
+    # Sequences of 5 and 2 keys, and one token more of each.
+    inputs = {
+        "q": normal(2, 1, 64),
+        "k": normal(2, 1, 32),
+        "v": normal(2, 1, 32),
+        "pk": normal(2, 2, 5, 16),
+        "pv": normal(2, 2, 5, 16),
+        "last": array([5, 2], np.int32),
+        "total": array(6, np.int32),
+    }
+    made("group_query_attention_batch", "GroupQueryAttention", inputs, ["y", "present_k", "present_v"], rotary, num_heads=4, kv_num_heads=2, do_rotary=1)
 
 
 def main():

@@ -362,17 +362,25 @@ function groupQueryAttention(call: Call): readonly Value[] {
     q = rotate(q, cos, sin, interleaved);
     k = rotate(k, cos, sin, interleaved);
   }
-  const [keys, values] = [extended(past, k), extended(call.optional(4), v)];
+  let [keys, values] = [extended(past, k), extended(call.optional(4), v)];
   const n = keys.shape[2]!;
   const scale = node.float("scale", 0) || 1 / Math.sqrt(columns);
   const window = node.int("local_window_size", -1);
-  let seen: T | undefined = m === 1 && window < 0
-    ? undefined
-    : causal(m, n, n - m, window < 0 ? Infinity : window);
-  // Sequences that are shorter than the longest one end earlier.
-  if (b > 1) {
-    const short: T = arange(n, { dtype: "int64" }).lessEqual(last.reshape([b, 1, 1, 1]));
-    seen = both(seen, short);
+  const reach = window < 0 ? Infinity : window;
+  let seen = m === 1 && window < 0 ? undefined : causal(m, n, n - m, reach);
+  if (b > 1 && before > 0) {
+    // New keys of a sequence that is shorter than the longest one follow its own last key.
+    const start: T = last.add(1 - m).reshape([b, 1, 1, 1]);
+    const places: T = arange(n, { dtype: "int64" }).reshape([1, 1, n, 1]);
+    const moved: T = where(places.less(start), places, places.sub(start).add(before)) as T;
+    const sources = moved.minimum(n - 1).broadcastTo(keys.shape);
+    const used: T = places.less(start.add(m));
+    const placed = (x: T): T => where(used.asDType("bool"), x.takeAlongAxis(sources, 2), 0) as T;
+    [keys, values] = [placed(keys), placed(values)];
+    const rows: T = arange(m, { dtype: "int64" }).reshape([m, 1]).add(start);
+    const columns: T = arange(n, { dtype: "int64" });
+    seen = columns.lessEqual(rows);
+    if (window >= 0) seen = both(seen, columns.greater(rows.sub(window)));
   }
   const y = attend(q, keys, values, {
     scale,
