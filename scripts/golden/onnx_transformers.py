@@ -678,7 +678,6 @@ FAMILIES = {
     "vit": picture("vit", "ViT", I, dtypes=TEXT),
     "deit": picture("deit", "DeiT", I, dtypes=["fp32", "fp16"]),
     "beit": picture("beit", "Beit", {**I, "use_relative_position_bias": True}),
-    "dinov2": picture("dinov2", "Dinov2", I),
     "vit-features": lambda: put(
         "vit-features",
         hf.ViTModel(hf.ViTConfig(**I)),
@@ -731,18 +730,18 @@ FAMILIES = {
             "num_attention_heads": 2,
             "initializer_range": 0.3,
         },
-        files=pictures("MobileViTFeatureExtractor", size={"shortest_edge": 64}),
+        files=pictures(
+            "MobileViTFeatureExtractor",
+            size={"shortest_edge": 64},
+            do_center_crop=True,
+            crop_size={"height": 64, "width": 64},
+        ),
     ),
     "resnet": picture(
         "resnet",
         "ResNet",
         {"embedding_size": 16, "hidden_sizes": [16, 32], "depths": [1, 1], "layer_type": "basic"},
         dtypes=["fp32", "fp16"],
-    ),
-    "regnet": picture(
-        "regnet",
-        "RegNet",
-        {"embedding_size": 16, "hidden_sizes": [16, 32], "depths": [1, 1], "groups_width": 8},
     ),
     "efficientnet": picture(
         "efficientnet",
@@ -753,28 +752,6 @@ FAMILIES = {
             "depth_coefficient": 0.25,
             "hidden_dim": 320,
         },
-    ),
-    "levit": picture(
-        "levit",
-        "Levit",
-        {
-            "image_size": 64,
-            "hidden_sizes": [16, 24, 32],
-            "num_attention_heads": [1, 2, 2],
-            "depths": [1, 1, 1],
-            "key_dim": [8, 8, 8],
-        },
-        files=pictures(size={"height": 64, "width": 64}),
-    ),
-    "poolformer": picture(
-        "poolformer",
-        "PoolFormer",
-        {
-            "hidden_sizes": [8, 16, 24, 32],
-            "depths": [1, 1, 1, 1],
-            "initializer_range": 0.3,
-        },
-        files=pictures(size={"height": 64, "width": 64}),
     ),
     "clip": lambda: put(
         "clip",
@@ -798,7 +775,7 @@ FAMILIES = {
         "siglip",
         hf.SiglipModel(
             hf.SiglipConfig(
-                text_config=dict(S, vocab_size=CHARACTERS, max_position_embeddings=64),
+                text_config=dict(S, vocab_size=CHARACTERS, max_position_embeddings=200),
                 vision_config=dict(I),
             )
         ),

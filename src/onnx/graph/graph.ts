@@ -320,12 +320,44 @@ export class GraphReader {
       list.map(({ name, type }) => infoOf(rename(name), type));
     return {
       name: message.name,
-      nodes,
+      nodes: this.#sorted(nodes),
       constants,
       // Old files list initializers among the inputs.
       inputs: infos(message.inputs).filter(({ name }) => !constants.has(name)),
       outputs: infos(message.outputs),
     };
+  }
+
+  /** Nodes in an order in which they run: converters append nodes whose results earlier ones read. */
+  #sorted(nodes: readonly Node[]): Node[] {
+    const makers = new Map<string, number>();
+    nodes.forEach(({ outputs }, at) => {
+      for (const name of outputs) if (!makers.has(name)) makers.set(name, at);
+    });
+    const before = nodes.map((node) =>
+      [...readsOf(node)].flatMap((name) => makers.has(name) ? [makers.get(name)!] : [])
+    );
+    if (before.every((list, at) => list.every((one) => one < at))) return [...nodes];
+    const sorted: Node[] = [];
+    const states = new Uint8Array(nodes.length);
+    const [OPEN, DONE] = [1, 2];
+    for (let first = 0; first < nodes.length; first++) {
+      for (const path = [first]; path.length > 0;) {
+        const at = path.at(-1)!;
+        const next = before[at]!.find((one) => states[one] !== DONE);
+        if (states[at] === DONE) path.pop();
+        else if (next === undefined) {
+          states[at] = DONE;
+          sorted.push(nodes[at]!);
+        } else if (states[next] === OPEN || next === at) {
+          this.#fail(`node ${nodes[next]!.label} reads what is computed of its own result`);
+        } else {
+          states[at] = OPEN;
+          path.push(next);
+        }
+      }
+    }
+    return sorted;
   }
 
   /** Appends a node, or those of the function that it calls. */
