@@ -2,7 +2,7 @@
  * Puts this library in the place of `onnxruntime-node` for modules that are loaded later, such as
  * transformers.js: import it before them.
  *
- * ```ts ignore
+ * ```js
  * import "@rowmajor/tensor/onnx/register";
  * import { pipeline } from "@huggingface/transformers";
  * ```

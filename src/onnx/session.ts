@@ -8,15 +8,23 @@
  *
  * @example
  * ```ts
- * const session = await onnx.InferenceSession.create("model.onnx");
- * const input = new onnx.Tensor("float32", new Float32Array(4), [1, 4]);
- * const { output } = await session.run({ input });
- * output.data; // a Float32Array
+ * import { InferenceSession, Tensor } from "@rowmajor/tensor/onnx/session";
+ *
+ * const session = await InferenceSession.create("model.onnx");
+ * const x = new Tensor("float32", Float32Array.of(1, 2, 3, 4, 5, 6), [2, 3]);
+ * const { y } = await session.run({ x });
+ * y!.dims; // => [2, 3]
  * ```
  *
  * @module
  */
-import { ArgumentError, DeviceError, DisposedError, DTypeError, ShapeError } from "../base/errors.ts";
+import {
+  ArgumentError,
+  DeviceError,
+  DisposedError,
+  DTypeError,
+  ShapeError,
+} from "../base/errors.ts";
 import { formatShape, listIn, sizeOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { fromBuffer } from "../tensor/create.ts";
@@ -353,12 +361,16 @@ function resultOf(value: CoreValue | Strings, type: TensorType): Tensor {
 }
 
 /** The value of an input of a run: that of a result, or one on the data. The second one is the run's own. */
-function valueOf(given: TensorLike): { readonly value: CoreValue | Strings; readonly own: boolean } {
+function valueOf(
+  given: TensorLike,
+): { readonly value: CoreValue | Strings; readonly own: boolean } {
   const unread = given instanceof HostTensor ? given.unread : undefined;
   if (unread !== undefined) {
     const isSame = unread.shape.length === given.dims.length &&
       unread.shape.every((n, k) => n === given.dims[k]);
-    return isSame ? { value: unread, own: false } : { value: unread.reshape(given.dims), own: true };
+    return isSame
+      ? { value: unread, own: false }
+      : { value: unread.reshape(given.dims), own: true };
   }
   const { type, dims } = given;
   if (!isType(type)) throw new DTypeError(`Cannot run with a tensor of ${describe(type)}`);

@@ -113,8 +113,8 @@ export function compileBlock(block: Block): string {
 function withImports(code: string): string {
   return code
     .replace(
-      /(["'])(?:jsr:)?@rowmajor\/tensor(?:@[^"'/]*)?(\/\w+)?\1/g,
-      (_, _quote, entry = "") => JSON.stringify(new URL(modules[`.${entry}`]!, root).href),
+      /(["'])(?:jsr:)?@rowmajor\/tensor(?:@[^"'/]*)?((?:\/\w+)*)\1/g,
+      (_, _quote, entry) => JSON.stringify(new URL(modules[`.${entry}`]!, root).href),
     )
     .replace(/\bfrom (["'])\.\.\//g, `from $1${root.href}`);
 }

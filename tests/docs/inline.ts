@@ -12,6 +12,7 @@ import * as models from "../../src/models/mod.ts";
 import * as images from "../../src/images/mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
+import * as onnxes from "../../src/onnx/mod.ts";
 import * as profiling from "../../src/profile/mod.ts";
 import type { Block } from "./blocks.ts";
 
@@ -33,6 +34,7 @@ const RECEIVERS: Readonly<Record<string, object>> = {
   session: llm.Session.prototype,
   embedder: models.Embedder.prototype,
   chat: models.Chat.prototype,
+  detector: onnxes.Model.prototype,
   opened: nn.Weights.prototype,
   special: rowmajor.special,
   predict: { explain: 0 },

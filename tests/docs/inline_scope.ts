@@ -12,6 +12,7 @@ import type * as constrained from "../../src/constraints/mod.ts";
 import type * as llms from "../../src/llm/mod.ts";
 import type * as models from "../../src/models/mod.ts";
 import type * as nns from "../../src/nn/mod.ts";
+import type * as onnxes from "../../src/onnx/mod.ts";
 import type { ProfileReport } from "../../src/profile/mod.ts";
 import type * as tokenizers from "../../src/tokenizers/mod.ts";
 import type { Key } from "../../src/api/random.ts";
@@ -62,6 +63,7 @@ export declare const layer: nns.LinearLayer, other: nns.LinearLayer;
 export declare const encode: Compiled<(...all: Tensor[]) => Tensor>;
 export declare const tokens: number[], tokenizer: tokenizers.Tokenizer;
 // Ready models.
+export declare const detector: onnxes.Model, feeds: Any, external: Any, ops: Any;
 export declare const question: string, query: string, texts: string[], top: number;
 export declare const embedder: models.Embedder, chat: models.Chat;
 export declare const graph: ReturnType<typeof capture>;
