@@ -402,7 +402,8 @@ def microsoft():
     size = 4
     cells = {"w": rng.integers(0, 256, (1, 3, 4 * size), np.uint8), "r": rng.integers(0, 256, (1, size, 4 * size), np.uint8), "b": normal(1, 8 * size), "ws": array([0.01], np.float32), "wz": array([128], np.uint8), "rs": array([0.01], np.float32), "rz": array([128], np.uint8)}
     nodes = [optional_node("DynamicQuantizeLSTM", "x w r b _ _ _ _ ws wz rs rz", "y yh yc", domain=MICROSOFT, hidden_size=size)]
-    case("dynamic_quantize_lstm", nodes, {"x": normal(4, 2, 3)}, {"y": F32, "yh": F32, "yc": F32}, cells, atol=2e-3)
+    # ONNX Runtime rounds the inputs and states of each step to 8 bits.
+    case("dynamic_quantize_lstm", nodes, {"x": normal(4, 2, 3)}, {"y": F32, "yh": F32, "yc": F32}, cells, atol=2e-2)
     data, scales, points = packed4(normal(6, 32), 16, True)
     nodes = [node("GatherBlockQuantized", "w i s z", "y", domain=MICROSOFT, gather_axis=0, quantize_axis=1, block_size=16, bits=4)]
     case("gather_block_quantized", nodes, {"i": array([[4, 0], [5, 5]], np.int64)}, {"y": F32}, {"w": data.reshape(6, 16), "s": scales, "z": points})
