@@ -8,9 +8,11 @@ import { formatShape, sizeOf } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
 import { GRID_PADDINGS, gridSample } from "../../ops/image/grid_sample.ts";
 import { resize, type ResizeAxis } from "../../ops/image/resample.ts";
+import { nonMaxSuppression, roiAlign } from "../../ops/image/roi_align.ts";
 import { COORDINATES, NEAREST_MODES } from "../../ops/image/taps.ts";
 import { arange, fromBuffer, zeros } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
+import { NeedsHost } from "../graph/needs.ts";
 import type { T, Value } from "../graph/values.ts";
 import { windowsOf } from "./convolutions.ts";
 
@@ -274,8 +276,41 @@ function gridSampleOf(call: Call): readonly Value[] {
   ];
 }
 
+const REGION_MODES = { avg: "avg", max: "max" } as const;
+
+function roiAlignOf(call: Call): readonly Value[] {
+  const { node } = call;
+  // Opset 10 has no attribute, and takes corners as they are.
+  const otherwise = call.opset < 16 ? "output_half_pixel" : "half_pixel";
+  return [
+    roiAlign(node.op, call.tensor(0), call.tensor(1), call.tensor(2), {
+      bins: [node.int("output_height", 1), node.int("output_width", 1)],
+      samplingRatio: node.int("sampling_ratio", 0),
+      spatialScale: node.float("spatial_scale", 1),
+      halfPixel: choice(call, "coordinate_transformation_mode", otherwise, {
+        ...{ half_pixel: true, output_half_pixel: false },
+      }),
+      mode: choice(call, "mode", "avg", REGION_MODES),
+    }) as T,
+  ];
+}
+
+/** The boxes that stay: how many depends on elements. */
+function suppress(call: Call): readonly Value[] {
+  const options = {
+    maxOutput: call.numberOr(2, 0),
+    iouThreshold: call.numberOr(3, 0),
+    centers: call.node.flag("center_point_box"),
+    ...(call.has(4) ? { scoreThreshold: call.number(4) } : {}),
+  };
+  for (const k of [0, 1]) if (!call.knows(k)) throw new NeedsHost("its size depends on elements");
+  return [nonMaxSuppression(call.node.op, call.tensor(0), call.tensor(1), options) as T];
+}
+
 /** The ops. */
 export const IMAGES: Readonly<Record<string, Implementation>> = {
+  RoiAlign: roiAlignOf,
+  NonMaxSuppression: suppress,
   Resize: resizeOf,
   Upsample: upsample,
   GridSample: gridSampleOf,
