@@ -224,6 +224,21 @@ interface Part {
   /** The names of values that the parts after them take. */
   readonly outputs: readonly string[];
   readonly program: ProgramPart | undefined;
+  /** For each node, the values that no node after it reads; undefined until they are needed. */
+  lastReads?: readonly (readonly string[])[];
+}
+
+/** For each node, the values made by these nodes that no later one reads, and that are no outputs. */
+function lastReadsOf(nodes: readonly Node[], outputs: readonly string[]): string[][] {
+  const own = new Set(nodes.flatMap((node) => node.outputs));
+  const seen = new Set(outputs);
+  return nodes.toReversed().map((node) => {
+    const last = [...readsOf(node), ...node.outputs].filter((name) =>
+      name !== "" && own.has(name) && !seen.has(name)
+    );
+    last.forEach((name) => seen.add(name));
+    return [...new Set(last)];
+  }).reverse();
 }
 
 /** The program of a part. */
@@ -520,17 +535,16 @@ export class Runner {
     return isProgram;
   }
 
-  /** Runs the nodes of a part one by one. */
-  #runNodes({ first, last, inputs, outputs }: Part, run: Run): void {
+  /** Runs the nodes of a part one by one; frees each tensor after the last node that reads it. */
+  #runNodes(part: Part, run: Run): void {
     const { environment } = run;
-    const given = inputs.map((name) => environment.get(name));
-    const made = scope(() => {
-      for (const node of this.graph.nodes.slice(first, last)) {
-        step(node, environment, this.#shared);
-      }
-      return outputs.map((name) => environment.get(name));
+    part.lastReads ??= lastReadsOf(this.graph.nodes.slice(part.first, part.last), part.outputs);
+    part.lastReads.forEach((names, k) => {
+      const node = this.graph.nodes[part.first + k]!;
+      const inputs = node.inputs.map((name) => environment.get(name));
+      run.add(step(node, environment, this.#shared), inputs);
+      run.release(names);
     });
-    run.add(made, given);
   }
 
   /** Changes the parts after an error of recording; false for another error. */
@@ -642,6 +656,8 @@ class Run {
   readonly #out: ReadonlyMap<string, Writable> | undefined;
   /** The tensors that parts have made. */
   readonly #made = new Set<T>();
+  /** Those that several values have. */
+  readonly #shared = new Set<T>();
 
   constructor(
     graph: Graph,
@@ -659,7 +675,23 @@ class Run {
   /** Notes what a node has made of its inputs. */
   add(values: readonly Value[], inputs: readonly Value[]): void {
     const given = new Set(tensorsIn(inputs));
-    for (const x of tensorsIn(values)) if (!given.has(x)) this.#made.add(x);
+    for (const x of tensorsIn(values)) {
+      // A tensor under two names, or in a list, lives to the end.
+      if (given.has(x)) this.#shared.add(x);
+      else this.#made.add(x);
+    }
+    for (const value of values) {
+      if (isList(value)) { for (const x of tensorsIn(value)) this.#shared.add(x); }
+    }
+  }
+
+  /** Disposes of the tensors of names that nothing reads any more. */
+  release(names: readonly string[]): void {
+    for (const name of names) {
+      const value = this.environment.get(name);
+      if (!(value instanceof Tensor) || this.#shared.has(value)) continue;
+      if (this.#made.delete(value)) value.dispose();
+    }
   }
 
   /** Stores the results of a program, which may be its arguments. */
