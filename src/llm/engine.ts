@@ -17,7 +17,7 @@ import { cpuBackendName, memoryOf } from "../core/dispatch.ts";
 import type { Path } from "../io/file.ts";
 import { checkOptions } from "../table/infer.ts";
 import { stopTexts, TextStream, tokensIn } from "../tokenizers/text_stream.ts";
-import { ahead } from "./batch/ahead.ts";
+import { ahead, endedWhenLost } from "./batch/ahead.ts";
 import { Beginnings } from "./batch/beginnings.ts";
 import {
   type FinishReason,
@@ -249,6 +249,10 @@ export class Engine implements Disposable {
    * Generates the tokens after `prompt`, off the event loop. A prompt that begins with whole pages of 32
    * tokens of an earlier one does not compute them again.
    *
+   * The text takes a slot or a place in the queue when its first token is asked for, until its end:
+   * read it to the end, call `return`, or abort `signal`. The slot of a text that is dropped without
+   * these is free when its iteration was collected as garbage.
+   *
    * @param prompt The whole text before, as text or as tokens.
    * @returns The tokens with their texts, and at the end the reason why the text has ended.
    * @throws {ArgumentError} For options and tokens out of range, for texts without a tokenizer, and if
@@ -262,7 +266,8 @@ export class Engine implements Disposable {
     options: EngineGenerateOptions = {},
   ): AsyncGenerator<GeneratedToken, FinishReason> {
     // The caller may change them before it asks for the first token.
-    return this.#generate(attempt(() => this.#request(prompt, options)));
+    const request = attempt(() => this.#request(prompt, options));
+    return endedWhenLost(this.#generate(request), "stop");
   }
 
   #request(prompt: string | readonly number[], options: EngineGenerateOptions): Request {

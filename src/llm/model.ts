@@ -22,6 +22,7 @@ import { tensor } from "../tensor/create.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import type { Angles, AnyWeights, Step, Stepped, Wanted } from "./blocks/step.ts";
+import { endedWhenLost } from "./batch/ahead.ts";
 import {
   type FinishReason,
   GENERATE_OPTIONS,
@@ -308,7 +309,10 @@ export class LanguageModel implements Disposable {
     options: GenerateOptions = {},
   ): AsyncGenerator<number, FinishReason> {
     const given = attempt(() => ownCall(ownTokens(ids, this.config), options, GENERATE_OPTIONS));
-    return this.#inSession(given, (session, own) => session.generate(own.prompt, own.options));
+    return endedWhenLost(
+      this.#inSession(given, (session, own) => session.generate(own.prompt, own.options)),
+      "stop",
+    );
   }
 
   /** Generates the text after `prompt`: {@link Session.generateText} of a new session. */
@@ -318,9 +322,12 @@ export class LanguageModel implements Disposable {
     options: GenerateTextOptions = {},
   ): AsyncGenerator<string, FinishReason> {
     const given = attempt(() => ownCall(ownPrompt(prompt, this.config), options, TEXT_OPTIONS));
-    return this.#inSession(
-      given,
-      (session, own) => session.generateText(codec, own.prompt, own.options),
+    return endedWhenLost(
+      this.#inSession(
+        given,
+        (session, own) => session.generateText(codec, own.prompt, own.options),
+      ),
+      "stop",
     );
   }
 
@@ -589,9 +596,9 @@ export class Session implements Disposable {
     ids: readonly number[],
     options: GenerateOptions = {},
   ): AsyncGenerator<number, FinishReason> {
-    return this.#generate(
-      attempt(() => ownCall(ownTokens(ids, this.model.config), options, GENERATE_OPTIONS)),
-    );
+    const { config } = this.model;
+    const given = attempt(() => ownCall(ownTokens(ids, config), options, GENERATE_OPTIONS));
+    return endedWhenLost(this.#generate(given), "stop");
   }
 
   async *#generate(
@@ -637,10 +644,9 @@ export class Session implements Disposable {
     prompt: string | readonly number[],
     options: GenerateTextOptions = {},
   ): AsyncGenerator<string, FinishReason> {
-    return this.#generateText(
-      codec,
-      attempt(() => ownCall(ownPrompt(prompt, this.model.config), options, TEXT_OPTIONS)),
-    );
+    const { config } = this.model;
+    const given = attempt(() => ownCall(ownPrompt(prompt, config), options, TEXT_OPTIONS));
+    return endedWhenLost(this.#generateText(codec, given), "stop");
   }
 
   async *#generateText(

@@ -3,12 +3,19 @@
  *
  * @module
  */
-import { ArgumentError, DisposedError, FormatError } from "../base/errors.ts";
+import {
+  ArgumentError,
+  type Attempt,
+  attempt,
+  DisposedError,
+  FormatError,
+} from "../base/errors.ts";
 import { listIn } from "../base/shape.ts";
 import { checkSignal } from "../base/signals.ts";
 import { describe } from "../base/text.ts";
 import { objectOf } from "../llm/config/reader.ts";
 import * as llm from "../llm/mod.ts";
+import { endedWhenLost } from "../llm/batch/ahead.ts";
 import { ownOptions } from "../llm/batch/generation.ts";
 import { OPEN_OPTIONS, TEXT_OPTIONS } from "../llm/model.ts";
 import { checkOptions } from "../table/infer.ts";
@@ -19,6 +26,7 @@ import {
   open as openTokenizer,
   type Tokenizer,
 } from "../tokenizers/mod.ts";
+import { stopTexts } from "../tokenizers/text_stream.ts";
 import { filesOf, type FindOptions, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
 import { type Tool, ToolKit, visibleText } from "./tools.ts";
 
@@ -42,6 +50,14 @@ export interface AskOptions extends llm.GenerateTextOptions {
   readonly tools?: readonly Tool[] | undefined;
   /** The most times that the model calls functions before it has to answer; 5 by default. */
   readonly toolRounds?: number | undefined;
+}
+
+/** What {@link Chat.stream} was called with: checked and copied. */
+interface Turn {
+  readonly question: string;
+  readonly options: Omit<AskOptions, "tools" | "toolRounds">;
+  readonly kit: ToolKit | undefined;
+  readonly toolRounds: number;
 }
 
 /** The least tokens of an answer for which a chat has to leave room. */
@@ -213,7 +229,8 @@ export class Chat implements Disposable {
 
   /**
    * Asks the model, and returns its answer as it comes, in pieces of whole characters. The question and
-   * the answer become messages; those of an iteration that ends early do not.
+   * the answer become messages; those of an iteration that ends early do not. The turn begins when the
+   * first piece is asked for.
    *
    * With `tools`, the model may call functions. Each call and its result become messages too, and the
    * model goes on with the results. It gets wrong arguments, unknown functions and errors of functions
@@ -223,25 +240,37 @@ export class Chat implements Disposable {
    * @throws {ArgumentError} If the chat does not fit the context of the model; see
    *   {@link ChatOptions.overflow}. For tools, if the template of the model has none.
    */
-  async *stream(
-    question: string,
-    options: AskOptions = {},
-  ): AsyncGenerator<string, llm.FinishReason> {
-    this.#checkIdle();
+  stream(question: string, options: AskOptions = {}): AsyncGenerator<string, llm.FinishReason> {
+    // The caller may change them before it asks for the first piece.
+    const turn = attempt(() => this.#turn(question, options));
+    return endedWhenLost(this.#stream(turn), "stop");
+  }
+
+  #turn(question: string, options: AskOptions): Turn {
     if (typeof question !== "string") {
       throw new ArgumentError(`Cannot ask ${describe(question)}: it is a text`);
     }
     checkOptions("ask", options, [...TEXT_OPTIONS, "variables", "tools", "toolRounds"]);
-    const { variables, tools, toolRounds = 5, ...rest } = ownOptions(options);
+    const { variables, tools, toolRounds = 5, stop, ...rest } = ownOptions(options);
     checkSignal("ask", rest.signal);
     if (!Number.isInteger(toolRounds) || toolRounds < 0) {
       throw new ArgumentError(
         `Cannot ask with toolRounds ${describe(toolRounds)}: it is an integer of at least 0`,
       );
     }
-    const all = tools && new ToolKit(tools, this.tokenizer.chatTemplate);
-    const plain = { ...rest, variables: { ...variables } };
-    const withTools = { ...rest, variables: { ...variables, tools: all?.specs } };
+    const kit = tools && new ToolKit(tools, this.tokenizer.chatTemplate);
+    const own = { ...rest, ...stop !== undefined && { stop: stopTexts(stop) } };
+    return { question, options: { ...own, variables: { ...variables } }, kit, toolRounds };
+  }
+
+  async *#stream(
+    { value: turn, error }: Attempt<Turn>,
+  ): AsyncGenerator<string, llm.FinishReason> {
+    this.#checkIdle();
+    if (error !== undefined) throw error;
+    const { question, options: plain, kit: all, toolRounds } = turn;
+    const { variables, ...rest } = plain;
+    const withTools = { ...plain, variables: { ...variables, tools: all?.specs } };
     let asked: readonly Message[] = [...this.#messages, { role: "user", content: question }];
     this.#busy = true;
     try {

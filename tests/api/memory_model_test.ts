@@ -6,11 +6,10 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import vm from "node:vm";
 import * as rm from "../../mod.ts";
 import { generator } from "../ops/table/operands.ts";
 import { amount } from "../support/amount.ts";
+import { collectGarbage } from "../support/garbage.ts";
 
 // deno-lint-ignore no-explicit-any
 type Any = any;
@@ -146,17 +145,6 @@ function move(x: Modelled): Modelled {
   return ownership === "owned" ? { ...x, real } : fresh(real, values(x));
 }
 
-/** Collects garbage, and lets finalizers run. */
-async function collect(): Promise<void> {
-  const { Bun } = globalThis as { Bun?: { gc(now: boolean): void } };
-  if (Bun !== undefined) Bun.gc(true);
-  else {
-    setFlagsFromString("--expose-gc");
-    vm.runInNewContext("gc")();
-  }
-  await new Promise((resolve) => setTimeout(resolve, 0));
-}
-
 test("tensors show the model's values after any views, writes, moves and collections", async () => {
   const steps = amount(3000, 100_000);
   let live: Modelled[] = [create()];
@@ -206,7 +194,7 @@ test("tensors show the model's values after any views, writes, moves and collect
     if (live.length > 0) check(pick(live), what);
     if (arrays.length > 0) check(pick(arrays), `${what}, the array of data`);
     if (step % 250 === 249) {
-      await collect();
+      await collectGarbage();
       for (const one of [...live, ...arrays]) check(one, `${what}, after a collection`);
     }
     while (live.length > 24) live.splice(below(live.length), 1)[0]!.real.dispose();

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertRejects } from "@std/assert";
+import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import { ArgumentError, DisposedError, memory, OutOfMemoryError } from "../../mod.ts";
 import * as llm from "../../src/llm/mod.ts";
@@ -12,6 +12,7 @@ import { Engine } from "../../src/llm/engine.ts";
 import { Scheduler } from "../../src/llm/batch/scheduler.ts";
 import { SequenceMemory } from "../../src/llm/batch/sequence.ts";
 import { loose } from "../support.ts";
+import { collectGarbage } from "../support/garbage.ts";
 import { families } from "./families.ts";
 import { collect, modelFolder } from "./models.ts";
 
@@ -230,6 +231,47 @@ test("an engine that is disposed frees texts that nobody reads", async () => {
     const left = memory().bytes - memory().pooledBytes - before;
     assert(left <= 0, `${name}: ${left} bytes are left`);
     await assertRejects(() => parked.next(), DisposedError, "the engine was disposed");
+  }
+});
+
+test("texts that are dropped take nothing, or give back what they have", async () => {
+  for (const name of ["llama", "lfm2"]) {
+    using model = await openModel(name);
+    using engine = await llm.engine(model, { slots: 2, queue: 1, context: 256 });
+    using session = model.session();
+    const before = memory().bytes - memory().pooledBytes;
+    // Nobody reads them.
+    for (let k = 0; k < 20; k++) engine.generate(textOf(9), OPTIONS);
+    assertEquals([engine.stats.active, engine.stats.waiting], [0, 0]);
+    const states = { made: 0, freed: 0 };
+    const constraint = {
+      start() {
+        states.made++;
+        return { mask: () => undefined, accept() {}, done: false, dispose: () => states.freed++ };
+      },
+    };
+    // Nobody reads more than their beginnings, with and without tokens that are ready.
+    const begin = async (texts: readonly AsyncGenerator[]): Promise<void> => {
+      for (const text of texts) assertEquals((await text.next()).done, false);
+    };
+    const { signal } = new AbortController();
+    const options = loose({ maxTokens: 100, stopTokens: [], constraint, signal });
+    await begin([1, 2].map((seed) => engine.generate(textOf(60, seed), options)));
+    await begin([session.generate(textOf(9), options), model.generate(textOf(9), options)]);
+    assertEquals([engine.stats.active, states], [2, { made: 4, freed: 0 }]);
+    assertThrows(() => session.fork(), ArgumentError, "generating");
+    const waits = idsOf(engine.generate(textOf(9, 2), OPTIONS));
+    for (let k = 0; k < 200 && states.freed < 4; k++) await collectGarbage();
+    assertEquals(states.freed, 4);
+    assertEquals((await waits).length, 6);
+    const { active, waiting, cached, kept } = engine.stats;
+    assertEquals([active, waiting, cached], [0, 0, kept]);
+    assertEquals((await collect(session.generate(textOf(9), OPTIONS))).all.length, 6);
+    await engine.drain();
+    engine.dispose();
+    session.dispose();
+    model.dispose();
+    assert(memory().bytes - memory().pooledBytes <= before, `${name}: memory is left`);
   }
 });
 

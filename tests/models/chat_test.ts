@@ -8,10 +8,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { ArgumentError, DisposedError, FormatError } from "../../mod.ts";
+import { ArgumentError, attempt, DisposedError, FormatError } from "../../mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import { Chat } from "../../src/models/mod.ts";
 import { chatTemplate, open as openTokenizer } from "../../src/tokenizers/mod.ts";
+import { loose } from "../support.ts";
+import { collectGarbage } from "../support/garbage.ts";
 import { randomLlama } from "../support/llama.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "rowmajor-chats-"));
@@ -119,6 +121,33 @@ test("one turn at a time", async () => {
   assertThrows(() => chat.messages = [], ArgumentError, "answers");
   await first;
   assertEquals(chat.messages.length, 2);
+});
+
+test("a turn has the options of its call, and one that is dropped ends", async () => {
+  using chat = await Chat.open(path);
+  const plain = await chat.ask("one", GREEDY);
+  const stop = plain.slice(3, 5);
+  chat.messages = [];
+  const stops = [stop], logitBias = { 5: 0 };
+  const options = { ...GREEDY, stop: stops, logitBias };
+  const turn = chat.stream("one", options);
+  stops[0] = plain.slice(0, 2);
+  Object.assign(logitBias, { 5: 100 });
+  options.maxTokens = 1;
+  let answer = "";
+  for await (const piece of turn) answer += piece;
+  assertEquals(answer, plain.slice(0, plain.indexOf(stop)));
+  const wrong = loose({ topP: 2 });
+  const late = chat.stream("two", wrong);
+  Object.assign(wrong, { topP: 1 });
+  await assertRejects(() => late.next(), ArgumentError, "topP");
+  const begin = async (): Promise<unknown> => (await chat.stream("two", GREEDY).next()).done;
+  assertEquals(await begin(), false);
+  assertThrows(() => chat.fork(), ArgumentError, "answers");
+  const isBusy = (): boolean => attempt(() => chat.fork().dispose()).error !== undefined;
+  for (let k = 0; k < 200 && isBusy(); k++) await collectGarbage();
+  assertEquals(chat.messages.length, 2);
+  assertEquals(typeof await chat.ask("two", GREEDY), "string");
 });
 
 test("forks go on from the same messages, and leave the model to the first chat", async () => {

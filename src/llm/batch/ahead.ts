@@ -1,5 +1,5 @@
 /**
- * Items that are made before they are asked for.
+ * Iterations whose items are made before they are asked for, and that end when nobody can read them.
  *
  * @module
  */
@@ -67,4 +67,27 @@ export async function* ahead<T, R>(
     await produced;
     await source.return(cut);
   }
+}
+
+/** Ends iterations that were collected as garbage. */
+const lost = new FinalizationRegistry<() => Promise<unknown>>((end) => void end().catch(() => {}));
+
+/**
+ * The items of `source`. If a program drops the iteration before its end, without `return`, the source
+ * ends with `cut` when the iteration is collected as garbage: what it holds is free then.
+ */
+export function endedWhenLost<T, R>(source: AsyncGenerator<T, R>, cut: R): AsyncGenerator<T, R> {
+  // Not yield*, by which Bun's source refers to its reader.
+  const iteration = (async function* (): AsyncGenerator<T, R> {
+    try {
+      for (let next = await source.next();; next = await source.next()) {
+        if (next.done === true) return next.value;
+        yield next.value;
+      }
+    } finally {
+      await source.return(cut);
+    }
+  })();
+  lost.register(iteration, () => source.return(cut));
+  return iteration;
 }
