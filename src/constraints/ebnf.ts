@@ -34,32 +34,35 @@ function byte(first: number, last: number): string {
 }
 
 /** The sequences of as many bytes from `low` to `high`. */
-function bytesBetween(low: readonly number[], high: readonly number[]): string {
+function bytesBetween(low: readonly number[], high: readonly number[]): readonly string[] {
   const [a = 0, b = 0] = [low[0], high[0]];
   const rest = low.length - 1;
-  if (rest === 0) return byte(a, b);
+  if (rest === 0) return [byte(a, b)];
   const any = new Array(rest).fill(byte(0x80, 0xbf)).join(" ");
   const isFrom = low.slice(1).every((one) => one === 0x80);
   const isTo = high.slice(1).every((one) => one === 0xbf);
-  if (isFrom && isTo) return `${byte(a, b)} ${any}`;
-  if (a === b) return `${byte(a, a)} ${bytesBetween(low.slice(1), high.slice(1))}`;
+  if (isFrom && isTo) return [`${byte(a, b)} ${any}`];
+  const after = (first: number, low: readonly number[], high: readonly number[]) =>
+    bytesBetween(low, high).map((more) => `${byte(first, first)} ${more}`);
+  if (a === b) return after(a, low.slice(1), high.slice(1));
   const [least, most] = [new Array(rest).fill(0x80), new Array(rest).fill(0xbf)];
-  const parts = [`${byte(a, a)} ${bytesBetween(low.slice(1), most)}`];
-  if (a + 1 < b) parts.push(`${byte(a + 1, b - 1)} ${any}`);
-  parts.push(`${byte(b, b)} ${bytesBetween(least, high.slice(1))}`);
-  return anyOf(parts);
+  return [
+    ...after(a, low.slice(1), most),
+    ...a + 1 < b ? [`${byte(a + 1, b - 1)} ${any}`] : [],
+    ...after(b, least, high.slice(1)),
+  ];
 }
 
-/** One character of a set, whose ranges have no halves of characters. */
-export function oneOf(ranges: readonly Range[]): string {
+/** The characters of a set, whose ranges have no halves of characters, as sequences of bytes. */
+export function sequencesOf(ranges: readonly Range[]): readonly string[] {
   const parts: string[] = [];
   for (const [first, last] of ranges) {
     for (let count = 1; count < CODES.length; count++) {
       const low = Math.max(first, CODES[count - 1]!), high = Math.min(last, CODES[count]! - 1);
-      if (low <= high) parts.push(bytesBetween(utf8(low), utf8(high)));
+      if (low <= high) parts.push(...bytesBetween(utf8(low), utf8(high)));
     }
   }
-  return anyOf(parts);
+  return parts;
 }
 
 /** One of some parts. */
@@ -99,6 +102,31 @@ export class Rules {
   /** Gives a reserved name its rule. */
   define(name: string, body: string): void {
     this.#rules[Number(name.slice(1))] = `${name} ::= ${body}`;
+  }
+
+  /**
+   * The name of a rule of `least` to `most` characters of a set, given by its sequences, and of `end`
+   * after them.
+   *
+   * A rule goes on to the end of the text that it is for. The package knows for each place in a rule
+   * which tokens stay within the rule; those that go beyond it are looked at for each new token, which
+   * takes a hundred times as long where characters have rules of their own.
+   */
+  characters(sequences: readonly string[], least: number, most: number, end: string): string {
+    const before = (next: string): string => sequences.map((one) => `${one} ${next}`).join(" | ");
+    let name: string;
+    if (most === Infinity) {
+      const key = `${end} after any of ${before("")}`;
+      const known = this.#names.get(key);
+      name = known ?? this.reserve();
+      this.#names.set(key, name);
+      if (known === undefined) this.define(name, `${end} | ${before(name)}`);
+    } else {
+      name = end;
+      for (let k = least; k < most; k++) name = this.add(`${end} | ${before(name)}`);
+    }
+    for (let k = 0; k < least; k++) name = this.add(before(name));
+    return name;
   }
 
   /** The grammar of texts of `start`. */

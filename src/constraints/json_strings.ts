@@ -3,19 +3,25 @@
  *
  * @module
  */
-import { anyOf, literal, oneOf, type Range, times } from "./ebnf.ts";
+import { anyOf, literal, type Range, type Rules, sequencesOf, times } from "./ebnf.ts";
 
 /** The characters of texts that JSON has as they are, and those that it escapes. */
 const PLAIN: readonly Range[] = [
   ...[[0x20, 0x21], [0x23, 0x5b], [0x5d, 0xd7ff], [0xe000, 0x10ffff]] as const,
 ];
+/** The end of a string, and its beginning. */
+export const QUOTE = '"\\""';
 const ALL: readonly Range[] = [[0, 0xd7ff], [0xe000, 0x10ffff]];
 
-/** A plain character. */
-export const PLAIN_CHAR: string = oneOf(PLAIN);
-/** A character in any spelling, which is one code point. */
-export const CHAR: string = `(${PLAIN_CHAR} | "\\\\" (["\\\\/bfnrt] | "u" ` +
-  `([0-9a-cA-CefEF] [0-9a-fA-F]{3} | [dD] [0-7] [0-9a-fA-F]{2})))`;
+const HEX = "[0-9a-fA-F]";
+/** The plain characters, and all in any spelling, which is one code point: as sequences. */
+export const PLAIN_CHARS: readonly string[] = sequencesOf(PLAIN);
+export const CHARS: readonly string[] = [
+  ...PLAIN_CHARS,
+  '"\\\\" ["\\\\/bfnrt]',
+  `"\\\\u" [0-9a-cA-CefEF] ${HEX} ${HEX} ${HEX}`,
+  `"\\\\u" [dD] [0-7] ${HEX} ${HEX}`,
+];
 
 function intersected(a: readonly Range[], b: readonly Range[]): Range[] {
   return a.flatMap(([from, to]) =>
@@ -35,28 +41,28 @@ function complement(ranges: readonly Range[]): Range[] {
   return rest;
 }
 
-/** One character of a set, as JSON spells it; undefined for an empty set. */
-function spelled(ranges: readonly Range[]): string | undefined {
-  const plain = intersected(ranges, PLAIN);
-  const parts = plain.length > 0 ? [oneOf(plain)] : [];
+/** The characters of a set as JSON spells them: as sequences. */
+function spelled(ranges: readonly Range[]): readonly string[] {
+  const parts = [...sequencesOf(intersected(ranges, PLAIN))];
   const escaped: readonly Range[] = [[0, 0x1f], [0x22, 0x22], [0x5c, 0x5c]];
   for (const [first, last] of intersected(ranges, escaped)) {
     for (let code = first; code <= last; code++) {
       parts.push(literal(JSON.stringify(String.fromCharCode(code)).slice(1, -1)));
     }
   }
-  return parts.length > 0 ? anyOf(parts) : undefined;
+  return parts;
 }
 
 /** The plain strings that are none of `names`. */
-export function otherThan(names: readonly string[], add: (body: string) => string): string {
+export function otherThan(names: readonly string[], rules: Rules): string {
+  const any = rules.characters(PLAIN_CHARS, 0, Infinity, QUOTE);
   const ruleOf = (rests: readonly string[]): string => {
     const firsts = [...new Set(rests.flatMap((rest) => [...rest].slice(0, 1)))];
     const codes = firsts.map((char) => char.codePointAt(0)!);
     const others = intersected(complement(codes.map((code): Range => [code, code])), PLAIN);
-    const parts = [`${oneOf(others)} ${PLAIN_CHAR}*`];
+    const parts = sequencesOf(others).map((one) => `${one} ${any}`);
     // Not the end of one of the names.
-    if (!rests.includes("")) parts.push('""');
+    if (!rests.includes("")) parts.push(QUOTE);
     for (const char of firsts) {
       if (intersected([[char.codePointAt(0)!, char.codePointAt(0)!]], PLAIN).length === 0) continue;
       const next = rests.filter((rest) => rest.startsWith(char)).map((rest) =>
@@ -64,12 +70,11 @@ export function otherThan(names: readonly string[], add: (body: string) => strin
       );
       parts.push(`${literal(char)} ${ruleOf(next)}`);
     }
-    return add(anyOf(parts));
+    return rules.add(parts.join(" | "));
   };
-  return `"\\"" ${ruleOf(names)} "\\""`;
+  return `${QUOTE} ${ruleOf(names)}`;
 }
 
-const HEX = "[0-9a-fA-F]";
 const MONTH_DAY = '("02" "-" ("0" [1-9] | "1" [0-9] | "2" [0-8]) | ' +
   '("04" | "06" | "09" | "11") "-" ("0" [1-9] | [12] [0-9] | "30") | ' +
   '("01" | "03" | "05" | "07" | "08" | "10" | "12") "-" ("0" [1-9] | [12] [0-9] | "3" [01]))';
@@ -79,16 +84,30 @@ const TIME = `${HOUR} ":" [0-5] [0-9] ":" [0-5] [0-9] ("." [0-9]{1,9})? ` +
   `("Z" | [-+] ${HOUR} ":" [0-5] [0-9])`;
 const BYTE = '([0-9] | [1-9] [0-9] | "1" [0-9] [0-9] | "2" [0-4] [0-9] | "25" [0-5])';
 
+/** A part of an address of e-mail. A rule of its own: each place in it takes time to compile. */
+const LABEL = "[a-zA-Z0-9]{1,20}";
+
 /** What is inside the quotes of strings of a format. */
-export const FORMATS: Readonly<Record<string, string>> = {
+const FORMATS: Readonly<Record<string, string>> = {
   date: DATE,
   time: TIME,
   "date-time": `${DATE} "T" ${TIME}`,
   uuid: `${HEX}{8} "-" ${HEX}{4} "-" ${HEX}{4} "-" ${HEX}{4} "-" ${HEX}{12}`,
   ipv4: `${BYTE} "." ${BYTE} "." ${BYTE} "." ${BYTE}`,
-  email: '[a-zA-Z0-9] [a-zA-Z0-9_-]{0,20} ("." [a-zA-Z0-9]{1,20}){0,1} "@" ' +
-    '[a-zA-Z0-9]{1,20} ("." [a-zA-Z0-9]{1,20}){0,2} "." [a-zA-Z]{2,10}',
+  email: '[a-zA-Z0-9] [a-zA-Z0-9_-]{0,20} ("." LABEL){0,1} "@" LABEL ("." LABEL){0,2} "." ' +
+    "[a-zA-Z]{2,10}",
 };
+
+/** Whether strings of a format have a grammar. */
+export function isFormat(format: unknown): format is string {
+  return typeof format === "string" && Object.hasOwn(FORMATS, format);
+}
+
+/** Strings of a format. */
+export function formatGrammar(format: string, rules: Rules): string {
+  const body = FORMATS[format]!.replaceAll("LABEL", () => rules.add(LABEL));
+  return `${QUOTE} ${rules.add(body)} ${QUOTE}`;
+}
 
 const DIGIT: readonly Range[] = [[0x30, 0x39]];
 const WORD: readonly Range[] = [[0x30, 0x39], [0x41, 0x5a], [0x5f, 0x5f], [0x61, 0x7a]];
@@ -103,19 +122,31 @@ const CLASSES: Readonly<Record<string, readonly Range[]>> = {
   ...{ D: complement(DIGIT), W: complement(WORD), S: complement(SPACE) },
 };
 const CONTROLS: Readonly<Record<string, number>> = { n: 10, r: 13, t: 9, f: 12, v: 11, 0: 0 };
-/** The deepest groups of a pattern. */
-const DEEPEST = 50;
+/** The deepest groups of a pattern, and the most repetitions with a limit. */
+const DEEPEST = 50, MOST_REPETITIONS = 2000;
 
 /** What a pattern has that no grammar of it is made of. */
 class NotSupported extends Error {}
 
+/** A part of a pattern. */
+interface Part {
+  /** The part alone. */
+  readonly text: string;
+  readonly isNullable: boolean;
+  /** The part with the rule or the text `end` after it: see {@link Rules.characters}. */
+  before(end: string): string;
+}
+
 /** Reads a regular expression of JavaScript, without the flags but `u`. */
 class Pattern {
   readonly #chars: readonly string[];
+  readonly #rules: Rules;
   #at = 0;
+  #repetitions = 0;
 
-  constructor(source: string) {
+  constructor(source: string, rules: Rules) {
     this.#chars = [...source];
+    this.#rules = rules;
   }
 
   #take(char: string): boolean {
@@ -124,55 +155,97 @@ class Pattern {
     return true;
   }
 
-  /** The whole pattern, which a part of the text matches. */
-  read(): string {
+  /** The rule of texts that have a part of the pattern, with `end` after them. */
+  read(end: string): string {
+    const any = this.#rules.characters(CHARS, 0, Infinity, end);
     const parts: string[] = [];
     do {
-      const start = this.#take("^") ? "" : `${CHAR}* `;
+      const isStart = this.#take("^");
       const body = this.#sequence(0);
-      const end = this.#take("$") ? "" : ` ${CHAR}*`;
-      parts.push(`${start}${body}${end}`);
+      const rest = body.before(this.#take("$") ? end : any);
+      if (isStart) parts.push(rest);
+      else parts.push(this.#rules.characters(CHARS, 0, Infinity, rest));
     } while (this.#take("|"));
     if (this.#at < this.#chars.length) throw new NotSupported(`"${this.#chars[this.#at]}" there`);
-    return anyOf(parts);
+    return this.#rules.add(parts.join(" | "));
   }
 
-  #alternatives(depth: number): string {
+  #either(parts: readonly Part[]): Part {
+    if (parts.length === 1) return parts[0]!;
+    return {
+      text: anyOf(parts.map(({ text }) => text)),
+      isNullable: parts.some(({ isNullable }) => isNullable),
+      before: (end) => this.#rules.add(parts.map((part) => part.before(end)).join(" | ")),
+    };
+  }
+
+  #alternatives(depth: number): Part {
     if (depth > DEEPEST) throw new NotSupported(`groups deeper than ${DEEPEST}`);
-    const parts: string[] = [];
+    const parts: Part[] = [];
     do parts.push(this.#sequence(depth)); while (this.#take("|"));
-    return `(${parts.join(" | ")})`;
+    return this.#either(parts);
   }
 
-  #sequence(depth: number): string {
-    const parts: string[] = [];
+  #sequence(depth: number): Part {
+    const parts: Part[] = [];
     for (;;) {
       const char = this.#chars[this.#at];
       const isEnd = char === "$" && depth === 0;
       if (char === undefined || char === "|" || char === ")" || isEnd) break;
       parts.push(this.#repeated(this.#atom(depth)));
     }
-    return parts.length === 0 ? '""' : parts.join(" ");
+    return {
+      text: parts.length === 0 ? '""' : parts.map(({ text }) => text).join(" "),
+      isNullable: parts.every(({ isNullable }) => isNullable),
+      before: (end) => parts.reduceRight((next, part) => part.before(next), end),
+    };
   }
 
-  #repeated(atom: string): string {
-    let made = atom;
+  #repeated(atom: Part): Part {
+    let made: Part;
     const rest = this.#chars.slice(this.#at, this.#at + 24).join("");
     const [whole, least, comma, most] = /^\{(\d+)(,)?(\d+)?\}/.exec(rest) ?? [];
-    if (this.#take("*")) made = times(atom, 0, Infinity);
-    else if (this.#take("+")) made = times(atom, 1, Infinity);
-    else if (this.#take("?")) made = times(atom, 0, 1);
+    if (this.#take("*")) made = this.#times(atom, 0, Infinity);
+    else if (this.#take("+")) made = this.#times(atom, 1, Infinity);
+    else if (this.#take("?")) made = this.#times(atom, 0, 1);
     else if (whole !== undefined) {
       this.#at += whole.length;
       const upper = most !== undefined ? Number(most) : comma === undefined ? least : Infinity;
-      made = times(atom, Number(least), Number(upper));
+      made = this.#times(atom, Number(least), Number(upper));
     } else return atom;
     // Whether as few as possible are taken changes nothing for the whole text.
     this.#take("?");
     return made;
   }
 
-  #atom(depth: number): string {
+  #times(part: Part, least: number, most: number): Part {
+    const { text, isNullable } = part;
+    return {
+      text: `(${times(text, least, most)})`,
+      isNullable: isNullable || least === 0,
+      before: (end) => {
+        this.#repetitions += most < Infinity ? most : least;
+        if (this.#repetitions > MOST_REPETITIONS) {
+          throw new NotSupported(`more than ${MOST_REPETITIONS} repetitions`);
+        }
+        let name = end;
+        // A rule that begins with itself has no end.
+        if (most === Infinity && isNullable) return this.#rules.add(`(${text})* ${end}`);
+        if (most === Infinity) {
+          name = this.#rules.reserve();
+          this.#rules.define(name, `${part.before(name)} | ${end}`);
+        } else {
+          for (let k = least; k < most; k++) {
+            name = this.#rules.add(`${part.before(name)} | ${end}`);
+          }
+        }
+        for (let k = 0; k < least; k++) name = part.before(name);
+        return name;
+      },
+    };
+  }
+
+  #atom(depth: number): Part {
     const char = this.#chars[this.#at++]!;
     if (char === "(") {
       if (this.#take("?")) {
@@ -191,8 +264,12 @@ class Pattern {
       ? this.#escape()
       : [[char.codePointAt(0)!, char.codePointAt(0)!] as const];
     const made = spelled(set);
-    if (made === undefined) throw new NotSupported("a set without characters");
-    return made;
+    if (made.length === 0) throw new NotSupported("a set without characters");
+    return {
+      text: anyOf(made),
+      isNullable: false,
+      before: (end) => this.#rules.characters(made, 1, 1, end),
+    };
   }
 
   #escape(): readonly Range[] {
@@ -240,15 +317,19 @@ class Pattern {
   }
 }
 
-/** What is inside the quotes of strings that match a pattern. */
-export function patternGrammar(source: string, fail: (why: string) => never): string {
+/** Strings that match a pattern. */
+export function patternGrammar(
+  source: string,
+  rules: Rules,
+  fail: (why: string) => never,
+): string {
   try {
     new RegExp(source, "u");
   } catch (error) {
     return fail(error instanceof Error ? error.message : String(error));
   }
   try {
-    return new Pattern(source).read();
+    return `${QUOTE} ${new Pattern(source, rules).read(QUOTE)}`;
   } catch (error) {
     if (error instanceof NotSupported) return fail(`the pattern has ${error.message}`);
     throw error;

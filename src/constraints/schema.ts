@@ -7,7 +7,15 @@ import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { anyOf, literal, Rules, times } from "./ebnf.ts";
 import { integers, type Limit, numbers } from "./json_numbers.ts";
-import { CHAR, FORMATS, otherThan, patternGrammar, PLAIN_CHAR } from "./json_strings.ts";
+import {
+  CHARS,
+  formatGrammar,
+  isFormat,
+  otherThan,
+  patternGrammar,
+  PLAIN_CHARS,
+  QUOTE,
+} from "./json_strings.ts";
 import { isObject, type JsonSchema, referred } from "./values.ts";
 
 /** How JSON is written, and which properties objects may have. */
@@ -35,8 +43,11 @@ const REFUSED = [
   ...["dependentRequired", "dependentSchemas", "dependencies", "unevaluatedItems"],
   ...["unevaluatedProperties", "additionalItems", "$dynamicRef", "$recursiveRef"],
 ];
-/** The deepest schema, the most parts of one, and the largest counts. */
-const DEEPEST = 100, MOST_PARTS = 20_000, MOST_COUNT = 1_000_000;
+/**
+ * The deepest schema, the most parts of one, the largest counts, and the largest limit of the length of
+ * strings, of which each character takes time to compile.
+ */
+const DEEPEST = 100, MOST_PARTS = 20_000, MOST_COUNT = 1_000_000, MOST_LENGTH = 1000;
 
 /** A schema and its place: a JSON pointer. */
 interface Part {
@@ -73,7 +84,12 @@ class SchemaGrammar {
     this.#space = whitespace === 0 ? "" : this.#rules.add(`[ \\n\\t]{0,${whitespace}}`);
     this.#comma = `${this.#space} "," ${this.#space}`.trim();
     this.#colon = `${this.#space} ":" ${this.#space}`.trim();
-    this.#string = this.#rules.add(`"\\"" ${CHAR}* "\\""`);
+    this.#string = this.#stringOf(CHARS, 0, Infinity);
+  }
+
+  /** The strings of `least` to `most` characters. */
+  #stringOf(chars: readonly string[], least: number, most: number): string {
+    return this.#rules.add(`${QUOTE} ${this.#rules.characters(chars, least, most, QUOTE)}`);
   }
 
   #fail(at: string, why: string): never {
@@ -150,7 +166,7 @@ class SchemaGrammar {
       if (known.length > 1) this.#fail(at, "the schema has keywords of several types, and no type");
       if (known.length === 1) return known;
       const format = schema["format"];
-      if (typeof format === "string" && Object.hasOwn(FORMATS, format)) return ["string"];
+      if (isFormat(format)) return ["string"];
       return TYPES.filter((one) => one !== "integer");
     }
     const given: readonly unknown[] = Array.isArray(type) ? type : [type];
@@ -267,17 +283,24 @@ class SchemaGrammar {
     ];
     if (least > most) this.#fail(at, `minLength ${least} is above maxLength ${most}`);
     const isLimited = least > 0 || most < Infinity;
-    const known = typeof format === "string" && Object.hasOwn(FORMATS, format);
+    const known = isFormat(format);
     if ([isLimited, pattern !== undefined, known].filter(Boolean).length > 1) {
       this.#fail(at, "a string has either a pattern, a format or limits of its length");
     }
-    const quoted = (body: string): string => `"\\"" ${body} "\\""`;
-    if (known) return quoted(this.#rules.add(FORMATS[String(format)]!));
-    if (pattern === undefined) return isLimited ? quoted(times(CHAR, least, most)) : this.#string;
+    if (known) return formatGrammar(format, this.#rules);
+    if (pattern === undefined) {
+      if (!isLimited) return this.#string;
+      const longest = most < Infinity ? most : least;
+      if (longest > MOST_LENGTH) {
+        this.#fail(
+          at,
+          `limits of the length of strings are at most ${MOST_LENGTH}, got ${longest}`,
+        );
+      }
+      return this.#stringOf(CHARS, least, most);
+    }
     if (typeof pattern !== "string") this.#fail(at, `pattern is a text, got ${describe(pattern)}`);
-    return quoted(
-      this.#rules.add(patternGrammar(pattern, (why) => this.#fail(`${at}/pattern`, why))),
-    );
+    return patternGrammar(pattern, this.#rules, (why) => this.#fail(`${at}/pattern`, why));
   }
 
   #number({ schema, at }: Part, type: "number" | "integer"): string {
@@ -370,8 +393,8 @@ class SchemaGrammar {
     let rest = "", restOfFirst = "";
     if (more !== false) {
       const key = names.length === 0
-        ? `"\\"" ${PLAIN_CHAR}* "\\""`
-        : otherThan(names, (body) => this.#rules.add(body));
+        ? this.#stringOf(PLAIN_CHARS, 0, Infinity)
+        : otherThan(names, this.#rules);
       const member = this.#rules.add(
         `${key} ${this.#colon} ${inner(more, `${at}/additionalProperties`)}`,
       );

@@ -126,6 +126,74 @@ test("random texts of random schemas are JSON of them", async () => {
   }
 });
 
+/** Whether a text is one of a constraint, in tokens of one byte. */
+async function isTextOf(constraint: llm.Constraint, text: string): Promise<boolean> {
+  const state = await constraint.start(CONTEXT);
+  let isText = true;
+  for (const byte of encoder.encode(text)) {
+    isText &&= isAllowed((await state.mask())!, byte);
+    if (!isText) break;
+    state.accept(byte);
+  }
+  isText &&= isAllowed((await state.mask())!, END);
+  state.dispose?.();
+  return isText;
+}
+
+test("patterns take the texts that regular expressions take", async () => {
+  const patterns = [
+    ...["", "a", "^a", "a$", "^a$", "^$", "^(?:)$", "ab|b$|^0", "^a*$", "^a+b?$", "^(a|b)*0$"],
+    ...[
+      "^(a*)*$",
+      "^(a*|b)+0$",
+      "^(a?b?)*$",
+      "^(a{0,2}){2}$",
+      "^a{2}$",
+      "^a{1,3}b{2,}$",
+      "^[^a]*$",
+    ],
+    ...["(ab){2}", "^((a|b)0){0,2}a?$", "^(|a)b$", "^(a*?b)+$", "^a{0}b{0,1}$", "^(a{2,}0?)*b$"],
+  ];
+  const texts = [""];
+  for (const text of texts) {
+    if (text.length < (RUNS_ALL ? 5 : 4)) texts.push(...["a", "b", "0"].map((char) => text + char));
+  }
+  for (const pattern of patterns) {
+    using constraint = await constraints.jsonSchema({ type: "string", pattern }, tokenizer);
+    const expected = new RegExp(pattern, "u");
+    for (const text of texts) {
+      const isText = await isTextOf(constraint, JSON.stringify(text));
+      assertEquals(isText, expected.test(text), `${text} for ${pattern}`);
+    }
+  }
+});
+
+test("tokens of several characters take little time in strings", async () => {
+  const words = Array.from({ length: 40_000 }, (_, i) => `${i.toString(36)}${i % 7 ? "" : " é"}`);
+  const large = tokenizerOf([...TOKENS, ...words]);
+  const schemas: [Schema, string][] = [
+    [{ type: "string" }, '"'],
+    [{ type: "string", minLength: 2, maxLength: 8 }, '"a'],
+    [{ type: "string", pattern: "^[^b]+b.*$" }, '"abc'],
+    [{ type: "object" }, '{"ab'],
+    [{ properties: { a: true }, required: ["a"], additionalProperties: true }, '{"a":"b'],
+  ];
+  for (const [schema, text] of schemas) {
+    using constraint = await constraints.jsonSchema(schema, large);
+    const state = await constraint.start({ vocabulary: large.size + 1, stopTokens: [large.size] });
+    for (const byte of encoder.encode(text)) state.accept(byte);
+    let least = Infinity;
+    for (let k = 0; k < 5; k++) {
+      const start = performance.now();
+      await state.mask();
+      least = Math.min(least, performance.now() - start);
+    }
+    state.dispose?.();
+    // Some 50 ms where each token is looked at.
+    assert(least < 5, `${least} ms for ${JSON.stringify(schema)}`);
+  }
+});
+
 test("keywords give what they say", async () => {
   const cases: [Schema, yes: readonly string[], no: readonly string[]][] = [
     [{ type: "integer", minimum: -12, exclusiveMaximum: 105 }, ["-12", "0", "99", "104"], [
@@ -178,14 +246,7 @@ test("keywords give what they say", async () => {
     using constraint = await constraints.jsonSchema(schema, tokenizer);
     for (const [texts, expected] of [[yes, true], [no, false]] as const) {
       for (const text of texts) {
-        const state = await constraint.start(CONTEXT);
-        let isText = true;
-        for (const byte of encoder.encode(text)) {
-          isText &&= isAllowed((await state.mask())!, byte);
-          if (isText) state.accept(byte);
-        }
-        isText &&= isAllowed((await state.mask())!, END);
-        state.dispose?.();
+        const isText = await isTextOf(constraint, text);
         assertEquals(isText, expected, `${text} for ${JSON.stringify(schema)}`);
       }
     }
@@ -208,6 +269,10 @@ test("schemas that are wrong or not supported throw with their place", async () 
     [{ type: "string", pattern: "(?=a)b" }, "looks around"],
     [{ type: "string", pattern: "\\bword" }, "\\b"],
     [{ type: "string", pattern: "a", maxLength: 3 }, "either a pattern"],
+    [{ type: "string", pattern: "(a{50}){50}" }, "at /pattern, the pattern has more than 2000"],
+    [{ type: "string", pattern: "a{9999999999,}" }, "more than 2000 repetitions"],
+    [{ type: "string", maxLength: 1001 }, "at most 1000, got 1001"],
+    [{ type: "string", minLength: 1001 }, "at most 1000, got 1001"],
     [{ type: "integer", minimum: 5, maximum: 2 }, "no number is between"],
     [{ type: "integer", minimum: "x" }, "minimum is a number"],
     [{ type: "array", minItems: 5, maxItems: 2 }, "minItems 5 is above maxItems 2"],
