@@ -23,6 +23,7 @@ import { KIND_BYTES } from "../../src/io/kinds.ts";
 import { root } from "../../scripts/tools.ts";
 import { RUNS_ALL } from "../support/amount.ts";
 import { ggufMetadata, type GgufValue, writeGguf } from "../support/gguf.ts";
+import { randomLlama } from "../support/llama.ts";
 import { check, inDeno, makeExecutable, run, temporary } from "./support.ts";
 
 /**
@@ -131,6 +132,14 @@ if (inDeno) {
     "bun build --compile --bytecode makes the demo, as an ES module",
     () => makeAndRun(["--bytecode", "--format=esm"]),
   );
+  check("bun build --compile runs an engine with a constraint, its model inside", async () => {
+    using folder = temporary();
+    const model = join(folder.path, "model.gguf");
+    const sizes = { layers: 1, width: 64, heads: 4, groups: 2, hidden: 64, vocabulary: 320 };
+    writeFileSync(model, randomLlama("q8_0", sizes));
+    const program = ["tests/package/programs/constrained.ts", `--include=${model}=model.gguf`];
+    await makeAndRun([], program, ['native {"ok":true,"level":3}']);
+  });
   if (RUNS_ALL) {
     check("bun build --compile --minify makes the demo", () => makeAndRun(["--minify"]));
     check("bun build --compile includes packages and files", () => makeAndRun([], SEVERAL, SEEN));
