@@ -252,17 +252,20 @@ test("texts that are dropped take nothing, or give back what they have", async (
         return { mask: () => undefined, accept() {}, done: false, dispose: () => states.freed++ };
       },
     };
-    // Nobody reads more than their beginnings, with and without tokens that are ready.
-    const begin = async (texts: readonly AsyncGenerator[]): Promise<void> => {
-      for (const text of texts) assertEquals((await text.next()).done, false);
-    };
     const { signal } = new AbortController();
     const options = loose({ maxTokens: 100, stopTokens: [], constraint, signal });
-    await begin([1, 2].map((seed) => engine.generate(textOf(60, seed), options)));
-    await begin([session.generate(textOf(9), options), model.generate(textOf(9), options)]);
+    // Nobody reads more than their beginnings.
+    const texts: AsyncGenerator[] = [];
+    const begin = async (): Promise<void> => {
+      for (const seed of [1, 2]) texts.push(engine.generate(textOf(60, seed), options));
+      texts.push(session.generate(textOf(9), options), model.generate(textOf(9), options));
+      for (const text of texts) assertEquals((await text.next()).done, false);
+    };
+    await begin();
     assertEquals([engine.stats.active, states], [2, { made: 4, freed: 0 }]);
     assertThrows(() => session.fork(), ArgumentError, "generating");
     const waits = idsOf(engine.generate(textOf(9, 2), OPTIONS));
+    texts.length = 0;
     for (let k = 0; k < 200 && states.freed < 4; k++) await collectGarbage();
     assertEquals(states.freed, 4);
     assertEquals((await waits).length, 6);
