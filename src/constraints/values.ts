@@ -24,7 +24,7 @@ function isOfType(value: unknown, type: unknown): boolean {
   return type === "integer" ? Number.isInteger(value) : type === typeOf(value);
 }
 
-function isSame(a: unknown, b: unknown): boolean {
+export function isSame(a: unknown, b: unknown): boolean {
   if (Array.isArray(a) && Array.isArray(b)) {
     return a.length === b.length && a.every((one, i) => isSame(one, b[i]));
   }

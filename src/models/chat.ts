@@ -258,7 +258,7 @@ export class Chat implements Disposable {
         `Cannot ask with toolRounds ${describe(toolRounds)}: it is an integer of at least 0`,
       );
     }
-    const kit = tools && new ToolKit(tools, this.tokenizer.chatTemplate);
+    const kit = tools && new ToolKit(tools, this.#template);
     const own = { ...rest, ...stop !== undefined && { stop: stopTexts(stop) } };
     return { question, options: { ...own, variables: { ...variables } }, kit, toolRounds };
   }

@@ -7,10 +7,10 @@ import { ArgumentError, attempt } from "../base/errors.ts";
 import { listIn } from "../base/shape.ts";
 import { orAborted } from "../base/signals.ts";
 import { describe } from "../base/text.ts";
-import { problemOf } from "../constraints/values.ts";
+import { isSame, problemOf } from "../constraints/values.ts";
 import { objectOf } from "../llm/config/reader.ts";
 import type { FinishReason } from "../llm/mod.ts";
-import type { Message } from "../tokenizers/mod.ts";
+import type { ChatTemplate, Message } from "../tokenizers/mod.ts";
 
 /** A function that a model may call. */
 export interface Tool {
@@ -45,8 +45,6 @@ interface Answer {
 
 /** How models of some families write calls. */
 interface Format {
-  /** What the template of such a model has in it. */
-  readonly sign: RegExp;
   /** What begins the calls of an answer; special tokens in some models. */
   readonly marks: readonly string[];
   /** Whether an answer that begins with a brace is a call. */
@@ -109,11 +107,10 @@ function valuesIn(text: string): string[] {
   return values;
 }
 
-/** The formats of families, the first that fits a template counts. */
+/** The formats of families. */
 const FORMATS: readonly Format[] = [
   {
     // Hermes, Qwen, Granite: <tool_call>{"name": …, "arguments": …}</tool_call>
-    sign: /<tool_call>(?![^]*<function=)/,
     marks: ["<tool_call>"],
     ...{ isBare: false, isSingle: false },
     read(text) {
@@ -124,7 +121,6 @@ const FORMATS: readonly Format[] = [
   },
   {
     // Mistral: [TOOL_CALLS][{"name": …, "arguments": …}] or [TOOL_CALLS]name[ARGS]{…}
-    sign: /\[TOOL_CALLS\]/,
     marks: ["[TOOL_CALLS]"],
     ...{ isBare: false, isSingle: false },
     read(text) {
@@ -145,7 +141,6 @@ const FORMATS: readonly Format[] = [
   },
   {
     // Llama 3: {"name": …, "parameters": …}, which may follow <|python_tag|>
-    sign: /<\|python_tag\|>|"parameters": dictionary of argument/,
     marks: ["<|python_tag|>"],
     ...{ isBare: true, isSingle: true },
     read(text) {
@@ -163,6 +158,40 @@ const FORMATS: readonly Format[] = [
   },
 ];
 
+/**
+ * The format in which a template writes the call of a function; undefined if it is not known, or if the
+ * template has no functions.
+ */
+function formatOf(
+  render: ChatTemplate,
+  name: string,
+  specs: readonly unknown[],
+): Format | undefined {
+  const args = { probe: "1" };
+  const call = { id: newId(), type: "function", function: { name, arguments: args } };
+  const question = { role: "user", content: "?" };
+  const answer = { role: "assistant", content: "", tool_calls: [call] };
+  const { value } = attempt(() =>
+    [[question], [question, answer]].map((messages) =>
+      render(messages, { variables: { tools: specs } })
+    )
+  );
+  const [before, whole] = value ?? [];
+  if (before === undefined || whole === undefined || !before.includes(name)) return undefined;
+  let same = 0;
+  while (same < before.length && before[same] === whole[same]) same++;
+  // Not within a mark, as after <t of <think> and <tool_call>.
+  const open = same > 0 ? before.lastIndexOf("<", same - 1) : -1;
+  if (open >= 0 && !before.slice(open, same).includes(">")) same = open;
+  // Without what ends an answer.
+  const end = Math.max(whole.lastIndexOf("}"), whole.lastIndexOf("]")) + 1;
+  const text = whole.slice(same, end);
+  return FORMATS.find(({ read }) => {
+    const [first, ...more] = read(text).calls;
+    return more.length === 0 && first?.name === name && isSame(first.args, args);
+  });
+}
+
 const ID_CHARS = "abcdefghijklmnopqrstuvwxyz0123456789";
 
 /** The name of a call, of nine letters and digits as Mistral's templates need it. */
@@ -179,12 +208,12 @@ export class ToolKit {
   readonly #format: Format;
 
   /**
-   * Checks functions, and what the template of a model knows of them.
+   * Checks functions, and how the template of a model writes calls of them.
    *
    * @throws {ArgumentError} For functions that are none, for two of one name, and for a template
    *   without functions or with calls of a kind that is not known.
    */
-  constructor(tools: unknown, template: string | undefined) {
+  constructor(tools: unknown, template: ChatTemplate) {
     const list = listIn(tools, ownTool);
     if (list === undefined || list.length === 0) {
       throw new ArgumentError(
@@ -195,16 +224,6 @@ export class ToolKit {
     if (this.#tools.size < list.length) {
       throw new ArgumentError("Cannot ask with tools: two have the same name");
     }
-    const format = template !== undefined && /\btools\b/.test(template)
-      ? FORMATS.find(({ sign }) => sign.test(template))
-      : undefined;
-    if (format === undefined) {
-      throw new ArgumentError(
-        "Cannot ask with tools: the template of the model has none, or calls of a kind that is not " +
-          "known (known are those of Hermes, Qwen, Granite, Llama 3 and Mistral)",
-      );
-    }
-    this.#format = format;
     this.specs = list.map(({ name, description = "", parameters }) => ({
       type: "function",
       function: {
@@ -212,6 +231,14 @@ export class ToolKit {
         parameters: parameters ?? { type: "object", properties: {} },
       },
     }));
+    const format = formatOf(template, list[0]!.name, this.specs);
+    if (format === undefined) {
+      throw new ArgumentError(
+        "Cannot ask with tools: the template of the model has none, or calls of a kind that is not " +
+          "known (known are those of Hermes, Qwen, Granite, Llama 3 and Mistral)",
+      );
+    }
+    this.#format = format;
   }
 
   /** How much of a text is no call, nor the beginning of one. */

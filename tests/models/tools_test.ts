@@ -5,8 +5,11 @@
  * @module
  */
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { ArgumentError } from "../../mod.ts";
+import { modelFolder } from "../../scripts/models.ts";
 import { choices } from "../../src/constraints/mod.ts";
 import type * as llm from "../../src/llm/mod.ts";
 import { Chat, type Message, type Tool } from "../../src/models/mod.ts";
@@ -195,6 +198,87 @@ test("after some rounds the model has to answer; answers that look like calls ar
   const json = saying(other.tokenizer, '{"a": [1, "}"]}');
   assertEquals(await other.ask("?", { ...options, constraint: json }), '{"a": [1, "}"]}');
 });
+
+test("a template has to write calls in a form that is read", async () => {
+  const body = (call: string, before = "") =>
+    MESSAGES.replace("CALL", call).replace("assistant {%", `assistant ${before}{%`);
+  const json = "{{ c.function | tojson }}";
+  // That of GLM, of functionary, of Apriel, and one that leaves calls out.
+  const refused = [
+    body("<tool_call>{{ c.function.name }}<arg_key>city</arg_key><arg_value>A</arg_value>"),
+    body("<function={{ c.function.name }}>{{ c.function.arguments | tojson }}</function>"),
+    body(`<tool_calls>[${json}]</tool_calls>`),
+    body("{# <tool_call> #}"),
+    body("{{ raise_exception('no calls') }}"),
+    // Without functions.
+    MESSAGES.slice(MESSAGES.indexOf("{%- for m")).replace("CALL", `<tool_call>${json}`),
+  ];
+  for (const template of refused) {
+    using chat = await Chat.open({ "model.gguf": randomLlama("q8_0", { ...sizes, template }) });
+    const asked = chat.ask("?", { tools: [weather()] });
+    await assertRejects(() => asked, ArgumentError, "of a kind that is not known", template);
+  }
+  // The answer begins with another mark.
+  const template = body(`<tool_call>${json}</tool_call>`, "<think>");
+  const file = randomLlama("q8_0", { ...sizes, template, context: 4096 });
+  using chat = await Chat.open({ "model.gguf": file });
+  const call = '<tool_call>{"name": "weather", "arguments": {"city": "A"}}</tool_call>';
+  const constraint = saying(chat.tokenizer, call, "warm");
+  assertEquals(await chat.ask("?", { tools: [weather()], constraint }), "warm");
+});
+
+const folder = modelFolder("vocabularies");
+/** What models write with real templates, by the names of these. */
+const REAL: Readonly<Record<string, string>> = {
+  "Qwen-Qwen3-0.6B":
+    '<think>\nRome.\n</think>\n\n<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
+  "Qwen-QwQ-32B": '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
+  "Qwen-Qwen2.5-7B-Instruct":
+    'I look.\n<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
+  "NousResearch-Hermes-3-Llama-3.1-8B-tool_use":
+    '<tool_call>\n{"arguments": {"city": "Rome"}, "name": "weather"}\n</tool_call>',
+  "ibm-granite-granite-4.0":
+    '<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
+  "meta-llama-Llama-3.1-8B-Instruct": '{"name": "weather", "parameters": {"city": "Rome"}}',
+  "meta-llama-Llama-3.2-3B-Instruct": '{"name": "weather", "parameters": {"city": "Rome"}}',
+  "meta-llama-Llama-3.3-70B-Instruct":
+    '<|python_tag|>{"type": "function", "name": "weather", "parameters": {"city": "Rome"}}',
+  "mistralai-Mistral-Nemo-Instruct-2407":
+    '[TOOL_CALLS][{"name": "weather", "arguments": {"city": "Rome"}}]',
+  "Mistral-Small-3.2-24B-Instruct-2506":
+    '[TOOL_CALLS]weather[CALL_ID]abcdefghi[ARGS]{"city": "Rome"}',
+  "unsloth-mistral-Devstral-Small-2507": '[TOOL_CALLS]weather[ARGS]{"city": "Rome"}',
+};
+const skip = folder === undefined && "needs models/vocabularies";
+for (const [name, call] of Object.entries(REAL)) {
+  test(`functions with the template of ${name}`, { skip }, async () => {
+    const template = readFileSync(join(folder!, "templates", `${name}.jinja`), "utf8");
+    const file = randomLlama("q8_0", { ...sizes, template, context: 8192 });
+    using chat = await Chat.open({ "model.gguf": file }, { system: "Be short." });
+    const calls: unknown[] = [];
+    const wrong = call.replace('"Rome"', "3").replace("I look.", "");
+    const constraint = saying(chat.tokenizer, wrong, call, "21 degrees");
+    const pieces: string[] = [];
+    for await (const piece of chat.stream("Rome?", { tools: [weather(calls)], constraint })) {
+      pieces.push(piece);
+    }
+    // No part of a call is shown, in whatever tokens it comes.
+    const [thought = ""] = /^(<think>[^]*<\/think>|I look)/.exec(call) ?? [];
+    const text = pieces.join("");
+    assert(text.endsWith("21 degrees") && !/tool|TOOL|weather|python/.test(text), text);
+    assert(text.includes(thought), text);
+    assertEquals(calls, [{ city: "Rome" }]);
+    const results = chat.messages.filter(({ role }) => role === "tool");
+    assertEquals(results.map(({ content }) => content), [
+      "Error: wrong arguments: city is 3, not of type string",
+      '{"degrees":21}',
+    ]);
+    // The next turn renders all of them.
+    const next = saying(chat.tokenizer, "bye");
+    const tools = [weather()];
+    assertEquals(await chat.ask("Thanks", { constraint: next, tools }), "bye");
+  });
+}
 
 test("a turn that ends in a function changes no messages", async () => {
   using chat = await Chat.open(models["hermes"]!);
