@@ -1,9 +1,11 @@
 /*
  * The largest element of each window of planes, and where it is.
+ *
+ * Without places, the largest elements of columns come first, in a row with padding on both sides.
  */
-#include "internal.h"
+#include "gemm_vectors.h"
 
-enum { AXES = 3, PER_AXIS = 6, TASK_ELEMENTS = 16384 };
+enum { LANES = VECTOR_BYTES / 4, AXES = 3, PER_AXIS = 6, TASK_ELEMENTS = 16384 };
 
 /* The numbers of a call: planes, then for depth, height and width [size, windows, elements of a window,
  * stride, padding before, dilation]. */
@@ -20,7 +22,13 @@ typedef struct {
   ptrdiff_t planes, plane, windows, rows_per_task;
   const float *x;
   float *out;
+  /* Null without places. */
   int64_t *indices;
+  /* The elements of a row with its padding, and the rows of the tasks that run at once. */
+  ptrdiff_t row_length;
+  float *room;
+  atomic_flag *slot_taken;
+  int slots;
 } pool_context;
 
 /* The first element of a window that is inside, and how many there are. */
@@ -63,19 +71,113 @@ static void pool_row(const pool_context *ctx, ptrdiff_t row) {
   }
 }
 
+/* The larger of two numbers or vectors; NaN if one is. */
+#define LARGER(most, x) ((x) > (most) || (x) != (x) ? (x) : (most))
+
+static RM_ALWAYS_INLINE v_f32 larger(v_f32 most, v_f32 x) {
+  return ((x > most) | (x != x)) ? x : most;
+}
+
+/* to[i] becomes the larger of itself and from[i]. The last vector may overlap the one before. */
+static void add_row(float *to, const float *from, ptrdiff_t n) {
+  ptrdiff_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+    *(v_f32 *)(to + i) = larger(*(const v_f32 *)(to + i), *(const v_f32 *)(from + i));
+  }
+  if (i < n && n >= LANES) {
+    i = n - LANES;
+    *(v_f32 *)(to + i) = larger(*(const v_f32 *)(to + i), *(const v_f32 *)(from + i));
+    return;
+  }
+  RM_SCALAR for (; i < n; i++) to[i] = LARGER(to[i], from[i]);
+}
+
+/* LANES elements, each or every second one. */
+static RM_ALWAYS_INLINE v_f32 load_windows(const float *from, const int stride) {
+  const v_f32 low = *(const v_f32 *)from;
+  if (stride == 1) return low;
+  const v_f32 high = *(const v_f32 *)(from + LANES);
+#if defined(__AVX512F__)
+  return __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif defined(__AVX2__)
+  return __builtin_shufflevector(low, high, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+  return __builtin_shufflevector(low, high, 0, 2, 4, 6);
+#endif
+}
+
+/* The largest elements of windows of a row; `stride` is 1 or 2, and n at least LANES. */
+static RM_ALWAYS_INLINE void reduce_windows(const float *from, const int stride, ptrdiff_t size,
+                                            ptrdiff_t dilation, ptrdiff_t n, float *out) {
+  for (ptrdiff_t i = 0;; i += LANES) {
+    if (i + LANES > n) i = n - LANES;
+    v_f32 most = load_windows(from + i * stride, stride);
+    for (ptrdiff_t k = 1; k < size; k++) {
+      most = larger(most, load_windows(from + i * stride + k * dilation, stride));
+    }
+    *(v_f32 *)(out + i) = most;
+    if (i + LANES >= n) return;
+  }
+}
+
+/* The windows of one row of the output, from the largest elements of columns. */
+static void reduce_row(const pool_context *ctx, ptrdiff_t row, float *columns) {
+  const pool_axis *z = &ctx->axes[0], *y = &ctx->axes[1], *w = &ctx->axes[2];
+  const ptrdiff_t rows = z->out * y->out, plane = row / rows;
+  const float *x = ctx->x + plane * ctx->plane;
+  ptrdiff_t top, front;
+  const ptrdiff_t depth = inside(z, row % rows / y->out, &front);
+  const ptrdiff_t height = inside(y, row % y->out, &top);
+  float *own = columns + w->padding;
+  bool is_first = true;
+  for (ptrdiff_t p = 0; p < depth; p++) {
+    for (ptrdiff_t q = 0; q < height; q++) {
+      const float *line =
+          x + ((front + p * z->dilation) * y->size + top + q * y->dilation) * w->size;
+      if (is_first) memcpy(own, line, (size_t)w->size * sizeof *own);
+      else add_row(own, line, w->size);
+      is_first = false;
+    }
+  }
+  if (is_first) {
+    for (ptrdiff_t i = 0; i < w->size; i++) own[i] = -__builtin_inff();
+  }
+  float *out = ctx->out + row * w->out;
+  if (w->out >= LANES && w->stride == 1) {
+    reduce_windows(columns, 1, w->kernel, w->dilation, w->out, out);
+  } else if (w->out >= LANES && w->stride == 2) {
+    reduce_windows(columns, 2, w->kernel, w->dilation, w->out, out);
+  } else {
+    RM_SCALAR for (ptrdiff_t i = 0; i < w->out; i++) {
+      const float *from = columns + i * w->stride;
+      float most = from[0];
+      for (ptrdiff_t k = 1; k < w->kernel; k++) most = LARGER(most, from[k * w->dilation]);
+      out[i] = most;
+    }
+  }
+}
+
 static void pool_task(void *context, ptrdiff_t index) {
   const pool_context *ctx = context;
   const ptrdiff_t all = ctx->planes * ctx->axes[0].out * ctx->axes[1].out;
   const ptrdiff_t end = rm_min((index + 1) * ctx->rows_per_task, all);
-  for (ptrdiff_t row = index * ctx->rows_per_task; row < end; row++) pool_row(ctx, row);
+  if (ctx->indices != NULL) {
+    for (ptrdiff_t row = index * ctx->rows_per_task; row < end; row++) pool_row(ctx, row);
+    return;
+  }
+  const int slot = take_slot(ctx->slot_taken, ctx->slots);
+  float *columns = ctx->room + slot * ctx->row_length;
+  for (ptrdiff_t i = 0; i < ctx->row_length; i++) columns[i] = -__builtin_inff();
+  for (ptrdiff_t row = index * ctx->rows_per_task; row < end; row++) reduce_row(ctx, row, columns);
+  atomic_flag_clear(&ctx->slot_taken[slot]);
 }
 
 int32_t RM_FOR_ISA(max_pool)(const rm_call *call) {
   const double *numbers = call->numbers, *at = numbers + OFFSETS;
-  if (call->dtypes[0] != RM_FLOAT32 || call->dtypes[1] != RM_FLOAT32 || call->dtypes[2] != RM_INT64) {
-    return RM_UNSUPPORTED;
-  }
-  for (int i = 0; i < 3; i++) {
+  const bool has_places = call->op == RM_OP_maxPoolIndices;
+  if (call->dtypes[0] != RM_FLOAT32 || call->dtypes[1] != RM_FLOAT32) return RM_UNSUPPORTED;
+  if (has_places && call->dtypes[2] != RM_INT64) return RM_UNSUPPORTED;
+  for (int i = 0; i < (has_places ? 3 : 2); i++) {
     if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "maxPool without operand %d", i);
   }
   pool_context ctx = {
@@ -83,7 +185,7 @@ int32_t RM_FOR_ISA(max_pool)(const rm_call *call) {
       .plane = 1,
       .out = (float *)call->buffers[0] + (ptrdiff_t)at[0],
       .x = (const float *)call->buffers[1] + (ptrdiff_t)at[1],
-      .indices = (int64_t *)call->buffers[2] + (ptrdiff_t)at[2],
+      .indices = has_places ? (int64_t *)call->buffers[2] + (ptrdiff_t)at[2] : NULL,
   };
   double elements = (double)ctx.planes;
   for (int i = 0; i < AXES; i++) {
@@ -96,6 +198,24 @@ int32_t RM_FOR_ISA(max_pool)(const rm_call *call) {
   const ptrdiff_t rows = ctx.planes * ctx.axes[0].out * ctx.axes[1].out;
   if (rows < 1 || ctx.axes[2].out < 1) return RM_OK;
   ctx.rows_per_task = rm_ceil_div(TASK_ELEMENTS, rm_ceil_div((ptrdiff_t)elements, rows));
-  rm_parallel(rm_ceil_div(rows, ctx.rows_per_task), elements * ELEMENT_NS, pool_task, &ctx);
+  const ptrdiff_t tasks = rm_ceil_div(rows, ctx.rows_per_task);
+  if (has_places) {
+    rm_parallel(tasks, elements * ELEMENT_NS, pool_task, &ctx);
+    return RM_OK;
+  }
+  const pool_axis *w = &ctx.axes[2];
+  /* All windows, also those that reach beyond the padding. */
+  const ptrdiff_t reach = (w->out - 1) * w->stride + (w->kernel - 1) * w->dilation + 1;
+  const ptrdiff_t needed = w->padding + w->size > reach ? w->padding + w->size : reach;
+  /* Vectors of every second element begin with one more than they have. */
+  ctx.row_length = rm_round_up(needed + 1, ALIGNMENT / 4);
+  ctx.slots = (int)rm_min(rm_threads(), tasks);
+  gemm_workspace *workspace =
+      RM_FOR_ISA(workspace_alloc)((size_t)(ctx.slots * ctx.row_length * 4), ctx.slots);
+  if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for windows");
+  ctx.room = (float *)(void *)workspace->data;
+  ctx.slot_taken = workspace->slot_taken;
+  rm_parallel(tasks, elements * ELEMENT_NS / 8, pool_task, &ctx);
+  RM_FOR_ISA(workspace_free)(workspace);
   return RM_OK;
 }

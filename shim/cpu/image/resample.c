@@ -18,6 +18,8 @@ typedef struct {
   const int32_t *indices;
   const float *weights, *x;
   float *out;
+  /* Whether each element is taken twice. */
+  bool doubles;
 } resample_context;
 
 /* One row of `inner` elements. */
@@ -56,6 +58,10 @@ static void narrow_row(const resample_context *ctx, const float *x, float *out) 
   const int32_t *indices = ctx->indices;
   const float *weights = ctx->weights;
   ptrdiff_t k = 0;
+  if (ctx->doubles) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < ctx->from; i++) out[2 * i] = out[2 * i + 1] = x[i];
+    return;
+  }
   if (ctx->taps == 1) {
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) out[i] = x[indices[i]] * weights[i];
     return;
@@ -110,7 +116,9 @@ int32_t RM_FOR_ISA(resample)(const rm_call *call) {
       .weights = (const float *)call->buffers[3] + (ptrdiff_t)at[3],
   };
   if (ctx.outer < 1 || ctx.to < 1 || ctx.inner < 1 || ctx.taps < 1) return RM_OK;
+  ctx.doubles = ctx.taps == 1 && ctx.to == 2 * ctx.from;
   for (ptrdiff_t i = 0; i < ctx.taps * ctx.to; i++) {
+    ctx.doubles = ctx.doubles && ctx.indices[i] == i / 2 && ctx.weights[i] == 1;
     if (ctx.indices[i] >= 0 && ctx.indices[i] < ctx.from) continue;
     return rm_fail(RM_BAD_ARGUMENT, "resample: index %d of %td", (int)ctx.indices[i], ctx.from);
   }

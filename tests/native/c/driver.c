@@ -37,6 +37,7 @@
 #include "driver/driver_linalg.h"
 #include "driver/driver_sets.h"
 #include "driver/driver_sample.h"
+#include "driver/driver_image.h"
 
 /* ---- the small entry points ------------------------------------------------------------------ */
 
@@ -217,6 +218,9 @@ int main(int count, char **arguments) {
     try_attention(in_short ? 24 : 70, in_short ? 70 : 300, in_short ? 10 : 60);
     try_conv(in_short ? 8 : 32, in_short ? 12 : 40);
     try_quantized(in_short ? 20 : 50, in_short ? 2 : 12);
+    try_images(in_short ? 3 : 20);
+    try_recurrent(in_short ? 20 : 70, in_short ? 3 : 20);
+    try_few_bits(in_short ? 20 : 50, in_short ? 2 : 12);
     try_cached_attention(in_short ? 40 : 70, in_short ? 70 : 300, in_short ? 10 : 60);
     try_rope(in_short ? 20 : 70, in_short ? 10 : 60);
     if (!in_short) {
