@@ -7,7 +7,7 @@ import { DTYPE, type DType } from "../../base/dtype.ts";
 import { broadcastShapes, sizeOf } from "../../base/shape.ts";
 import { interpreting } from "../../core/interpreter.ts";
 import * as nn from "../../nn/mod.ts";
-import { fromBuffer, scalar, tensor } from "../../tensor/create.ts";
+import { fromBuffer, tensor } from "../../tensor/create.ts";
 import { where } from "../../api/functions/tensors.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { dtypeOf, typeName, typeOf } from "../graph/initializers.ts";

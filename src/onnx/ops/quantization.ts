@@ -180,10 +180,7 @@ function matMulToFloat(call: Call): readonly Value[] {
 
 /** Attention whose projection is a product of integers. */
 function qAttention(call: Call): readonly Value[] {
-  const [x, w, bias, xScale, wScale] = [0, 1, 2, 3, 4].map((k) => call.tensor(k)) as [
-    ...[T, T, T],
-    ...[T, T],
-  ];
+  const [x, bias, xScale, wScale] = [0, 2, 3, 4].map((k) => call.tensor(k)) as [T, T, T, T];
   const mask = call.optional(5);
   const sums = integerProduct(call, x, 1, call.optional(6), 7);
   const all: T = sums.astype("float32").mul(xScale.mul(wScale)).add(bias);
