@@ -13,7 +13,7 @@ import { formatShape, type Shape, sizeOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { uninterpreted } from "../../core/interpreter.ts";
 import { fromBuffer } from "../../tensor/create.ts";
-import { type AnyTensor, Tensor } from "../../tensor/tensor.ts";
+import { type AnyTensor, scope, Tensor } from "../../tensor/tensor.ts";
 
 /** A tensor of any dtype and shape. */
 export type T = AnyTensor;
@@ -96,12 +96,14 @@ const MOST_KEPT = 4096;
 export function elementsOf(x: T): readonly Scalar[] {
   const before = elements.get(x);
   if (before !== undefined) return before;
-  const all = uninterpreted(() => {
-    const isHalf = x.dtype === "float16" || x.dtype === "bfloat16";
-    const array: ArrayLike<number | bigint> = (isHalf ? x.astype("float32") : x).toTypedArray();
-    const list = Array.from(array);
-    return x.dtype === "bool" ? list.map(Boolean) : list;
-  });
+  const all = uninterpreted(() =>
+    scope(() => {
+      const isHalf = x.dtype === "float16" || x.dtype === "bfloat16";
+      const array: ArrayLike<number | bigint> = (isHalf ? x.astype("float32") : x).toTypedArray();
+      const list = Array.from(array);
+      return x.dtype === "bool" ? list.map(Boolean) : list;
+    })
+  );
   if (all.length <= MOST_KEPT) elements.set(x, all);
   return all;
 }
