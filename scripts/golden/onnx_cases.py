@@ -1,10 +1,11 @@
-"""Writes tests/golden/onnx/cases.json: small ONNX models of our own, and the results of ONNX Runtime.
+"""Writes tests/golden/onnx: small ONNX models of our own, and the results of ONNX Runtime.
 
     .venv/bin/pip install onnx==1.23.2 onnxruntime==1.32.0
     .venv/bin/python scripts/golden/onnx_cases.py
 
 Models and values are protobuf messages in base64. Ops of ai.onnx are also compared with onnx's own
-reference, where that has them. Weights of 8 bits are unsigned: ONNX Runtime's sums of u8 · s8 saturate
+reference, where that has them. detector.json has a model of the form of YOLOv8, for the example
+`detect`: the score of a box is how red, or how blue, the picture is there. Weights of 8 bits are unsigned: ONNX Runtime's sums of u8 · s8 saturate
 on processors with AVX2 and without VNNI.
 """
 
@@ -420,12 +421,46 @@ def microsoft():
     made("group_query_attention_batch", "GroupQueryAttention", inputs, ["y", "present_k", "present_v"], rotary, num_heads=4, kv_num_heads=2, do_rotary=1)
 
 
+# Boxes in a square of 32: their centers and sizes. The first two are of one thing.
+BOXES = [(8, 16, 16, 16), (9, 16, 16, 16), (24, 16, 16, 16), (16, 4, 32, 8)]
+
+
+def detector():
+    """A model with the input and output of YOLOv8: images [1, 3, 32, 32] to [1, 4 + 2, boxes]."""
+    masks = np.zeros((32, 32, len(BOXES)), np.uint8)
+    for k, (x, y, w, h) in enumerate(BOXES):
+        masks[y - h // 2 : y + h // 2, max(x - w // 2, 0) : x + w // 2, k] = 1
+    weights = {
+        "rows": array([3, 1024], np.int64),
+        "masks": masks.reshape(1024, -1),
+        "areas": masks.sum((0, 1)).astype(np.float32),
+        "colors": array([0, 2], np.int64),
+        "boxes": np.array(BOXES, np.float32).T,
+        "first": array([0], np.int64),
+    }
+    nodes = [
+        node("Reshape", "images rows", "x"),
+        node("Cast", "masks", "m", to=F32),
+        node("MatMul", "x m", "sums"),
+        node("Div", "sums areas", "means"),
+        node("Gather", "means colors", "scores"),
+        node("Concat", "boxes scores", "all", axis=0),
+        node("Unsqueeze", "all first", "output0"),
+    ]
+    initializers = [numpy_helper.from_array(value, key) for key, value in weights.items()]
+    graph = helper.make_graph(nodes, "detector", [info("images", F32, [1, 3, 32, 32])], [info("output0", F32)], initializers)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], producer_name="rowmajor", ir_version=8)
+    helper.set_model_props(model, {"names": "{0: 'red', 1: \"blue\"}", "imgsz": "[32, 32]"})
+    return model.SerializeToString()
+
+
 def main():
     for group in (graphs, lists, opsets, shapes, ops, microsoft):
         group()
     PATH.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(one) for one in CASES)
     PATH.write_text(f"[\n{lines}\n]\n")
+    (PATH.parent / "detector.json").write_text(json.dumps(text(detector())) + "\n")
     print(f"{len(CASES)} cases, {PATH.stat().st_size / 1000:.0f} kB")
 
 
