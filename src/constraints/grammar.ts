@@ -3,13 +3,14 @@
  *
  * @module
  */
-import { ArgumentError, DisposedError } from "../base/errors.ts";
+import { ArgumentError, attempt, DisposedError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import type { Constraint, ConstraintContext, ConstraintState } from "../llm/batch/generation.ts";
 import { checkOptions } from "../table/infer.ts";
 import { lineOfWideSet } from "./ebnf.ts";
+import { Lengths, type LengthsState } from "./lengths.ts";
 import { schemaGrammar } from "./schema.ts";
-import type { JsonSchema } from "./values.ts";
+import { isObject, type JsonSchema } from "./values.ts";
 import { allows, setAllowed, type TokenBytes, vocabularyOf } from "./vocabulary.ts";
 import { type Compiler, type Held, load, type Matcher, type Xgrammar } from "./xgrammar.ts";
 
@@ -67,19 +68,35 @@ function compilerOf(op: string, xgrammar: Xgrammar, tokenizer: TokenBytes): Prom
   return compiler;
 }
 
+/** What a constraint is made of. */
+interface GrammarParts {
+  readonly xgrammar: Xgrammar;
+  readonly compiled: Held;
+  /** The number of tokens. */
+  readonly size: number;
+  /** Limits that the grammar leaves out. */
+  readonly lengths: Lengths | undefined;
+}
+
 /** The state of a text of a grammar. */
 class GrammarState implements ConstraintState {
   readonly #xgrammar: Xgrammar;
   readonly #matcher: Matcher;
   readonly #size: number;
   readonly #context: ConstraintContext;
+  readonly #lengths: LengthsState | undefined;
   #done = false;
   #isDisposed = false;
 
-  constructor(xgrammar: Xgrammar, matcher: Matcher, size: number, context: ConstraintContext) {
+  constructor(
+    { xgrammar, size, lengths }: GrammarParts,
+    matcher: Matcher,
+    context: ConstraintContext,
+  ) {
     this.#xgrammar = xgrammar;
     this.#matcher = matcher;
     this.#size = size;
+    this.#lengths = lengths?.start();
     this.#context = context;
   }
 
@@ -105,6 +122,7 @@ class GrammarState implements ConstraintState {
     const end = Math.min(32 * mask.length, 32 * bits.length);
     for (let id = Math.min(vocabulary, size); id < end; id++) setAllowed(mask, id, false);
     for (const id of stopTokens) setAllowed(mask, id, false);
+    this.#lengths?.limit(mask);
     this.#done = canEnd && mask.every((word) => word === 0);
     if (canEnd) { for (const id of stopTokens) setAllowed(mask, id, true); }
     return mask;
@@ -118,7 +136,7 @@ class GrammarState implements ConstraintState {
     } catch (cause) {
       throw this.#xgrammar.failed("accept a token of a grammar", cause);
     }
-    if (isAccepted) return;
+    if (isAccepted) return this.#lengths?.accept(id);
     throw new ArgumentError(`Cannot accept token ${describe(id)}: the grammar does not allow it`);
   }
 
@@ -140,16 +158,12 @@ export class GrammarConstraint implements Constraint, Disposable {
     return "GrammarConstraint";
   }
 
-  readonly #xgrammar: Xgrammar;
-  readonly #compiled: Held;
-  readonly #size: number;
+  readonly #parts: GrammarParts;
   #isDisposed = false;
 
   /** Programs use {@link jsonSchema}, {@link json} and {@link grammar}. @ignore */
-  constructor(xgrammar: Xgrammar, compiled: Held, size: number) {
-    this.#xgrammar = xgrammar;
-    this.#compiled = compiled;
-    this.#size = size;
+  constructor(parts: GrammarParts) {
+    this.#parts = parts;
   }
 
   #checkAlive(): void {
@@ -159,25 +173,26 @@ export class GrammarConstraint implements Constraint, Disposable {
   /** Returns the state of a new text. */
   async start(context: ConstraintContext): Promise<ConstraintState> {
     this.#checkAlive();
+    const { xgrammar, compiled } = this.#parts;
     let matcher: Matcher;
     try {
-      matcher = await this.#xgrammar.call(
+      matcher = await xgrammar.call(
         "start a text of a grammar",
-        ({ GrammarMatcher }) => GrammarMatcher.createGrammarMatcher(this.#compiled),
+        ({ GrammarMatcher }) => GrammarMatcher.createGrammarMatcher(compiled),
       );
     } catch (error) {
       // It may be disposed of before its turn.
       this.#checkAlive();
       throw error;
     }
-    return new GrammarState(this.#xgrammar, matcher, this.#size, context);
+    return new GrammarState(this.#parts, matcher, context);
   }
 
   /** Frees the grammar. Texts that were started can go on. */
   dispose(): void {
     if (this.#isDisposed) return;
     this.#isDisposed = true;
-    this.#compiled.dispose();
+    this.#parts.compiled.dispose();
   }
 
   /** {@link dispose}, for `using`. */
@@ -190,11 +205,20 @@ async function compiled(
   op: string,
   tokenizer: TokenBytes,
   ebnf: string,
+  limiting?: JsonSchema,
 ): Promise<GrammarConstraint> {
   const xgrammar = await load(op);
   const compiler = await compilerOf(op, xgrammar, tokenizer);
-  const held = await xgrammar.call(op, () => compiler.compileGrammar(ebnf, "root"));
-  return new GrammarConstraint(xgrammar, held, tokenizer.size);
+  const lengths = limiting &&
+    await Lengths.of(limiting, tokenizer, await vocabularyOf(op, tokenizer));
+  const compiled = await xgrammar.call(op, () => compiler.compileGrammar(ebnf, "root"));
+  return new GrammarConstraint({ xgrammar, compiled, size: tokenizer.size, lengths });
+}
+
+/** A copy of a schema, which its caller may change; undefined for what is no JSON. */
+function ownSchema(schema: unknown): JsonSchema | undefined {
+  const { value } = attempt((): unknown => JSON.parse(JSON.stringify(schema)));
+  return isObject(value) ? value : undefined;
 }
 
 function checkWhitespace(op: string, { whitespace = 0 }: JsonOptions): number {
@@ -244,8 +268,10 @@ export async function jsonSchema(
     throw new ArgumentError(`Cannot ${op} with strict ${describe(strict)}: it is true or false`);
   }
   const whitespace = checkWhitespace(op, options);
-  const ebnf = schemaGrammar(schema, { whitespace, strict });
-  return await compiled(op, tokenizer, ebnf);
+  const own = ownSchema(schema);
+  const countsApart = own !== undefined;
+  const { ebnf, leavesOut } = schemaGrammar(schema, { whitespace, strict, countsApart });
+  return await compiled(op, tokenizer, ebnf, leavesOut ? own : undefined);
 }
 
 /**
@@ -263,7 +289,7 @@ export async function json(
   const op = "constrain text to JSON";
   checkOptions(op, options, ["whitespace"]);
   const whitespace = checkWhitespace(op, options);
-  const ebnf = schemaGrammar({ type: "object" }, { whitespace, strict: true });
+  const { ebnf } = schemaGrammar({ type: "object" }, { whitespace, strict: true });
   return await compiled(op, tokenizer, ebnf);
 }
 

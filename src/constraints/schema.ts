@@ -16,12 +16,22 @@ import {
   PLAIN_CHARS,
   QUOTE,
 } from "./json_strings.ts";
+import { CHOICES } from "./lengths.ts";
 import { isObject, type JsonSchema, referred } from "./values.ts";
 
 /** How JSON is written, and which properties objects may have. */
 export interface SchemaOptions {
   readonly whitespace: number;
   readonly strict: boolean;
+  /** Whether the grammar leaves out limits of lengths of strings whose place tells their schema. */
+  readonly countsApart?: boolean | undefined;
+}
+
+/** The grammar of a schema. */
+export interface SchemaText {
+  readonly ebnf: string;
+  /** Whether limits of lengths are left out. */
+  readonly leavesOut: boolean;
 }
 
 const TYPES = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
@@ -34,7 +44,6 @@ const OF_TYPE: Readonly<Partial<Record<Type, readonly string[]>>> = {
   string: ["minLength", "maxLength", "pattern"],
   number: ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"],
 };
-const CHOICES = ["anyOf", "oneOf", "allOf"];
 const LIMITING = [...Object.values(OF_TYPE).flat(), "type", "enum", "const", "$ref", ...CHOICES];
 /** Keywords that limit values and are not followed. */
 const REFUSED = [
@@ -45,7 +54,7 @@ const REFUSED = [
 ];
 /**
  * The deepest schema, the most parts of one, the largest counts, and the largest limit of the length of
- * strings, of which each character takes time to compile.
+ * strings in a grammar, of which each character takes time to compile.
  */
 const DEEPEST = 100, MOST_PARTS = 20_000, MOST_COUNT = 1_000_000, MOST_LENGTH = 1000;
 
@@ -76,11 +85,15 @@ class SchemaGrammar {
   #chain: readonly string[] = [];
   #any: string | undefined;
   #parts = 0;
+  /** Whether the place of the part that is read tells its schema. */
+  #isSingle: boolean;
+  #leavesOut = false;
 
   constructor(root: JsonSchema, options: SchemaOptions) {
     this.#root = root;
     this.#options = options;
-    const { whitespace } = options;
+    const { whitespace, countsApart = false } = options;
+    this.#isSingle = countsApart;
     this.#space = whitespace === 0 ? "" : this.#rules.add(`[ \\n\\t]{0,${whitespace}}`);
     this.#comma = `${this.#space} "," ${this.#space}`.trim();
     this.#colon = `${this.#space} ":" ${this.#space}`.trim();
@@ -98,8 +111,9 @@ class SchemaGrammar {
     );
   }
 
-  text(): string {
-    return this.#rules.text(this.#value({ schema: this.#root, at: "", depth: 0 }));
+  text(): SchemaText {
+    const ebnf = this.#rules.text(this.#value({ schema: this.#root, at: "", depth: 0 }));
+    return { ebnf, leavesOut: this.#leavesOut };
   }
 
   /** Any JSON. */
@@ -205,7 +219,8 @@ class SchemaGrammar {
     if (this.#chain.includes(reference)) {
       this.#fail(at, `$ref ${JSON.stringify(reference)} leads back to itself`);
     }
-    const known = this.#referred.get(reference);
+    const key = `${this.#isSingle} ${reference}`;
+    const known = this.#referred.get(key);
     if (known !== undefined) return known;
     const schema = referred(this.#root, reference);
     if (schema === undefined) this.#fail(at, `there is no ${JSON.stringify(reference)}`);
@@ -213,7 +228,7 @@ class SchemaGrammar {
     // A part that refers to itself finds the name, unless no bracket is between.
     const chain = this.#chain;
     this.#chain = [...chain, reference];
-    this.#referred.set(reference, name);
+    this.#referred.set(key, name);
     this.#rules.define(name, this.#value({ schema, at: reference.slice(1), depth: depth + 1 }));
     this.#chain = chain;
     return name;
@@ -253,6 +268,8 @@ class SchemaGrammar {
     if (key === "allOf" && given.length > 1) {
       return this.#fail(at, "allOf of several schemas is not supported");
     }
+    const isSingle = this.#isSingle;
+    if (given.length > 1) this.#isSingle = false;
     const parts = given.map((one: unknown, i) => {
       const isBare = type === undefined || !isObject(one) || one["type"] !== undefined;
       if (isBare && type !== undefined && isObject(one) && one["type"] !== type) {
@@ -261,6 +278,7 @@ class SchemaGrammar {
       const own = isBare ? one : { type, ...one };
       return this.#value({ schema: own, at: `${at}/${key}/${i}`, depth: depth + 1 });
     });
+    this.#isSingle = isSingle;
     return this.#rules.add(anyOf(parts));
   }
 
@@ -290,6 +308,10 @@ class SchemaGrammar {
     if (known) return formatGrammar(format, this.#rules);
     if (pattern === undefined) {
       if (!isLimited) return this.#string;
+      if (this.#isSingle) {
+        this.#leavesOut = true;
+        return this.#string;
+      }
       const longest = most < Infinity ? most : least;
       if (longest > MOST_LENGTH) {
         this.#fail(
@@ -442,7 +464,7 @@ function isOfType(value: unknown, type: Type): boolean {
  *
  * @throws {ArgumentError} For a schema that is wrong or not supported, with its place.
  */
-export function schemaGrammar(schema: JsonSchema, options: SchemaOptions): string {
+export function schemaGrammar(schema: JsonSchema, options: SchemaOptions): SchemaText {
   if (!isObject(schema)) {
     throw new ArgumentError(
       `Cannot constrain text to a JSON schema: it is an object, got ${describe(schema)}`,
