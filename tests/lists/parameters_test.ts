@@ -36,6 +36,7 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/compile/same.ts": 3,
   "src/compile/signature.ts": 2,
   "src/compile/trace.ts": 2,
+  "src/constraints/lengths.ts": 2,
   "src/constraints/schema.ts": 6,
   "src/constraints/values.ts": 12,
   "src/core/dispatch.ts": 3,
