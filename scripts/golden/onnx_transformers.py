@@ -629,27 +629,6 @@ FAMILIES = {
     "marian": seq2seq("marian", "MarianMTModel", hf.MarianConfig(**TEXT2)),
     "m2m100": seq2seq("m2m100", "M2M100ForConditionalGeneration", hf.M2M100Config(**TEXT2)),
     "whisper": whisper("whisper", WHISPER, dtypes=["fp32", "q8", "q4"]),
-    "moonshine": lambda: put(
-        "moonshine",
-        hf.MoonshineForConditionalGeneration(
-            hf.MoonshineConfig(
-                vocab_size=CHARACTERS,
-                hidden_size=64,
-                intermediate_size=128,
-                encoder_num_hidden_layers=2,
-                decoder_num_hidden_layers=2,
-                encoder_num_attention_heads=4,
-                decoder_num_attention_heads=4,
-                bos_token_id=0,
-                eos_token_id=0,
-                decoder_start_token_id=1,
-                initializer_range=0.3,
-            )
-        ),
-        "automatic-speech-recognition-with-past",
-        both(characters, sounds("MoonshineFeatureExtractor")),
-        "moonshine",
-    ),
     "wav2vec2": lambda: put(
         "wav2vec2",
         hf.Wav2Vec2ForCTC(hf.Wav2Vec2Config(vocab_size=32, **WAVE)),

@@ -50,6 +50,14 @@ test("a model tells what its file says before it runs", async () => {
   );
 });
 
+test("nodes run after those whose results they read, in whatever order the file has them", async () => {
+  const y: GraphParts = { ...LAYER, nodes: [["Relu", ["h"], ["y"]], ["Gemm", ["x", "w", "b"], ["h"]]] };
+  using model = await open(makeModel(y));
+  assertEquals(list(model.run({ x: tensor([[1, 1], [2, -1]]) })["y"]), [[3, 2, 1], [0, 0, 0]]);
+  const circle: GraphParts = { ...LAYER, nodes: [["Relu", ["h"], ["y"]], ["Neg", ["y"], ["h"]]] };
+  await assertRejects(() => open(makeModel(circle)), FormatError, "reads what is computed of");
+});
+
 test("results are the caller's own, and the first kind of inputs is one program", async () => {
   using model = await open(makeModel(LAYER));
   const x = tensor([[1, 1], [2, -1]]);
