@@ -30,6 +30,8 @@ interface Scores {
   readonly k: Value;
   readonly scale: number;
   readonly mask: Value | undefined;
+  /** The shape of what the mask was added to, which may be another view of the scores. */
+  readonly maskedShape: readonly number[];
   /** The nodes that the op replaces. */
   readonly nodes: readonly Node[];
 }
@@ -76,17 +78,19 @@ function attention(
   if (axis !== -1 && axis !== rank - 1) return undefined;
   const scores = scoresOf(softmax.inputs[0], makerOf);
   if (scores === undefined) return undefined;
-  const { q, k, mask } = scores;
+  const { q, k } = scores;
   const info = output!.storage.info;
+  // A mask may also broadcast the scores, which the op does not.
+  const [n, m] = [k.layout.shape.at(-2)!, q.layout.shape.at(-2)!];
+  const shape = [...q.layout.shape.slice(0, -2), m, n];
+  const mask = scores.mask && maskFor(shape, scores.mask, scores.maskedShape);
+  if (mask === undefined && scores.mask !== undefined) return undefined;
   const operands = [q, k, v, ...mask === undefined ? [] : [mask]];
   const plain = DTYPES.has(info) && operands.every((one) => isPure(one.storage)) &&
     [q, k, v].every(({ storage, layout }) =>
       storage.info === info && layout.rank === rank && rank >= 3 && layout.size > 0
     ) &&
     (mask === undefined || mask.storage.info === info);
-  // A mask may also broadcast the scores, which the op does not.
-  const [n, m] = [k.layout.shape.at(-2)!, q.layout.shape.at(-2)!];
-  const shape = [...q.layout.shape.slice(0, -2), m, n];
   const whole = sameShape((softmax.inputs[0] as Value).layout.shape, shape) &&
     v.layout.shape.at(-2) === n;
   // The op has no broadcasting of batches, but for heads.
@@ -105,6 +109,23 @@ function attention(
   };
 }
 
+/**
+ * A mask for scores of a shape, which was added to a view of them: undefined if it does not broadcast.
+ * Models merge the axes of batches and heads after they add the mask.
+ */
+function maskFor(
+  shape: readonly number[],
+  mask: Value,
+  maskedShape: readonly number[],
+): Value | undefined {
+  if (maskedShape.at(-1) !== shape.at(-1) || maskedShape.at(-2) !== shape.at(-2)) return undefined;
+  let { layout } = mask;
+  while (layout.rank > 2 && layout.shape[0] === 1) layout = layout.squeeze(0);
+  const added = shape.length - layout.rank;
+  const fits = added >= 0 && layout.shape.every((n, i) => n === 1 || n === shape[i + added]);
+  return fits ? { ...mask, layout } : undefined;
+}
+
 function sameBatch(a: Layout, b: Layout): boolean {
   return a.shape.slice(0, -2).every((size, i) => size === b.shape[i]);
 }
@@ -116,6 +137,7 @@ function scoresOf(
 ): Scores | undefined {
   const nodes: Node[] = [];
   let mask: Value | undefined;
+  let maskedShape: readonly number[] = [];
   let scale = 1;
   for (let node = makerOf(input); node !== undefined;) {
     nodes.push(node);
@@ -125,13 +147,14 @@ function scoresOf(
       case "matmul": {
         if (node.attributes !== undefined || !isValue(a!) || !isValue(b!)) return undefined;
         if (a.layout.rank < 3 || b.layout.rank !== a.layout.rank) return undefined;
-        return { q: a, k: { ...b, layout: b.layout.swapAxes(-2, -1) }, scale, mask, nodes };
+        return { q: a, k: { ...b, layout: b.layout.swapAxes(-2, -1) }, scale, mask, maskedShape, nodes };
       }
       case "add": {
         // The mask is added last.
         if (mask !== undefined || scale !== 1 || !isValue(a!) || !isValue(b!)) return undefined;
         const scores = makerOf(a);
         mask = scores === undefined ? a : b;
+        maskedShape = node.outputs[0]!.layout.shape;
         if (scores === undefined && makerOf(b) === undefined) return undefined;
         node = scores ?? makerOf(b);
         continue;

@@ -102,6 +102,28 @@ test("what looks like attention is computed as it is written", () => {
   }
 });
 
+test("attention whose mask was added to another view of the scores", () => {
+  const make = (shape: number[], salt: number): Any => random.normal(random.key(salt), shape);
+  const cases: [batch: number[], mask: number[]][] = [
+    [[1, 2], [1, 1, 3, 5]],
+    [[1, 2], [1, 2, 1, 5]],
+    // These fit the other view alone.
+    [[2, 2], [2, 1, 3, 5]],
+    [[2, 3], [3, 1, 5]],
+  ];
+  for (const [batch, mask] of cases) {
+    const heads = batch[0]! * batch[1]!;
+    const attend = (q: Any, k: Any, v: Any, m: Any): Any =>
+      q.matmul(k.mT).reshape([...batch, 3, 5]).add(m).reshape([heads, 3, 5]).softmax(-1).matmul(v);
+    const inputs = [
+      ...[make([heads, 3, 4], 1), make([heads, 5, 4], 2), make([heads, 5, 4], 3)],
+      make(mask, 9),
+    ] as [Any, Any, Any, Any];
+    const found = compile(attend)(...inputs);
+    assertEquals(found.allclose(attend(...inputs), { atol: 1e-5 }), true);
+  }
+});
+
 test("containers whose contents may change are no arguments", () => {
   const f = loose(compile((x: Any, _: unknown) => x.add(1)));
   for (const one of [new Float32Array(2), new Map(), new Set(), new DataView(new ArrayBuffer(2))]) {
