@@ -6,6 +6,7 @@
 export {
   type AsyncOptions,
   Model,
+  type OpCall,
   open,
   type OpenOptions,
   type OpFunction,

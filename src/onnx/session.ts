@@ -149,13 +149,13 @@ export interface TensorLike {
 }
 
 /** The elements that the constructor of tensors takes in a list, by the type. */
-type TensorElement<T extends TensorType> = T extends "string" ? string
+export type TensorElement<T extends TensorType> = T extends "string" ? string
   : T extends "bool" ? boolean
   : T extends "int64" | "uint64" ? bigint | number
   : number;
 
 /** The type of the tensor that data make. */
-type TypeOfData<D> = D extends Float32Array ? "float32"
+export type TypeOfData<D> = D extends Float32Array ? "float32"
   : D extends Uint8Array | Uint8ClampedArray ? "uint8"
   : D extends Int8Array ? "int8"
   : D extends Uint16Array ? "uint16"
@@ -185,11 +185,23 @@ export interface Tensor<T extends TensorType = TensorType> {
   readonly data: TensorDataTypes[T];
   /** Where the elements are; `"none"` if the tensor was disposed of. */
   readonly location: "cpu" | "none";
-  /** @throws {DeviceError} Elements are never in a texture. */
+  /**
+   * Elements are never in a texture.
+   *
+   * @throws {DeviceError} Always.
+   */
   readonly texture: never;
-  /** @throws {DeviceError} Elements are never in a buffer of WebGPU. */
+  /**
+   * Elements are never in a buffer of WebGPU.
+   *
+   * @throws {DeviceError} Always.
+   */
   readonly gpuBuffer: never;
-  /** @throws {DeviceError} Elements are never in a tensor of WebNN. */
+  /**
+   * Elements are never in a tensor of WebNN.
+   *
+   * @throws {DeviceError} Always.
+   */
   readonly mlTensor: never;
   /** The elements; with `releaseData` the tensor is disposed of. */
   getData(releaseData?: boolean): Promise<TensorDataTypes[T]>;
@@ -201,9 +213,17 @@ export interface Tensor<T extends TensorType = TensorType> {
   reshape(dims: readonly number[]): Tensor<T>;
   /** Frees the elements. */
   dispose(): void;
-  /** @throws {DeviceError} There is no canvas that makes pictures. */
+  /**
+   * There is no canvas that makes pictures.
+   *
+   * @throws {DeviceError} Always.
+   */
   toDataURL(): never;
-  /** @throws {DeviceError} There is no canvas that makes pictures. */
+  /**
+   * There is no canvas that makes pictures.
+   *
+   * @throws {DeviceError} Always.
+   */
   toImageData(): never;
 }
 
@@ -220,7 +240,9 @@ export interface TensorConstructor {
     data: TensorDataTypes[T] | readonly TensorElement<T>[],
     dims?: readonly number[],
   ): Tensor<T>;
+  /** Makes a tensor of the bytes of a picture. */
   new (type: "uint8", data: Uint8ClampedArray, dims?: readonly number[]): Tensor<"uint8">;
+  /** Makes a tensor of a type that is known at run time. */
   new (
     type: TensorType,
     data: TensorData | readonly (number | bigint | boolean | string)[],
@@ -231,6 +253,7 @@ export interface TensorConstructor {
     data: D,
     dims?: readonly number[],
   ): Tensor<TypeOfData<D>>;
+  /** The methods. */
   readonly prototype: Tensor;
 }
 
@@ -257,6 +280,7 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   #data: TensorDataTypes[T] | undefined;
   #value: Value;
 
+  /** Makes a tensor as {@link TensorConstructor} describes. */
   constructor(first: unknown, second?: unknown, third?: readonly number[]) {
     if (first instanceof Lazy) {
       const { value, type } = first;
@@ -402,6 +426,7 @@ export interface SessionOptions {
 export interface TensorMetadata {
   /** Its name. */
   readonly name: string;
+  /** True. */
   readonly isTensor: true;
   /** The type of the elements. */
   readonly type: TensorType;
