@@ -147,7 +147,14 @@ function scoresOf(
       case "matmul": {
         if (node.attributes !== undefined || !isValue(a!) || !isValue(b!)) return undefined;
         if (a.layout.rank < 3 || b.layout.rank !== a.layout.rank) return undefined;
-        return { q: a, k: { ...b, layout: b.layout.swapAxes(-2, -1) }, scale, mask, maskedShape, nodes };
+        return {
+          q: a,
+          k: { ...b, layout: b.layout.swapAxes(-2, -1) },
+          scale,
+          mask,
+          maskedShape,
+          nodes,
+        };
       }
       case "add": {
         // The mask is added last.

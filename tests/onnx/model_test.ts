@@ -51,7 +51,10 @@ test("a model tells what its file says before it runs", async () => {
 });
 
 test("nodes run after those whose results they read, in whatever order the file has them", async () => {
-  const y: GraphParts = { ...LAYER, nodes: [["Relu", ["h"], ["y"]], ["Gemm", ["x", "w", "b"], ["h"]]] };
+  const y: GraphParts = {
+    ...LAYER,
+    nodes: [["Relu", ["h"], ["y"]], ["Gemm", ["x", "w", "b"], ["h"]]],
+  };
   using model = await open(makeModel(y));
   assertEquals(list(model.run({ x: tensor([[1, 1], [2, -1]]) })["y"]), [[3, 2, 1], [0, 0, 0]]);
   const circle: GraphParts = { ...LAYER, nodes: [["Relu", ["h"], ["y"]], ["Neg", ["y"], ["h"]]] };
