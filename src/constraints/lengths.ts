@@ -10,7 +10,7 @@ import { isObject, type JsonSchema, referred } from "./values.ts";
 import { allows, setAllowed, type TokenBytes, type Vocabulary } from "./vocabulary.ts";
 
 const QUOTE = 0x22, BACKSLASH = 0x5c, COMMA = 0x2c, U = 0x75;
-const BRACKETS = { "[": 0x5b, "]": 0x5d, "{": 0x7b, "}": 0x7d } as const;
+const ARRAY = 0x5b, ARRAY_END = 0x5d, OBJECT = 0x7b, OBJECT_END = 0x7d;
 /** The digits of an escaped code unit. */
 const HEX_DIGITS = 4;
 /** The most references from one part of a schema to another. */
@@ -48,6 +48,11 @@ interface Text {
   /** Whether a backslash was the last byte, and the digits that are left of an escape. */
   isEscaped: boolean;
   digits: number;
+}
+
+/** A string that has begun. */
+function textOf(name: string | undefined, least: number, most: number): Text {
+  return { name, least, most, length: 0, isEscaped: false, digits: 0 };
 }
 
 /** The schema of a value that comes at one place; undefined if there are several. */
@@ -94,8 +99,6 @@ function* measure(vocabulary: Vocabulary): Steps<TokenLengths> {
   return { counts, longest, marked, above: new Map() };
 }
 
-const BEGUN = { length: 0, isEscaped: false, digits: 0 };
-
 /** Adds a byte that does not end a string to it. */
 function go(text: Text, byte: number): void {
   if (text.isEscaped) {
@@ -123,19 +126,34 @@ const measured = new WeakMap<TokenBytes, Promise<TokenLengths>>();
 
 /** Follows JSON of a schema byte by byte, and knows the limits of its strings. */
 class Reader {
-  constructor(
-    readonly root: JsonSchema,
-    private bracket: Bracket | undefined = undefined,
-    public text: Text | undefined = undefined,
-  ) {}
+  readonly #root: JsonSchema;
+  #bracket: Bracket | undefined;
+  #text: Text | undefined;
+
+  constructor(root: JsonSchema) {
+    this.#root = root;
+  }
 
   copy(): Reader {
-    return new Reader(this.root, this.bracket, this.text && { ...this.text });
+    const made = new Reader(this.#root);
+    made.#bracket = this.#bracket;
+    made.#text = this.#text && { ...this.#text };
+    return made;
+  }
+
+  /** The characters that the string may still have; infinite where there is no limit. */
+  get left(): number {
+    return this.#text === undefined ? Infinity : this.#text.most - this.#text.length;
+  }
+
+  /** Whether it is in an escape, whose character has been counted. */
+  get isWithin(): boolean {
+    return this.#text !== undefined && (this.#text.isEscaped || this.#text.digits > 0);
   }
 
   /** The schema of the value that comes. */
   #value(): JsonSchema | undefined {
-    const { bracket, root } = this;
+    const bracket = this.#bracket, root = this.#root;
     if (bracket === undefined) return single(root, root);
     const { schema, isObject: hasNames, index, name = "" } = bracket;
     if (schema === undefined) return undefined;
@@ -150,20 +168,19 @@ class Reader {
   }
 
   #begin(): void {
-    const { bracket } = this;
-    if (bracket?.isObject === true && bracket.name === undefined) {
-      this.text = { name: "", least: 0, most: Infinity, ...BEGUN };
+    if (this.#bracket?.isObject === true && this.#bracket.name === undefined) {
+      this.#text = textOf("", 0, Infinity);
       return;
     }
     const { minLength, maxLength } = this.#value() ?? {};
     const least = typeof minLength === "number" ? minLength : 0;
     const most = typeof maxLength === "number" ? maxLength : Infinity;
-    this.text = { name: undefined, least, most, ...BEGUN };
+    this.#text = textOf(undefined, least, most);
   }
 
   /** Reads a byte; false if it is against a limit. */
   read(byte: number): boolean {
-    const { text, bracket } = this;
+    const text = this.#text, bracket = this.#bracket;
     if (text !== undefined) {
       const isEnd = byte === QUOTE && !text.isEscaped;
       if (!isEnd) {
@@ -171,22 +188,22 @@ class Reader {
         go(text, byte);
         return text.length <= text.most;
       }
-      this.text = undefined;
+      this.#text = undefined;
       if (text.name !== undefined && bracket !== undefined) {
         const bytes = Uint8Array.from(text.name, (char) => char.charCodeAt(0));
         const name = String(JSON.parse(`"${new TextDecoder().decode(bytes)}"`));
-        this.bracket = { ...bracket, name };
+        this.#bracket = { ...bracket, name };
       }
       return text.length >= text.least;
     }
     if (byte === QUOTE) this.#begin();
-    else if (byte === BRACKETS["{"] || byte === BRACKETS["["]) {
+    else if (byte === OBJECT || byte === ARRAY) {
       const schema = this.#value();
-      const own = { isObject: byte === BRACKETS["{"], index: 0, name: undefined };
-      this.bracket = { outer: bracket, schema, ...own };
-    } else if (byte === BRACKETS["}"] || byte === BRACKETS["]"]) this.bracket = bracket?.outer;
+      const own = { isObject: byte === OBJECT, index: 0, name: undefined };
+      this.#bracket = { outer: bracket, schema, ...own };
+    } else if (byte === OBJECT_END || byte === ARRAY_END) this.#bracket = bracket?.outer;
     else if (byte === COMMA && bracket !== undefined) {
-      this.bracket = { ...bracket, index: bracket.index + 1, name: undefined };
+      this.#bracket = { ...bracket, index: bracket.index + 1, name: undefined };
     }
     return true;
   }
@@ -253,11 +270,8 @@ export class LengthsState {
     for (const id of this.#tokens.marked) {
       if (id >> 5 < mask.length && allows(mask, id) && !this.#fits(id)) setAllowed(mask, id, false);
     }
-    const { text } = this.#reader;
-    const left = text === undefined ? Infinity : text.most - text.length;
+    const { left, isWithin } = this.#reader;
     if (left >= this.#tokens.longest) return;
-    // Their first bytes may belong to a character that has been counted.
-    const isWithin = text?.isEscaped === true || text !== undefined && text.digits > 0;
     for (const [word, bits] of tokensAbove(left, this.#tokens).entries()) {
       const over = mask[word]! & bits;
       if (over === 0) continue;
