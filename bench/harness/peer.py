@@ -102,9 +102,14 @@ class Row:
             model = eval(self.statement, {**names(), "inputs": arrays})
             model, feeds = model if isinstance(model, tuple) else (model, {"x": arrays["x"]})
             session, binding = session_of(model, feeds)
-            self.names = {"run": session.run_with_iobinding, "binding": binding}
-            self.statement = "run(binding)"
-            self.result = lambda: binding.copy_outputs_to_cpu()[0]
+            if binding is None:
+                self.names = {"run": session.run, "feeds": feeds}
+                self.statement = "run(None, feeds)"
+                self.result = lambda: session.run(None, feeds)[0]
+            else:
+                self.names = {"run": session.run_with_iobinding, "binding": binding}
+                self.statement = "run(binding)"
+                self.result = lambda: binding.copy_outputs_to_cpu()[0]
         else:
             if out is not None:
                 o = np.zeros(out["shape"], out["dtype"])
