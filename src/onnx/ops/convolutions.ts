@@ -8,7 +8,7 @@ import * as nn from "../../nn/mod.ts";
 import { maxPoolIndices } from "../../ops/conv/pool.ts";
 import { full } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
-import type { T, Value } from "../graph/values.ts";
+import { isKnownTensor, type T, type Value } from "../graph/values.ts";
 
 /** The windows of a node, by its attributes. */
 interface Windows {
@@ -60,13 +60,37 @@ const CONV_TRANSPOSE = [nn.convTranspose1d, nn.convTranspose2d, nn.convTranspose
 const MAX_POOL = [nn.maxPool1d, nn.maxPool2d, nn.maxPool3d] as const;
 const AVG_POOL = [nn.avgPool1d, nn.avgPool2d, nn.avgPool3d] as const;
 
+/** The least side of planes, and the fewest channels, where Winograd's algorithm is faster. */
+const [LEAST_SIDE, LEAST_CHANNELS] = [14, 16];
+
+/** Whether a convolution is one of 3 x 3 that Winograd's algorithm computes faster. */
+function isForWinograd(
+  x: T,
+  weight: T,
+  { stride, dilation, groups }: {
+    readonly stride: readonly number[];
+    readonly dilation: readonly number[];
+    readonly groups: number;
+  },
+): boolean {
+  const [outputs, inputs, ...kernel] = weight.shape;
+  return x.dtype === "float32" && isKnownTensor(weight) && groups === 1 &&
+    kernel.every((n) => n === 3) && [...stride, ...dilation].every((n) => n === 1) &&
+    Math.min(x.shape[2]!, x.shape[3]!) >= LEAST_SIDE &&
+    Math.min(outputs!, inputs!) >= LEAST_CHANNELS;
+}
+
 /** The convolution of a call, of `x` and `weight`. */
 export function convolve(call: Call, x: T, weight: T, bias: T | undefined): T {
   const rank = x.rank - 2;
   const { stride, dilation, padding } = windowsOf(call, x.shape, weight.shape.slice(2));
   const groups = call.node.int("group", 1);
   const conv = byRank(call, CONV, rank);
-  return conv(x, weight, bias, { stride, dilation, padding, groups }) as T;
+  const options = { stride, dilation, padding, groups };
+  if (rank === 2 && isForWinograd(x, weight, options)) {
+    return nn.conv2d(x, weight, bias, { ...options, winograd: true }) as T;
+  }
+  return conv(x, weight, bias, options) as T;
 }
 
 function convTranspose(call: Call): readonly Value[] {
