@@ -4,6 +4,7 @@
  * @module
  */
 import { formatShape, sizeOf } from "../../base/shape.ts";
+import { interpreting } from "../../core/interpreter.ts";
 import * as nn from "../../nn/mod.ts";
 import { maxPoolIndices } from "../../ops/conv/pool.ts";
 import { full } from "../../tensor/create.ts";
@@ -74,7 +75,8 @@ function isForWinograd(
   },
 ): boolean {
   const [outputs, inputs, ...kernel] = weight.shape;
-  return x.dtype === "float32" && isKnownTensor(weight) && groups === 1 &&
+  // A program transforms the weight once.
+  return interpreting() && x.dtype === "float32" && isKnownTensor(weight) && groups === 1 &&
     kernel.every((n) => n === 3) && [...stride, ...dilation].every((n) => n === 1) &&
     Math.min(x.shape[2]!, x.shape[3]!) >= LEAST_SIDE &&
     Math.min(outputs!, inputs!) >= LEAST_CHANNELS;
