@@ -31,6 +31,7 @@ import { fromBuffer } from "../tensor/create.ts";
 import { Tensor as CoreTensor } from "../tensor/tensor.ts";
 import type { ValueInfo } from "./graph/graph.ts";
 import { Strings, type T as CoreValue, type Value } from "./graph/values.ts";
+import { GrowingCache } from "./growing_cache.ts";
 import { type Model, open } from "./model.ts";
 
 /** The arrays of the types of elements. */
@@ -483,6 +484,8 @@ function bytesOf(first: unknown, second: unknown, third: unknown): Uint8Array | 
 /** A model as ONNX Runtime's interface has it. */
 export class InferenceSession {
   readonly #model: Model;
+  /** Runs the steps of a decoder. */
+  readonly #cache: GrowingCache | undefined;
   /** The names of the inputs. */
   readonly inputNames: readonly string[];
   /** The names of the outputs. */
@@ -494,6 +497,7 @@ export class InferenceSession {
 
   private constructor(model: Model, sizes: Readonly<Record<string, number>>) {
     this.#model = model;
+    this.#cache = GrowingCache.of(model);
     this.inputNames = model.inputs.map(({ name }) => name);
     this.outputNames = model.outputs.map(({ name }) => name);
     this.inputMetadata = model.inputs.map((info) => metadataOf(info, sizes));
@@ -562,7 +566,8 @@ export class InferenceSession {
       if (made.own) own.push(made.value);
     }
     try {
-      const results = await this.#model.async(values);
+      const results = await this.#cache?.run(values) ??
+        await this.#model.async(values);
       const found: Record<string, Tensor> = {};
       for (const info of this.outputMetadata) {
         const { name } = info;
