@@ -89,6 +89,19 @@ export function convolve(call: Call, x: T, weight: T, bias: T | undefined): T {
   const groups = call.node.int("group", 1);
   const conv = byRank(call, CONV, rank);
   const options = { stride, dilation, padding, groups };
+  const last = rank + 1;
+  // Windows along other axes only: a convolution of fewer axes is faster.
+  if (
+    rank > 1 && x.shape[last] === 1 && weight.shape[last] === 1 &&
+    padding.at(-1)!.every((n) => n === 0)
+  ) {
+    const fewer = byRank(call, CONV, rank - 1);
+    const made = fewer(x.squeeze(last), weight.squeeze(last), bias, {
+      ...{ groups, stride: stride.slice(0, -1), dilation: dilation.slice(0, -1) },
+      padding: padding.slice(0, -1),
+    }) as T;
+    return made.unsqueeze(last);
+  }
   if (rank === 2 && isForWinograd(x, weight, options)) {
     return nn.conv2d(x, weight, bias, { ...options, winograd: true }) as T;
   }
