@@ -15,6 +15,7 @@ import type { DType } from "../base/dtype.ts";
 import { ArgumentError, ShapeError, TraceError } from "../base/errors.ts";
 import { formatShape, sameShape, type Shape } from "../base/shape.ts";
 import { compile, type Compiled, type CompileOptions, type ProgramReport } from "../compile/mod.ts";
+import { tidy } from "../core/handles.ts";
 import { interpreting, uninterpreted } from "../core/interpreter.ts";
 import { keep, scope, Tensor } from "../tensor/tensor.ts";
 import {
@@ -140,6 +141,16 @@ export interface Shared {
   runner(graph: Graph): Runner;
 }
 
+/** The values that `compute` makes; disposes of all other tensors that it makes. */
+function kept(compute: () => readonly Value[]): readonly Value[] {
+  let made: readonly Value[] = [];
+  tidy(() => {
+    made = compute();
+    return made.some(isList) ? [...tensorsIn(made)] : made;
+  });
+  return made;
+}
+
 /** Computes the outputs of a node; known inputs give known outputs. */
 export function evaluate(node: Node, environment: Environment, shared: Shared): readonly Value[] {
   const inputs = node.inputs.map((name) => name === "" ? undefined : environment.get(name));
@@ -151,12 +162,12 @@ export function evaluate(node: Node, environment: Environment, shared: Shared): 
   const implementation = shared.resolve(node);
   const prepare: Prepare = (key, make) => shared.prepared.of(key, make);
   const compute = (): readonly Value[] => implementation(new Call(node, inputs, run, prepare));
-  if (!recording) return scope(compute);
+  if (!recording) return kept(compute);
   const isFixed = !isRandom(node) && inputs.every(isKnown) &&
     node.graphs.length === 0;
   if (!isFixed) return compute();
   const known = uninterpreted(() => {
-    const made = scope(compute);
+    const made = kept(compute);
     let size = 0;
     for (const x of tensorsIn(made)) if (!inputs.includes(x)) size += x.size;
     if (size <= MOST_KNOWN) return made;
@@ -674,15 +685,29 @@ class Run {
 
   /** Notes what a node has made of its inputs. */
   add(values: readonly Value[], inputs: readonly Value[]): void {
-    const given = new Set(tensorsIn(inputs));
-    for (const x of tensorsIn(values)) {
-      // A tensor under two names, or in a list, lives to the end.
-      if (given.has(x)) this.#shared.add(x);
-      else this.#made.add(x);
-    }
     for (const value of values) {
-      if (isList(value)) { for (const x of tensorsIn(value)) this.#shared.add(x); }
+      if (value instanceof Tensor) {
+        // A tensor under two names lives to the end.
+        if (inputs.includes(value) || this.#made.has(value)) this.#shared.add(value);
+        else if (!inputs.some(isList)) this.#made.add(value);
+        else this.#addOf(value, inputs);
+      } else if (isList(value)) {
+        for (const x of tensorsIn(value)) {
+          this.#addOf(x, inputs);
+          this.#shared.add(x);
+        }
+      }
     }
+  }
+
+  /** Notes a tensor that may be in a list of the inputs. */
+  #addOf(x: T, inputs: readonly Value[]): void {
+    for (const one of tensorsIn(inputs)) {
+      if (one !== x) continue;
+      this.#shared.add(x);
+      return;
+    }
+    this.#made.add(x);
   }
 
   /** Disposes of the tensors of names that nothing reads any more. */

@@ -14,6 +14,7 @@ import {
   DisposedError,
   DTypeError,
   FormatError,
+  fromBuffer,
   memory,
   ones,
   ReadOnlyError,
@@ -151,6 +152,22 @@ test("a small input on which a shape depends becomes part of the kind", async ()
   assertEquals([run(1), run(2), run(1)], [[5, 5], [5, 5, 5], [5, 5]]);
   const [part] = model.explain().parts;
   assertEquals([part!.static, part!.why], [["count"], undefined]);
+});
+
+test("an input that a program writes between runs has its new elements", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["n"]], ["count", "int64", [1]]],
+    outputs: [["y", "float32"]],
+    nodes: [["Expand", ["x", "count"], ["y"]]],
+  }));
+  const count = tensor([1], { dtype: "int64" }), x = tensor([5]);
+  assertEquals(list(model.run({ x, count })["y"]), [5]);
+  count.fill_(3);
+  assertEquals(list(model.run({ x, count })["y"]), [5, 5, 5]);
+  const memory = BigInt64Array.of(2n), own = fromBuffer(memory);
+  assertEquals(list(model.run({ x, count: own })["y"]), [5, 5]);
+  memory[0] = 4n;
+  assertEquals(list(model.run({ x, count: own })["y"]), [5, 5, 5, 5]);
 });
 
 test("a node whose shape depends on elements runs between programs", async () => {
@@ -323,6 +340,7 @@ test("external data: beside the file, as bytes, and never outside of its folder"
     await assertRejects(
       () => open(model("w.bin", { offset: "8" }), { external }),
       FormatError,
+      fromBuffer,
       "but the file has 12 bytes",
     );
     writeFileSync(path, model("../w.bin"));

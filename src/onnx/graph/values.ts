@@ -9,10 +9,12 @@
  */
 import type { Scalar } from "../../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../../base/errors.ts";
+import { Layout } from "../../base/layout.ts";
 import { formatShape, type Shape, sizeOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
+import { wrap } from "../../core/handles.ts";
 import { uninterpreted } from "../../core/interpreter.ts";
-import { fromBuffer } from "../../tensor/create.ts";
+import { allocate } from "../../memory/pool.ts";
 import { type AnyTensor, scope, Tensor } from "../../tensor/tensor.ts";
 
 /** A tensor of any dtype and shape. */
@@ -87,30 +89,37 @@ export class NeedsValue extends Error {
   }
 }
 
-/** The elements of known tensors, which never change. */
-const elements = new WeakMap<object, readonly Scalar[]>();
+/** Elements of known tensors, with the version of the memory that they were read of. */
+const elements = new WeakMap<
+  object,
+  { readonly version: number; readonly list: readonly Scalar[] }
+>();
 /** Elements of larger tensors are not kept. */
 const MOST_KEPT = 4096;
 
 /** The elements of a known tensor in row-major order: bigints for integers of 64 bits. */
 export function elementsOf(x: T): readonly Scalar[] {
+  const { storage } = x;
   const before = elements.get(x);
-  if (before !== undefined) return before;
-  const all = uninterpreted(() =>
-    scope(() => {
-      const isHalf = x.dtype === "float16" || x.dtype === "bfloat16";
-      const array: ArrayLike<number | bigint> = (isHalf ? x.astype("float32") : x).toTypedArray();
-      const list = Array.from(array);
-      return x.dtype === "bool" ? list.map(Boolean) : list;
-    })
-  );
-  if (all.length <= MOST_KEPT) elements.set(x, all);
-  return all;
+  if (before !== undefined && before.version === storage.version) return before.list;
+  const list = uninterpreted(() => {
+    if (x.dtype === "float16" || x.dtype === "bfloat16") {
+      return scope(() => Array.from<number>(x.astype("float32").toTypedArray()));
+    }
+    const all: (number | bigint)[] = Array.from<number | bigint>(x.toTypedArray());
+    return x.dtype === "bool" ? all.map(Boolean) : all;
+  });
+  // The caller's memory changes without notice.
+  if (list.length <= MOST_KEPT && !storage.exposed) {
+    elements.set(x, { version: storage.version, list });
+  }
+  return list;
 }
 
 /** A vector of int64, known. */
 export function int64(data: readonly (number | bigint)[], shape: Shape = [data.length]): T {
-  return uninterpreted(() =>
-    fromBuffer(BigInt64Array.from(data, (x) => BigInt.asIntN(64, BigInt(x))), { shape }).copy()
-  );
+  const storage = allocate("int64", data.length, false);
+  const { array } = storage;
+  for (let k = 0; k < data.length; k++) array[k] = BigInt(data[k]!);
+  return wrap(storage, Layout.contiguous(shape)) as T;
 }
