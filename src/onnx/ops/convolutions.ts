@@ -10,6 +10,7 @@ import { maxPoolIndices } from "../../ops/conv/pool.ts";
 import { full } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { isKnownTensor, type T, type Value } from "../graph/values.ts";
+import { isFloat } from "./elementwise.ts";
 
 /** The windows of a node, by its attributes. */
 interface Windows {
@@ -68,11 +69,7 @@ const [LEAST_SIDE, LEAST_CHANNELS] = [14, 16];
 function isForWinograd(
   x: T,
   weight: T,
-  { stride, dilation, groups }: {
-    readonly stride: readonly number[];
-    readonly dilation: readonly number[];
-    readonly groups: number;
-  },
+  { stride, dilation, groups }: Moves,
 ): boolean {
   const [outputs, inputs, ...kernel] = weight.shape;
   // A program transforms the weight once.
@@ -80,6 +77,45 @@ function isForWinograd(
     kernel.every((n) => n === 3) && [...stride, ...dilation].every((n) => n === 1) &&
     Math.min(x.shape[2]!, x.shape[3]!) >= LEAST_SIDE &&
     Math.min(outputs!, inputs!) >= LEAST_CHANNELS;
+}
+
+/** The most places of windows in an image where one product for all images is faster. */
+const MOST_PLACES = 8;
+
+/** How windows move. */
+interface Moves {
+  readonly stride: readonly number[];
+  readonly dilation: readonly number[];
+  readonly padding: readonly [before: number, after: number][];
+  readonly groups: number;
+}
+
+/** Whether a convolution has so few places that a product of all windows is faster. */
+function isForProduct(
+  x: T,
+  weight: T,
+  { stride, dilation, padding, groups }: Moves,
+): boolean {
+  const places = padding.map(([before, after], k) =>
+    Math.floor((x.shape[k + 2]! + before + after - weight.shape[k + 2]!) / stride[k]!) + 1
+  );
+  return groups === 1 && isFloat(x.dtype) && dilation.every((n) => n === 1) &&
+    places.every((n) => n >= 1) && sizeOf(places) <= MOST_PLACES;
+}
+
+/** A convolution as a product of the windows of all images and the weight. */
+function asProduct(x: T, weight: T, bias: T | undefined, { stride, padding }: Moves): T {
+  const isPadded = padding.some(([before, after]) => before + after > 0);
+  let windows: T = isPadded ? x.pad([[0, 0], [0, 0], ...padding], { value: 0 }) : x;
+  const kernel = weight.shape.slice(2), rank = kernel.length;
+  kernel.forEach((size, k) => windows = nn.unfold(windows, k + 2, size, stride[k]!) as T);
+  const places = windows.shape.slice(2, 2 + rank);
+  const axes = windows.shape.map((_, k) => k);
+  const order = [0, ...axes.slice(2, 2 + rank), 1, ...axes.slice(2 + rank)];
+  const [outputs, depth] = [weight.shape[0]!, sizeOf(weight.shape.slice(1))];
+  const rows: T = windows.permute(...order).reshape([x.shape[0]! * sizeOf(places), depth]);
+  const made: T = rows.linear(weight.reshape([outputs, depth]), bias) as T;
+  return made.reshape([x.shape[0]!, ...places, outputs]).moveAxis(-1, 1);
 }
 
 /** The convolution of a call, of `x` and `weight`. */
@@ -102,6 +138,7 @@ export function convolve(call: Call, x: T, weight: T, bias: T | undefined): T {
     }) as T;
     return made.unsqueeze(last);
   }
+  if (isForProduct(x, weight, options)) return asProduct(x, weight, bias, options);
   if (rank === 2 && isForWinograd(x, weight, options)) {
     return nn.conv2d(x, weight, bias, { ...options, winograd: true }) as T;
   }
