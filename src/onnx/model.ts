@@ -5,6 +5,7 @@
  */
 import {
   ArgumentError,
+  DeviceError,
   DisposedError,
   DTypeError,
   FormatError,
@@ -368,6 +369,7 @@ export class Model {
    * @throws {ArgumentError} If an input is missing, unknown, or of another kind.
    * @throws {DTypeError} If an input has another dtype.
    * @throws {ShapeError} If an input has another shape.
+   * @throws {DeviceError} If an input is not on the CPU.
    */
   run(feeds: Readonly<Record<string, Value>>, options: RunOptions = {}): Record<string, Value> {
     checkOptions("run a model", options, ["out"]);
@@ -488,6 +490,13 @@ function checkFeed(
   const isTexts = value instanceof Strings;
   if (!isTexts && !(value instanceof Tensor)) {
     fail(`it is ${describe(value)}, expected ${dtype === "string" ? "texts" : "a tensor"}`);
+  }
+  if (!isTexts && value.device !== "cpu") {
+    throw new DeviceError(
+      `Cannot run a model with input ${
+        describe(name)
+      } on ${value.device}: ONNX files run on the CPU`,
+    );
   }
   const given = isTexts ? "string" : value.dtype;
   // Elements of less than a byte are 8-bit integers here.
