@@ -1,6 +1,6 @@
 """Writes tests/golden/onnx: small ONNX models of our own, and the results of ONNX Runtime.
 
-    .venv/bin/pip install onnx==1.23.2 onnxruntime==1.32.0
+    .venv/bin/pip install numpy onnx==1.23.2 onnxruntime==1.32.0
     .venv/bin/python scripts/golden/onnx_cases.py
 
 Models and values are protobuf messages in base64. Ops of ai.onnx are also compared with onnx's own

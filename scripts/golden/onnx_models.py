@@ -1,6 +1,6 @@
 """Writes models/onnx: inputs of real ONNX models, and the results of ONNX Runtime.
 
-    .venv/bin/pip install onnxruntime==1.32.0 pillow
+    .venv/bin/pip install numpy onnxruntime==1.32.0 pillow
     deno task models nudenet rapidocr magika silero ddddocr basic_pitch pictures
     .venv/bin/python scripts/golden/onnx_models.py
 

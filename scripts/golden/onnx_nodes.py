@@ -1,6 +1,6 @@
 """Writes the node tests of the installed onnx into a folder, for tests/onnx/nodes_test.ts.
 
-    .venv/bin/pip install onnx==1.23.2 onnxruntime==1.32.0
+    .venv/bin/pip install numpy onnx==1.23.2 onnxruntime==1.32.0
     .venv/bin/python scripts/golden/onnx_nodes.py OUT
     .venv/bin/python scripts/golden/onnx_nodes.py OUT --runtime
 

@@ -311,7 +311,8 @@ function entriesOf(json: DocJson): Entry[] {
       const [first] = declarations;
       if (first!.kind === "namespace" || isInternal(first!.jsDoc)) return [];
       const own = entryOf(name, entryPoint, declarations);
-      return name === "Tensor" ? [tensorEntry(own), ...tensorEntries(first!.def)] : [own];
+      const isClass = name === "Tensor" && first!.kind === "class";
+      return isClass ? [tensorEntry(own), ...tensorEntries(first!.def)] : [own];
     });
   });
 }

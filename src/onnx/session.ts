@@ -461,8 +461,7 @@ function checkSessionOptions(options: SessionOptions): void {
     }
   }
   const { executionProviders } = options;
-  if (!Array.isArray(executionProviders)) return;
-  for (const one of executionProviders) {
+  for (const one of listIn(executionProviders, (one) => one) ?? []) {
     const name = typeof one === "string" ? one : (one as { name?: unknown } | null)?.name;
     if (name !== "cpu") {
       warnOnce(`InferenceSession runs on the CPU, not on ${describe(name)}`);

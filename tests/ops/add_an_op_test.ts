@@ -164,7 +164,7 @@ function writeExamples(steps: readonly Step[]): string[] {
 const PACKAGES: Readonly<Record<string, string>> = { PIL: "pillow" };
 /** The modules of Python's own library that the scripts import. */
 const OF_PYTHON = new Set(
-  ("argparse base64 collections datetime fractions functools hashlib io itertools json math os pathlib random re " +
+  ("argparse base64 collections ctypes datetime fractions functools hashlib io itertools json math os pathlib random re " +
     "shutil struct subprocess sys tempfile time types warnings zipfile zlib").split(" "),
 );
 
@@ -182,9 +182,9 @@ function packagesOf(script: string): string[] {
 
 /** The packages that a text installs. */
 function installed(text: string): string[] {
-  return [...text.matchAll(/pip install ([\w -]+)/g)].flatMap(([, names]) =>
-    names!.trim().split(" ")
-  );
+  return [...text.matchAll(/pip install ((?:[\w-]+(?:==[\d.]*\d)?[ \\]*)+)/g)].flatMap((
+    [, names],
+  ) => names!.trim().split(/[ \\]+/).map((name) => name.replace(/==.*/, "")));
 }
 
 /** A Python with the packages of the page, or why there is none: as for the benchmarks. */

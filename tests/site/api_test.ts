@@ -35,7 +35,11 @@ test("pages of the API import what their entry points export", () => {
     }
   }
   for (const { path, code } of blocks.filter(({ code }) => code.includes("import"))) {
-    assertMatch(code, /^import (\{ .* \}|\* as (?:nn|llm|tokenizers|constraints)) from /m, path);
+    assertMatch(
+      code,
+      /^import (\{ .* \}|\* as (?:nn|llm|tokenizers|constraints|onnx|session)) from /m,
+      path,
+    );
   }
 });
 

@@ -270,7 +270,8 @@ test("a large vocabulary is opened without blocking the event loop", async () =>
     const tokenizer = await open(metadata(more));
     isOpen = true;
     assertEquals(tokenizer.size, tokens.length);
-    assert(turns >= 3, `${model}: ${turns}`);
+    // A fast machine opens some of them in two slices.
+    assert(turns >= 2, `${model}: ${turns}`);
   }
 });
 

@@ -287,6 +287,7 @@ function entryOf(fields: Fields): [key: string, value: string] {
     if (field === 1) key = fields.string();
     else if (field === 2) value = fields.string();
     else return false;
+    return true;
   });
   return [key, value];
 }
@@ -302,6 +303,7 @@ function opsetOf(fields: Fields): [domain: string, version: number] {
     if (field === 1) domain = domainOf(fields.string());
     else if (field === 2) version = fields.int();
     else return false;
+    return true;
   });
   return [domain, version];
 }
@@ -327,10 +329,10 @@ function tensorOf(fields: Fields): TensorMessage {
         return fields.ints(tensor.dims);
       case 2:
         tensor.type = fields.int();
-        return;
+        return true;
       case 4:
         tensor.floats = fields.floats(tensor.floats);
-        return;
+        return true;
       case 5:
         return fields.ints(tensor.ints);
       case 6:
@@ -339,10 +341,10 @@ function tensorOf(fields: Fields): TensorMessage {
         return fields.longs(tensor.longs);
       case 8:
         tensor.name = fields.string();
-        return;
+        return true;
       case 9:
         tensor.raw = fields.bytes();
-        return;
+        return true;
       case 10:
         return fields.doubles(tensor.doubles);
       case 11:
@@ -353,7 +355,7 @@ function tensorOf(fields: Fields): TensorMessage {
       }
       case 14:
         tensor.isExternal = fields.int() === 1;
-        return;
+        return true;
       default:
         return false;
     }
@@ -368,6 +370,7 @@ function sparseOf(fields: Fields): SparseMessage {
     else if (field === 2) sparse.indices = fields.message(tensorOf);
     else if (field === 3) fields.ints(sparse.dims);
     else return false;
+    return true;
   });
   return sparse;
 }
@@ -393,25 +396,25 @@ function attributeOf(fields: Fields): AttributeMessage {
     switch (field) {
       case 1:
         attribute.name = fields.string();
-        return;
+        return true;
       case 2:
         attribute.float = fields.float();
-        return;
+        return true;
       case 3:
         attribute.int = fields.int();
-        return;
+        return true;
       case 4:
         attribute.string = fields.bytes();
-        return;
+        return true;
       case 5:
         attribute.tensor = fields.message(tensorOf);
-        return;
+        return true;
       case 6:
         attribute.graph = fields.message(graphOf);
-        return;
+        return true;
       case 7:
         attribute.floats = fields.floats(attribute.floats);
-        return;
+        return true;
       case 8:
         return fields.ints(attribute.ints);
       case 9:
@@ -422,13 +425,13 @@ function attributeOf(fields: Fields): AttributeMessage {
         return attribute.graphs.push(fields.message(graphOf));
       case 20:
         attribute.type = fields.int();
-        return;
+        return true;
       case 21:
         attribute.reference = fields.string();
-        return;
+        return true;
       case 22:
         attribute.sparse = fields.message(sparseOf);
-        return;
+        return true;
       default:
         return false;
     }
@@ -453,15 +456,15 @@ function nodeOf(fields: Fields): NodeMessage {
         return node.outputs.push(fields.string());
       case 3:
         node.name = fields.string();
-        return;
+        return true;
       case 4:
         node.op = fields.string();
-        return;
+        return true;
       case 5:
         return node.attributes.push(fields.message(attributeOf));
       case 7:
         node.domain = domainOf(fields.string());
-        return;
+        return true;
       default:
         return false;
     }
@@ -475,6 +478,7 @@ function dimensionOf(fields: Fields): number | string | null {
     if (field === 1) size = fields.int();
     else if (field === 2) size = fields.string();
     else return false;
+    return true;
   });
   // Exporters write these for sizes that they do not know.
   return size === "" || typeof size === "number" && size < 0 ? null : size;
@@ -491,6 +495,7 @@ function tensorTypeOf(fields: Fields): TypeMessage {
         return sizes;
       });
     } else return false;
+    return true;
   });
   return type;
 }
@@ -503,6 +508,7 @@ function typeOf(fields: Fields): TypeMessage {
       holder.each((field) => {
         if (field !== 1) return false;
         element = holder.message(typeOf);
+        return true;
       });
       return { kind, type: element?.type ?? 0, shape: element?.shape, element };
     });
@@ -511,6 +517,7 @@ function typeOf(fields: Fields): TypeMessage {
     else if (field === 4) type = holder("sequence");
     else if (field === 9) type = holder("optional");
     else return false;
+    return true;
   });
   return type;
 }
@@ -521,6 +528,7 @@ function valueInfoOf(fields: Fields): ValueInfoMessage {
     if (field === 1) info.name = fields.string();
     else if (field === 2) info.type = fields.message(typeOf);
     else return false;
+    return true;
   });
   return info;
 }
@@ -540,7 +548,7 @@ function graphOf(fields: Fields): GraphMessage {
         return graph.nodes.push(fields.message(nodeOf));
       case 2:
         graph.name = fields.string();
-        return;
+        return true;
       case 5:
         return graph.initializers.push(fields.message(tensorOf));
       case 11:
@@ -572,7 +580,7 @@ function functionOf(fields: Fields): FunctionMessage {
     switch (field) {
       case 1:
         made.name = fields.string();
-        return;
+        return true;
       case 4:
         return made.inputs.push(fields.string());
       case 5:
@@ -587,12 +595,12 @@ function functionOf(fields: Fields): FunctionMessage {
       }
       case 10:
         made.domain = domainOf(fields.string());
-        return;
+        return true;
       case 11:
         return made.defaults.push(fields.message(attributeOf));
       case 13:
         made.overload = fields.string();
-        return;
+        return true;
       default:
         return false;
     }
@@ -616,16 +624,16 @@ export function readModel(wire: Wire, bytes: Uint8Array, file: string): ModelMes
     switch (field) {
       case 1:
         model.irVersion = fields.int();
-        return;
+        return true;
       case 2:
         model.producer = fields.string();
-        return;
+        return true;
       case 3:
         model.producerVersion = fields.string();
-        return;
+        return true;
       case 7:
         model.graph = fields.message(graphOf);
-        return;
+        return true;
       case 8: {
         const [domain, version] = fields.message(opsetOf);
         return model.opsets.set(domain, version);
@@ -672,6 +680,7 @@ export function readOptionalMessage(wire: Wire, bytes: Uint8Array, file: string)
     else if (field === 3) optional.tensor = fields.message(tensorOf);
     else if (field === 5) optional.sequence = fields.message(sequenceOf);
     else return false;
+    return true;
   });
   return optional;
 }
