@@ -34,20 +34,43 @@ typedef struct {
 /* The first element of a window that is inside, and how many there are. */
 static ptrdiff_t inside(const pool_axis *axis, ptrdiff_t window, ptrdiff_t *first) {
   const ptrdiff_t begin = window * axis->stride - axis->padding;
+  /* Without a division, which takes as long as a row. */
+  if (begin >= 0 && begin + (axis->kernel - 1) * axis->dilation < axis->size) {
+    *first = begin;
+    return axis->kernel;
+  }
   const ptrdiff_t skipped = begin < 0 ? rm_ceil_div(-begin, axis->dilation) : 0;
   *first = begin + skipped * axis->dilation;
   if (*first >= axis->size) return 0;
   return rm_min(axis->kernel - skipped, rm_ceil_div(axis->size - *first, axis->dilation));
 }
 
+/* A row of the output: its number, its plane, and its places along depth and height. */
+typedef struct {
+  ptrdiff_t number, plane, z, y;
+} pool_row_place;
+
+static pool_row_place place_of(const pool_context *ctx, ptrdiff_t row) {
+  const ptrdiff_t height = ctx->axes[1].out, rows = ctx->axes[0].out * height;
+  return (pool_row_place){row, row / rows, row % rows / height, row % height};
+}
+
+static void next_row(const pool_context *ctx, pool_row_place *row) {
+  row->number++;
+  if (++row->y < ctx->axes[1].out) return;
+  row->y = 0;
+  if (++row->z < ctx->axes[0].out) return;
+  row->z = 0;
+  row->plane++;
+}
+
 /* The windows of one row of the output. */
-static void pool_row(const pool_context *ctx, ptrdiff_t row) {
+static void pool_row(const pool_context *ctx, const pool_row_place *row) {
   const pool_axis *z = &ctx->axes[0], *y = &ctx->axes[1], *w = &ctx->axes[2];
-  const ptrdiff_t rows = z->out * y->out, plane = row / rows;
-  const float *x = ctx->x + plane * ctx->plane;
+  const float *x = ctx->x + row->plane * ctx->plane;
   ptrdiff_t top, left, front;
-  const ptrdiff_t depth = inside(z, row % rows / y->out, &front);
-  const ptrdiff_t height = inside(y, row % y->out, &top);
+  const ptrdiff_t depth = inside(z, row->z, &front);
+  const ptrdiff_t height = inside(y, row->y, &top);
   for (ptrdiff_t i = 0; i < w->out; i++) {
     const ptrdiff_t width = inside(w, i, &left);
     float most = -__builtin_inff();
@@ -66,8 +89,8 @@ static void pool_row(const pool_context *ctx, ptrdiff_t row) {
         }
       }
     }
-    ctx->out[row * w->out + i] = most;
-    ctx->indices[row * w->out + i] = at;
+    ctx->out[row->number * w->out + i] = most;
+    ctx->indices[row->number * w->out + i] = at;
   }
 }
 
@@ -121,13 +144,12 @@ static RM_ALWAYS_INLINE void reduce_windows(const float *from, const int stride,
 }
 
 /* The windows of one row of the output, from the largest elements of columns. */
-static void reduce_row(const pool_context *ctx, ptrdiff_t row, float *columns) {
+static void reduce_row(const pool_context *ctx, const pool_row_place *row, float *columns) {
   const pool_axis *z = &ctx->axes[0], *y = &ctx->axes[1], *w = &ctx->axes[2];
-  const ptrdiff_t rows = z->out * y->out, plane = row / rows;
-  const float *x = ctx->x + plane * ctx->plane;
+  const float *x = ctx->x + row->plane * ctx->plane;
   ptrdiff_t top, front;
-  const ptrdiff_t depth = inside(z, row % rows / y->out, &front);
-  const ptrdiff_t height = inside(y, row % y->out, &top);
+  const ptrdiff_t depth = inside(z, row->z, &front);
+  const ptrdiff_t height = inside(y, row->y, &top);
   float *own = columns + w->padding;
   bool is_first = true;
   for (ptrdiff_t p = 0; p < depth; p++) {
@@ -142,7 +164,7 @@ static void reduce_row(const pool_context *ctx, ptrdiff_t row, float *columns) {
   if (is_first) {
     for (ptrdiff_t i = 0; i < w->size; i++) own[i] = -__builtin_inff();
   }
-  float *out = ctx->out + row * w->out;
+  float *out = ctx->out + row->number * w->out;
   if (w->out >= LANES && w->stride == 1) {
     reduce_windows(columns, 1, w->kernel, w->dilation, w->out, out);
   } else if (w->out >= LANES && w->stride == 2) {
@@ -161,14 +183,15 @@ static void pool_task(void *context, ptrdiff_t index) {
   const pool_context *ctx = context;
   const ptrdiff_t all = ctx->planes * ctx->axes[0].out * ctx->axes[1].out;
   const ptrdiff_t end = rm_min((index + 1) * ctx->rows_per_task, all);
+  pool_row_place row = place_of(ctx, index * ctx->rows_per_task);
   if (ctx->indices != NULL) {
-    for (ptrdiff_t row = index * ctx->rows_per_task; row < end; row++) pool_row(ctx, row);
+    for (; row.number < end; next_row(ctx, &row)) pool_row(ctx, &row);
     return;
   }
   const int slot = take_slot(ctx->slot_taken, ctx->slots);
   float *columns = ctx->room + slot * ctx->row_length;
   for (ptrdiff_t i = 0; i < ctx->row_length; i++) columns[i] = -__builtin_inff();
-  for (ptrdiff_t row = index * ctx->rows_per_task; row < end; row++) reduce_row(ctx, row, columns);
+  for (; row.number < end; next_row(ctx, &row)) reduce_row(ctx, &row, columns);
   atomic_flag_clear(&ctx->slot_taken[slot]);
 }
 

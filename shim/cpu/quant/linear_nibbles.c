@@ -109,12 +109,25 @@ static void pad_task(void *context, ptrdiff_t index) {
   }
 }
 
+/* The numbers in the lowest four bits of words. */
+static RM_ALWAYS_INLINE v_f32 low_numbers(v_i32 words) {
+#if defined(__AVX512F__)
+  /* An instruction that chooses among 16 numbers reads no other bits. */
+  return (v_f32)_mm512_permutexvar_ps(
+      (__m512i)words, _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+#else
+  return __builtin_convertvector((v_s32)(words & 15), v_f32);
+#endif
+}
+
 /* Rows of x by a group, to out. */
 static RM_ALWAYS_INLINE void multiply(const nibbles_context *ctx, const int rows, ptrdiff_t row,
                                       ptrdiff_t group) {
   const ptrdiff_t whole = ctx->blocks * ctx->block, words = ctx->block / PER_WORD;
   const ptrdiff_t all = block_words(ctx->block);
   const float *x = ctx->padded + row * whole, *sums = ctx->sums + row * ctx->blocks;
+  /* Sums of few rows are several, as each addition waits for the one before. */
+  const int chains = rows == 1 ? 4 : rows == 2 ? 2 : 1;
   v_f32 total[MOST_ROWS][GROUP_VECTORS];
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) total[r][v] = (v_f32)0;
@@ -122,7 +135,7 @@ static RM_ALWAYS_INLINE void multiply(const nibbles_context *ctx, const int rows
   const float *weight = ctx->weight + group * ctx->blocks * all;
   for (ptrdiff_t b = 0; b < ctx->blocks; b++, weight += all) {
     v_f32 part[MOST_ROWS][GROUP_VECTORS];
-    UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int r = 0; r < rows * chains; r++) {
       UNROLL for (int v = 0; v < GROUP_VECTORS; v++) part[r][v] = (v_f32)0;
     }
     const float *word = weight + HEAD_FLOATS, *from = x + b * ctx->block;
@@ -131,13 +144,13 @@ static RM_ALWAYS_INLINE void multiply(const nibbles_context *ctx, const int rows
       UNROLL for (int k = 0; k < PER_WORD; k++) {
         v_f32 q[GROUP_VECTORS];
         UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
-          const v_i32 bits = *(const v_i32 *)(const void *)(word + v * LANES) >> (uint32_t)(4 * k);
-          q[v] = __builtin_convertvector((v_s32)(bits & 15), v_f32);
+          q[v] = low_numbers(*(const v_i32 *)(const void *)(word + v * LANES) >> (uint32_t)(4 * k));
         }
         UNROLL for (int r = 0; r < rows; r++) {
           const v_f32 own = (v_f32)from[r * whole + k];
+          const int at = r * chains + k % chains;
           UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
-            part[r][v] = FMA(v_f32, own, q[v], part[r][v]);
+            part[at][v] = FMA(v_f32, own, q[v], part[at][v]);
           }
         }
       }
@@ -146,7 +159,9 @@ static RM_ALWAYS_INLINE void multiply(const nibbles_context *ctx, const int rows
       const v_f32 scale = *(const v_f32 *)(weight + v * LANES);
       const v_f32 zero = *(const v_f32 *)(weight + GROUP_ROWS + v * LANES);
       UNROLL for (int r = 0; r < rows; r++) {
-        const v_f32 sum = part[r][v] - zero * (v_f32)sums[r * ctx->blocks + b];
+        v_f32 all = part[r * chains][v];
+        UNROLL for (int c = 1; c < chains; c++) all += part[r * chains + c][v];
+        const v_f32 sum = all - zero * (v_f32)sums[r * ctx->blocks + b];
         total[r][v] = FMA(v_f32, scale, sum, total[r][v]);
       }
     }
