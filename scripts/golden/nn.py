@@ -410,8 +410,24 @@ def loss(group):
     group.case("cosineSimilarity", F.cosine_similarity(zero, y, 1, 0.5), zero, y, {"epsilon": 0.5})
 
 
+def grid_sample(group):
+    pictures, volumes = floats(2, 3, 5, 4), floats(1, 2, 3, 4, 5)
+    places, deep = floats(2, 3, 7, 2, least=-24, most=24), floats(1, 2, 3, 4, 3, least=-24, most=24)
+    for padding in ["zeros", "border", "reflection"]:
+        for align in [False, True]:
+            for mode in ["bilinear", "nearest", "bicubic"]:
+                options = {"mode": mode, "paddingMode": padding, "alignCorners": align}
+                cases = [(pictures, places)] if mode == "bicubic" else [(pictures, places), (volumes, deep)]
+                for x, grid in cases:
+                    made = F.grid_sample(x, grid, mode, padding, align)
+                    group.case("gridSample", made, x, grid, options, ulps=16, floor=1)
+    made = F.grid_sample(pictures, places, align_corners=False)
+    group.case("gridSample", made, pictures, places, ulps=16, floor=1)
+
+
 GROUPS = {
     "interpolate": interpolate,
+    "gridSample": grid_sample,
     "loss": loss,
     "pool": pool,
     "activation": activation,

@@ -12,6 +12,7 @@ import { type Any, assertRefused, iota, loose } from "../support.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
 import { testGolden } from "./golden.ts";
 
+testGolden("gridSample");
 testGolden("interpolate");
 
 for (const { name, on } of BACKENDS) {
