@@ -10,7 +10,7 @@ import { Slice } from "../../base/slice.ts";
 import { matmulInteger, packBytes } from "../../ops/linear/bytes.ts";
 import { linearNibbles, packNibbles } from "../../ops/linear/nibbles.ts";
 import { full, tensor } from "../../tensor/create.ts";
-import type { Call, Implementation } from "../graph/call.ts";
+import type { Call, Implementation, Prepared } from "../graph/call.ts";
 import { typeName } from "../graph/initializers.ts";
 import type { T, Value } from "../graph/values.ts";
 import { attendFused } from "./attention.ts";
@@ -122,13 +122,46 @@ function integerProduct(
   return matmulInteger(name, a, packed, aZero) as T;
 }
 
-/** The exact convolution of integers: float64 has all sums of bytes. */
-function integerConv(call: Call, x: T, w: T, xZero: T | undefined, wZero: T | undefined): T {
-  const own: T | undefined = wZero === undefined || wZero.size === 1
-    ? wZero?.reshape([])
-    : wZero.reshape([wZero.size, ...Array<number>(w.rank - 1).fill(1)]);
-  const [a, b] = [centered(x, xZero?.reshape([])), centered(w, own)];
-  return convolve(call, a.astype("float64"), b.astype("float64"), undefined).astype("int32");
+/** Integers up to this one are exact in float32. */
+const EXACT = 2 ** 24;
+/** The most that elements of 8 bits differ from their zero point. */
+const MOST_BYTE = 255;
+
+/** The weight of a convolution less its zero point, which a model makes once. */
+interface CenteredWeight extends Prepared {
+  readonly groups: T;
+  readonly zero: T | undefined;
+}
+
+/** Such a weight: float32, if that has all sums of products with bytes, and float64 otherwise. */
+function centeredWeight(call: Call, at: number, zeroAt: number): T {
+  const w = call.tensor(at), zero = call.optional(zeroAt);
+  const own: T | undefined = zero === undefined || zero.size === 1
+    ? zero?.reshape([])
+    : zero.reshape([zero.size, ...Array<number>(w.rank - 1).fill(1)]);
+  if (!call.knows(at) || !call.knows(zeroAt)) return centered(w, own).astype("float64");
+  const made = call.prepare(w, (): CenteredWeight => {
+    const whole = centered(w, own);
+    const rows: T = whole.reshape([w.shape[0]!, w.size / Math.max(w.shape[0]!, 1)]);
+    const sums: T = rows.abs().sum(1) as T;
+    const most = w.size === 0 ? 0 : Number(sums.max().item()) * MOST_BYTE;
+    return { groups: whole.astype(most <= EXACT ? "float32" : "float64"), zero };
+  });
+  // Another node may have another zero point.
+  return made.zero === zero ? made.groups : centered(w, own).astype("float64");
+}
+
+/** The exact convolution of integers of 8 bits: floats have all sums. */
+function integerConv(
+  call: Call,
+  x: T,
+  xZero: T | undefined,
+  weightAt: number,
+  zeroAt: number,
+): T {
+  const weight = centeredWeight(call, weightAt, zeroAt);
+  const wide: T = centered(x, xZero?.reshape([])).astype(weight.dtype);
+  return convolve(call, wide, weight, undefined, { isExact: true }).astype("int32");
 }
 
 function qLinearMatMul(call: Call): readonly Value[] {
@@ -143,13 +176,13 @@ function qLinearMatMul(call: Call): readonly Value[] {
 }
 
 function qLinearConv(call: Call): readonly Value[] {
-  const [x, xScale, xZero, w, wScale, wZero, yScale, yZero] = call.tensors as [
+  const [x, xScale, xZero, , wScale, , yScale, yZero] = call.tensors as [
     ...[T, T, T, T],
     ...[T, T, T, T],
   ];
   const bias = call.optional(8);
   const ones = Array<number>(x.rank - 2).fill(1);
-  let sums = integerConv(call, x, w, xZero, wZero);
+  let sums = integerConv(call, x, xZero, 3, 5);
   if (bias !== undefined) sums = sums.add(bias.reshape([bias.size, ...ones]));
   const scale: T = wScale.size === 1 ? wScale.reshape([]) : wScale.reshape([wScale.size, ...ones]);
   const factor: T = xScale.reshape([]).mul(scale).div(yScale.reshape([]));
@@ -322,7 +355,7 @@ export const QUANTIZATION: Readonly<Record<string, Implementation>> = {
   DynamicQuantizeLinear: (call) => dynamically(call.tensor(0)),
   MatMulInteger: matMulInteger,
   ConvInteger: (call) => [
-    integerConv(call, call.tensor(0), call.tensor(1), call.optional(2), call.optional(3)),
+    integerConv(call, call.tensor(0), call.optional(2), 1, 3),
   ],
   QLinearMatMul: qLinearMatMul,
   QLinearConv: qLinearConv,
