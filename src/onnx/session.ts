@@ -27,6 +27,7 @@ import {
 } from "../base/errors.ts";
 import { formatShape, listIn, sizeOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
+import { readFile } from "../io/file.ts";
 import { fromBuffer } from "../tensor/create.ts";
 import { Tensor as CoreTensor } from "../tensor/tensor.ts";
 import type { ValueInfo } from "./graph/graph.ts";
@@ -379,10 +380,27 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
 /** Tensors: `new Tensor("float32", data, [2, 3])`, or `new Tensor(data, dims)` of the type of the data. */
 export const Tensor: TensorConstructor = HostTensor;
 
-/** The tensor of a result. */
-function resultOf(value: CoreValue | Strings, type: TensorType): Tensor {
-  if (value instanceof Strings) return new HostTensor("string", value.data, value.shape);
-  return new HostTensor(new Lazy(value, type));
+/** The tensor of a result, whose data are those of `into` if that is given. */
+function resultOf(
+  value: CoreValue | Strings,
+  type: TensorType,
+  into: TensorLike | null | undefined,
+): Tensor {
+  const made = value instanceof Strings
+    ? new HostTensor("string", value.data, value.shape)
+    : new HostTensor(new Lazy(value, type));
+  if (into === undefined || into === null) return made;
+  const target = dataOf(type, into.data);
+  if (into.type !== type || target.length !== made.size) {
+    throw new ShapeError(
+      `Cannot write a result of ${type} and shape ${formatShape(made.dims)} to a tensor of ` +
+        `${into.type} and shape ${formatShape(into.dims)}`,
+    );
+  }
+  // Both are arrays of the same type.
+  Object.assign(target, made.data);
+  made.dispose();
+  return new HostTensor(type, target, made.dims);
 }
 
 /** The value of an input of a run: that of a result, or one on the data. The second one is the run's own. */
@@ -419,15 +437,64 @@ export interface SessionOptions {
     readonly path: string;
     readonly data: unknown;
   })[];
-  /** Others. */
-  readonly [name: string]: unknown;
+  /** The names of places that run models: `"cpu"`. */
+  readonly executionProviders?: readonly unknown[];
+  /** Has no effect: the library's own number of threads counts. */
+  readonly intraOpNumThreads?: number;
+  /** Has no effect. */
+  readonly interOpNumThreads?: number;
+  /** Has no effect. */
+  readonly graphOptimizationLevel?: string;
+  /** Has no effect. */
+  readonly executionMode?: string;
+  /** Has no effect. */
+  readonly enableCpuMemArena?: boolean;
+  /** Has no effect. */
+  readonly enableMemPattern?: boolean;
+  /** Has no effect. */
+  readonly enableProfiling?: boolean;
+  /** Has no effect. */
+  readonly enableGraphCapture?: boolean;
+  /** Has no effect. */
+  readonly profileFilePrefix?: string;
+  /** Has no effect. */
+  readonly optimizedModelFilePath?: string;
+  /** Has no effect: results are on the CPU. */
+  readonly preferredOutputLocation?: unknown;
+  /** Has no effect. */
+  readonly logId?: string;
+  /** Has no effect. */
+  readonly logSeverityLevel?: number;
+  /** Has no effect. */
+  readonly logVerbosityLevel?: number;
+  /** Has no effect. */
+  readonly extra?: Readonly<Record<string, unknown>>;
 }
+
+/** Options of a run. None has an effect. */
+export interface RunOptions {
+  /** The least severity that is logged. */
+  readonly logSeverityLevel?: number;
+  /** How much is logged. */
+  readonly logVerbosityLevel?: number;
+  /** Ends other runs. */
+  readonly terminate?: boolean;
+  /** The name of the run in logs. */
+  readonly tag?: string;
+  /** Others. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+}
+
+/** Inputs by name: tensors of this module, or of `onnxruntime-common`. */
+export type Feeds = Readonly<Record<string, TensorLike>>;
+/** The names of results, or tensors by name that they are written to. */
+export type Fetches = readonly string[] | Readonly<Record<string, TensorLike | null>>;
 
 /** Describes an input or output that is a tensor. */
 export interface TensorMetadata {
   /** Its name. */
   readonly name: string;
-  /** True. */
+  /** True for tensors. */
   readonly isTensor: true;
   /** The type of the elements. */
   readonly type: TensorType;
@@ -471,13 +538,24 @@ function checkSessionOptions(options: SessionOptions): void {
 }
 
 /** The bytes that `create` takes. */
-function bytesOf(first: unknown, second: unknown, third: unknown): Uint8Array | undefined {
+function bytesOf(first: unknown, second?: unknown, third?: unknown): Uint8Array | undefined {
   if (first instanceof Uint8Array) return first;
   const isBuffer = first instanceof ArrayBuffer ||
     typeof SharedArrayBuffer !== "undefined" && first instanceof SharedArrayBuffer;
   if (!isBuffer) return undefined;
   if (typeof second !== "number") return new Uint8Array(first);
   return new Uint8Array(first, second, typeof third === "number" ? third : undefined);
+}
+
+/** The bytes of a file with external data: a path, a Blob, or bytes. */
+async function externalBytes(name: string, data: unknown): Promise<Uint8Array> {
+  if (typeof data === "string") return await readFile(data);
+  const bytes = bytesOf(data instanceof Blob ? await data.arrayBuffer() : data);
+  if (bytes !== undefined) return bytes;
+  throw new ArgumentError(
+    `Cannot create a session with external data ${describe(name)} of ${describe(data)}: ` +
+      "they are a path or bytes",
+  );
 }
 
 /** A model as ONNX Runtime's interface has it. */
@@ -525,12 +603,14 @@ export class InferenceSession {
     from: string | ArrayBufferLike | Uint8Array,
     ...rest: readonly (SessionOptions | number | undefined)[]
   ): Promise<InferenceSession> {
-    const options = rest.find((one): one is SessionOptions => typeof one === "object") ?? {};
+    const options = rest.find((one): one is SessionOptions =>
+      typeof one === "object" && one !== null
+    ) ?? {};
     checkSessionOptions(options);
     const external: Record<string, Uint8Array> = {};
     for (const one of options.externalData ?? []) {
       // A name alone is a file beside the model.
-      if (typeof one === "object" && one.data instanceof Uint8Array) external[one.path] = one.data;
+      if (typeof one !== "string") external[one.path] = await externalBytes(one.path, one.data);
     }
     const source = typeof from === "string" ? from : bytesOf(from, rest[0], rest[1]);
     if (source === undefined) {
@@ -548,18 +628,23 @@ export class InferenceSession {
   }
 
   /**
-   * Runs the model off the event loop. `fetches` are the names of the results; all by default.
+   * Runs the model off the event loop. Feeds that are no inputs are left out. `fetches` are the names of
+   * the results, or tensors by these names, whose data the results are written to; all by default.
    *
-   * @throws {ArgumentError} For a name that the model does not have.
+   * @throws {ArgumentError} For a missing feed, and for a name that no output has.
+   * @throws {ShapeError} If a result does not fit the tensor that it is written to.
    */
   async run(
-    feeds: Readonly<Record<string, TensorLike>>,
-    fetches?: readonly string[] | Readonly<Record<string, unknown>>,
+    feeds: Feeds,
+    fetches?: Fetches | RunOptions,
+    _options?: RunOptions,
   ): Promise<Record<string, Tensor>> {
-    const names = this.#fetched(fetches);
+    const wanted = this.#fetched(fetches);
     const values: Record<string, Value> = {};
     const own: Value[] = [];
-    for (const [name, given] of Object.entries(feeds)) {
+    for (const name of this.inputNames) {
+      const given = Object.hasOwn(feeds, name) ? feeds[name] : undefined;
+      if (given === undefined) continue;
       const made = valueOf(given);
       values[name] = made.value;
       if (made.own) own.push(made.value);
@@ -571,10 +656,10 @@ export class InferenceSession {
       for (const info of this.outputMetadata) {
         const { name } = info;
         const value = results[name];
-        if (!names.has(name)) {
+        if (!wanted.has(name)) {
           if (value instanceof CoreTensor) value.dispose();
         } else if (info.isTensor && (value instanceof CoreTensor || value instanceof Strings)) {
-          found[name] = resultOf(value, info.type);
+          found[name] = resultOf(value, info.type, wanted.get(name));
         } else throw new DTypeError(`Cannot return ${describe(name)}: it is no tensor`);
       }
       return found;
@@ -583,14 +668,10 @@ export class InferenceSession {
     }
   }
 
-  #fetched(
-    fetches: readonly string[] | Readonly<Record<string, unknown>> | undefined,
-  ): Set<string> {
-    // The options of a run may come second.
-    const list = fetches === undefined ? undefined : listIn(fetches, String) ??
-      Object.keys(fetches).filter((name) => this.outputNames.includes(name));
-    if (list === undefined || list.length === 0) return new Set(this.outputNames);
-    for (const name of list) {
+  /** The names of the results, with the tensors that they are written to. */
+  #fetched(fetches: Fetches | RunOptions | undefined): Map<string, TensorLike | null> {
+    const names = fetches === undefined ? undefined : listIn(fetches, String);
+    for (const name of names ?? []) {
       if (!this.outputNames.includes(name)) {
         throw new ArgumentError(
           `Cannot fetch ${describe(name)}: the model has the outputs ${
@@ -599,7 +680,12 @@ export class InferenceSession {
         );
       }
     }
-    return new Set(list);
+    if (names !== undefined) return new Map(names.map((name) => [name, null]));
+    // The options of a run may come second.
+    const tensors: Readonly<Record<string, unknown>> = { ...fetches };
+    const given = this.outputNames.filter((name) => tensors[name] !== undefined);
+    const all = given.length === 0 ? this.outputNames : given;
+    return new Map(all.map((name) => [name, (tensors[name] ?? null) as TensorLike | null]));
   }
 
   /** Frees the model. */
@@ -628,7 +714,7 @@ function metadataOf(
 export const env: {
   logLevel: "verbose" | "info" | "warning" | "error" | "fatal";
   debug: boolean;
-  readonly versions: Readonly<Record<string, string>>;
+  readonly versions: { readonly common: string; readonly node: string };
   readonly wasm: Record<string, unknown>;
   readonly webgl: Record<string, unknown>;
   readonly webgpu: Record<string, unknown>;
