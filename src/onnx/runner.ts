@@ -6,8 +6,9 @@
  * the program, or the graph is cut before the node. Where the shape of a result depends on elements, the
  * node runs by itself, between the programs before and after it.
  *
- * Inputs of a new kind, such as a cache that has grown, run node by node the first time, and as a
- * program from the second time on: making a program takes longer than a run, and memory.
+ * Inputs of a new kind, such as a cache that has grown, run node by node the first time. They become a
+ * program when they come again, or where there are many kinds, when they come often: making a program
+ * takes longer than a run, and memory.
  *
  * @module
  */
@@ -88,6 +89,13 @@ export function isRandom({ op }: Node): boolean {
 
 /** Known results with more elements are computed by the program instead: they would take its memory. */
 const MOST_KNOWN = 65_536;
+/** A program takes as long to make as about this many runs of nodes one by one. */
+const MANY_RUNS = 16;
+/**
+ * As long as a part has few kinds of inputs, one that comes again becomes a program. A decoder has a kind
+ * for each length of its cache: more than are kept, so each must come often.
+ */
+const FEW_KINDS = 8;
 /** The most kinds of inputs that a part knows. */
 const MOST_KINDS = 256;
 /** Inputs with more elements do not become part of the kind of a program. */
@@ -252,13 +260,20 @@ function lastReadsOf(nodes: readonly Node[], outputs: readonly string[]): string
   }).reverse();
 }
 
+/** Dtypes and shapes of inputs, with the elements of some. */
+interface Kind {
+  /** The runs so far without a program. */
+  readonly runs: number;
+  readonly hasProgram: boolean;
+}
+
 /** The program of a part. */
 interface ProgramPart {
   readonly compiled: Compiled<ProgramFunction>;
   /** The inputs that are part of the kind of the program. */
   readonly static: Set<string>;
-  /** The kinds of inputs so far, the last one used last, and whether they have a program. */
-  readonly kinds: Map<string, boolean>;
+  /** The kinds of inputs so far, the last one used last. */
+  readonly kinds: Map<string, Kind>;
   /** Values for the call that records. */
   current: { readonly values: ReadonlyMap<string, Value>; readonly outer: Environment | undefined };
   /** The outputs that are tensors, or lists of these, in the result. */
@@ -532,18 +547,30 @@ export class Runner {
     }
   }
 
-  /** Whether inputs of this kind run as a program: the first kind, and those that came before. */
+  /** Whether inputs of this kind run as a program: the first kind, and those that came often enough. */
   #hasProgram({ kinds }: ProgramPart, args: Arguments, key: string): boolean {
     const shapes = Object.values(args).map((value) =>
       Array.from(tensorsIn([value as Value]), ({ dtype, shape }) => `${dtype}[${shape}]`).join()
     );
-    const kind = `${shapes.join("|")} ${key}`;
-    const before = kinds.get(kind);
-    const isProgram = before !== undefined || kinds.size === 0;
-    kinds.delete(kind);
-    kinds.set(kind, isProgram);
+    const name = `${shapes.join("|")} ${key}`;
+    const { runs, hasProgram } = kinds.get(name) ?? { runs: 0, hasProgram: false };
+    const enough = kinds.size === 0 ? 0 : kinds.size <= FEW_KINDS ? 1 : MANY_RUNS;
+    kinds.delete(name);
+    if (hasProgram || runs >= enough) {
+      if (!hasProgram) this.#makeRoom(kinds);
+      kinds.set(name, { runs: 0, hasProgram: true });
+      return true;
+    }
+    kinds.set(name, { runs: runs + 1, hasProgram: false });
     if (kinds.size > MOST_KINDS) kinds.delete(kinds.keys().next().value!);
-    return isProgram;
+    return false;
+  }
+
+  /** A program more takes the place of the one used longest ago: that kind must come often again. */
+  #makeRoom(kinds: Map<string, Kind>): void {
+    const kept = [...kinds].filter(([, { hasProgram }]) => hasProgram);
+    if (kept.length < (this.#shared.options.maxPrograms ?? Infinity)) return;
+    kinds.set(kept[0]![0], { runs: 0, hasProgram: false });
   }
 
   /** Runs the nodes of a part one by one; frees each tensor after the last node that reads it. */

@@ -82,12 +82,17 @@ test("other kinds of inputs run node by node, and become programs when they come
   assertEquals(programs, [1, 1, 1, 2, 2, 2]);
 });
 
-test("50 sizes that come twice keep at most maxPrograms programs", async () => {
-  using model = await open(makeModel(LAYER), { maxPrograms: 4 });
-  for (let rows = 1; rows <= 50; rows++) {
-    for (let times = 0; times < 2; times++) scope(() => void model.run({ x: ones([rows, 2]) }));
-  }
-  assertEquals(model.programs, 4);
+test("of many kinds those become programs that come often, and maxPrograms are kept", async () => {
+  using model = await open(makeModel(LAYER), { maxPrograms: 10 });
+  const run = (rows: number): void => scope(() => void model.run({ x: ones([rows, 2]) }));
+  // As a decoder does: three texts of 30 tokens.
+  for (let text = 0; text < 3; text++) for (let rows = 1; rows <= 30; rows++) run(rows);
+  const few = model.programs;
+  assert(few <= 9, `${few} programs`);
+  for (let times = 0; times < 20; times++) run(29);
+  assertEquals(model.programs, few + 1);
+  for (let rows = 1; rows <= 30; rows++) for (let times = 0; times < 20; times++) run(rows);
+  assertEquals(model.programs, 10);
 });
 
 test("out takes the results", async () => {
