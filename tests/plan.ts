@@ -46,10 +46,12 @@ export const RULES: readonly Rule[] = [
     reason: "real vocabularies, which are fetched; tokenizer_test.ts has small ones of each kind",
   },
   {
-    files: /^tests\/onnx\/models_test/,
+    files: /^tests\/onnx\/(models|transformers)_test/,
     test: [],
     all: BOTH,
-    reason: "real models, which are fetched; cases_test.ts and nodes_test.ts have their ops",
+    reason:
+      "models that are fetched or made; cases_test.ts and nodes_test.ts have their ops, and " +
+      "session_test.ts has the interface that transformers.js uses",
   },
   {
     files: /^tests\/llm\/engine_fuzz_test/,

@@ -603,9 +603,8 @@ export class InferenceSession {
     from: string | ArrayBufferLike | Uint8Array,
     ...rest: readonly (SessionOptions | number | undefined)[]
   ): Promise<InferenceSession> {
-    const options = rest.find((one): one is SessionOptions =>
-      typeof one === "object" && one !== null
-    ) ?? {};
+    const options =
+      rest.find((one): one is SessionOptions => typeof one === "object" && one !== null) ?? {};
     checkSessionOptions(options);
     const external: Record<string, Uint8Array> = {};
     for (const one of options.externalData ?? []) {

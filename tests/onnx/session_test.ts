@@ -71,7 +71,11 @@ test("sessions and tensors are those of the types of onnxruntime-common", async 
     const create: (path: string) => Promise<common.InferenceSession> = InferenceSession.create;
     const metadata: readonly common.InferenceSession.ValueMetadata[] = made.inputMetadata;
     const environment: Omit<common.Env, "webgl" | "webgpu"> = session.env;
-    assertEquals([typeof create, metadata.length, environment.logLevel], ["function", 1, "warning"]);
+    assertEquals([typeof create, metadata.length, environment.logLevel], [
+      "function",
+      1,
+      "warning",
+    ]);
     assertEquals([any.type, any.size], ["int64", 2]);
     const { y, sum } = await theirs.run({ x: typed });
     assertEquals([...y!.data as Float32Array], [3, 2, 1, 0, 0, 0]);
@@ -246,7 +250,12 @@ test("sessions open paths, parts of buffers, and external data", async () => {
     const padded = new Uint8Array(bytes.length + 9);
     padded.set(bytes, 4);
     const weights = new Uint8Array(Float32Array.of(1, 0, -1, 2, 1, 0).buffer);
-    const w = { name: "w", type: "float32", dims: [2, 3], external: { location: "w.bin" } } as const;
+    const w = {
+      name: "w",
+      type: "float32",
+      dims: [2, 3],
+      external: { location: "w.bin" },
+    } as const;
     const external = makeModel({ ...LAYER, tensors: [w, LAYER.tensors![1]!] });
     writeFileSync(join(folder, "outside.onnx"), external);
     writeFileSync(join(folder, "w.bin"), weights);
@@ -268,7 +277,14 @@ test("sessions open paths, parts of buffers, and external data", async () => {
         }),
       ]
     ) {
-      assertEquals([...(await made.run({ x: X() }))["y"]!.data as Float32Array], [3, 2, 1, 0, 0, 0]);
+      assertEquals([...(await made.run({ x: X() }))["y"]!.data as Float32Array], [
+        3,
+        2,
+        1,
+        0,
+        0,
+        0,
+      ]);
       await made.release();
     }
     await assertRejects(
@@ -277,7 +293,11 @@ test("sessions open paths, parts of buffers, and external data", async () => {
       "w.bin",
     );
     await assertRejects(() => InferenceSession.create(external), FormatError, "w.bin");
-    await assertRejects(() => InferenceSession.create(5 as never), ArgumentError, "a path or bytes");
+    await assertRejects(
+      () => InferenceSession.create(5 as never),
+      ArgumentError,
+      "a path or bytes",
+    );
     await assertRejects(() => InferenceSession.create(bytes.subarray(0, 40)), FormatError);
   } finally {
     rmSync(folder, { recursive: true });
