@@ -219,7 +219,12 @@ async function openExternals(
 export async function open(from: Path | Uint8Array, options: OpenOptions = {}): Promise<Model> {
   checkOptions("open an ONNX file", options, OPEN);
   const { maxPrograms = 32, external = {}, ops = {} } = options;
-  const names = options.static === undefined ? [] : listIn(options.static, String);
+  const names = options.static === undefined ? [] : listIn(options.static, (name) => {
+    if (typeof name === "string") return name;
+    throw new ArgumentError(
+      `Cannot open an ONNX file with static ${describe(name)}: they are names`,
+    );
+  });
   if (names === undefined) {
     throw new ArgumentError(
       `Cannot open an ONNX file with static ${describe(options.static)}: it is a list of names`,

@@ -25,7 +25,7 @@ import {
   DTypeError,
   ShapeError,
 } from "../base/errors.ts";
-import { formatShape, listIn, sizeOf } from "../base/shape.ts";
+import { checkShape, formatShape, listIn, sizeOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { readFile } from "../io/file.ts";
 import { fromBuffer } from "../tensor/create.ts";
@@ -127,7 +127,13 @@ function dataOf(type: TensorType, data: unknown): TensorData {
     return new Uint16Array(data.buffer, data.byteOffset, data.byteLength / 2);
   }
   const isWide = type === "int64" || type === "uint64";
-  const list = listIn(data, (one) => isWide ? BigInt(one as number | bigint) : Number(one));
+  const list = listIn(data, (one) => {
+    const isNumber = typeof one === "number" || typeof one === "bigint" || typeof one === "boolean";
+    if (!isNumber || isWide && !Number.isInteger(Number(one))) {
+      throw new DTypeError(`Cannot make a tensor of ${type} of ${describe(one)}`);
+    }
+    return isWide ? BigInt(one) : Number(one);
+  });
   if (list === undefined || type === "float16") {
     throw new DTypeError(`Cannot make a tensor of ${type} of ${describe(data)}`);
   }
@@ -296,10 +302,7 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
     const type = hasType ? first : typeOfData(first);
     const data = dataOf(type, hasType ? second : first);
     const given = (hasType ? third : second) as readonly number[] | undefined;
-    const dims = given === undefined ? [data.length] : listIn(given, Number);
-    if (dims === undefined || dims.some((n) => !Number.isSafeInteger(n) || n < 0)) {
-      throw new ShapeError(`Cannot make a tensor of shape ${describe(given)}`);
-    }
+    const dims = given === undefined ? [data.length] : checkShape(given, "make a tensor of");
     if (sizeOf(dims) !== data.length) {
       throw new ShapeError(
         `Cannot make a tensor of shape ${formatShape(dims)} of ${data.length} elements`,
@@ -669,16 +672,12 @@ export class InferenceSession {
 
   /** The names of the results, with the tensors that they are written to. */
   #fetched(fetches: Fetches | RunOptions | undefined): Map<string, TensorLike | null> {
-    const names = fetches === undefined ? undefined : listIn(fetches, String);
-    for (const name of names ?? []) {
-      if (!this.outputNames.includes(name)) {
-        throw new ArgumentError(
-          `Cannot fetch ${describe(name)}: the model has the outputs ${
-            this.outputNames.join(", ")
-          }`,
-        );
-      }
-    }
+    const names = fetches === undefined ? undefined : listIn(fetches, (name) => {
+      if (typeof name === "string" && this.outputNames.includes(name)) return name;
+      throw new ArgumentError(
+        `Cannot fetch ${describe(name)}: the model has the outputs ${this.outputNames.join(", ")}`,
+      );
+    });
     if (names !== undefined) return new Map(names.map((name) => [name, null]));
     // The options of a run may come second.
     const tensors: Readonly<Record<string, unknown>> = { ...fetches };

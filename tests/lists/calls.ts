@@ -13,10 +13,13 @@ import { download } from "../../src/hub/mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { choices } from "../../src/constraints/mod.ts";
+import * as onnx from "../../src/onnx/mod.ts";
+import * as ort from "../../src/onnx/session.ts";
 import { Chat, Classifier, Embedder } from "../../src/models/mod.ts";
 import * as tokenizers from "../../src/tokenizers/mod.ts";
 import { modelFolder, temporary } from "../llm/models.ts";
 import { encoders, safetensorsOf } from "../models/golden.ts";
+import { makeModel } from "../onnx/make.ts";
 import { tinyTokenizer } from "../models/tokenizer.ts";
 import { randomLlama } from "../support/llama.ts";
 
@@ -48,6 +51,30 @@ function refuse(name: string, call: (list: Any) => Any): void {
   add(name, () => [1, 2], call);
   REFUSING.add(name);
 }
+
+// ---- ONNX files --------------------------------------------------------------------------------
+
+const negation = (): Uint8Array =>
+  makeModel({
+    inputs: [["x", "float32", [2]]],
+    outputs: [["y", "float32", [2]]],
+    nodes: [["Neg", ["x"], ["y"]]],
+  });
+add("open options.static", () => ["x"], async (names) => {
+  using model = await onnx.open(negation(), { static: names });
+  return model.run({ x: lib.tensor([1, 2]) })["y"];
+});
+add("Strings data", () => ["a", "b"], (data) => new onnx.Strings(data).data);
+add("Strings shape", () => [1, 2], (shape) => new onnx.Strings(["a", "b"], shape).shape);
+const two = (): Float32Array => Float32Array.of(1, 2);
+add("Tensor data", () => [1, 2], (data) => new ort.Tensor("float32", data).data);
+add("Tensor dims", () => [1, 2], (dims) => new ort.Tensor("float32", two(), dims).dims);
+add("Tensor.reshape dims", () => [1, 2], (dims) => new ort.Tensor(two()).reshape(dims).dims);
+const negated = await ort.InferenceSession.create(negation());
+add("InferenceSession.run fetches", () => ["y"], async (names) => {
+  const results = await negated.run({ x: new ort.Tensor(two()) }, names);
+  return results["y"]!.data;
+});
 
 // ---- creation ----------------------------------------------------------------------------------
 
@@ -483,7 +510,8 @@ add("Tokenizer.encodeBatch inputs", words, (inputs) => tokenizer.encodeBatch(inp
 const llama = randomLlama("q8_0", {
   ...{ layers: 1, width: 64, heads: 2, groups: 1, hidden: 96, vocabulary: 1000, context: 128 },
   template:
-    "{% if tools %}<tool_call>{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}",
+    "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}{{ m.content }}{% if m.tool_calls %}" +
+    "{% for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}{% endif %}{% endfor %}",
 });
 add(
   "open options.endTokens",
@@ -552,6 +580,11 @@ export const LEFT_OUT: ReadonlyMap<string, string> = new Map(
       ...["LanguageModel.step call.sequences", "LanguageModel.step call.ids", "Chat __0.messages"],
       ...["Constraint.start context.stopTokens", "GrammarConstraint.start context.stopTokens"],
       "Classifier labels",
+      "ModelReport parts",
+      ...["nodes", "initializers", "sparse", "inputs", "outputs"].map((name) =>
+        `Model __0.graph.${name}`
+      ),
+      ...["Model __0.functions", "Model graph.nodes", "Model graph.inputs", "Model graph.outputs"],
     ],
     ...["LanguageModel config", "open options.config", "memory options.config", "stepOf config"]
       .flatMap((where) =>

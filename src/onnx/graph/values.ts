@@ -10,7 +10,7 @@
 import type { Scalar } from "../../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../../base/errors.ts";
 import { Layout } from "../../base/layout.ts";
-import { formatShape, type Shape, sizeOf } from "../../base/shape.ts";
+import { checkShape, formatShape, listIn, type Shape, sizeOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { wrap } from "../../core/handles.ts";
 import { uninterpreted } from "../../core/interpreter.ts";
@@ -32,17 +32,20 @@ export class Strings {
    *
    * @throws {ShapeError} Unless `shape` has as many elements as `data`; by default it is a vector.
    */
-  constructor(data: readonly string[], shape: readonly number[] = [data.length]) {
-    if (sizeOf(shape) !== data.length) {
-      throw new ShapeError(
-        `Cannot make texts of shape ${formatShape(shape)} of ${data.length} texts`,
-      );
-    }
-    this.data = Array.from(data, (text) => {
+  constructor(data: readonly string[], shape?: readonly number[]) {
+    const texts = listIn(data, (text) => {
       if (typeof text === "string") return text;
       throw new ArgumentError(`Cannot make texts of ${describe(text)}`);
     });
-    this.shape = Array.from(shape);
+    if (texts === undefined) throw new ArgumentError(`Cannot make texts of ${describe(data)}`);
+    const sizes = shape === undefined ? [texts.length] : checkShape(shape, "make texts of");
+    if (sizeOf(sizes) !== texts.length) {
+      throw new ShapeError(
+        `Cannot make texts of shape ${formatShape(sizes)} of ${texts.length} texts`,
+      );
+    }
+    this.data = texts;
+    this.shape = sizes;
   }
 }
 
