@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -20,9 +20,15 @@ FOLDER has two ONNX files of PP-OCR, whose names contain det and rec; IMAGE is a
   --characters FILE  the characters of the reader, one a line; by default those in its file
   --least P          the least score of a text; 0.5 by default
   --json             prints [{"text", "score", "box": [left, top, right, bottom]}, ...]
-  -h, --help         prints this`;
+  -h, --help         prints this
 
-const { values, positionals: [folder, file] } = parseArgs({
+An executable that has model/det.onnx.data and model/rec.onnx.data inside takes no FOLDER.`;
+
+/** The models inside an executable, or next to this module. */
+const own = ["det", "rec"].map((part) => new URL(`model/${part}.onnx.data`, import.meta.url));
+const isInside = own.every((url) => existsSync(url));
+
+const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     characters: { type: "string" },
@@ -31,6 +37,7 @@ const { values, positionals: [folder, file] } = parseArgs({
     help: { type: "boolean", short: "h", default: false },
   },
 });
+const [folder, file] = isInside ? ["the models", positionals[0]] : positionals;
 const least = Number(values.least);
 
 /** The path of the ONNX file of a folder whose name contains a text. */
@@ -50,7 +57,10 @@ else if (folder === undefined || file === undefined || !(least >= 0)) {
     const characters = values.characters === undefined
       ? undefined
       : readFileSync(values.characters, "utf8").replace(/\r?\n$/, "").split(/\r?\n/);
-    using reader = await TextReader.open(find(folder, "det"), find(folder, "rec"), characters);
+    const [detector, recognizer] = isInside
+      ? own.map((url) => readFileSync(url))
+      : ["det", "rec"].map((part) => find(folder, part));
+    using reader = await TextReader.open(detector!, recognizer!, characters);
     reading = file;
     using picture = await decodeImage(readFileSync(file), { channels: 3 });
     const texts = await reader.read(picture, least);

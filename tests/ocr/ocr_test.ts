@@ -12,7 +12,7 @@ import { TextReader } from "../../examples/ocr/reader.ts";
 import { regionsOf, textOf } from "../../examples/ocr/regions.ts";
 import { modelFolder } from "../../scripts/models.ts";
 import { readImage } from "../../src/images/mod.ts";
-import { runExample } from "../example_program.ts";
+import { runExample, runExecutable, whyNoExecutable, withoutDenort } from "../example_program.ts";
 
 /** A map of 0.9 in rectangles. */
 function mapOf(height: number, width: number, ...boxes: readonly number[][]) {
@@ -89,6 +89,14 @@ test(`the command reads a page${why}`, { skip }, () => {
   const page = join(pictures!, "page.png");
   const { status, stdout, stderr } = command(models!, page, "--least=0.6");
   assertEquals([status, stderr], [0, ""]);
+  assertStringIncludes(stdout, "Region-based segmentation\n");
+});
+
+const without = skip || withoutDenort;
+
+test(`an executable has the models inside${why || whyNoExecutable}`, { skip: without }, () => {
+  const inside = files.map((file, k) => `${file}=model/${["det", "rec"][k]}.onnx.data`);
+  const stdout = runExecutable("ocr/main.ts", inside, join(pictures!, "page.png"));
   assertStringIncludes(stdout, "Region-based segmentation\n");
 });
 
