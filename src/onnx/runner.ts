@@ -118,21 +118,25 @@ function dependsOnElements(error: unknown): boolean {
 
 /** What the constants of a model were made into: see {@link Prepare}. */
 export class Constants {
-  readonly #made = new Map<T, Prepared>();
+  /** By their first constant. */
+  readonly #made = new Map<Value, { readonly of: readonly Value[]; readonly made: Prepared }[]>();
 
-  /** What `key` was made into. */
-  of<R extends Prepared>(key: T, make: () => R): R {
-    const before = this.#made.get(key);
-    if (before !== undefined) return before as R;
+  /** What constants were made into: the same ones are made into the same. */
+  of<R extends Prepared>(constants: readonly Value[], make: () => R): R {
+    const first = constants[0];
+    const all = this.#made.get(first) ?? [];
+    const before = all.find((one) => one.of.every((value, k) => value === constants[k]));
+    if (before !== undefined) return before.made as R;
     const made = uninterpreted(() => scope(make));
     keep(made.groups as T);
-    this.#made.set(key, made);
+    all.push({ of: constants, made });
+    this.#made.set(first, all);
     return made;
   }
 
   /** Frees them. */
   dispose(): void {
-    for (const { groups } of this.#made.values()) (groups as T).dispose();
+    for (const { made } of [...this.#made.values()].flat()) (made.groups as T).dispose();
     this.#made.clear();
   }
 }
@@ -168,7 +172,12 @@ export function evaluate(node: Node, environment: Environment, shared: Shared): 
       ? runInline(graph, values, environment, shared)
       : shared.runner(graph).run(values, environment);
   const implementation = shared.resolve(node);
-  const prepare: Prepare = (key, make) => shared.prepared.of(key, make);
+  // Other values may change, and a model would keep what each of them was made into.
+  const prepare: Prepare = (places, make) => {
+    const names = places.map((k) => node.inputs[k] ?? "");
+    if (names.some((name) => name !== "" && !environment.isConstant(name))) return undefined;
+    return shared.prepared.of(places.map((k) => inputs[k]), make);
+  };
   const compute = (): readonly Value[] => implementation(new Call(node, inputs, run, prepare));
   if (!recording) return kept(compute);
   const isFixed = !isRandom(node) && inputs.every(isKnown) &&

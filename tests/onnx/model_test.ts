@@ -128,6 +128,28 @@ test("an output that is an input or a weight is a copy", async () => {
   assertEquals(list(model.run({ x: tensor([1, 2]) })["w"]), [7]);
 });
 
+test("weights are packed once for their zero points, and inputs are not kept", async () => {
+  const bytes = (name: string, dims: number[], data: number[]) =>
+    ({ name, type: "uint8", dims, raw: Uint8Array.from(data) }) as const;
+  using model = await open(makeModel({
+    inputs: [["x", "uint8", ["n", 2]], ["v", "uint8", [2, 2]]],
+    outputs: [["a", "int32"], ["b", "int32"], ["c", "int32"]],
+    nodes: [
+      ["MatMulInteger", ["x", "w", "", "p"], ["a"]],
+      ["MatMulInteger", ["x", "w", "", "q"], ["b"]],
+      ["MatMulInteger", ["x", "v"], ["c"]],
+    ],
+    tensors: [bytes("w", [2, 2], [1, 2, 3, 4]), bytes("p", [], [0]), bytes("q", [], [1])],
+  }));
+  const v = ones([2, 2], { dtype: "uint8" });
+  for (const n of [1, 2, 3, 4]) {
+    v.fill_(n);
+    const { a, b, c } = model.run({ x: ones([n, 2], { dtype: "uint8" }), v });
+    const rows = (row: number[]) => Array(n).fill(row);
+    assertEquals([a, b, c].map(list), [rows([4, 6]), rows([2, 4]), rows([2 * n, 2 * n])]);
+  }
+});
+
 test("shapes are numbers while a program is made", async () => {
   // y = reshape(x, [shape(x)[0] * shape(x)[1]])
   using model = await open(makeModel({

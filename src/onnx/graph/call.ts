@@ -23,12 +23,15 @@ import {
 export type Implementation = (call: Call) => readonly Value[];
 
 /**
- * Returns what a constant of the file was made into, such as a packed weight: makes it once for all
- * programs of the model.
+ * Returns what inputs that are constants of the file were made into, such as a packed weight: makes it
+ * once for all programs of the model. Returns undefined if one of the inputs is no constant.
  */
-export type Prepare = <R extends Prepared>(key: T, make: () => R) => R;
+export type Prepare = <R extends Prepared>(
+  inputs: readonly number[],
+  make: () => R,
+) => R | undefined;
 
-/** What a constant of a file was made into. */
+/** What constants of a file were made into. */
 export interface Prepared {
   /** The tensors, which the model frees. */
   readonly groups: Operand;
@@ -43,7 +46,7 @@ export class Call {
   readonly inputs: readonly Value[];
   /** Runs a graph of an attribute. */
   readonly run: RunGraph;
-  /** Makes something of a constant once. */
+  /** Makes something of constants once. */
   readonly prepare: Prepare;
 
   constructor(node: Node, inputs: readonly Value[], run: RunGraph, prepare: Prepare) {

@@ -115,10 +115,10 @@ function integerProduct(
   const isBytes = [a, b].every(({ dtype }) => dtype === "int8" || dtype === "uint8");
   if (!isBytes) return centered(a, ofRows(aZero)).matmul(centered(b, ofColumns(bZero)));
   const name = "matmulInteger";
-  if (b.rank !== 2 || !call.knows(bAt) || !call.knows(bZeroAt)) {
-    return matmulInteger(name, a, b, aZero, bZero) as T;
-  }
-  const packed = call.prepare(b, () => packBytes(name, b, bZero));
+  const packed = b.rank === 2
+    ? call.prepare([bAt, bZeroAt], () => packBytes(name, b, bZero))
+    : undefined;
+  if (packed === undefined) return matmulInteger(name, a, b, aZero, bZero) as T;
   return matmulInteger(name, a, packed, aZero) as T;
 }
 
@@ -264,13 +264,13 @@ function matMulNBits(call: Call): readonly Value[] {
   const x = call.tensor(0), bias = call.optional(5);
   const bits = call.node.int("bits", 4), block = call.node.int("block_size");
   const isPacked = bits === 4 && [16, 32, 64, 128, 256].includes(block) && !call.has(4) &&
-    x.dtype === "float32" && [1, 2, 3].every((k) => call.knows(k));
+    x.dtype === "float32";
   if (isPacked) {
     const [b, scales, zeros] = [call.tensor(1), call.tensor(2), call.optional(3)];
     const sizes = { columns: call.node.int("N"), depth: call.node.int("K"), block };
     const name = "matmulNBits";
-    const packed = call.prepare(b, () => packNibbles(name, b, scales, zeros, sizes));
-    return [linearNibbles(name, x, packed, bias) as T];
+    const packed = call.prepare([1, 2, 3], () => packNibbles(name, b, scales, zeros, sizes));
+    if (packed !== undefined) return [linearNibbles(name, x, packed, bias) as T];
   }
   const weight = blockWeight(call).astype(x.dtype) as T;
   return [bias === undefined ? x.linear(weight) as T : x.linear(weight, bias) as T];
