@@ -18,6 +18,7 @@ import { asBytes, NO_FILE } from "../io/bytes.ts";
 import { type Path, readFile } from "../io/file.ts";
 import { bytesIn } from "../io/mapped.ts";
 import { openBytes } from "../io/source.ts";
+import { overlaps } from "../core/write.ts";
 import { checkOptions } from "../table/infer.ts";
 import { type AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { describeValue, type Implementation } from "./graph/call.ts";
@@ -46,7 +47,7 @@ import { optimize } from "./optimize.ts";
 import { OPS } from "./ops/mod.ts";
 import { ModelReport } from "./report.ts";
 import { Constants, Runner, type Shared, type Writable } from "./runner.ts";
-import { isList, Strings, tensorsIn, type Value } from "./graph/values.ts";
+import { forgetElements, isList, Strings, tensorsIn, type Value } from "./graph/values.ts";
 
 /** The call of an op of a program. */
 export interface OpCall {
@@ -357,11 +358,13 @@ export class Model {
       }
     }
     const sizes = new Map<string, number>();
-    return this.inputs.map((info) => {
+    const values = this.inputs.map((info) => {
       const value = Object.hasOwn(feeds, info.name) ? feeds[info.name] : undefined;
       checkFeed(info, value, sizes);
       return isList(value) ? ownList(value) : value;
     });
+    forgetElements(values);
+    return values;
   }
 
   #named(values: readonly Value[]): Record<string, Value> {
@@ -399,6 +402,14 @@ export class Model {
       if (x.access === "read") {
         throw new ReadOnlyError(`Cannot run a model with out ${describe(name)}: it is read-only`);
       }
+      for (const [before, y] of found) {
+        if (x.storage !== y.storage || !overlaps(x as Writable, y)) continue;
+        throw new ArgumentError(
+          `Cannot run a model with out ${describe(name)}: it has elements of out ${
+            describe(before)
+          }`,
+        );
+      }
       found.set(name, x as Writable);
     }
     return found;
@@ -411,6 +422,11 @@ export class Model {
   ): Promise<Record<string, Value>> {
     checkOptions("run a model", options, ["signal", "out"]);
     const { signal } = options;
+    if (signal !== undefined && !(signal instanceof AbortSignal)) {
+      throw new ArgumentError(
+        `Cannot run a model with signal ${describe(signal)}: it is no AbortSignal`,
+      );
+    }
     const out = this.#outputsOf(options);
     return this.#named(await this.#runner.runLater(this.#feeds(feeds), { signal, out }));
   }

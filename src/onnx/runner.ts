@@ -18,6 +18,7 @@ import { formatShape, sameShape, type Shape } from "../base/shape.ts";
 import { compile, type Compiled, type CompileOptions, type ProgramReport } from "../compile/mod.ts";
 import { tidy } from "../core/handles.ts";
 import { interpreting, uninterpreted } from "../core/interpreter.ts";
+import { overlaps } from "../core/write.ts";
 import { keep, scope, Tensor } from "../tensor/tensor.ts";
 import {
   Call,
@@ -685,7 +686,10 @@ export class Runner {
 }
 
 /** Throws unless a result fits the tensor that it is written to. */
-function checkOut(name: string, target: T, value: T): void {
+function checkOut(name: string, target: T, value: Value): void {
+  if (!(value instanceof Tensor)) {
+    throw new ArgumentError(`Cannot write output ${name} to a tensor: it is no tensor`);
+  }
   if (target.dtype === value.dtype && sameShape(target.shape, value.shape)) return;
   throw new ShapeError(
     `Cannot write output ${name} of ${value.dtype} and shape ${
@@ -705,6 +709,10 @@ class Run {
   readonly #made = new Set<T>();
   /** Those that several values have. */
   readonly #shared = new Set<T>();
+  /** The storages of inputs and constants of which the tensors that parts have made are views. */
+  readonly #borrowed = new Set<T["storage"]>();
+  /** Whether the memory for a result is also that of an input, which parts still read. */
+  readonly #overwrites: boolean;
 
   constructor(
     graph: Graph,
@@ -717,10 +725,17 @@ class Run {
     this.outer = outer;
     this.environment = new Environment(graph.constants, outer);
     graph.inputs.forEach(({ name }, k) => this.environment.set(name, inputs[k]));
+    const given = out === undefined ? [] : [...tensorsIn(inputs)];
+    this.#overwrites = given.some((x) => out?.values().some((target) => overlaps(target, x)));
   }
 
   /** Notes what a node has made of its inputs. */
   add(values: readonly Value[], inputs: readonly Value[]): void {
+    for (const x of tensorsIn(values)) {
+      for (const one of tensorsIn(inputs)) {
+        if (one.storage === x.storage && !this.#made.has(one)) this.#borrowed.add(x.storage);
+      }
+    }
     for (const value of values) {
       if (value instanceof Tensor) {
         // A tensor under two names lives to the end.
@@ -771,6 +786,7 @@ class Run {
 
   /** The tensors for the results of a part, if all of them are results of the run. */
   outOf({ outputs }: Pick<Part, "outputs">): T[][] | undefined {
+    if (this.#overwrites) return undefined;
     const found = outputs.map((name) => this.#out?.get(name));
     if (found.length === 0 || !found.every((x) => x !== undefined)) return undefined;
     return found.map((x) => [x]);
@@ -778,34 +794,44 @@ class Run {
 
   /** The results; disposes of all other tensors. */
   end(): Value[] {
-    const given = new Set<T>();
-    // A result that is an input or a constant, or there twice, becomes a tensor of its own.
+    const values = this.#graph.outputs.map(({ name }) => {
+      const value = this.environment.get(name), target = this.#out?.get(name);
+      if (target !== undefined) checkOut(name, target, value);
+      return { value, target };
+    });
+    const kept = new Set<T>();
+    const storages = new Set<T["storage"]>();
+    // A result that has the memory of an input, of a constant or of another result becomes a tensor of
+    // its own: its owner may write to it.
     const own = (value: Value): Value => {
       if (isList(value)) return value.map(own);
       if (!(value instanceof Tensor)) return value;
-      if (!this.#made.has(value) || given.has(value)) return value.copy();
-      given.add(value);
-      return value;
+      const isOwn = this.#made.has(value) && !this.#borrowed.has(value.storage) &&
+        !storages.has(value.storage);
+      const result = isOwn ? value : value.copy();
+      kept.add(result);
+      storages.add(result.storage);
+      return result;
     };
-    const results = this.#graph.outputs.map(({ name }) => {
-      const value = this.environment.get(name);
-      const target = this.#out?.get(name);
-      if (target === undefined) return own(value);
-      if (target === value) return target;
-      if (!(value instanceof Tensor)) {
-        throw new ArgumentError(`Cannot write output ${name} to a tensor: it is no tensor`);
-      }
-      checkOut(name, target, value);
-      target.set([], value);
-      return target;
-    });
-    for (const x of this.#out?.values() ?? []) this.#made.delete(x);
-    for (const x of this.#made) if (!given.has(x)) x.dispose();
+    const results = values.map(({ value, target }) => target ?? own(value));
+    const written = values.flatMap(({ value, target }) =>
+      target === undefined || target === value ? [] : [{ value: value as T, target }]
+    );
+    const sources = written.map(({ value }) => this.#overwrites ? value.copy() : value);
+    written.forEach(({ target }, k) => target.set([], sources[k]!));
+    if (this.#overwrites) { for (const x of sources) x.dispose(); }
+    this.#dispose(kept);
     return results;
   }
 
   /** Disposes of all tensors. */
   abandon(): void {
-    for (const x of this.#made) x.dispose();
+    this.#dispose(new Set());
+  }
+
+  /** Disposes of the tensors that parts have made, except results, and those of the caller. */
+  #dispose(kept: ReadonlySet<T>): void {
+    const given = new Set<T>(this.#out?.values());
+    for (const x of this.#made) if (!kept.has(x) && !given.has(x)) x.dispose();
   }
 }

@@ -20,6 +20,7 @@ import {
   ReadOnlyError,
   scope,
   ShapeError,
+  Slice,
   type Tensor,
   tensor,
   zeros,
@@ -128,6 +129,41 @@ test("an output that is an input or a weight is a copy", async () => {
   assertEquals(list(model.run({ x: tensor([1, 2]) })["w"]), [7]);
 });
 
+test("results are the caller's own also where nodes give views of inputs and weights", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["n"]], ["i", "int64", []]],
+    outputs: [["y", "float32"], ["z", "float32"], ["h", "float32"], ["v", "float32"]],
+    nodes: [
+      ["Unsqueeze", ["x", "axes"], ["y"]],
+      ["Gather", ["w", "i"], ["z"]],
+      ["Neg", ["x"], ["h"]],
+      ["Unsqueeze", ["h", "axes"], ["v"]],
+    ],
+    tensors: [int64s("axes", [0]), floats("w", [2, 2], [1, 2, 3, 4])],
+  }));
+  for (const n of [2, 3, 4, 3]) {
+    const x = ones([n]), i = tensor(1n, { dtype: "int64" });
+    const { y, z, h, v } = model.run({ x, i });
+    assertEquals(list(z), [3, 4]);
+    for (const one of [y, z, v]) (one as Tensor).fill_(7);
+    assertEquals([x.toArray(), list(h)], [Array(n).fill(1), Array(n).fill(-1)]);
+  }
+});
+
+test("inputs that were written to in place between runs are read again", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["n"]], ["shape", "int64", ["k"]]],
+    outputs: [["y", "float32"]],
+    nodes: [["Reshape", ["x", "shape"], ["y"]]],
+  }));
+  const shape = tensor([6n, 1n], { dtype: "int64" }), x = ones([6]);
+  for (const sizes of [[2, 3], [3, 2], [1, 6], [3, 2]]) {
+    shape.set([], tensor(sizes.map(BigInt), { dtype: "int64" }));
+    assertEquals((model.run({ x, shape })["y"] as Tensor).shape, sizes);
+    assertEquals(((await model.async({ x, shape }))["y"] as Tensor).shape, sizes);
+  }
+});
+
 test("weights are packed once for their zero points, and inputs are not kept", async () => {
   const bytes = (name: string, dims: number[], data: number[]) =>
     ({ name, type: "uint8", dims, raw: Uint8Array.from(data) }) as const;
@@ -148,6 +184,38 @@ test("weights are packed once for their zero points, and inputs are not kept", a
     const rows = (row: number[]) => Array(n).fill(row);
     assertEquals([a, b, c].map(list), [rows([4, 6]), rows([2, 4]), rows([2 * n, 2 * n])]);
   }
+});
+
+test("out may be an input, is the caller's after an error, and takes each result by itself", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["n"]], ["shape", "int64", [1]]],
+    outputs: [["y", "float32"], ["places", "int64"], ["z", "int64"], ["same", "float32"]],
+    nodes: [
+      ["Add", ["x", "one"], ["y"]],
+      ["NonZero", ["x"], ["places"]],
+      ["Reshape", ["places", "shape"], ["z"]],
+      ["Identity", ["x"], ["same"]],
+    ],
+    tensors: [floats("one", [1], [1])],
+  }));
+  const shape = (n: number) => tensor([BigInt(n)], { dtype: "int64" });
+  for (const n of [4, 4, 5, 5]) {
+    const memory = zeros([n + 1]);
+    const x = memory.slice(new Slice(0, n)), y = memory.slice(new Slice(1, n + 1));
+    x.set([1], 1);
+    const { places, same } = model.run({ x, shape: shape(1) }, { out: { y } });
+    assertEquals([list(places), list(same)], [[[1]], [0, 1, ...Array(n - 2).fill(0)]]);
+    assertEquals(y.toArray(), [1, 2, ...Array(n - 2).fill(1)]);
+    const kept = zeros([n]);
+    const fails = () => model.run({ x: ones([n]), shape: shape(1) }, { out: { y: kept } });
+    assertThrows(fails, ShapeError, "Cannot reshape");
+    assertEquals([kept.isDisposed, kept.shape], [false, [n]]);
+    const out = { y: kept, same: kept };
+    assertThrows(() => model.run({ x, shape: shape(1) }, { out }), ArgumentError, 'of out "y"');
+  }
+  const signal = {} as AbortSignal;
+  const run = () => model.async({ x: ones([1]), shape: shape(1) }, { signal });
+  await assertRejects(run, ArgumentError, "it is no AbortSignal");
 });
 
 test("shapes are numbers while a program is made", async () => {

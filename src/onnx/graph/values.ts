@@ -92,19 +92,15 @@ export class NeedsValue extends Error {
   }
 }
 
-/** Elements of known tensors, with the version of the memory that they were read of. */
-const elements = new WeakMap<
-  object,
-  { readonly version: number; readonly list: readonly Scalar[] }
->();
+/** The elements of known tensors, which do not change during a run. */
+const elements = new WeakMap<object, readonly Scalar[]>();
 /** Elements of larger tensors are not kept. */
 const MOST_KEPT = 4096;
 
 /** The elements of a known tensor in row-major order: bigints for integers of 64 bits. */
 export function elementsOf(x: T): readonly Scalar[] {
-  const { storage } = x;
   const before = elements.get(x);
-  if (before !== undefined && before.version === storage.version) return before.list;
+  if (before !== undefined) return before;
   const list = uninterpreted(() => {
     if (x.dtype === "float16" || x.dtype === "bfloat16") {
       return scope(() => Array.from<number>(x.astype("float32").toTypedArray()));
@@ -112,11 +108,13 @@ export function elementsOf(x: T): readonly Scalar[] {
     const all: (number | bigint)[] = Array.from<number | bigint>(x.toTypedArray());
     return x.dtype === "bool" ? all.map(Boolean) : all;
   });
-  // The caller's memory changes without notice.
-  if (list.length <= MOST_KEPT && !storage.exposed) {
-    elements.set(x, { version: storage.version, list });
-  }
+  if (list.length <= MOST_KEPT) elements.set(x, list);
   return list;
+}
+
+/** Reads the elements of these tensors anew: their owner may have written to them since the last run. */
+export function forgetElements(values: Iterable<Value>): void {
+  for (const x of tensorsIn(values)) elements.delete(x);
 }
 
 /** A vector of int64, known. */
