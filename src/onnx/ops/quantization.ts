@@ -127,28 +127,23 @@ const EXACT = 2 ** 24;
 /** The most that elements of 8 bits differ from their zero point. */
 const MOST_BYTE = 255;
 
-/** The weight of a convolution less its zero point, which a model makes once. */
-interface CenteredWeight extends Prepared {
-  readonly groups: T;
-  readonly zero: T | undefined;
-}
-
-/** Such a weight: float32, if that has all sums of products with bytes, and float64 otherwise. */
+/**
+ * The weight of a convolution less its zero point, which a model makes once: float32, if that has all sums
+ * of products with bytes, and float64 otherwise.
+ */
 function centeredWeight(call: Call, at: number, zeroAt: number): T {
   const w = call.tensor(at), zero = call.optional(zeroAt);
   const own: T | undefined = zero === undefined || zero.size === 1
     ? zero?.reshape([])
     : zero.reshape([zero.size, ...Array<number>(w.rank - 1).fill(1)]);
-  if (!call.knows(at) || !call.knows(zeroAt)) return centered(w, own).astype("float64");
-  const made = call.prepare(w, (): CenteredWeight => {
+  const made = call.prepare([at, zeroAt], () => {
     const whole = centered(w, own);
     const rows: T = whole.reshape([w.shape[0]!, w.size / Math.max(w.shape[0]!, 1)]);
     const sums: T = rows.abs().sum(1) as T;
     const most = w.size === 0 ? 0 : Number(sums.max().item()) * MOST_BYTE;
-    return { groups: whole.astype(most <= EXACT ? "float32" : "float64"), zero };
+    return { groups: whole.astype(most <= EXACT ? "float32" : "float64") };
   });
-  // Another node may have another zero point.
-  return made.zero === zero ? made.groups : centered(w, own).astype("float64");
+  return made?.groups ?? centered(w, own).astype("float64");
 }
 
 /** The exact convolution of integers of 8 bits: floats have all sums. */
