@@ -10,7 +10,7 @@ import { Slice } from "../../base/slice.ts";
 import { matmulInteger, packBytes } from "../../ops/linear/bytes.ts";
 import { linearNibbles, packNibbles } from "../../ops/linear/nibbles.ts";
 import { full, tensor } from "../../tensor/create.ts";
-import type { Call, Implementation, Prepared } from "../graph/call.ts";
+import type { Call, Implementation } from "../graph/call.ts";
 import { typeName } from "../graph/initializers.ts";
 import type { T, Value } from "../graph/values.ts";
 import { attendFused } from "./attention.ts";
