@@ -2,7 +2,8 @@
  * Stages the published packages, with the native libraries of all targets inside, below
  * zig-out/package: `jsr` and `npm`, which it also packs as a tarball. `deno` is the latter for
  * programs of Deno that link to it. All are JavaScript in a few files, with declarations: a runtime
- * opens each module by itself, and the sources are more than two hundred.
+ * opens each module by itself, and the sources are more than two hundred. The package
+ * `onnxruntime-node-rowmajor` takes the place of onnxruntime-node.
  *
  * The sources stay unchanged, except for src/backend/ffi/embedded.ts, which lists the contents of a
  * package and is generated here. `--host` stages for this machine only; `--check` runs Deno's check
@@ -64,6 +65,7 @@ export type Libraries = Readonly<Record<string, readonly Packed[]>>;
 
 /** Packages that a program installs if it uses an entry point, and their versions. */
 const PEERS: Readonly<Record<string, string>> = {
+  "@bufbuild/protobuf": "^2.17.0",
   "@huggingface/hub": "^2.17.0",
   "@huggingface/jinja": "^0.5.11",
   "@huggingface/tokenizers": "^0.2.0",
@@ -538,6 +540,40 @@ export async function stageNpm(
 }
 
 /**
+ * Stages the package that takes the place of onnxruntime-node by `overrides`, in `folder`, and returns
+ * the path of the tarball next to it.
+ */
+export async function stageReplacement(folder: string): Promise<string> {
+  const { version, license } = manifest();
+  const name = "onnxruntime-node-rowmajor";
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(join(root, "scripts", "release", "replacement"), folder, { recursive: true });
+  const readme = join(folder, "README.md");
+  writeFileSync(readme, readFileSync(readme, "utf8").replaceAll("VERSION", version));
+  cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  const [types, main] = ["./index.d.ts", "./index.cjs"];
+  writeJson(join(folder, "package.json"), {
+    name,
+    version,
+    description: "@rowmajor/tensor in the place of onnxruntime-node",
+    license,
+    main,
+    types,
+    exports: {
+      ".": { types, default: main },
+      "./bun": { types: "./bun.d.ts", default: "./bun.js" },
+      "./package.json": "./package.json",
+    },
+    dependencies: {
+      "@bufbuild/protobuf": PEERS["@bufbuild/protobuf"],
+      "@rowmajor/tensor": version,
+    },
+  });
+  await run("bun", ["pm", "pack", "--quiet", "--destination", ".."], folder);
+  return join(folder, "..", `${name}-${version}.tgz`);
+}
+
+/**
  * Stages what Deno links to, or imports by a path, in `folder`: the package for npm that is staged
  * in `npm`, whose library is a file.
  */
@@ -729,6 +765,7 @@ async function main(): Promise<number> {
   await stageJsr(jsr, libraries);
   const tarball = await stageNpm(npm, libraries);
   stageDeno(deno, npm);
+  console.log(await stageReplacement(join(out, "onnxruntime-node-rowmajor")));
   if (process.argv.includes("--check")) {
     await run("deno", ["publish", "--dry-run", "--allow-dirty"], jsr);
     await checkTypes(npm);

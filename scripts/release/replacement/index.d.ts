@@ -1,0 +1,1 @@
+export * from "@rowmajor/tensor/onnx/session";
