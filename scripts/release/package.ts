@@ -561,7 +561,6 @@ export async function stageReplacement(folder: string): Promise<string> {
     types,
     exports: {
       ".": { types, default: main },
-      "./bun": { types: "./bun.d.ts", default: "./bun.js" },
       "./package.json": "./package.json",
     },
     dependencies: {

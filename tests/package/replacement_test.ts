@@ -1,5 +1,5 @@
 /**
- * The package onnxruntime-node-rowmajor in the place of onnxruntime-node, and its plugin for
+ * The package onnxruntime-node-rowmajor in the place of onnxruntime-node, and the plugin for
  * executables of Bun.
  *
  * @module
@@ -71,7 +71,7 @@ check(
   },
 );
 
-check("onnxruntime-node-rowmajor: an executable of Bun has a stub of sharp", async () => {
+check("an executable of Bun has a module for sharp, and runs ONNX files", async () => {
   await install();
   // As transformers.js does: sharp is imported, onnxruntime-node is required when it runs.
   writeFileSync(
@@ -85,11 +85,11 @@ check("onnxruntime-node-rowmajor: an executable of Bun has a stub of sharp", asy
   const out = join(stage.path, process.platform === "win32" ? "app.exe" : "app");
   writeFileSync(
     join(project, "build.mjs"),
-    `import { transformersPlugin } from "onnxruntime-node-rowmajor/bun";
+    `import { plugin } from "@rowmajor/tensor/onnx/bun";
     const { success, logs } = await Bun.build({
       entrypoints: ["./main.mjs"],
       compile: { outfile: ${JSON.stringify(out)} },
-      plugins: [transformersPlugin()],
+      plugins: [plugin],
     });
     if (!success) throw new AggregateError(logs);`,
   );
@@ -101,7 +101,10 @@ check("onnxruntime-node-rowmajor: an executable of Bun has a stub of sharp", asy
   const found = await run(out, ["model.onnx"], { cwd: empty, env });
   assertEquals(
     [found.code, found.stdout],
-    [0, "2,1 21,43\nCannot read a picture: this executable has no sharp\n"],
+    [
+      0,
+      "2,1 21,43\nCannot decode a picture in this executable: it has no sharp; pass pixels as a RawImage\n",
+    ],
     found.stderr,
   );
 });
