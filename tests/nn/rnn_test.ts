@@ -26,7 +26,7 @@ test("a recurrent layer leaves nothing but its results", () => {
   assertEquals(memory().bytes, before);
 });
 
-test("a program unrolls the steps, and another number of them is another program", () => {
+test("another number of steps is another program", () => {
   const f = compile((x: Any) => nn.lstm(x, one).output);
   for (const steps of [3, 1, 3]) {
     const x = ones([steps, 2, 3]);
