@@ -30,7 +30,7 @@ interface Golden {
 const CASES: readonly Golden[] = JSON.parse(
   readFileSync(new URL("../golden/onnx/cases.json", import.meta.url), "utf8"),
 );
-const COUNT = amount(500, 5000);
+const COUNT = amount(500, 2000);
 /** Bytes of arrays for a model of a few kilobytes, and for each byte of its results. */
 const MOST_BYTES = 64 * 2 ** 20;
 const MOST_FOR_BYTE = 32;
