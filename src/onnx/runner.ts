@@ -159,6 +159,8 @@ function kept(compute: () => readonly Value[]): readonly Value[] {
   let made: readonly Value[] = [];
   tidy(() => {
     made = compute();
+    // Most nodes have one result, which needs no set of those that are kept.
+    if (made.length === 1 && made[0] instanceof Tensor) return made[0];
     return made.some(isList) ? [...tensorsIn(made)] : made;
   });
   return made;
