@@ -210,29 +210,33 @@ function maxPool(call: Call): readonly Value[] {
   return [pool(x, kernel, { stride, dilation, padding, ceilMode }) as T];
 }
 
-function averagePool(call: Call): readonly Value[] {
-  const x = call.tensor(0);
-  const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
-  const { stride, dilation, padding } = windowsOf(call, x.shape, kernel);
-  /** The elements beyond a padded axis of which the last window has a part. */
-  const overhang = (size: number, before: number, k: number): number => {
+/** The padding of windows, with the elements beyond it of which the last window has a part. */
+function withOverhang(
+  x: T,
+  { kernel, stride, dilation, padding }: Windows,
+): [before: number, after: number][] {
+  return padding.map(([before, after], k) => {
+    const size = x.shape[k + 2]! + before + after;
     const span = (kernel[k]! - 1) * dilation[k]! + 1;
     let last = Math.ceil((size - span) / stride[k]!) * stride[k]!;
     // A window begins before the padding at the end.
     if (last >= x.shape[k + 2]! + before) last -= stride[k]!;
-    return Math.max(last + span - size, 0);
-  };
+    return [before, after + Math.max(last + span - size, 0)];
+  });
+}
+
+function averagePool(call: Call): readonly Value[] {
+  const x = call.tensor(0);
+  const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
+  const windows = windowsOf(call, x.shape, kernel);
+  const { stride, dilation, padding } = windows;
   const countIncludePad = call.node.flag("count_include_pad");
   const ceilMode = call.node.flag("ceil_mode");
   if (dilation.every((n) => n === 1)) {
     const pool = byRank(call, AVG_POOL, kernel.length);
     return [pool(x, kernel, { stride, padding, countIncludePad, ceilMode }) as T];
   }
-  const beyond = padding.map(([before, after], k): [number, number] => [
-    before,
-    after + (ceilMode ? overhang(x.shape[k + 2]! + before + after, before, k) : 0),
-  ]);
-  const windows = { kernel, stride, dilation };
+  const beyond = ceilMode ? withOverhang(x, windows) : padding;
   const sums = windowSums(call, x, { ...windows, padding: beyond });
   // What is beyond the padding counts in no window.
   const counted = countIncludePad ? padding : padding.map((): [number, number] => [0, 0]);
@@ -265,8 +269,9 @@ function lpPool(call: Call): readonly Value[] {
   const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
   const windows = windowsOf(call, x.shape, kernel);
   const p = call.node.int("p", 2);
+  const padding = call.node.flag("ceil_mode") ? withOverhang(x, windows) : windows.padding;
   const powers: T = p === 1 ? x.abs() : p === 2 ? x.mul(x) : x.abs().pow(p);
-  const sums = windowSums(call, powers, windows);
+  const sums = windowSums(call, powers, { ...windows, padding });
   return [p === 1 ? sums : p === 2 ? sums.sqrt() : sums.pow(1 / p)];
 }
 

@@ -78,7 +78,9 @@ function softmaxKind(compute: (x: T, axis: number) => T): Implementation {
   return (call) => {
     const x = call.tensor(0);
     if (call.opset >= 13) return [compute(x, call.axis(call.node.int("axis", -1), x.rank))];
-    const axis = call.axis(call.node.int("axis", 1), x.rank + 1);
+    const given = call.node.int("axis", 1);
+    // The first axis of the columns, which may be none.
+    const axis = call.axis(given, given < 0 ? x.rank : x.rank + 1);
     const [rows, columns] = [sizeOf(x.shape.slice(0, axis)), sizeOf(x.shape.slice(axis))];
     if (axis === x.rank - 1) return [compute(x, axis)];
     return [compute(x.reshape([rows, columns]), 1).reshape(x.shape)];
@@ -86,6 +88,7 @@ function softmaxKind(compute: (x: T, axis: number) => T): Implementation {
 }
 
 function hardmax(x: T, axis: number): T {
+  if (x.size === 0) return x;
   const shape = x.shape.map((n, k) => k === axis ? n : 1);
   const places: T = arange(x.shape[axis]!, { dtype: "int32" }).reshape(shape);
   const best: T = x.argmax(axis, { keepDims: true }) as T;
