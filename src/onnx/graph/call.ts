@@ -169,6 +169,14 @@ export class Call {
     return this.tensor(k).dtype;
   }
 
+  /** The value of a table for the text of an attribute. */
+  choice<V>(name: string, otherwise: string, table: Readonly<Record<string, V>>): V {
+    const given = this.node.string(name, otherwise);
+    const value = Object.hasOwn(table, given) ? table[given] : undefined;
+    return value ??
+      this.fail(`${name} ${given} is not one of ${Object.keys(table).join(", ")}`);
+  }
+
   /** An axis of input `k`, counted from 0. */
   axis(axis: number, rank: number): number {
     const at = axis < 0 ? axis + rank : axis;

@@ -56,6 +56,9 @@ function loop(call: Call): readonly Value[] {
   let goes = call.has(1) ? call.elements(1)[0] === true : true;
   const given = call.inputs.slice(2);
   const states = given.length;
+  if (body.outputs.length < 1 + states) {
+    call.fail(`its body has ${body.outputs.length} outputs for ${states} values`);
+  }
   let state: readonly Value[] = given;
   const scans: T[][] = Array.from({ length: body.outputs.length - 1 - states }, () => []);
   let round = 0;
@@ -99,6 +102,13 @@ function scan(call: Call): readonly Value[] {
   const { node } = call;
   const body = node.graph("body");
   const count = node.int("num_scan_inputs");
+  const states = call.inputs.length - count;
+  if (count < 1 || states < 0 || body.outputs.length < states) {
+    call.fail(
+      `num_scan_inputs is ${count}, of ${call.inputs.length} inputs, and its body has ` +
+        `${body.outputs.length} outputs`,
+    );
+  }
   if (call.opset < 9) return scanOfBatches(call, body, count);
   return scanOnce(
     call,
@@ -202,6 +212,7 @@ function splitToSequence(call: Call): readonly Value[] {
   }
   const given = call.numbers(1);
   const each = call.tensor(1).rank === 0 ? given[0]! : undefined;
+  if (each !== undefined && each < 1) call.failShape(`parts of ${each} elements`);
   const sizes = each === undefined ? given : Array.from(
     { length: Math.ceil(size / each) },
     (_, k) => Math.min(each, size - k * each),

@@ -3,14 +3,14 @@
  *
  * @module
  */
-import { where } from "../../api/functions/tensors.ts";
+import { stack, where } from "../../api/functions/tensors.ts";
 import { formatShape, sizeOf } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
 import { GRID_PADDINGS, gridSample } from "../../ops/image/grid_sample.ts";
 import { resize, type ResizeAxis } from "../../ops/image/resample.ts";
 import { nonMaxSuppression, roiAlign } from "../../ops/image/roi_align.ts";
 import { COORDINATES, NEAREST_MODES } from "../../ops/image/taps.ts";
-import { arange, fromBuffer, zeros } from "../../tensor/create.ts";
+import { arange, full, zeros } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { NeedsHost } from "../graph/needs.ts";
 import type { T, Value } from "../graph/values.ts";
@@ -39,14 +39,16 @@ function affineGrid(call: Call): readonly Value[] {
     call.failShape(`maps of shape ${formatShape(theta.shape)} for pictures of ${rank} axes`);
   }
   const corners = call.node.flag("align_corners");
-  const place = (k: number, size: number): number =>
-    corners ? (size === 1 ? 0 : 2 * k / (size - 1) - 1) : (2 * k + 1) / size - 1;
-  const points = [...indexesOf(sizes)].flatMap((index) => [
-    ...index.map((k, axis) => place(k, sizes[axis]!)).reverse(),
-    1,
-  ]);
-  const grid: T = fromBuffer(Float64Array.from(points), { shape: [sizeOf(sizes), rank + 1] })
-    .astype(theta.dtype) as T;
+  if (sizes.some((n) => n < 1)) call.failShape(`a grid of ${formatShape(sizes)}`);
+  const wide = { dtype: "float64" } as const;
+  const places = sizes.map((n, axis): T => {
+    const k = arange(n, wide) as T;
+    const along = corners ? n === 1 ? k : k.mul(2 / (n - 1)).sub(1) : k.mul(2).add(1).div(n).sub(1);
+    return along.reshape(sizes.map((_, j) => j === axis ? n : 1)).broadcastTo(sizes) as T;
+  });
+  const ones = full([], 1, wide).broadcastTo(sizes) as T;
+  const grid: T = (stack([...places.reverse(), ones], -1) as T)
+    .reshape([sizeOf(sizes), rank + 1]).astype(theta.dtype) as T;
   return [grid.matmul(theta.swapAxes(1, 2)).reshape([batches!, ...sizes, rank])];
 }
 
@@ -161,18 +163,6 @@ function deformConv(call: Call): readonly Value[] {
 const MOST_ELEMENTS = 2 ** 32 - 1;
 const MODES = { nearest: "nearest", linear: "linear", bilinear: "linear", cubic: "cubic" } as const;
 
-/** The value of a table for the text of an attribute. */
-function choice<V>(
-  call: Call,
-  name: string,
-  otherwise: string,
-  table: Readonly<Record<string, V>>,
-): V {
-  const given = call.node.string(name, otherwise);
-  return table[given] ??
-    call.fail(`${name} ${given} is not one of ${Object.keys(table).join(", ")}`);
-}
-
 const own = <K extends string>(names: readonly K[]): Record<string, K> =>
   Object.fromEntries(names.map((name) => [name, name]));
 
@@ -222,13 +212,13 @@ function checkSizes(call: Call, axes: readonly ResizeAxis[]): void {
 function resizeOf(call: Call): readonly Value[] {
   const { node } = call;
   const x = call.tensor(0), axes = resizedAxes(call);
-  const mode = choice(call, "mode", "nearest", MODES);
+  const mode = call.choice("mode", "nearest", MODES);
   if (call.opset < 11) return [asymmetric(node.op, x, axes, mode)];
   return [
     resize(node.op, x, axes, {
       mode,
-      coordinates: choice(call, "coordinate_transformation_mode", "half_pixel", own(COORDINATES)),
-      nearest: choice(call, "nearest_mode", "round_prefer_floor", own(NEAREST_MODES)),
+      coordinates: call.choice("coordinate_transformation_mode", "half_pixel", own(COORDINATES)),
+      nearest: call.choice("nearest_mode", "round_prefer_floor", own(NEAREST_MODES)),
       cubicCoeff: node.float("cubic_coeff_a", -0.75),
       excludeOutside: node.flag("exclude_outside"),
       antialias: node.flag("antialias"),
@@ -259,7 +249,7 @@ function upsample(call: Call): readonly Value[] {
     ...{ axis, scale, to: Math.floor(x.shape[axis]! * scale) },
   }));
   checkSizes(call, axes);
-  return [asymmetric(call.node.op, x, axes, choice(call, "mode", "nearest", MODES))];
+  return [asymmetric(call.node.op, x, axes, call.choice("mode", "nearest", MODES))];
 }
 
 const SAMPLE_MODES = { ...MODES, bicubic: "cubic" } as const;
@@ -268,29 +258,35 @@ function gridSampleOf(call: Call): readonly Value[] {
   const { node } = call;
   return [
     gridSample(node.op, call.tensor(0), call.tensor(1), {
-      mode: choice(call, "mode", "linear", SAMPLE_MODES),
-      padding: choice(call, "padding_mode", "zeros", own(GRID_PADDINGS)),
+      mode: call.choice("mode", "linear", SAMPLE_MODES),
+      padding: call.choice("padding_mode", "zeros", own(GRID_PADDINGS)),
       alignCorners: node.flag("align_corners"),
       cubicCoeff: -0.75,
     }) as T,
   ];
 }
 
+/** The most samples along an axis of a bin: the work is that of their square. */
+const MOST_SAMPLES = 1024;
 const REGION_MODES = { avg: "avg", max: "max" } as const;
 
 function roiAlignOf(call: Call): readonly Value[] {
   const { node } = call;
   // Opset 10 has no attribute, and takes corners as they are.
   const otherwise = call.opset < 16 ? "output_half_pixel" : "half_pixel";
+  const samplingRatio = node.int("sampling_ratio", 0);
+  if (samplingRatio > MOST_SAMPLES) {
+    call.fail(`sampling_ratio is ${samplingRatio}, expected at most ${MOST_SAMPLES}`);
+  }
   return [
     roiAlign(node.op, call.tensor(0), call.tensor(1), call.tensor(2), {
       bins: [node.int("output_height", 1), node.int("output_width", 1)],
-      samplingRatio: node.int("sampling_ratio", 0),
+      samplingRatio,
       spatialScale: node.float("spatial_scale", 1),
-      halfPixel: choice(call, "coordinate_transformation_mode", otherwise, {
+      halfPixel: call.choice("coordinate_transformation_mode", otherwise, {
         ...{ half_pixel: true, output_half_pixel: false },
       }),
-      mode: choice(call, "mode", "avg", REGION_MODES),
+      mode: call.choice("mode", "avg", REGION_MODES),
     }) as T,
   ];
 }

@@ -64,7 +64,9 @@ interface Weights {
 function layer(call: Call, cell: Cell, { w, r }: Weights): readonly Value[] {
   const { node } = call;
   const direction = node.string("direction", "forward").toLowerCase();
-  const reversed = DIRECTIONS[direction] ?? call.fail(`direction ${direction} is not known`);
+  const reversed = Object.hasOwn(DIRECTIONS, direction) ? DIRECTIONS[direction]! : (
+    call.fail(`direction ${direction} is not known`)
+  );
   // Batches come first, where the layout is 1.
   const isTurned = node.int("layout", 0) === 1;
   const turn = (x: T): T => isTurned ? x.swapAxes(0, 1) : x;

@@ -117,7 +117,8 @@ function split(call: Call): readonly Value[] {
   const size = shape[axis]!;
   let sizes = call.ints("split", 1);
   if (sizes === undefined) {
-    const count = call.node.has("num_outputs") ? call.node.int("num_outputs") : call.outputs;
+    const count = call.node.int("num_outputs", call.outputs);
+    if (count !== call.outputs) call.fail(`num_outputs is ${count}, of ${call.outputs} outputs`);
     const each = Math.ceil(size / count);
     sizes = Array.from({ length: count }, (_, k) => Math.max(Math.min(each, size - k * each), 0));
   }
@@ -195,7 +196,8 @@ function gatherElements(call: Call): readonly Value[] {
   })];
 }
 
-const REDUCTIONS: Readonly<Record<string, "sum" | "prod" | "max" | "min">> = {
+const REDUCTIONS: Readonly<Record<string, "none" | "sum" | "prod" | "max" | "min">> = {
+  none: "none",
   add: "sum",
   mul: "prod",
   max: "max",
@@ -204,14 +206,12 @@ const REDUCTIONS: Readonly<Record<string, "sum" | "prod" | "max" | "min">> = {
 
 /** Writes, or combines, values at indexes along an axis of a copy of `x`. */
 function scatterAlong(call: Call, x: T, indices: T, values: T, axis: number): T {
-  const reduction = call.node.string("reduction", "none");
-  const how = REDUCTIONS[reduction];
-  if (how === undefined && reduction !== "none") call.fail(`reduction ${reduction} is not known`);
+  const how = call.choice("reduction", "none", REDUCTIONS);
   const whole = indices.shape.every((n, k) => k === axis || n === x.shape[k]);
-  if (how !== undefined && whole) return scatterReduce(x, indices, values, how, { axis });
+  if (how !== "none" && whole) return scatterReduce(x, indices, values, how, { axis });
   const copy = x.copy();
   const part = cutTo(copy, indices.shape, axis) as Writable;
-  if (how === undefined) part.putAlongAxis_(indices, values, axis);
+  if (how === "none") part.putAlongAxis_(indices, values, axis);
   else part.set([], scatterReduce(part, indices, values, how, { axis }));
   return copy;
 }
@@ -289,8 +289,7 @@ const PAD_MODES: Readonly<Record<string, "constant" | "reflect" | "edge" | "wrap
 function pad(call: Call): readonly Value[] {
   const x = call.tensor(0);
   const widths = call.ints("pads", 1) ?? call.fail("pads are missing");
-  const named = call.node.string("mode", "constant");
-  const mode = PAD_MODES[named] ?? call.fail(`mode ${named} is not known`);
+  const mode = call.choice("mode", "constant", PAD_MODES);
   const axes = call.optionalNumbers(3)?.map((axis) => call.axis(axis, x.rank)) ??
     x.shape.map((_, k) => k);
   if (widths.length !== 2 * axes.length) {

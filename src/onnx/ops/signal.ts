@@ -10,7 +10,7 @@ import { formatShape } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
 import * as nn from "../../nn/mod.ts";
 import { complex } from "../../tensor/complex.ts";
-import { fromBuffer } from "../../tensor/create.ts";
+import { arange, fromBuffer } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { dtypeOf } from "../graph/initializers.ts";
 import type { T, Value } from "../graph/values.ts";
@@ -32,22 +32,24 @@ function cosines(...factors: readonly number[]): Implementation {
     const size = call.number(0);
     if (!(size >= 0)) call.fail(`a window has ${size} elements`);
     const period = call.node.flag("periodic", true) ? size : Math.max(size - 1, 1);
-    const data = Float64Array.from(
-      { length: size },
-      (_, n) =>
-        factors.reduce(
-          (sum, factor, k) => sum + (-1) ** k * factor * Math.cos(2 * Math.PI * k * n / period),
-          0,
-        ),
-    );
-    return [hosted(data, [size], outputDType(call))];
+    const turns: T = arange(size, { dtype: "float64" }).mul(2 * Math.PI / period);
+    const terms = factors.map((factor, k): T => turns.mul(k).cos().mul((-1) ** k * factor));
+    return [terms.reduce((sum, term) => sum.add(term)).astype(outputDType(call))];
   };
 }
+
+/** The most weights of mel filters. */
+const MOST_WEIGHTS = 2 ** 28;
 
 /** Triangles on the mel scale, for the bins of a spectrum: [bins, filters]. */
 function melWeights(call: Call): readonly Value[] {
   const [filters, length, rate, low, high] = [0, 1, 2, 3, 4].map((k) => call.number(k));
   const bins = Math.floor(length! / 2) + 1;
+  const isSane = filters! >= 0 && length! >= 1 && rate! >= 1 && bins * filters! <= MOST_WEIGHTS &&
+    low! >= 0 && high! >= low! && high! <= rate!;
+  if (!isSane) {
+    call.fail(`${filters} filters of ${length} samples at ${rate} Hz, from ${low} to ${high} Hz`);
+  }
   const mel = (hertz: number): number => 2595 * Math.log1p(hertz / 700) / Math.LN10;
   const step = (mel(high!) - mel(low!)) / (filters! + 2);
   const places = Array.from({ length: filters! + 2 }, (_, k) => {

@@ -144,6 +144,9 @@ function matchWhole(call: Call): readonly Value[] {
   return [tensor(found, { dtype: "bool" }).reshape(shape) as T];
 }
 
+/** The most terms that a vector of a document has. */
+const MOST_TERMS = 2 ** 28;
+
 /** Terms of documents: counts of n-grams, or their weights. */
 function tfIdf(call: Call): readonly Value[] {
   const { node } = call;
@@ -158,6 +161,9 @@ function tfIdf(call: Call): readonly Value[] {
   const input = texts === undefined ? call.numbers(0) : texts.data;
   const shape = texts === undefined ? call.tensor(0).shape : texts.shape;
   const size = indexes.reduce((n, k) => Math.max(n, k + 1), 0);
+  if (indexes.some((k) => k < 0) || size > MOST_TERMS) {
+    call.fail(`ngram_indexes are not from 0 to ${MOST_TERMS - 1}`);
+  }
   const places = new Map<string, number>();
   let id = 0;
   counts.forEach((start, n) => {
@@ -170,9 +176,9 @@ function tfIdf(call: Call): readonly Value[] {
   const out = new Float32Array(rows * size);
   for (let row = 0; row < rows; row++) {
     const line = input.slice(row * columns, (row + 1) * columns);
-    for (let length = least; length <= largest; length++) {
-      // Skips do not change single terms.
-      const skips = length === 1 ? 0 : most;
+    for (let length = Math.max(least, 1); length <= Math.min(largest, columns); length++) {
+      // Skips do not change single terms, and terms of more skips do not fit.
+      const skips = length === 1 ? 0 : Math.min(most, Math.floor((columns - 1) / (length - 1)) - 1);
       for (let skip = 0; skip <= skips; skip++) {
         const step = skip + 1;
         for (let start = 0; start + (length - 1) * step < columns; start++) {
