@@ -31,6 +31,9 @@ function foldConstants(graph: Graph, outer: Environment, shared: Shared): void {
   const { constants } = graph;
   const environment = new Environment(constants, outer);
   const rest: Node[] = [];
+  // Values of a graph inside may have the names of constants around it.
+  const hide = (name: string): void => environment.set(name, undefined);
+  for (const { name } of graph.inputs) hide(name);
   for (const node of graph.nodes) {
     for (const inner of node.graphs) foldConstants(inner, environment, shared);
     const isConstant = node.graphs.length === 0 && !isRandom(node) &&
@@ -38,6 +41,7 @@ function foldConstants(graph: Graph, outer: Environment, shared: Shared): void {
     const made = isConstant ? tryToCompute(node, environment, shared) : undefined;
     if (made === undefined) {
       rest.push(node);
+      node.outputs.forEach(hide);
       continue;
     }
     const given = new Set(tensorsIn(node.inputs.map((name) => environment.get(name))));

@@ -329,6 +329,25 @@ test("graphs inside: branches, and loops of a count that only elements tell", as
   assertEquals([run(1, 100), run(3, 7), run(1, 2)], [128, 12, 2]);
 });
 
+test("values of a graph inside may have the names of constants around it", async () => {
+  const body: GraphParts = {
+    inputs: [["i", "int64", []], ["c", "bool", []], ["k", "float32"]],
+    outputs: [["d", "bool", []], ["s", "float32"]],
+    nodes: [["Identity", ["c"], ["d"]], ["Neg", ["k"], ["t"]], ["Neg", ["t"], ["s"]]],
+  };
+  using model = await open(makeModel({
+    inputs: [["x", "float32", ["n"]]],
+    outputs: [["y", "float32"]],
+    nodes: [["Add", ["x", "k"], ["h"]], ["Loop", ["rounds", "", "h"], ["y"], {
+      body: { graph: body },
+    }]],
+    tensors: [int64s("rounds", [2], []), floats("k", [1], [5])],
+  }));
+  for (let times = 0; times < 2; times++) {
+    assertEquals(list(model.run({ x: tensor([1, 2]) })["y"]), [6, 7]);
+  }
+});
+
 test("texts, lists and absent values", async () => {
   using model = await open(makeModel({
     inputs: [["a", "string", ["n"]], ["b", "string", [1]]],
