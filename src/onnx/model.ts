@@ -99,6 +99,16 @@ export interface AsyncOptions extends RunOptions {
 
 const OPEN = ["static", "maxPrograms", "external", "ops"];
 
+/** Throws unless an option is an object, whose keys are names. */
+function checkNames(what: string, option: string, value: unknown): void {
+  const isNames = typeof value === "object" && value !== null &&
+    !(Symbol.iterator in value);
+  if (isNames) return;
+  throw new ArgumentError(
+    `Cannot ${what} with ${option} ${describe(value)}: it is an object with names as its keys`,
+  );
+}
+
 /** Node types that no function computes, with their number in the file. */
 function unsupported(
   graph: Graph,
@@ -199,7 +209,8 @@ async function openExternals(
     ]);
     const folder = dirname(resolve(typeof path === "string" ? path : fileURLToPath(path)));
     const found = resolve(folder, name);
-    if (!found.startsWith(folder.endsWith(sep) ? folder : folder + sep)) {
+    const isWithin = found.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+    if (!isWithin || name.includes("\0")) {
       throw new FormatError(`external data ${describe(name)} leave the folder`, file, 0);
     }
     files.set(name, await openExternal(found));
@@ -238,6 +249,8 @@ export async function open(from: Path | Uint8Array, options: OpenOptions = {}): 
       }: it is an integer of at least 1`,
     );
   }
+  checkNames("open an ONNX file", "external", external);
+  checkNames("open an ONNX file", "ops", ops);
   const contents = { ...external };
   const own = opsOf(ops);
   const wire = await importWire();
@@ -388,6 +401,7 @@ export class Model {
   /** The tensors for outputs by name. */
   #outputsOf({ out }: RunOptions): Map<string, Writable> | undefined {
     if (out === undefined) return undefined;
+    checkNames("run a model", "out", out);
     const found = new Map<string, Writable>();
     for (const [name, x] of Object.entries(out)) {
       if (!this.outputs.some((one) => one.name === name)) {

@@ -458,6 +458,8 @@ test("external data: beside the file, as bytes, and never outside of its folder"
     );
     writeFileSync(path, model("../w.bin"));
     await assertRejects(() => open(path), FormatError, "leave the folder");
+    writeFileSync(path, model("w.bin\0x"));
+    await assertRejects(() => open(path), FormatError, "leave the folder");
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -469,4 +471,12 @@ test("options are checked", async () => {
   await assertRejects(() => open(bytes, { static: ["z"] }), ArgumentError, 'static "z"');
   await assertRejects(() => open(bytes, { fast: true } as object), Error, "fast");
   await assertRejects(() => open(1 as unknown as string), Error);
+  for (const bad of [null, 5, new Map()]) {
+    const record = bad as unknown as Record<string, never>;
+    await assertRejects(() => open(bytes, { ops: record }), ArgumentError, "with ops");
+    await assertRejects(() => open(bytes, { external: record }), ArgumentError, "with external");
+    using model = await open(bytes);
+    const run = () => model.run({ x: ones([1, 2]) }, { out: record });
+    assertThrows(run, ArgumentError, "with out");
+  }
 });
