@@ -196,7 +196,7 @@ test("no library is larger than a package has room for", () => {
   assertThrows(
     () => checkLibrarySize("win32-x64", 2_900_001),
     Error,
-    "win32-x64 has 2750001 bytes",
+    "win32-x64 has 2900001 bytes",
   );
 });
 
