@@ -733,34 +733,32 @@ class Run {
 
   /** Notes what a node has made of its inputs. */
   add(values: readonly Value[], inputs: readonly Value[]): void {
-    for (const x of tensorsIn(values)) {
-      for (const one of tensorsIn(inputs)) {
-        if (one.storage === x.storage && !this.#made.has(one)) this.#borrowed.add(x.storage);
+    if (values.some(isList) || inputs.some(isList)) return this.#addLists(values, inputs);
+    for (const x of values) {
+      if (!(x instanceof Tensor)) continue;
+      for (const one of inputs) {
+        const isView = one instanceof Tensor && one.storage === x.storage && !this.#made.has(one);
+        if (isView) this.#borrowed.add(x.storage);
       }
-    }
-    for (const value of values) {
-      if (value instanceof Tensor) {
-        // A tensor under two names lives to the end.
-        if (inputs.includes(value) || this.#made.has(value)) this.#shared.add(value);
-        else if (!inputs.some(isList)) this.#made.add(value);
-        else this.#addOf(value, inputs);
-      } else if (isList(value)) {
-        for (const x of tensorsIn(value)) {
-          this.#addOf(x, inputs);
-          this.#shared.add(x);
-        }
-      }
+      // A tensor under two names lives to the end.
+      if (inputs.includes(x) || this.#made.has(x)) this.#shared.add(x);
+      else this.#made.add(x);
     }
   }
 
-  /** Notes a tensor that may be in a list of the inputs. */
-  #addOf(x: T, inputs: readonly Value[]): void {
-    for (const one of tensorsIn(inputs)) {
-      if (one !== x) continue;
-      this.#shared.add(x);
-      return;
+  /** {@link add}, where there are lists, which may be long. */
+  #addLists(values: readonly Value[], inputs: readonly Value[]): void {
+    const given = new Set(tensorsIn(inputs));
+    const others = new Set<T["storage"]>();
+    for (const x of given) if (!this.#made.has(x)) others.add(x.storage);
+    for (const value of values) {
+      for (const x of tensorsIn([value])) {
+        if (others.has(x.storage)) this.#borrowed.add(x.storage);
+        const isShared = given.has(x) || this.#made.has(x);
+        if (isShared || isList(value)) this.#shared.add(x);
+        if (!isShared) this.#made.add(x);
+      }
     }
-    this.#made.add(x);
   }
 
   /** Disposes of the tensors of names that nothing reads any more. */

@@ -8,6 +8,7 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { test } from "node:test";
 import {
   ArgumentError,
@@ -346,6 +347,32 @@ test("values of a graph inside may have the names of constants around it", async
   for (let times = 0; times < 2; times++) {
     assertEquals(list(model.run({ x: tensor([1, 2]) })["y"]), [6, 7]);
   }
+});
+
+test("the work of a loop that appends to a list grows with the list's length only", async () => {
+  const body: GraphParts = {
+    inputs: [["i", "int64", []], ["c", "bool", []], ["list", "float32"]],
+    outputs: [["d", "bool", []], ["longer", "float32"]],
+    nodes: [["Identity", ["c"], ["d"]], ["SequenceInsert", ["list", "x"], ["longer"]]],
+  };
+  using model = await open(makeModel({
+    inputs: [["x", "float32", [1]], ["n", "int64", []]],
+    outputs: [["y", "float32"]],
+    nodes: [
+      ["SequenceEmpty", [], ["empty"]],
+      ["Loop", ["n", "", "empty"], ["list"], { body: { graph: body } }],
+      ["ConcatFromSequence", ["list"], ["y"], { axis: { int: 0 } }],
+    ],
+  }));
+  const work = (rounds: number): number => {
+    const n = tensor(BigInt(rounds), { dtype: "int64" }), before = process.cpuUsage();
+    scope(() => assertEquals((model.run({ x: ones([1]), n })["y"] as Tensor).size, rounds));
+    const { user, system } = process.cpuUsage(before);
+    return user + system;
+  };
+  work(100);
+  const [few, many] = [work(100), work(800)];
+  assert(many < 40 * few, `${many} µs for 800 rounds, ${few} for 100`);
 });
 
 test("texts, lists and absent values", async () => {
