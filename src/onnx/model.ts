@@ -442,7 +442,16 @@ export class Model {
       );
     }
     const out = this.#outputsOf(options);
-    return this.#named(await this.#runner.runLater(this.#feeds(feeds), { signal, out }));
+    const values = this.#feeds(feeds);
+    try {
+      return this.#named(await this.#runner.runLater(values, { signal, out }));
+    } catch (error) {
+      // Whatever lacks its weights or programs then.
+      if (this.#disposed && signal?.aborted !== true) {
+        throw new DisposedError("Cannot run: the model was disposed of meanwhile");
+      }
+      throw error;
+    }
   }
 
   /** Describes the programs of the runs so far, and what ran outside of them, with the reasons. */

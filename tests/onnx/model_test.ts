@@ -458,6 +458,25 @@ test("a disposed model throws, and its memory is free", async () => {
   assert(used() - before < 10_000, `${used() - before} bytes`);
 });
 
+test("a model that is disposed of while it runs rejects with a DisposedError", async () => {
+  for (const rows of [2, 3]) {
+    const model = await open(makeModel({
+      inputs: [["x", "float32", ["rows", 2]]],
+      outputs: [["y", "float32"], ["places", "int64"]],
+      nodes: [
+        ["MatMul", ["x", "w"], ["h"]],
+        ["NonZero", ["h"], ["places"]],
+        ["MatMul", ["h", "w"], ["y"]],
+      ],
+      tensors: [floats("w", [2, 2], [1, 0, 0, 1])],
+    }));
+    model.run({ x: ones([2, 2]) });
+    const run = model.async({ x: ones([rows, 2]) });
+    model.dispose();
+    await assertRejects(() => run, DisposedError);
+  }
+});
+
 test("external data: beside the file, as bytes, and never outside of its folder", async () => {
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-onnx-"));
   const model = (location: string, more: Record<string, string> = {}) =>
