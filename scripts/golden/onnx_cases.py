@@ -419,6 +419,10 @@ def microsoft():
         "total": array(6, np.int32),
     }
     made("group_query_attention_batch", "GroupQueryAttention", inputs, ["y", "present_k", "present_v"], rotary, num_heads=4, kv_num_heads=2, do_rotary=1)
+    for kind, name in enumerate(("fp4", "nf4")):
+        # Numbers of a table in 4 bits, and a scale for each 16 of them.
+        weights = {"w": rng.integers(0, 256, 6 * 32 // 2, np.uint8), "s": np.abs(normal(12)) + array(0.1, np.float32)}
+        made(f"matmul_bnb4_{name}", "MatMulBnb4", {"x": normal(3, 32)}, ["y"], weights, K=32, N=6, block_size=16, quant_type=kind)
 
 
 # Boxes in a square of 32: their centers and sizes. The first two are of one thing.
