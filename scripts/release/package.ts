@@ -710,14 +710,14 @@ function pruneDeclarations(folder: string): void {
 }
 
 /** The types of files that Bun imports `with { type: "file" }`: their paths. */
-const FILE_TYPES = ["safetensors", "gguf", "npy", "npz"].map((extension) =>
+const FILE_TYPES = ["safetensors", "gguf", "npy", "npz", "onnx"].map((extension) =>
   `declare module "*.${extension}" {\n  const path: string;\n  export default path;\n}\n`
 ).join("");
 
 /** Declares files for the programs that import a module. */
 function declareFiles(folder: string): void {
   writeFileSync(join(folder, "files.d.ts"), FILE_TYPES);
-  for (const entry of [".", "./io", "./nn", "./llm"]) {
+  for (const entry of [".", "./io", "./nn", "./llm", "./onnx"]) {
     const path = ENTRIES[entry]!;
     const declarations = join(folder, path.replace(/ts$/, "d.ts"));
     const up = "../".repeat(path.split("/").length - 1) || "./";

@@ -270,7 +270,11 @@ export async function open(from: Path | Uint8Array, options: OpenOptions = {}): 
     contents,
     file,
   );
-  const place: Place = { file, bytes, source, external: (name) => externals.get(name)! };
+  const place: Place = {
+    ...{ file, bytes, external: (name) => externals.get(name)! },
+    // All bytes of a file that is not mapped are here: one inside an executable cannot be read again.
+    source: mapped === undefined || "reason" in mapped ? undefined : source,
+  };
   return makeModel(message, place, { names: new Set(names), maxPrograms, ops: own });
 }
 

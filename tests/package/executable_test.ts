@@ -25,6 +25,7 @@ import { RUNS_ALL } from "../support/amount.ts";
 import { ggufMetadata, type GgufValue, writeGguf } from "../support/gguf.ts";
 import { randomLlama } from "../support/llama.ts";
 import { check, inDeno, makeExecutable, run, temporary } from "./support.ts";
+import { floats, makeModel } from "../onnx/make.ts";
 
 /**
  * The arguments of `deno task executable` in docs/install.md, except for the name of the
@@ -105,6 +106,11 @@ function embeddedFiles(): Record<string, Uint8Array> {
     safetensors: io.encodeSafetensors(tensors),
     npz: io.encodeNpz(tensors),
     npy: io.encodeNpy(ones([1000])),
+    model: makeModel({
+      outputs: [["y", "float32"]],
+      nodes: [["Identity", ["w"], ["y"]]],
+      tensors: [floats("w", [4096], Array(4096).fill(1))],
+    }),
     gguf: writeGguf(ggufMetadata(values), Object.keys(values).length, weights),
   };
 }
@@ -175,7 +181,7 @@ if (inDeno) {
     const { code, stdout, stderr } = await run(out, [], { cwd: folder.path });
     assertEquals([code, stderr], [0, ""]);
     const counts = JSON.parse(stdout) as Record<string, number>;
-    assertEquals(Object.keys(counts).length, 9);
+    assertEquals(Object.keys(counts).length, 10);
     for (const [opener, bytes] of Object.entries(counts)) {
       // An opener may read the first bytes twice: by them it knows the kind of a file.
       const { length } = files[opener.split(" ")[0]!]!;

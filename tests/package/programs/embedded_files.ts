@@ -7,6 +7,7 @@
 import { io } from "../../../mod.ts";
 import * as llm from "../../../src/llm/mod.ts";
 import * as nn from "../../../src/nn/mod.ts";
+import * as onnx from "../../../src/onnx/mod.ts";
 
 interface Blobs {
   readonly prototype: { bytes(this: { readonly size: number }): Promise<Uint8Array> };
@@ -21,7 +22,7 @@ export async function openAll(paths: Readonly<Record<string, string>>): Promise<
     bytes += this.size;
     return read.call(this);
   };
-  const { safetensors = "", gguf = "", npy = "", npz = "" } = paths;
+  const { safetensors = "", gguf = "", npy = "", npz = "", model = "" } = paths;
   const all = async (weights: Promise<nn.Weights>): Promise<void> => {
     using opened = await weights;
     for (const name of opened.names()) opened.tensor(name);
@@ -42,6 +43,7 @@ export async function openAll(paths: Readonly<Record<string, string>>): Promise<
     "npy io.mapNpy": () => io.mapNpy(npy),
     "npz io.readNpz": () => io.readNpz(npz),
     "npz nn.open": () => all(nn.open(npz)),
+    "model onnx.open": async () => (await onnx.open(model)).dispose(),
   };
   const counts: Record<string, number> = {};
   for (const [name, open] of Object.entries(openers)) {
