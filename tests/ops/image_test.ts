@@ -3,9 +3,10 @@
  *
  * @module
  */
-import { assertEquals } from "@std/assert";
+import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import {
+  arange,
   ArgumentError,
   DTypeError,
   IndexError,
@@ -146,6 +147,39 @@ for (const { name, on } of BACKENDS) {
       assertEquals(least.toArray(), [[-5, -7]]);
     }));
 }
+
+test("boxes far larger than an image take the work of the image", () => {
+  const x = loose(arange(16)).reshape([1, 1, 4, 4]).add(1);
+  const batch = tensor([0, 0, 0, 0], { dtype: "int32" });
+  // The sum of all samples in the image is that of its elements, about 136, over as many as the box has.
+  const boxes = tensor([[0, 0, 1e4, 1e4], [-1e9, -1e9, 1e9, 1e9], [0, 0, Infinity, 4], [
+    0,
+    0,
+    4,
+    4,
+  ]]);
+  for (const { on } of BACKENDS) {
+    using(on, () => {
+      for (const mode of ["avg", "max"] as const) {
+        const how = {
+          bins: [1, 1],
+          samplingRatio: 0,
+          spatialScale: 1,
+          halfPixel: false,
+          mode,
+        } as const;
+        const found = loose(roiAlign("roiAlign", x, boxes, batch, how)).toArray().flat(
+          3,
+        ) as number[];
+        if (mode === "max") assert(found[0]! > 8 && found[2] === 0, String(found));
+        else {
+          assert(Math.abs(found[0]! * 1e8 - 136) < 40, String(found));
+          assert(found[1]! < 1e-12 && found[2] === 0 && found[3]! > 8, String(found));
+        }
+      }
+    });
+  }
+});
 
 test("regions of images that there are not are an error, also in a program", () => {
   const regions = (x: Any, boxes: Any, batch: Any): Any =>

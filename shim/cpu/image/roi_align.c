@@ -52,6 +52,31 @@ static bool find_neighbors(float at, ptrdiff_t size, neighbors *to) {
   return true;
 }
 
+/* Bins of more elements have no samples: their numbers have no floats of their own. */
+static const float MOST_STEP = 16777216.0f * 64;
+
+/* The samples of a bin: one for each element, none of a bin without a size, of NaN or of infinite size. */
+static ptrdiff_t samples_for(float step) {
+  const float wanted = ceilf(step);
+  return wanted >= 1 && wanted < MOST_STEP ? (ptrdiff_t)wanted : 0;
+}
+
+/* The samples of a bin that may be in an image, so that the work is that of its elements. */
+typedef struct {
+  ptrdiff_t first, last;
+} span;
+
+static span span_of(float start, float step, ptrdiff_t count, ptrdiff_t size) {
+  const double width = (double)step / (double)count;
+  span found = {0, count};
+  if (!(width > 0)) return found;
+  const double first = floor((-1 - (double)start) / width) - 2;
+  const double last = ceil(((double)size - (double)start) / width) + 2;
+  if (first > 0) found.first = first < (double)count ? (ptrdiff_t)first : count;
+  if (last < (double)count) found.last = last > 0 ? (ptrdiff_t)last : 0;
+  return found;
+}
+
 /* The bins of a region, for one channel. */
 static void roi_task(void *context, ptrdiff_t index) {
   const roi_context *ctx = context;
@@ -66,22 +91,23 @@ static void roi_task(void *context, ptrdiff_t index) {
     height = height > 1 ? height : 1;
   }
   const float bin_x = width / (float)ctx->bins_x, bin_y = height / (float)ctx->bins_y;
-  /* A region of no size, or one of NaN, has no samples. */
-  const float wanted_x = ceilf(bin_x), wanted_y = ceilf(bin_y);
-  const ptrdiff_t grid_x = ctx->ratio > 0 ? ctx->ratio : wanted_x >= 1 ? (ptrdiff_t)wanted_x : 0;
-  const ptrdiff_t grid_y = ctx->ratio > 0 ? ctx->ratio : wanted_y >= 1 ? (ptrdiff_t)wanted_y : 0;
-  const float count = grid_x * grid_y > 1 ? (float)(grid_x * grid_y) : 1;
+  const ptrdiff_t grid_x = ctx->ratio > 0 ? ctx->ratio : samples_for(bin_x);
+  const ptrdiff_t grid_y = ctx->ratio > 0 ? ctx->ratio : samples_for(bin_y);
+  const float samples = (float)grid_x * (float)grid_y, count = samples > 1 ? samples : 1;
   float *out = ctx->out + index * ctx->bins_y * ctx->bins_x;
   for (ptrdiff_t bin = 0; bin < ctx->bins_y * ctx->bins_x; bin++) {
     const float begin_y = top + (float)(bin / ctx->bins_x) * bin_y;
     const float begin_x = left + (float)(bin % ctx->bins_x) * bin_x;
+    const span rows = span_of(begin_y, bin_y, grid_y, ctx->height);
+    const span columns = span_of(begin_x, bin_x, grid_x, ctx->width);
     float sum = 0, most = 0;
-    bool has_any = false;
-    for (ptrdiff_t p = 0; p < grid_y; p++) {
+    /* Samples outside are 0. */
+    bool has_any = rows.first > 0 || rows.last < grid_y || columns.first > 0 || columns.last < grid_x;
+    for (ptrdiff_t p = rows.first; p < rows.last; p++) {
       neighbors y;
       const bool has_y =
           find_neighbors(begin_y + ((float)p + 0.5f) * bin_y / (float)grid_y, ctx->height, &y);
-      for (ptrdiff_t q = 0; q < grid_x; q++) {
+      for (ptrdiff_t q = columns.first; q < columns.last; q++) {
         neighbors w;
         float parts[4] = {0, 0, 0, 0};
         if (has_y &&

@@ -152,8 +152,35 @@ export function maxPoolIndices(call: Call): void {
   }
 }
 
-/** The elements around a place along an axis, and the weight of the second; null outside. */
-function neighborsOf(at: number, size: number): [low: number, high: number, rest: number] | null {
+/** The elements around a place along an axis, and the weight of the second. */
+type Neighbors = readonly [low: number, high: number, rest: number];
+
+/** The samples of a bin, one for each element: none of a bin without a size, or of infinite size. */
+function samplesFor(step: number): number {
+  return step > 0 && step < MOST_STEP ? Math.ceil(step) : 0;
+}
+
+/** The elements of larger bins have no numbers of their own. */
+const MOST_STEP = 2 ** 30;
+
+/** Those of `count` samples of a bin that are in the image: work for its elements, not for the bin's. */
+function samplesOf(start: number, step: number, count: number, size: number): Neighbors[] {
+  const width = step / count;
+  let [first, last] = [0, count];
+  if (width > 0) {
+    first = Math.max(first, Math.floor((-1 - start) / width) - 2);
+    last = Math.min(last, Math.ceil((size - start) / width) + 2);
+  }
+  const found: Neighbors[] = [];
+  for (let k = first; k < last; k++) {
+    const sample = neighborsOf(start + (k + 0.5) * step / count, size);
+    if (sample !== null) found.push(sample);
+  }
+  return found;
+}
+
+/** {@link Neighbors} of a place; null outside. */
+function neighborsOf(at: number, size: number): Neighbors | null {
   if (!(at >= -1 && at <= size)) return null;
   const place = Math.max(at, 0), low = Math.trunc(place);
   return low >= size - 1 ? [size - 1, size - 1, 0] : [low, low + 1, place - low];
@@ -184,36 +211,39 @@ export function roiAlign(call: Call): void {
     ) as [number, number, number, number];
     const sizes = [y1 - y0, x1 - x0].map((size) => halfPixel ? size : Math.max(size, 1));
     const steps = sizes.map((size, i) => size / bins[i]!) as [number, number];
-    const grid = steps.map((step) =>
-      samplingRatio > 0 ? samplingRatio : Math.max(0, Math.ceil(step) || 0)
-    ) as [number, number];
-    // The places of all samples along both axes.
-    const places = [y0, x0].map((start, i) =>
-      Array.from({ length: bins[i]! * grid[i]! }, (_, k) => {
-        const at = start + Math.floor(k / grid[i]!) * steps[i]! +
-          (k % grid[i]! + 0.5) * steps[i]! / grid[i]!;
-        return neighborsOf(at, i === 0 ? height : width);
-      })
-    ) as [ReturnType<typeof neighborsOf>[], ReturnType<typeof neighborsOf>[]];
+    const grid = steps.map((step) => samplingRatio > 0 ? samplingRatio : samplesFor(step)) as [
+      number,
+      number,
+    ];
+    // The samples of each bin along both axes.
+    const along = [y0, x0].map((start, i) =>
+      Array.from(
+        { length: bins[i]! },
+        (_, k) => samplesOf(start + k * steps[i]!, steps[i]!, grid[i]!, i === 0 ? height : width),
+      )
+    ) as [Neighbors[][], Neighbors[][]];
     for (let c = 0; c < channels; c++) {
       const plane = x.layout.offset + (imageOf(r) * channels + c) * height * width;
       for (let bin = 0; bin < bins[0] * bins[1]; bin++) {
-        let sum = 0, most = -Infinity;
-        for (let k = 0; k < grid[0] * grid[1]; k++) {
-          const p = places[0][Math.floor(bin / bins[1]) * grid[0] + Math.floor(k / grid[1])]!;
-          const q = places[1][bin % bins[1] * grid[1] + k % grid[1]]!;
-          const parts = p === null || q === null ? [0] : [
-            (1 - p[2]) * (1 - q[2]) * source![plane + p[0] * width + q[0]]!,
-            (1 - p[2]) * q[2] * source![plane + p[0] * width + q[1]]!,
-            p[2] * (1 - q[2]) * source![plane + p[1] * width + q[0]]!,
-            p[2] * q[2] * source![plane + p[1] * width + q[1]]!,
-          ];
-          for (const part of parts) {
-            sum += part;
-            if (part > most) most = part;
+        const rows = along[0][Math.floor(bin / bins[1])]!, columns = along[1][bin % bins[1]]!;
+        const count = grid[0] * grid[1];
+        // Samples outside are 0.
+        let sum = 0, most = rows.length * columns.length < count ? 0 : -Infinity;
+        for (const p of rows) {
+          for (const q of columns) {
+            const parts = [
+              (1 - p[2]) * (1 - q[2]) * source![plane + p[0] * width + q[0]]!,
+              (1 - p[2]) * q[2] * source![plane + p[0] * width + q[1]]!,
+              p[2] * (1 - q[2]) * source![plane + p[1] * width + q[0]]!,
+              p[2] * q[2] * source![plane + p[1] * width + q[1]]!,
+            ];
+            for (const part of parts) {
+              sum += part;
+              if (part > most) most = part;
+            }
           }
         }
-        const mean = sum / Math.max(1, grid[0] * grid[1]);
+        const mean = sum / Math.max(1, count);
         target![to++] = mode === "avg" ? mean : most === -Infinity ? 0 : most;
       }
     }
