@@ -386,6 +386,20 @@ test("texts, lists and absent values", async () => {
   assertThrows(() => model.run({ a: tensor([1]), b: new Strings(["!"]) }), DTypeError, "string");
 });
 
+test("a pattern that may take exponential time is an error", async () => {
+  const matches = (pattern: string) =>
+    open(makeModel({
+      inputs: [["a", "string", ["n"]]],
+      outputs: [["y", "bool", ["n"]]],
+      nodes: [["RegexFullMatch", ["a"], ["y"], { pattern: { text: pattern } }]],
+    }));
+  const a = new Strings(["a".repeat(40) + "!", "aaa"]);
+  using plain = await matches("a+b?");
+  assertEquals(list(plain.run({ a })["y"]), [false, true]);
+  using slow = await matches("(a+)+b?");
+  assertThrows(() => slow.run({ a }), ArgumentError, "exponential");
+});
+
 test("errors of inputs name the input", async () => {
   using model = await open(makeModel(LAYER));
   const fails = (feeds: Record<string, unknown>, kind: ErrorConstructor, text: string) =>

@@ -5,6 +5,7 @@
  */
 import { broadcastShapes, sizeOf } from "../../base/shape.ts";
 import { tensor } from "../../tensor/create.ts";
+import { isExponential } from "../../tokenizers/ambiguity.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { int64, Strings, type T, type Value } from "../graph/values.ts";
 
@@ -139,6 +140,10 @@ function matchWhole(call: Call): readonly Value[] {
     regex = new RegExp(`^(?:${pattern})$`, "su");
   } catch {
     return call.fail(`pattern ${JSON.stringify(pattern)} is no regular expression`);
+  }
+  // ONNX's engine takes linear time; JavaScript's tries all ways to match.
+  if (isExponential(pattern)) {
+    return call.fail(`pattern ${JSON.stringify(pattern)} may take exponential time`);
   }
   const found = data.map((text) => regex.test(text));
   return [tensor(found, { dtype: "bool" }).reshape(shape) as T];
