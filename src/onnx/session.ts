@@ -18,6 +18,7 @@
  *
  * @module
  */
+import { typedArrayName } from "../base/dtype.ts";
 import {
   ArgumentError,
   DeviceError,
@@ -25,15 +26,20 @@ import {
   DTypeError,
   ShapeError,
 } from "../base/errors.ts";
-import { checkShape, formatShape, listIn, sizeOf } from "../base/shape.ts";
+import { checkShape, formatShape, listIn, sameShape, sizeOf } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { readFile } from "../io/file.ts";
 import { fromBuffer } from "../tensor/create.ts";
 import { Tensor as CoreTensor } from "../tensor/tensor.ts";
 import type { ValueInfo } from "./graph/graph.ts";
-import { Strings, type T as CoreValue, type Value } from "./graph/values.ts";
+import { Strings, type T as CoreValue, tensorsIn, type Value } from "./graph/values.ts";
 import { GrowingCache } from "./growing_cache.ts";
-import { type Model, open } from "./model.ts";
+import { Model, open } from "./model.ts";
+
+/** `Float16Array`, as `onnxruntime-common` chooses it, or the bits where a runtime has none. */
+const { Float16Array: Float16 = Uint16Array }: { Float16Array?: Uint16ArrayConstructor } = Object(
+  globalThis,
+);
 
 /** The arrays of the types of elements. */
 const ARRAYS = {
@@ -45,7 +51,7 @@ const ARRAYS = {
   int32: Int32Array,
   int64: BigInt64Array,
   bool: Uint8Array,
-  float16: Uint16Array,
+  float16: Float16,
   float64: Float64Array,
   uint32: Uint32Array,
   uint64: BigUint64Array,
@@ -73,7 +79,10 @@ export interface TensorDataTypes {
   string: string[];
   /** Bytes of 0 and 1. */
   bool: Uint8Array;
-  /** The bits of 16-bit floats. */
+  /**
+   * 16-bit floats: a `Float16Array` where the runtime has that class, as in Deno and Bun, and the bits
+   * elsewhere. The type is that of `onnxruntime-common`.
+   */
   float16: Uint16Array;
   /** 64-bit floats. */
   float64: Float64Array;
@@ -96,35 +105,52 @@ function isType(value: unknown): value is TensorType {
   return typeof value === "string" && (value === "string" || Object.hasOwn(ARRAYS, value));
 }
 
+/** A value of the caller for messages: typed arrays by their class. */
+function nameOf(data: unknown): string {
+  const name = typedArrayName(data);
+  if (name === undefined) return describe(data);
+  return `${name.startsWith("I") ? "an" : "a"} ${name}`;
+}
+
 /** The type of data that a program gives without one. */
 function typeOfData(data: unknown): TensorType {
-  if (Array.isArray(data)) return typeof data[0] === "boolean" ? "bool" : "string";
   if (data instanceof Uint8ClampedArray) return "uint8";
   for (const [type, array] of Object.entries(ARRAYS)) {
     // Bits of float16 need their type.
     if (data instanceof array) return type as TensorType;
   }
-  throw new DTypeError(`Cannot make a tensor of ${describe(data)}: expected a typed array`);
+  const first: unknown = Array.isArray(data) ? data[0] : undefined;
+  if (typeof first === "string") return "string";
+  if (typeof first === "boolean") return "bool";
+  throw new DTypeError(
+    `Cannot make a tensor of ${nameOf(data)} without a type: the first argument is a type, ` +
+      "a typed array, or a list of texts or booleans",
+  );
 }
 
-/** Data of a type, from what the constructor takes. */
+/** The list itself, which a program may write to; throws unless it is of texts. */
+function checkTexts(data: unknown): string[] {
+  const texts = listIn(data, (one) => {
+    if (typeof one === "string") return one;
+    throw new DTypeError(`Cannot make a tensor of texts of ${describe(one)}`);
+  });
+  if (texts !== undefined) return data as string[];
+  throw new DTypeError(
+    `Cannot make a tensor of texts of ${nameOf(data)}: it takes a list of texts`,
+  );
+}
+
+/** Data of a type, from what the constructor takes: arrays of the type are not copied. */
 function dataOf(type: TensorType, data: unknown): TensorData {
-  if (type === "string") {
-    const texts = listIn(data, (one) => {
-      if (typeof one === "string") return one;
-      throw new DTypeError(`Cannot make a tensor of texts of ${describe(one)}`);
-    });
-    if (texts !== undefined) return texts;
-    throw new DTypeError(`Cannot make a tensor of texts of ${describe(data)}`);
-  }
+  if (type === "string") return checkTexts(data);
   const Elements = ARRAYS[type];
   if (data instanceof Elements) return data;
   if (type === "uint8" && data instanceof Uint8ClampedArray) {
     return new Uint8Array(data.buffer, data.byteOffset, data.length);
   }
-  // Float16Array has these bits.
-  if (type === "float16" && ArrayBuffer.isView(data) && isHalf(data)) {
-    return new Uint16Array(data.buffer, data.byteOffset, data.byteLength / 2);
+  // These are the bits.
+  if (type === "float16" && data instanceof Uint16Array) {
+    return new Float16(data.buffer, data.byteOffset, data.length);
   }
   const isWide = type === "int64" || type === "uint64";
   const list = listIn(data, (one) => {
@@ -134,16 +160,13 @@ function dataOf(type: TensorType, data: unknown): TensorData {
     }
     return isWide ? BigInt(one) : Number(one);
   });
-  if (list === undefined || type === "float16") {
-    throw new DTypeError(`Cannot make a tensor of ${type} of ${describe(data)}`);
+  if (list === undefined || type === "float16" && Float16 === Uint16Array) {
+    const own = Elements.name;
+    throw new DTypeError(`Cannot make a tensor of ${type} of ${nameOf(data)}: it takes ${own}`);
   }
   return isWide
     ? ARRAYS[type].from(list as bigint[])
     : (ARRAYS[type] as Float32ArrayConstructor).from(list as number[]) as TensorData;
-}
-
-function isHalf(data: ArrayBufferView): boolean {
-  return Object.prototype.toString.call(data) === "[object Float16Array]";
 }
 
 /** What tensors of other copies of ONNX Runtime's interface have. */
@@ -211,7 +234,7 @@ export interface Tensor<T extends TensorType = TensorType> {
    * @throws {DeviceError} Always.
    */
   readonly mlTensor: never;
-  /** The elements; with `releaseData` the tensor is disposed of. */
+  /** The elements. `releaseData` has no effect: the elements are on the CPU. */
   getData(releaseData?: boolean): Promise<TensorDataTypes[T]>;
   /**
    * The same elements with other sizes.
@@ -261,12 +284,46 @@ export interface TensorConstructor {
     data: D,
     dims?: readonly number[],
   ): Tensor<TypeOfData<D>>;
+  /** Makes a tensor of the memory of `buffer`, as `new Tensor(type, buffer, dims)` does. */
+  fromPinnedBuffer<T extends TensorType>(
+    type: T,
+    buffer: TensorDataTypes[T],
+    dims?: readonly number[],
+  ): Tensor<T>;
+  /**
+   * There is no canvas that reads pictures: pass their pixels.
+   *
+   * @throws {DeviceError} Always.
+   */
+  fromImage(image: unknown, options?: unknown): Promise<never>;
+  /**
+   * Elements are never in a texture.
+   *
+   * @throws {DeviceError} Always.
+   */
+  fromTexture(texture: unknown, options?: unknown): never;
+  /**
+   * Elements are never in a buffer of WebGPU.
+   *
+   * @throws {DeviceError} Always.
+   */
+  fromGpuBuffer(buffer: unknown, options?: unknown): never;
+  /**
+   * Elements are never in a tensor of WebNN.
+   *
+   * @throws {DeviceError} Always.
+   */
+  fromMLTensor(tensor: unknown, options?: unknown): never;
   /** The methods. */
   readonly prototype: Tensor;
 }
 
 function noDevice(what: string): never {
   throw new DeviceError(`Cannot ${what} of a tensor of ONNX Runtime's interface: it is on the CPU`);
+}
+
+function noSource(what: string): never {
+  throw new DeviceError(`Cannot make a tensor of ${what}: pass its elements as a typed array`);
 }
 
 /** A result, whose elements a tensor copies when they are read. */
@@ -279,6 +336,9 @@ class Lazy {
     this.type = type;
   }
 }
+
+/** A console's function that writes values. */
+type Inspect = (value: unknown, options: object) => string;
 
 class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   readonly type: T;
@@ -297,6 +357,13 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
       this.dims = value.shape;
       this.#value = value;
       return;
+    }
+    if (typeof first === "string" && !isType(first)) {
+      throw new DTypeError(
+        `Cannot make a tensor of type ${describe(first)}: types are string, ${
+          Object.keys(ARRAYS).join(", ")
+        }`,
+      );
     }
     const hasType = isType(first);
     const type = hasType ? first : typeOfData(first);
@@ -321,13 +388,15 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
       throw new DisposedError("Cannot read the data of a tensor that was disposed of");
     }
     const raw = (value.isContiguous ? value : value.contiguous()).toTypedArray();
-    const data = dataOf(this.type, this.type === "float16" ? bitsOf(raw) : raw);
-    return this.#data = data as TensorDataTypes[T];
+    return this.#data = dataOf(this.type, raw) as TensorDataTypes[T];
   }
 
-  /** The elements, under the name that transformers.js replaces. */
-  get cpuData(): TensorDataTypes[T] {
-    return this.data;
+  /**
+   * The elements, under the name that transformers.js replaces; undefined as long as nothing has read
+   * those of a result. transformers.js asks for the class of this for each input of a run.
+   */
+  get cpuData(): TensorDataTypes[T] | undefined {
+    return this.#data;
   }
 
   set cpuData(data: TensorDataTypes[T]) {
@@ -359,10 +428,34 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
     return noDevice("make a picture");
   }
 
-  getData(releaseData = false): Promise<TensorDataTypes[T]> {
-    const { data } = this;
-    if (releaseData) this.dispose();
-    return Promise.resolve(data);
+  // deno-lint-ignore require-await -- errors are rejections
+  async getData(_releaseData = false): Promise<TensorDataTypes[T]> {
+    return this.data;
+  }
+
+  static fromPinnedBuffer<T extends TensorType>(
+    type: T,
+    buffer: TensorDataTypes[T],
+    dims?: readonly number[],
+  ): Tensor<T> {
+    return new HostTensor<T>(type, buffer, dims);
+  }
+
+  // deno-lint-ignore require-await -- errors are rejections
+  static async fromImage(): Promise<never> {
+    return noSource("a picture");
+  }
+
+  static fromTexture(): never {
+    return noSource("a texture");
+  }
+
+  static fromGpuBuffer(): never {
+    return noSource("a buffer of WebGPU");
+  }
+
+  static fromMLTensor(): never {
+    return noSource("a tensor of WebNN");
   }
 
   reshape(dims: readonly number[]): HostTensor<T> {
@@ -378,57 +471,112 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   get unread(): CoreValue | undefined {
     return this.#data === undefined && this.#value instanceof CoreTensor ? this.#value : undefined;
   }
+
+  /** What a tensor of `onnxruntime-common` is in JSON. */
+  toJSON(): object {
+    const { type, dims, size, location } = this;
+    const isThere = location === "cpu";
+    return { ...isThere && { cpuData: this.data }, dataLocation: location, type, dims, size };
+  }
+
+  #told(inspect: Inspect, options: object): string {
+    const { type, dims, location } = this;
+    const told = location === "cpu" ? { type, dims, data: this.data } : { type, dims, location };
+    return `Tensor ${inspect(told, options)}`;
+  }
+
+  /** The type, the sizes and the elements, for the console of Deno. */
+  [Symbol.for("Deno.customInspect")](inspect: Inspect, options: object): string {
+    return this.#told(inspect, options);
+  }
+
+  /** The same, for the console of Bun and Node. */
+  [Symbol.for("nodejs.util.inspect.custom")](_: number, options: object, inspect: Inspect): string {
+    return this.#told(inspect, options);
+  }
 }
 
 /** Tensors: `new Tensor("float32", data, [2, 3])`, or `new Tensor(data, dims)` of the type of the data. */
 export const Tensor: TensorConstructor = HostTensor;
 
-/** The tensor of a result, whose data are those of `into` if that is given. */
+/** Whether a value is a tensor of this module or of another copy of the interface. */
+function isTensorLike(value: unknown): value is TensorLike {
+  return value instanceof HostTensor ||
+    typeof value === "object" && value !== null && "dims" in value && "type" in value &&
+      typeof value.type === "string";
+}
+
+/** The array of a tensor that a result is written to. Throws unless its type is that of the result. */
+function targetOf({ name, type }: TensorMetadata, into: TensorLike): TensorData {
+  if (into.type === type) return dataOf(type, into.data);
+  throw new DTypeError(
+    `Cannot write output ${describe(name)} of ${type} to a tensor of ${describe(into.type)}`,
+  );
+}
+
+/** Throws unless a result has the shape of the tensor that it is written to. */
+function checkTarget(name: string, shape: readonly number[], into: TensorLike): void {
+  if (sameShape(shape, into.dims)) return;
+  throw new ShapeError(
+    `Cannot write output ${describe(name)} of shape ${formatShape(shape)} to a tensor of shape ${
+      formatShape(into.dims)
+    }`,
+  );
+}
+
+/** The tensor of a result, whose elements are copied to `target` if that is given. */
 function resultOf(
   value: CoreValue | Strings,
   type: TensorType,
-  into: TensorLike | null | undefined,
+  target: TensorData | undefined,
 ): Tensor {
   const made = value instanceof Strings
-    ? new HostTensor("string", value.data, value.shape)
+    ? new HostTensor("string", [...value.data], value.shape)
     : new HostTensor(new Lazy(value, type));
-  if (into === undefined || into === null) return made;
-  const target = dataOf(type, into.data);
-  if (into.type !== type || target.length !== made.size) {
-    throw new ShapeError(
-      `Cannot write a result of ${type} and shape ${formatShape(made.dims)} to a tensor of ` +
-        `${into.type} and shape ${formatShape(into.dims)}`,
-    );
-  }
+  if (target === undefined) return made;
   // Both are arrays of the same type.
-  Object.assign(target, made.data);
+  if (value instanceof Strings) value.data.forEach((text, k) => target[k] = text);
+  else (target as Float32Array).set(made.data as Float32Array);
+  const { dims } = made;
   made.dispose();
-  return new HostTensor(type, target, made.dims);
+  return new HostTensor(type, target, dims);
 }
 
-/** The value of an input of a run: that of a result, or one on the data. The second one is the run's own. */
+/** Bytes of 0 and 1. */
+function bools(bytes: Uint8Array): Uint8Array {
+  return bytes.some((byte) => byte > 1) ? bytes.map((byte) => byte === 0 ? 0 : 1) : bytes;
+}
+
+/**
+ * The value of an input of a run: that of a result, or one with a copy of the data, which a program may
+ * change while the model runs. The second one is the run's own.
+ */
 function valueOf(
-  given: TensorLike,
+  name: string,
+  given: unknown,
 ): { readonly value: CoreValue | Strings; readonly own: boolean } {
+  const op = `run a model with input ${describe(name)}`;
+  if (!isTensorLike(given)) {
+    throw new ArgumentError(`Cannot ${op}: it is ${nameOf(given)}, expected a tensor`);
+  }
+  const { type } = given;
+  const dims = checkShape(given.dims, `${op} of`);
   const unread = given instanceof HostTensor ? given.unread : undefined;
   if (unread !== undefined) {
-    const isSame = unread.shape.length === given.dims.length &&
-      unread.shape.every((n, k) => n === given.dims[k]);
-    return isSame
+    return sameShape(unread.shape, dims)
       ? { value: unread, own: false }
-      : { value: unread.reshape(given.dims), own: true };
+      : { value: unread.reshape(dims), own: true };
   }
-  const { type, dims } = given;
-  if (!isType(type)) throw new DTypeError(`Cannot run with a tensor of ${describe(type)}`);
+  if (!isType(type)) throw new DTypeError(`Cannot ${op} of type ${describe(type)}`);
   const data = dataOf(type, given.data);
+  if (sizeOf(dims) !== data.length) {
+    throw new ShapeError(`Cannot ${op} of shape ${formatShape(dims)} and ${data.length} elements`);
+  }
   if (type === "string") return { value: new Strings(data as string[], dims), own: false };
   const dtype = type === "uint4" ? "uint8" : type === "int4" ? "int8" : type;
-  return { value: fromBuffer(data as Uint8Array, { dtype, shape: dims }) as CoreValue, own: true };
-}
-
-/** The bits of 16-bit floats. */
-function bitsOf(raw: ArrayBufferView): Uint16Array {
-  return new Uint16Array(raw.buffer, raw.byteOffset, raw.byteLength / 2);
+  const elements = type === "bool" ? bools(data as Uint8Array) : data as Uint8Array;
+  using view = fromBuffer(elements, { dtype, shape: dims });
+  return { value: view.copy() as CoreValue, own: true };
 }
 
 /** Options of {@link InferenceSession.create}. Those that have no effect here warn once. */
@@ -523,31 +671,78 @@ function warnOnce(text: string): void {
   console.warn(`rowmajor: ${text}`);
 }
 
-/** Warns of options without an effect. */
-function checkSessionOptions(options: SessionOptions): void {
+/** The names of {@link RunOptions}. */
+const RUN_OPTIONS = new Set(["logSeverityLevel", "logVerbosityLevel", "terminate", "tag", "extra"]);
+
+/** Throws unless options are an object. */
+function checkObject(op: string, what: string, given: unknown): void {
+  if (typeof given === "object" && given !== null && !(Symbol.iterator in given)) return;
+  throw new ArgumentError(`Cannot ${op} with ${what} ${nameOf(given)}: expected an object`);
+}
+
+const CREATE = "create a session";
+
+/** A list of an option. */
+function listOption(option: string, given: unknown): readonly unknown[] {
+  const list = given === undefined ? [] : listIn(given, (one) => one);
+  if (list !== undefined) return list;
+  throw new ArgumentError(`Cannot ${CREATE} with ${option} ${describe(given)}: it is a list`);
+}
+
+/** The sizes of names; warns of options without an effect. */
+function checkSessionOptions(options: SessionOptions): Readonly<Record<string, number>> {
   for (const [name, value] of Object.entries(options)) {
     if (!QUIET.has(name) && value !== undefined) {
       warnOnce(`InferenceSession.create has no use for the option ${name}`);
     }
   }
-  const { executionProviders } = options;
-  for (const one of listIn(executionProviders, (one) => one) ?? []) {
+  for (const one of listOption("executionProviders", options.executionProviders)) {
     const name = typeof one === "string" ? one : (one as { name?: unknown } | null)?.name;
-    if (name !== "cpu") {
-      warnOnce(`InferenceSession runs on the CPU, not on ${describe(name)}`);
-      return;
+    if (typeof name !== "string") {
+      throw new ArgumentError(`Cannot ${CREATE} with executionProviders of ${describe(one)}`);
     }
+    if (name !== "cpu") warnOnce(`InferenceSession runs on the CPU, not on ${describe(name)}`);
   }
+  const { freeDimensionOverrides = {} } = options;
+  checkObject(CREATE, "freeDimensionOverrides", freeDimensionOverrides);
+  for (const [name, size] of Object.entries(freeDimensionOverrides)) {
+    if (Number.isInteger(size) && size >= 0) continue;
+    throw new ArgumentError(
+      `Cannot ${CREATE} with freeDimensionOverrides of ${describe(size)} for ${describe(name)}`,
+    );
+  }
+  return { ...freeDimensionOverrides };
 }
 
-/** The bytes that `create` takes. */
-function bytesOf(first: unknown, second?: unknown, third?: unknown): Uint8Array | undefined {
-  if (first instanceof Uint8Array) return first;
-  const isBuffer = first instanceof ArrayBuffer ||
-    typeof SharedArrayBuffer !== "undefined" && first instanceof SharedArrayBuffer;
-  if (!isBuffer) return undefined;
-  if (typeof second !== "number") return new Uint8Array(first);
-  return new Uint8Array(first, second, typeof third === "number" ? third : undefined);
+/** A part of a buffer. */
+function partOf(buffer: ArrayBufferLike, offset: number, length: unknown): Uint8Array {
+  const most = buffer.byteLength;
+  if (!Number.isInteger(offset) || offset < 0 || offset > most) {
+    throw new ArgumentError(`Cannot ${CREATE} at byte ${offset}: the buffer has ${most} bytes`);
+  }
+  const own = length === undefined ? most - offset : length;
+  if (typeof own === "number" && Number.isInteger(own) && own >= 0 && offset + own <= most) {
+    return new Uint8Array(buffer, offset, own);
+  }
+  throw new ArgumentError(
+    `Cannot ${CREATE} of ${describe(length)} bytes at byte ${offset}: the buffer has ${most} bytes`,
+  );
+}
+
+/** Bytes in memory: an array, or a buffer. */
+function bytesOf(given: unknown): Uint8Array | undefined {
+  if (typedArrayName(given) === "Uint8Array") return given as Uint8Array;
+  return isBuffer(given) ? new Uint8Array(given) : undefined;
+}
+
+function isBuffer(given: unknown): given is ArrayBufferLike {
+  return given instanceof ArrayBuffer ||
+    typeof SharedArrayBuffer !== "undefined" && given instanceof SharedArrayBuffer;
+}
+
+/** Names of files as ONNX Runtime compares them. */
+function fileName(path: string): string {
+  return path.replace(/^(?:\.[\\/]+)+/, "");
 }
 
 /** The bytes of a file with external data: a path, a Blob, or bytes. */
@@ -561,11 +756,32 @@ async function externalBytes(name: string, data: unknown): Promise<Uint8Array> {
   );
 }
 
+/** The files with external data that the caller gives, by name. */
+async function externalFiles(list: readonly unknown[]): Promise<Record<string, Uint8Array>> {
+  const files: Record<string, Uint8Array> = {};
+  for (const one of list) {
+    // A name alone is a file beside the model.
+    if (typeof one === "string") continue;
+    const { path, data } = (one ?? {}) as { readonly path?: unknown; readonly data?: unknown };
+    if (typeof path !== "string") {
+      throw new ArgumentError(
+        `Cannot ${CREATE} with externalData of ${describe(one)}: they are names, ` +
+          "or objects with a path and data",
+      );
+    }
+    files[path] = files[fileName(path)] = await externalBytes(path, data);
+  }
+  return files;
+}
+
 /** A model as ONNX Runtime's interface has it. */
 export class InferenceSession {
   readonly #model: Model;
   /** Runs the steps of a decoder. */
   readonly #cache: GrowingCache | undefined;
+  /** The runs that have not ended. */
+  readonly #runs = new Set<Promise<unknown>>();
+  #isReleased = false;
   /** The names of the inputs. */
   readonly inputNames: readonly string[];
   /** The names of the outputs. */
@@ -576,6 +792,11 @@ export class InferenceSession {
   readonly outputMetadata: readonly ValueMetadata[];
 
   private constructor(model: Model, sizes: Readonly<Record<string, number>>) {
+    if (!(model instanceof Model)) {
+      throw new ArgumentError(
+        "Cannot make a session by new: InferenceSession.create opens a model",
+      );
+    }
     this.#model = model;
     this.#cache = GrowingCache.of(model);
     this.inputNames = model.inputs.map(({ name }) => name);
@@ -585,11 +806,12 @@ export class InferenceSession {
   }
 
   /**
-   * Opens a model: a path, or its bytes.
+   * Opens a model: a path, a URL, or its bytes, which must not change until the promise resolves.
    *
+   * @throws {ArgumentError} For anything else, and for options of another kind.
    * @throws As `open` of `@rowmajor/tensor/onnx`.
    */
-  static create(path: string, options?: SessionOptions): Promise<InferenceSession>;
+  static create(path: string | URL, options?: SessionOptions): Promise<InferenceSession>;
   /** Opens a model in memory. */
   static create(
     bytes: ArrayBufferLike | Uint8Array,
@@ -603,25 +825,30 @@ export class InferenceSession {
     options?: SessionOptions,
   ): Promise<InferenceSession>;
   static async create(
-    from: string | ArrayBufferLike | Uint8Array,
+    from: string | URL | ArrayBufferLike | Uint8Array,
     ...rest: readonly (SessionOptions | number | undefined)[]
   ): Promise<InferenceSession> {
-    const options =
-      rest.find((one): one is SessionOptions => typeof one === "object" && one !== null) ?? {};
-    checkSessionOptions(options);
-    const external: Record<string, Uint8Array> = {};
-    for (const one of options.externalData ?? []) {
-      // A name alone is a file beside the model.
-      if (typeof one !== "string") external[one.path] = await externalBytes(one.path, one.data);
-    }
-    const source = typeof from === "string" ? from : bytesOf(from, rest[0], rest[1]);
+    const isPath = typeof from === "string" || from instanceof URL;
+    const offset = isBuffer(from) && typeof rest[0] === "number" ? rest[0] : undefined;
+    // The length may be left out.
+    const place = offset === undefined ? 0 : typeof rest[1] === "object" ? 1 : 2;
+    const options: unknown = rest[place] === undefined ? {} : rest[place];
+    checkObject(CREATE, "options", options);
+    const given: SessionOptions = { ...options as SessionOptions };
+    const sizes = checkSessionOptions(given);
+    const files = listOption("externalData", given.externalData);
+    const source = isPath
+      ? from
+      : isBuffer(from) && offset !== undefined
+      ? partOf(from, offset, place === 1 ? undefined : rest[1])
+      : bytesOf(from);
     if (source === undefined) {
-      throw new ArgumentError(
-        `Cannot create a session of ${describe(from)}: it takes a path or bytes`,
-      );
+      throw new ArgumentError(`Cannot ${CREATE} of ${nameOf(from)}: it takes a path or bytes`);
     }
-    const model = await open(source, { external });
-    return new InferenceSession(model, options.freeDimensionOverrides ?? {});
+    return new InferenceSession(
+      await open(source, { external: await externalFiles(files) }),
+      sizes,
+    );
   }
 
   /** The model. */
@@ -630,66 +857,121 @@ export class InferenceSession {
   }
 
   /**
-   * Runs the model off the event loop. Feeds that are no inputs are left out. `fetches` are the names of
-   * the results, or tensors by these names, whose data the results are written to; all by default.
+   * Runs the model off the event loop, on copies of the feeds. Feeds that are no inputs are left out.
+   * `fetches` are the names of the results, or tensors by these names, whose data the results are written
+   * to; all by default.
    *
-   * @throws {ArgumentError} For a missing feed, and for a name that no output has.
-   * @throws {ShapeError} If a result does not fit the tensor that it is written to.
+   * @throws {ArgumentError} For a missing feed, one that is no tensor, and a name that no output has.
+   * @throws {DTypeError} If a feed, or a tensor that a result is written to, has another type.
+   * @throws {ShapeError} If a feed, or a tensor that a result is written to, has another shape. Nothing
+   * is written then.
+   * @throws {DisposedError} If the session was released.
    */
   async run(
     feeds: Feeds,
     fetches?: Fetches | RunOptions,
-    _options?: RunOptions,
+    options?: RunOptions,
   ): Promise<Record<string, Tensor>> {
+    if (this.#isReleased) throw new DisposedError("Cannot run: the session was released");
+    const op = "run a model";
+    if (isTensorLike(feeds)) {
+      throw new ArgumentError(`Cannot ${op} with a tensor: it takes tensors by name`);
+    }
+    checkObject(op, "feeds", feeds);
+    if (options !== undefined) checkObject(op, "options", options);
     const wanted = this.#fetched(fetches);
     const values: Record<string, Value> = {};
     const own: Value[] = [];
-    for (const name of this.inputNames) {
-      const given = Object.hasOwn(feeds, name) ? feeds[name] : undefined;
-      if (given === undefined) continue;
-      const made = valueOf(given);
-      values[name] = made.value;
-      if (made.own) own.push(made.value);
-    }
     try {
-      const results = await this.#cache?.run(values) ??
-        await this.#model.async(values);
-      const found: Record<string, Tensor> = {};
-      for (const info of this.outputMetadata) {
-        const { name } = info;
-        const value = results[name];
-        if (!wanted.has(name)) {
-          if (value instanceof CoreTensor) value.dispose();
-        } else if (info.isTensor && (value instanceof CoreTensor || value instanceof Strings)) {
-          found[name] = resultOf(value, info.type, wanted.get(name));
-        } else throw new DTypeError(`Cannot return ${describe(name)}: it is no tensor`);
+      for (const name of this.inputNames) {
+        const given = Object.hasOwn(feeds, name) ? feeds[name] : undefined;
+        if (given === undefined) continue;
+        const made = valueOf(name, given);
+        values[name] = made.value;
+        if (made.own) own.push(made.value);
       }
-      return found;
+      const running = this.#run(values);
+      this.#runs.add(running);
+      try {
+        return this.#returned(await running, wanted);
+      } finally {
+        this.#runs.delete(running);
+      }
     } finally {
-      for (const value of own) if (value instanceof CoreTensor) value.dispose();
+      for (const x of tensorsIn(own)) x.dispose();
+    }
+  }
+
+  async #run(values: Readonly<Record<string, Value>>): Promise<Record<string, Value>> {
+    return await this.#cache?.run(values) ?? await this.#model.async(values);
+  }
+
+  /** The tensors of results; all of them are checked before one is written. */
+  #returned(
+    results: Readonly<Record<string, Value>>,
+    wanted: ReadonlyMap<string, TensorLike | null>,
+  ): Record<string, Tensor> {
+    const kept = new Set<Value>();
+    try {
+      const found = this.outputMetadata.filter(({ name }) => wanted.has(name)).map((info) => {
+        const { name } = info;
+        const value = results[name], into = wanted.get(name)!;
+        if (!info.isTensor || !(value instanceof CoreTensor || value instanceof Strings)) {
+          throw new DTypeError(`Cannot return ${describe(name)}: it is no tensor`);
+        }
+        if (into === null) return { info, value, target: undefined };
+        checkTarget(name, value.shape, into);
+        return { info, value, target: targetOf(info, into) };
+      });
+      return Object.fromEntries(found.map(({ info, value, target }) => {
+        kept.add(value);
+        return [info.name, resultOf(value, info.type, target)];
+      }));
+    } finally {
+      for (const value of Object.values(results)) {
+        if (!kept.has(value)) { for (const x of tensorsIn([value])) x.dispose(); }
+      }
     }
   }
 
   /** The names of the results, with the tensors that they are written to. */
   #fetched(fetches: Fetches | RunOptions | undefined): Map<string, TensorLike | null> {
-    const names = fetches === undefined ? undefined : listIn(fetches, (name) => {
-      if (typeof name === "string" && this.outputNames.includes(name)) return name;
+    const outputs = this.outputNames;
+    const all = (): Map<string, null> => new Map(outputs.map((name) => [name, null]));
+    if (fetches === undefined) return all();
+    const fail = (what: string): never => {
       throw new ArgumentError(
-        `Cannot fetch ${describe(name)}: the model has the outputs ${this.outputNames.join(", ")}`,
+        `Cannot fetch ${what}: the model has the outputs ${outputs.join(", ")}`,
       );
+    };
+    const names = listIn(fetches, (name) => {
+      return typeof name === "string" && outputs.includes(name) ? name : fail(describe(name));
     });
+    if (names?.length === 0) fail("nothing");
     if (names !== undefined) return new Map(names.map((name) => [name, null]));
+    if (isTensorLike(fetches)) fail("a tensor");
+    checkObject("run a model", "fetches", fetches);
     // The options of a run may come second.
     const tensors: Readonly<Record<string, unknown>> = { ...fetches };
-    const given = this.outputNames.filter((name) => tensors[name] !== undefined);
-    const all = given.length === 0 ? this.outputNames : given;
-    return new Map(all.map((name) => [name, (tensors[name] ?? null) as TensorLike | null]));
+    const found = new Map<string, TensorLike | null>();
+    for (const info of this.outputMetadata) {
+      const { name } = info;
+      const into = tensors[name];
+      if (into === undefined) continue;
+      if (into === null) found.set(name, null);
+      else if (isTensorLike(into)) {
+        if (info.isTensor) targetOf(info, into);
+        found.set(name, into);
+      } else if (!RUN_OPTIONS.has(name)) fail(`${describe(name)} to ${nameOf(into)}`);
+    }
+    return found.size === 0 ? all() : found;
   }
 
-  /** Frees the model. */
-  release(): Promise<void> {
+  /** Frees the model when the runs have ended that were called before. Later ones are errors. */
+  async release(): Promise<void> {
+    this.#isReleased = true;
+    await Promise.allSettled(this.#runs);
     this.#model.dispose();
-    return Promise.resolve();
   }
 
   /** Does nothing: `explain()` of {@link model} describes the programs. */
@@ -708,8 +990,12 @@ function metadataOf(
   return { name, isTensor: true, type: dtype, shape: own };
 }
 
+const LEVELS = ["verbose", "info", "warning", "error", "fatal"] as const;
+let logLevel: typeof LEVELS[number] = "warning";
+
 /** What a program sets for the whole runtime. Nothing here reads it. */
 export const env: {
+  /** The least severity that is logged: see `onnxruntime-common`. Other levels are an ArgumentError. */
   logLevel: "verbose" | "info" | "warning" | "error" | "fatal";
   debug: boolean;
   readonly versions: { readonly common: string; readonly node: string };
@@ -717,7 +1003,18 @@ export const env: {
   readonly webgl: Record<string, unknown>;
   readonly webgpu: Record<string, unknown>;
 } = {
-  logLevel: "warning",
+  get logLevel() {
+    return logLevel;
+  },
+  set logLevel(level) {
+    const found = LEVELS.find((one) => one === level);
+    if (found !== undefined) logLevel = found;
+    else if (level !== undefined) {
+      throw new ArgumentError(
+        `Cannot set logLevel to ${describe(level)}: levels are ${LEVELS.join(", ")}`,
+      );
+    }
+  },
   debug: false,
   versions: { common: "1.30.0", node: "1.30.0" },
   wasm: {},

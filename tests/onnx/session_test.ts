@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "@std/assert";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,6 +13,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { inspect } from "node:util";
 import * as common from "onnxruntime-common";
 import {
   ArgumentError,
@@ -113,7 +114,7 @@ test("the types of tensors follow from types and data", () => {
     ["string", ["a"]],
     ["uint8", [255]],
     ["int64", [1n, 2n]],
-    ["float16", [0x3c00]],
+    ["float16", [1]],
   ]);
   const text: string = values[3].data[0]!;
   assertEquals(text, "a");
@@ -129,10 +130,15 @@ test("a tensor has a type, sizes and data, and gives its data away", async () =>
   const flat = x.reshape([6]);
   assertEquals([flat.dims, flat.data === data], [[6], true]);
   assert(await x.getData() === data);
+  // Elements on the CPU stay.
   assert(await x.getData(true) === data);
+  assertEquals(x.location, "cpu");
+  x.dispose();
+  x.dispose();
   assertEquals(x.location, "none");
   assertThrows(() => x.data, DisposedError);
-  x.dispose();
+  await assertRejects(() => x.getData(), DisposedError);
+  assertThrows(() => x.reshape([6]), DisposedError);
   assertThrows(() => flat.reshape([4]), ShapeError, "6 elements");
   assertThrows(() => flat.gpuBuffer, DeviceError, "on the CPU");
   assertThrows(() => flat.toDataURL(), DeviceError);
@@ -142,8 +148,66 @@ test("tensors of wrong types, data and sizes are errors", () => {
   assertThrows(() => new Tensor("float32", Float32Array.of(1, 2), [3]), ShapeError, "2 elements");
   assertThrows(() => new Tensor("float32", Float32Array.of(1, 2), [-2]), ShapeError);
   assertThrows(() => new Tensor(new DataView(new ArrayBuffer(4)) as never), DTypeError);
-  assertThrows(() => new Tensor("float16", [1]), DTypeError, "float16");
   assertThrows(() => new Tensor("string", [1] as never), DTypeError, "texts");
+  assertThrows(
+    () => new Tensor("float32", Float64Array.of(1) as never),
+    DTypeError,
+    "of a Float64Array: it takes Float32Array",
+  );
+  for (const data of [[], [1, 2], undefined, null, 5]) {
+    assertThrows(() => new Tensor(data as never), DTypeError, "without a type");
+  }
+  assertThrows(() => new Tensor("Float32" as never, [1]), DTypeError, "types are string, float32");
+});
+
+test("16-bit floats are what onnxruntime-common makes of them in this runtime", () => {
+  const bits = Uint16Array.of(0x3c00, 0xc000);
+  const [own, theirs] = [Tensor, common.Tensor].map((Made) => [
+    new Made("float16", bits, [2]).data,
+    new Made("float16", [1, -2], [2]).data,
+    Reflect.construct(Made, [new Float16Array([1, -2])]).data,
+  ]);
+  assertEquals(own, theirs);
+  assertEquals(own!.map((data) => Array.from(data as Uint16Array)), Array(3).fill([1, -2]));
+});
+
+test("texts are the list of the program", () => {
+  const texts = ["a", "b"];
+  const x = new Tensor("string", texts);
+  assert(x.data === texts);
+});
+
+test("a tensor has its elements in JSON and on the console", () => {
+  const x = X();
+  const theirs = new common.Tensor("float32", Float32Array.of(1, 1, 2, -1), [2, 2]);
+  assertEquals(JSON.stringify(x), JSON.stringify(theirs));
+  const text = inspect(x, { breakLength: Infinity });
+  assertMatch(
+    text,
+    /^Tensor \{ type: ['"]float32['"], dims: \[ 2, 2 \], data: Float32Array\(4\) \[/,
+  );
+  x.dispose();
+  assertMatch(inspect(x), /location: ['"]none['"]/);
+});
+
+test("elements of devices and pictures are errors, those of a pinned buffer are not", async () => {
+  assertThrows(() => Tensor.fromTexture({}), DeviceError, "a texture");
+  assertThrows(() => Tensor.fromGpuBuffer({}), DeviceError, "WebGPU");
+  assertThrows(() => Tensor.fromMLTensor({}), DeviceError, "WebNN");
+  await assertRejects(() => Tensor.fromImage({}), DeviceError, "a picture");
+  const data = Float32Array.of(1, 2);
+  const x = Tensor.fromPinnedBuffer("float32", data);
+  assertEquals([x.dims, x.data === data], [[2], true]);
+});
+
+test("levels of logs are those of onnxruntime-common", () => {
+  const { env } = session;
+  env.logLevel = "error";
+  env.logLevel = undefined as never;
+  assertEquals(env.logLevel, "error");
+  assertThrows(() => env.logLevel = "silly" as never, ArgumentError, "verbose, info");
+  env.logLevel = "warning";
+  env.wasm["numThreads"] = 2;
 });
 
 test("transformers.js replaces data, and writes sizes", () => {
@@ -191,8 +255,101 @@ test("fetches choose results, and give tensors that they are written to", async 
     assertEquals([...y.data], [3, 2, 1, 0, 0, 0]);
     assertEquals([Object.keys(found), found["y"]!.data === y.data], [["y"], true]);
     await assertRejects(() => made.run({ x: X() }, ["z"]), ArgumentError, "y, sum");
-    const small = new Tensor("float32", new Float32Array(5));
-    await assertRejects(() => made.run({ x: X() }, { y: small }), ShapeError, "[2, 3]");
+    for (const fetches of [[], null, "sum", 5, X(), { y: 5 }, [1]]) {
+      await assertRejects(() => made.run({ x: X() }, fetches as never), ArgumentError);
+    }
+    for (const options of [null, 5, "tag"]) {
+      await assertRejects(() => made.run({ x: X() }, ["y"], options as never), ArgumentError);
+    }
+  });
+});
+
+test("results that do not fit their tensors are errors, and write to none of them", async () => {
+  await using(LAYER, async (made) => {
+    const { bytes } = memory();
+    const y = new Tensor("float32", new Float32Array(6), [2, 3]);
+    const sums = [
+      new Tensor("float32", new Float32Array(5)),
+      new Tensor("float32", new Float32Array(1)),
+    ];
+    for (const sum of sums) {
+      await assertRejects(
+        () => made.run({ x: X() }, { y, sum }),
+        ShapeError,
+        'output "sum" of shape [1, 1]',
+      );
+    }
+    const sum = new Tensor("int32", new Int32Array(1), [1, 1]);
+    await assertRejects(() => made.run({ x: X() }, { y, sum }), DTypeError, "of float32 to a");
+    assertEquals([...y.data, ...sum.data], Array(7).fill(0));
+    assertEquals(memory().bytes, bytes);
+    const disposed = new Tensor("float32", new Float32Array(6), [2, 3]);
+    disposed.dispose();
+    await assertRejects(() => made.run({ x: X() }, { y: disposed }), DisposedError);
+  });
+});
+
+test("an output may have the name of an option of runs", async () => {
+  const graph: GraphParts = {
+    inputs: [["x", "float32", [1]]],
+    outputs: [["tag", "float32", [1]], ["y", "float32", [1]]],
+    nodes: [["Neg", ["x"], ["tag"]], ["Relu", ["x"], ["y"]]],
+  };
+  await using(graph, async (made) => {
+    const x = new Tensor("float32", [1]);
+    assertEquals(Object.keys(await made.run({ x }, { tag: "a run" })), ["tag", "y"]);
+    assertEquals(Object.keys(await made.run({ x }, { tag: null })), ["tag"]);
+  });
+});
+
+test("texts are written to the list that is given", async () => {
+  const graph: GraphParts = {
+    inputs: [["x", "string", ["n"]]],
+    outputs: [["y", "string", ["n"]]],
+    nodes: [["Identity", ["x"], ["y"]]],
+  };
+  await using(graph, async (made) => {
+    const texts = ["", ""];
+    const y = new Tensor("string", texts);
+    const given = ["a", "b"];
+    const running = made.run({ x: new Tensor("string", given) }, { y });
+    given[0] = "c";
+    assertEquals((await running)["y"]!.data, ["a", "b"]);
+    assertEquals(texts, ["a", "b"]);
+  });
+});
+
+test("a run has the elements of the time of its call, wherever it runs", async () => {
+  const square: GraphParts = {
+    inputs: [["x", "float32", ["n", "n"]]],
+    outputs: [["y", "float32", ["n", "n"]]],
+    nodes: [["MatMul", ["x", "x"], ["y"]]],
+  };
+  await using(square, async (made) => {
+    const n = 256;
+    // The first run compiles, the later ones are on another thread.
+    for (let k = 0; k < 3; k++) {
+      const x = new Tensor("float32", new Float32Array(n * n).fill(1), [n, n]);
+      const running = made.run({ x });
+      await Promise.resolve();
+      x.data.fill(0);
+      x.dispose();
+      const { y } = await running;
+      assert((y!.data as Float32Array).every((sum) => sum === n));
+    }
+  });
+});
+
+test("bytes of other values than 0 and 1 are true", async () => {
+  const graph: GraphParts = {
+    inputs: [["x", "bool", ["n"]]],
+    outputs: [["y", "bool", ["n"]]],
+    nodes: [["Not", ["x"], ["y"]]],
+  };
+  await using(graph, async (made) => {
+    const data = Uint8Array.of(0, 255, 2);
+    const { y } = await made.run({ x: new Tensor("bool", data) });
+    assertEquals([...y!.data as Uint8Array, ...data], [1, 0, 0, 0, 255, 2]);
   });
 });
 
@@ -207,6 +364,17 @@ test("feeds that are no inputs are left out; others are checked", async () => {
     await assertRejects(() => made.run({ x: wide }), ShapeError, "[rows, 2]");
     const odd = { type: "complex64", dims: [1], data: new Float32Array(2) };
     await assertRejects(() => made.run({ x: odd }), DTypeError, "complex64");
+    for (const x of [null, 5, [1, 2], Float32Array.of(1, 2), { type: "float32" }]) {
+      await assertRejects(() => made.run({ x } as never), ArgumentError, 'input "x"');
+    }
+    for (const feeds of [undefined, null, 5, [X()], X(), new Map([["x", X()]])]) {
+      await assertRejects(() => made.run(feeds as never), ArgumentError, "Cannot run a model with");
+    }
+    const short = { type: "float32", dims: [2, 2], data: new Float32Array(2) };
+    await assertRejects(() => made.run({ x: short }), ShapeError, 'input "x" of shape [2, 2]');
+    const x = X();
+    x.dispose();
+    await assertRejects(() => made.run({ x }), DisposedError);
   });
 });
 
@@ -227,6 +395,16 @@ test("results that go into the next run are not copied, and runs leave no memory
     assertEquals(past.dims, [7, 2]);
     assertEquals([...past.data as Float32Array], Array(7).fill([1, 2]).flat());
     past.dispose();
+  });
+});
+
+test("a result is not copied when transformers.js asks for the class of its elements", async () => {
+  await using(LAYER, async (made) => {
+    const { y } = await made.run({ x: X() });
+    const asked = y as session.Tensor & { cpuData: unknown };
+    assertEquals(asked.cpuData, undefined);
+    assertEquals([...y!.data as Float32Array], [3, 2, 1, 0, 0, 0]);
+    assert(asked.cpuData === y!.data);
   });
 });
 
@@ -259,6 +437,9 @@ test("sessions open paths, parts of buffers, and external data", async () => {
     const external = makeModel({ ...LAYER, tensors: [w, LAYER.tensors![1]!] });
     writeFileSync(join(folder, "outside.onnx"), external);
     writeFileSync(join(folder, "w.bin"), weights);
+    writeFileSync(join(folder, "a näme #1.onnx"), bytes);
+    const shared = new SharedArrayBuffer(bytes.length);
+    new Uint8Array(shared).set(bytes);
     const path = "w.bin";
     for (
       const made of [
@@ -266,11 +447,19 @@ test("sessions open paths, parts of buffers, and external data", async () => {
         await InferenceSession.create(padded.buffer, 4, bytes.length),
         await InferenceSession.create(padded.subarray(4, -5)),
         await InferenceSession.create(bytes.slice().buffer),
+        await InferenceSession.create(shared),
+        await InferenceSession.create(padded.slice(0, -5).buffer, 4),
+        await InferenceSession.create(padded.slice(0, -5).buffer, 4, { logId: "x" } as never),
+        await InferenceSession.create(pathToFileURL(join(folder, "a näme #1.onnx"))),
+        await InferenceSession.create(join(folder, "a näme #1.onnx")),
         await InferenceSession.create(join(folder, "outside.onnx"), { externalData: [path] }),
         await InferenceSession.create(external, { externalData: [{ path, data: weights }] }),
         await InferenceSession.create(external, { externalData: [{ path, data: weights.buffer }] }),
         await InferenceSession.create(external, {
           externalData: [{ path, data: new Blob([weights]) }],
+        }),
+        await InferenceSession.create(external, {
+          externalData: [{ path: "./w.bin", data: weights }],
         }),
         await InferenceSession.create(external, {
           externalData: [{ path, data: join(folder, "w.bin") }],
@@ -293,23 +482,81 @@ test("sessions open paths, parts of buffers, and external data", async () => {
       "w.bin",
     );
     await assertRejects(() => InferenceSession.create(external), FormatError, "w.bin");
-    await assertRejects(
-      () => InferenceSession.create(5 as never),
-      ArgumentError,
-      "a path or bytes",
-    );
+    for (const from of [5, null, undefined, new DataView(bytes.buffer), new Float32Array(4)]) {
+      await assertRejects(
+        () => InferenceSession.create(from as never),
+        ArgumentError,
+        "a path or bytes",
+      );
+    }
+    for (const externalData of [5, { path, data: weights }, [5], [null], [{ data: weights }]]) {
+      await assertRejects(
+        () => InferenceSession.create(external, { externalData } as never),
+        ArgumentError,
+        "externalData",
+      );
+    }
     await assertRejects(() => InferenceSession.create(bytes.subarray(0, 40)), FormatError);
   } finally {
     rmSync(folder, { recursive: true });
   }
 });
 
-test("a session that was released runs no more", async () => {
+test("parts of buffers that are not there, and options that are none, are errors", async () => {
+  const bytes = makeModel(LAYER).slice();
+  const { buffer } = bytes;
+  const { byteLength } = buffer;
+  const parts = [[-4], [0.5], [byteLength + 1], [4, byteLength], [0, -1], [0, "7"], [0, 1, 5]];
+  for (const part of parts) {
+    const made = InferenceSession.create(buffer, ...part as [number]);
+    await assertRejects(() => made, ArgumentError);
+  }
+  for (const options of [null, 5, "cpu", []]) {
+    const made = InferenceSession.create(bytes, options as never);
+    await assertRejects(() => made, ArgumentError, "with options");
+  }
+  for (
+    const options of [
+      { executionProviders: "cpu" },
+      { executionProviders: [5] },
+      { freeDimensionOverrides: 5 },
+      { freeDimensionOverrides: { rows: "4" } },
+      { freeDimensionOverrides: { rows: -4 } },
+    ]
+  ) {
+    const [name] = Object.keys(options);
+    const made = InferenceSession.create(bytes, options as never);
+    await assertRejects(() => made, ArgumentError, name!);
+  }
+  const Made = InferenceSession as unknown as new () => unknown;
+  assertThrows(() => new Made(), ArgumentError, "InferenceSession.create");
+});
+
+test("changes of options after the call have no effect", async () => {
+  const freeDimensionOverrides = { rows: 4 };
+  const options: session.SessionOptions = { freeDimensionOverrides };
+  const made = InferenceSession.create(makeModel(LAYER), options);
+  freeDimensionOverrides.rows = 5;
+  Object.assign(options, { freeDimensionOverrides: { rows: 6 } });
+  const [info] = (await made).inputMetadata;
+  assertEquals(info?.isTensor === true ? info.shape : undefined, [4, 2]);
+  await (await made).release();
+});
+
+test("a session that was released runs no more, and ends the runs before", async () => {
   const made = await InferenceSession.create(makeModel(LAYER));
   const { y } = await made.run({ x: X() });
+  // The second run of a kind is on another thread.
+  const running = [made.run({ x: X() }), made.run({ x: X() })];
+  const released = made.release();
+  await assertRejects(() => made.run({ x: X() }), DisposedError, "released");
+  await released;
   await made.release();
+  for (const run of running) {
+    assertEquals([...(await run)["y"]!.data as Float32Array], [3, 2, 1, 0, 0, 0]);
+  }
   assertEquals([...y!.data as Float32Array], [3, 2, 1, 0, 0, 0]);
-  await assertRejects(() => made.run({ x: X() }), DisposedError);
+  assertEquals(made.inputNames, ["x"]);
 });
 
 test("options without an effect warn once", async () => {
