@@ -1,6 +1,6 @@
 /**
- * Puts this library in the place of `onnxruntime-node` for modules that are loaded later, such as
- * transformers.js: import it before them.
+ * Puts this library in the place of `onnxruntime-node` for modules that require or import it later, such
+ * as transformers.js: import it before them.
  *
  * ```js
  * import "@rowmajor/tensor/onnx/register";
@@ -26,13 +26,21 @@ interface Loaded {
   loaded: boolean;
 }
 
+/** The part of Bun's runtime in use. */
+interface Bun {
+  plugin?(plugin: {
+    readonly name: string;
+    setup(build: {
+      module(name: string, load: () => { exports: object; loader: "object" }): unknown;
+    }): void;
+  }): unknown;
+}
+
 const REQUEST = "onnxruntime-node";
 const NAME = "rowmajor:onnxruntime-node";
-
-/** Whether one of the modules that this replaces was loaded before. */
-function loadedBefore(loader: Loader): string | undefined {
-  return Object.keys(loader._cache).find((path) => /[\\/]onnxruntime-node[\\/]/.test(path));
-}
+/** The main module of the package, in node_modules and in the cache of Deno. Deno requires it by its path. */
+const MAIN =
+  /[\\/](?:node_modules|npm[\\/][^\\/]+)[\\/]onnxruntime-node[\\/](?:\d[^\\/]*[\\/])?(?:dist[\\/])?index\.js$/;
 
 function register(): void {
   const { process } = globalThis;
@@ -42,22 +50,33 @@ function register(): void {
     throw new DeviceError("Cannot replace onnxruntime-node: this runtime has no node:module");
   }
   if (loader._cache[NAME] !== undefined) return;
-  const before = loadedBefore(loader);
+  const { Bun } = globalThis as { Bun?: Bun };
+  const before = Object.keys(loader._cache).find((path) => MAIN.test(path));
   if (before !== undefined) {
+    // Bun loads all that a program imports statically before the first module runs.
+    const how = Bun === undefined ? "" : '; "bun --preload" does so where a program imports it';
     throw new DeviceError(
       `Cannot replace onnxruntime-node: ${before} is loaded already; import ` +
-        "@rowmajor/tensor/onnx/register before the modules that use it",
+        `@rowmajor/tensor/onnx/register before the modules that use it${how}`,
     );
   }
+  const exports = { ...session, default: session };
   const own = new loader(NAME);
-  own.exports = { ...session, default: session };
+  own.exports = exports;
   own.filename = NAME;
   own.loaded = true;
   loader._cache[NAME] = own;
   const resolve = loader._resolveFilename;
   loader._resolveFilename = function (request: string, ...rest: unknown[]): string {
-    return request === REQUEST ? NAME : resolve.call(this, request, ...rest);
+    if (request === REQUEST) return NAME;
+    const path = resolve.call(this, request, ...rest);
+    return MAIN.test(path) ? NAME : path;
   };
+  // Modules that import it do not ask the loader of CommonJS there.
+  Bun?.plugin?.({
+    name: "rowmajor",
+    setup: (build) => build.module(REQUEST, () => ({ exports, loader: "object" })),
+  });
 }
 
 register();

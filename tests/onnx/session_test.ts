@@ -580,19 +580,33 @@ test("options without an effect warn once", async () => {
 // ---- register -----------------------------------------------------------------------------------
 
 /** Runs a program beside a package onnxruntime-node that says what it is. */
-function runProgram(program: string): { readonly status: number | null; readonly output: string } {
+function runProgram(
+  program: string,
+  modules: Readonly<Record<string, string>> = {},
+  isPreloaded = false,
+): { readonly status: number | null; readonly output: string } {
   const folder = mkdtempSync(join(tmpdir(), "rowmajor-register-"));
   try {
     const own = join(folder, "node_modules", "onnxruntime-node");
     mkdirSync(own, { recursive: true });
     writeFileSync(join(own, "package.json"), `{"name":"onnxruntime-node","main":"index.js"}`);
-    writeFileSync(join(own, "index.js"), `exports.isOther = true;`);
+    // Deno finds the names of a module's exports in its text.
+    const names = ["isOther", "InferenceSession", "Tensor", "listSupportedBackends", "env"];
+    writeFileSync(
+      join(own, "index.js"),
+      names.map((name) => `exports.${name} = () => [{ name: "other" }];`).join("\n"),
+    );
+    for (const [name, text] of Object.entries(modules)) {
+      writeFileSync(join(folder, `${name}.ts`), text);
+    }
     writeFileSync(join(folder, "package.json"), `{"type":"module"}`);
     const register = pathToFileURL(join(root, "src", "onnx", "register.ts")).href;
     writeFileSync(join(folder, "main.ts"), program.replaceAll("REGISTER", register));
     const args = "Deno" in globalThis
-      ? ["run", "-A", "--no-check", "--node-modules-dir=manual", "main.ts"]
-      : ["main.ts"];
+      ? ["run", "-A", "--no-check", "--node-modules-dir=manual"]
+      : [];
+    if (isPreloaded) args.push("--preload", register);
+    args.push("main.ts");
     const { status, stdout, stderr } = spawnSync(process.execPath, args, {
       cwd: folder,
       encoding: "utf8",
@@ -613,6 +627,24 @@ test("register puts the session in the place of onnxruntime-node, for all that l
       ort.listSupportedBackends()[0].name);
   `);
   assertEquals([status, output.trim()], [0, "undefined function true cpu"]);
+});
+
+test("register puts the session in the place of onnxruntime-node where modules import it", () => {
+  const imported = `import * as ort from "onnxruntime-node"; import own from "onnxruntime-node";
+    console.log(ort.isOther, ort.listSupportedBackends()[0].name, own.Tensor === ort.Tensor);`;
+  const found = [
+    runProgram(`import "REGISTER"; await import("./imported.ts");`, { imported }),
+    runProgram(imported, {}, true),
+    // Deno runs the modules in their order, Bun loads this one first, and says so.
+    runProgram(`import "REGISTER"; ${imported}`),
+  ].map(({ status, output }) => [status, output.trim()]);
+  const good = [0, "undefined cpu true"];
+  assertEquals(found.slice(0, 2), [good, good]);
+  if ("Deno" in globalThis) assertEquals(found[2], good);
+  else {
+    assertEquals(found[2]![0], 1);
+    assertMatch(String(found[2]![1]), /Cannot replace onnxruntime-node: .*"bun --preload"/);
+  }
 });
 
 test("register tells that onnxruntime-node was loaded before", () => {
