@@ -32,7 +32,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     files:
-      /^examples\/|^tests\/(chat|embed|classify_image|vad|detect|ocr)\/|^tests\/server\/(batcher|docs|page)_/,
+      /^examples\/|^tests\/(chat|embed|classify_image|vad|detect|ocr|pipelines)\/|^tests\/server\/(batcher|docs|page)_/,
     test: ["deno"],
     all: BOTH,
     reason:

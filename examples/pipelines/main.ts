@@ -7,12 +7,17 @@
  *     bun examples/pipelines/main.ts zero-shot-classification MODEL --labels=news,sport "a text"
  *     bun examples/pipelines/main.ts automatic-speech-recognition MODEL speech.wav
  *
+ * An executable has models inside:
+ *
+ *     deno task executable examples/pipelines/main.ts --include=FOLDER=minilm --out=pipelines
+ *     ./pipelines feature-extraction minilm "a text"
+ *
  * @module
  */
 // Before transformers.js, which would load ONNX Runtime.
 import "../../src/onnx/register.ts";
 import { existsSync, readFileSync } from "node:fs";
-import { basename, dirname, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { readWav } from "../vad/wav.ts";
@@ -20,8 +25,9 @@ import { readWav } from "../vad/wav.ts";
 const USAGE = `usage: main.ts TASK MODEL [--dtype TYPE] [--labels A,B] [--tokens N] INPUT
 
 TASK is a pipeline of transformers.js, such as feature-extraction, zero-shot-classification,
-automatic-speech-recognition, image-segmentation or text-generation. MODEL is a folder, or a name on
-the Hugging Face hub, from which it is downloaded. INPUT is a text, a WAV file of 16 kHz, or a picture.
+automatic-speech-recognition, image-segmentation or text-generation. MODEL is a folder, also inside
+this executable, or a name on the Hugging Face hub, from which it is downloaded. INPUT is a text, a
+WAV file of 16 kHz, or a picture.
 
   --dtype TYPE   the file of the model: fp32 (default), fp16, q8, q4
   --labels A,B   the labels of zero-shot-classification
@@ -79,16 +85,16 @@ function printed(_key: string, value: unknown): unknown {
 }
 
 async function main(task: string, model: string, input: string): Promise<void> {
-  // Programs install it themselves.
-  const name = "@huggingface/transformers";
-  const { env, pipeline } = await import(name) as Transformers;
-  const folder = resolve(model);
-  const isLocal = existsSync(folder);
-  if (isLocal) {
+  // @ts-ignore: programs install it themselves.
+  const { env, pipeline } = await import("@huggingface/transformers") as Transformers;
+  // Models are found beside the program, which is inside the executable there, and by their path.
+  const folder = [join(import.meta.dirname!, model), resolve(model)].find(existsSync);
+  if (folder !== undefined) {
     env.allowRemoteModels = false;
     env.localModelPath = dirname(folder);
   }
-  const run = await pipeline(task, isLocal ? basename(folder) : model, { dtype: values.dtype });
+  const name = folder === undefined ? model : basename(folder);
+  const run = await pipeline(task, name, { dtype: values.dtype });
   const result = await run(...inputsOf(input, task, run));
   console.log(JSON.stringify(result, printed, 2));
   await run.dispose();

@@ -6,17 +6,49 @@
  * Stages the sources with the library of this machine, and the program's folder next to them, so
  * that its `../../mod.ts` is the staged one. The program finds an included file at
  * `new URL(NAME, import.meta.url)`; NAME is relative to the main module's folder, and defaults to
- * the file's path from there. For Deno, `--allow` options given here set the permissions at run
- * time; without any, all are granted.
+ * the file's path from there. A folder is included with all of its files. For Deno, `--allow` options
+ * given here set the permissions at run time; without any, all are granted. Bun's bundler gets the
+ * plugin of `src/onnx/bun.ts`, and finds packages in `NODE_PATH` too.
  *
  * @module
  */
 
-import { cpSync, mkdirSync, rmSync } from "node:fs";
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
+import { cpSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import process from "node:process";
 import { builtLibraries, HOST, type Libraries, stageForExecutable } from "./package.ts";
 import { ensureInstalled, findTool, root, start } from "../tools.ts";
+
+/** The module that Bun runs: its command has no plugins. */
+const BUILD = "build.mjs";
+
+function buildModule(settings: object): string {
+  return `import { plugin } from "./src/onnx/bun.ts";
+try {
+  await Bun.build({ ...${JSON.stringify(settings)}, plugins: [plugin] });
+} catch (error) {
+  for (const one of error.errors ?? [error]) console.error(String(one.message ?? one));
+  process.exit(1);
+}
+`;
+}
+
+/** Flags of Bun's command as options of its function: `--minify`, `--format=esm`. */
+function optionsOf(flags: readonly string[]): Record<string, string | boolean> {
+  return Object.fromEntries(flags.map((flag) => {
+    const [name, value] = flag.replace(/^--?/, "").split("=") as [string, string?];
+    return [name.replace(/-(\w)/g, (_, letter) => letter.toUpperCase()), value ?? true];
+  }));
+}
+
+/** A file by its name, or all files of a folder. */
+function included(name: string, path: string): [name: string, path: string][] {
+  if (!statSync(path).isDirectory()) return [[name, path]];
+  return readdirSync(path, { recursive: true, encoding: "utf8" }).sort().flatMap((inside) => {
+    const file = join(path, inside);
+    return statSync(file).isFile() ? [[join(name, inside), file]] : [];
+  });
+}
 
 /** The program to build. */
 export interface Program {
@@ -46,21 +78,29 @@ export async function makeExecutable(
     return name;
   });
   const program = join(home, basename(main));
-  const args = runtime === "bun"
-    ? [
-      ...["build", "--compile", `--root=${home}`, "--asset-naming=[dir]/[name].[ext]"],
-      ...[`--outfile=${out}`, ...flags, program, ...names.map((name) => join(home, name))],
-    ]
-    : [
-      ...[
-        "compile",
-        "--no-check",
-        `--output=${out}`,
-        ...names.map((name) => `--include=${join(home, name)}`),
-      ],
-      ...(flags.some((flag) => /^(-A|--allow-)/.test(flag)) ? flags : ["-A", ...flags]),
-      program,
-    ];
+  if (runtime === "bun") {
+    const files = names.map((name) => join(home, name));
+    const settings = {
+      ...optionsOf(flags),
+      entrypoints: [program, ...files],
+      root: home,
+      naming: { asset: "[dir]/[name].[ext]" },
+      compile: { outfile: out },
+      // A file of JSON would be a module.
+      loader: Object.fromEntries(files.map((file) => [extname(file) || ".data", "file"])),
+    };
+    writeFileSync(join(folder, BUILD), buildModule(settings));
+  }
+  const args = runtime === "bun" ? [join(folder, BUILD)] : [
+    ...[
+      "compile",
+      "--no-check",
+      `--output=${out}`,
+      ...names.map((name) => `--include=${join(home, name)}`),
+    ],
+    ...(flags.some((flag) => /^(-A|--allow-)/.test(flag)) ? flags : ["-A", ...flags]),
+    program,
+  ];
   const lines: string[] = [];
   mkdirSync(dirname(out), { recursive: true });
   const code = await start(findTool(runtime), args, { onLine: (line) => lines.push(line) });
@@ -106,10 +146,9 @@ async function main(): Promise<number> {
   const built = await start(findTool("zig"), ["build"]);
   if (built !== 0) return built;
   const folder = join(root, "zig-out", "package");
-  const named = Object.entries(include).map(([name, file]) => [
-    name === file || resolve(name) === file ? relative(dirname(path), file) : name,
-    file,
-  ]);
+  const named = Object.entries(include).flatMap(([name, file]) =>
+    included(name === file || resolve(name) === file ? relative(dirname(path), file) : name, file)
+  );
   const program: Program = {
     main: path,
     out: out ??
