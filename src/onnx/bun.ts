@@ -2,8 +2,8 @@
  * A plugin of Bun's bundler, for executables of programs that use transformers.js.
  *
  * transformers.js imports the package `sharp`, whose native part no executable has inside. The plugin
- * puts a module in its place, so that texts and sound work. Pictures are an error that says so: pass
- * their pixels as a `RawImage`.
+ * puts a module in its place, so that texts and sound work. A picture that transformers.js decodes or
+ * resizes is an error that says so: pass a `RawImage` of the size that the model takes.
  *
  * ```js
  * import { plugin } from "@rowmajor/tensor/onnx/bun";
@@ -45,7 +45,8 @@ const NAMESPACE = "rowmajor-sharp";
 /** What stands for sharp: a function that throws. */
 const CONTENTS = `export default function sharp() {
   throw new Error(
-    "Cannot decode a picture in this executable: it has no sharp; pass pixels as a RawImage",
+    "Cannot decode or resize a picture in this executable: it has no sharp; pass a RawImage of the size " +
+      "that the model takes",
   );
 }
 `;

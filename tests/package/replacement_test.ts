@@ -103,7 +103,8 @@ check("an executable of Bun has a module for sharp, and runs ONNX files", async 
     [found.code, found.stdout],
     [
       0,
-      "2,1 21,43\nCannot decode a picture in this executable: it has no sharp; pass pixels as a RawImage\n",
+      "2,1 21,43\nCannot decode or resize a picture in this executable: it has no sharp; " +
+      "pass a RawImage of the size that the model takes\n",
     ],
     found.stderr,
   );
