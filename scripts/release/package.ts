@@ -18,6 +18,7 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -436,7 +437,7 @@ function writeJson(path: string, value: unknown): void {
 
 /** Stages the package for JSR in `folder`. */
 export async function stageJsr(folder: string, libraries: Libraries): Promise<void> {
-  const sources = `${folder}-sources`;
+  const sources = sourcesFolder();
   copySources(sources);
   writeFileSync(join(sources, SHIM, "embedded.ts"), embeddedForJsr(libraries));
   writeFileSync(join(sources, SHIM, "wasm.ts"), wasmModule());
@@ -483,7 +484,7 @@ export async function stageNpm(
   libraries: Libraries,
   compressed: readonly string[] = COMPRESSED,
 ): Promise<string> {
-  const sources = `${folder}-sources`;
+  const sources = sourcesFolder();
   copySources(sources);
   await compileSources(sources, folder, ["--external=*/embedded.ts"]);
   const core = join(folder, "core.js");
@@ -617,6 +618,16 @@ function declareForDeno(folder: string): void {
   }
 }
 
+/**
+ * A fresh folder for sources, wherever the package is staged: TypeScript writes declarations of no module
+ * that another one imports from a folder of node_modules.
+ */
+function sourcesFolder(): string {
+  const parent = join(root, "zig-out");
+  mkdirSync(parent, { recursive: true });
+  return join(mkdtempSync(join(parent, "staging-")), "package-sources");
+}
+
 /** Makes the JavaScript and the declarations in `folder`, and removes the sources. */
 async function compileSources(
   sources: string,
@@ -638,7 +649,7 @@ async function compileSources(
   const build = (...args: string[]): Promise<void> =>
     run("bun", ["build", ...args, ...settings, ...options], sources);
   await bundle(sources, folder, Object.values(ENTRIES), build);
-  rmSync(sources, { recursive: true });
+  rmSync(dirname(sources), { recursive: true });
 }
 
 /** The modules that differ between packages, whose declarations no entry point needs. */
@@ -668,7 +679,7 @@ async function declare(sources: string, folder: string): Promise<void> {
     ...{ rewriteRelativeImportExtensions: true, rootDir: ".", paths: {} },
   };
   const hash = hashOf(sources, options);
-  let kept = findKept("declarations", hash);
+  let kept = findKept("types", hash);
   if (kept === undefined) {
     const made = `${sources}-declarations`;
     writeJson(join(sources, "tsconfig.json"), {
@@ -680,7 +691,7 @@ async function declare(sources: string, folder: string): Promise<void> {
     });
     await run("deno", ["run", "-A", "npm:typescript/tsc", "-p", sources], root);
     for (const path of EMBEDDED) rmSync(join(made, `${path}.d.ts`), { force: true });
-    kept = keep("declarations", hash, (to) => cpSync(made, to, { recursive: true }));
+    kept = keep("types", hash, (to) => cpSync(made, to, { recursive: true }));
     rmSync(made, { recursive: true });
   }
   cpSync(kept, folder, { recursive: true });
@@ -692,11 +703,12 @@ async function declare(sources: string, folder: string): Promise<void> {
   }
 }
 
-/** Removes the declarations that no entry point needs. */
+/** Removes the declarations that no entry point needs; throws if one is missing that an entry point needs. */
 function pruneDeclarations(folder: string): void {
   const needed = new Set<string>();
   const visit = (path: string): void => {
-    if (needed.has(path) || !existsSync(path)) return;
+    if (needed.has(path)) return;
+    if (!existsSync(path)) throw new Error(`${path} is missing`);
     needed.add(path);
     for (const [, to] of readFileSync(path, "utf8").matchAll(/["'](\.\.?\/[^"'\n]*)\.js["']/g)) {
       visit(join(dirname(path), `${to}.d.ts`));

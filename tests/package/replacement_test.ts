@@ -4,8 +4,8 @@
  *
  * @module
  */
-import { assertEquals } from "@std/assert";
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { assert, assertEquals } from "@std/assert";
+import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
@@ -42,6 +42,14 @@ function install(): Promise<void> {
     writeFileSync(join(project, "model.onnx"), model);
   })();
 }
+
+check("a package that is staged in node_modules has all declarations", async () => {
+  await install();
+  const types = join(project, "node_modules", "@rowmajor", "tensor", "src");
+  for (const path of ["onnx/session", "onnx/model", "base/errors"]) {
+    assert(existsSync(join(types, `${path}.d.ts`)), path);
+  }
+});
 
 /** Runs the model, without a word about the library. */
 const USE = `
