@@ -564,10 +564,9 @@ export async function stageReplacement(folder: string): Promise<string> {
       ".": { types, default: main },
       "./package.json": "./package.json",
     },
-    dependencies: {
-      "@bufbuild/protobuf": PEERS["@bufbuild/protobuf"],
-      "@rowmajor/tensor": version,
-    },
+    dependencies: { "@bufbuild/protobuf": PEERS["@bufbuild/protobuf"] },
+    // A copy that a program has, such as a file, is the one in use.
+    peerDependencies: { "@rowmajor/tensor": version },
   });
   await run("bun", ["pm", "pack", "--quiet", "--destination", ".."], folder);
   return join(folder, "..", `${name}-${version}.tgz`);

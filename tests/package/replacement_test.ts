@@ -5,7 +5,7 @@
  * @module
  */
 import { assert, assertEquals } from "@std/assert";
-import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
@@ -42,6 +42,15 @@ function install(): Promise<void> {
     writeFileSync(join(project, "model.onnx"), model);
   })();
 }
+
+check("onnxruntime-node-rowmajor uses the copy of the library that a program has", async () => {
+  await install();
+  const { dependencies, peerDependencies } = JSON.parse(
+    readFileSync(join(project, "node_modules", "onnxruntime-node", "package.json"), "utf8"),
+  );
+  assertEquals(Object.keys(dependencies), ["@bufbuild/protobuf"]);
+  assertEquals(Object.keys(peerDependencies), ["@rowmajor/tensor"]);
+});
 
 check("a package that is staged in node_modules has all declarations", async () => {
   await install();
