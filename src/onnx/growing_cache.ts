@@ -2,19 +2,21 @@
  * Decoders whose caches of keys and values grow by a row for each token: caches of a few sizes in the
  * place of one for each length, so that tokens have the same program.
  *
- * A cache is a part of a longer one, whose first rows are zeros that the attention mask leaves out. Such
- * a decoder has an attention mask among its inputs. Whether the mask alone decides is found by running
- * one step both ways: positions may come from the length of the cache.
+ * A cache is a part of a longer one, whose first rows are zeros. Where the model has an attention mask,
+ * the mask leaves them out, if that alone decides. Where it does not, or where the model has no mask, a
+ * {@link PaddedGraph} does. Each size is trusted after a step that ran both ways.
  *
  * @module
  */
+import { sameShape } from "../base/shape.ts";
 import { Layout } from "../base/layout.ts";
 import { Slice } from "../base/slice.ts";
 import { wrap } from "../core/handles.ts";
 import { fromBuffer } from "../tensor/create.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
 import type { T, Value } from "./graph/values.ts";
-import type { Model } from "./model.ts";
+import { type Model, partsOf } from "./model.ts";
+import { fits, type Kind, PaddedGraph, type StepInputs, Unfit } from "./padded_graph.ts";
 
 /** Sizes of caches are multiples of a number that grows with them. */
 const LEAST_STEP = 128, STEPS = 4;
@@ -22,15 +24,55 @@ const LEAST_STEP = 128, STEPS = 4;
 const MOST_TOKENS = 4;
 /** The largest difference of two ways to compute a step, as a part of the largest result. */
 const MOST_ERROR = 1e-3;
+/** A program takes as long to make as about this many steps without one. */
+const MANY_STEPS = 16;
+/** The most kinds of steps that are known, and of sizes that have programs. */
+const MOST_KINDS = 256, MOST_SIZES = 8;
+/** After so many kinds of steps that no way has the results of, all run as they are. */
+const MOST_FAILURES = 3;
 const MASK = "attention_mask";
 /** The axis of the rows of a cache: [batch, heads, rows, columns]. */
 const ROWS = 2;
 
-/** The rows of a cache that has room for `length`. */
-function capacityFor(length: number): number {
+type Feeds = Readonly<Record<string, Value>>;
+type Results = Record<string, Value>;
+
+/** The multiples of which the rows of caches are that have room for `length`. */
+function stepFor(length: number): number {
   let step = LEAST_STEP;
   while (length > step * STEPS) step *= 2;
+  return step;
+}
+
+/** The rows of a cache that has room for `length`. */
+function capacityFor(length: number): number {
+  const step = stepFor(length);
   return Math.ceil(length / step) * step;
+}
+
+/** Runs steps for caches of one size. */
+interface Size {
+  /** The graph of the steps; undefined where the mask of the model decides. */
+  readonly graph: PaddedGraph | undefined;
+  /** The rows that a step adds. */
+  readonly tokens: number;
+  /** The steps that run now. */
+  running: number;
+}
+
+/** Steps with inputs of the same dtypes and shapes, except for the rows of caches. */
+interface StepKind {
+  /** The steps so far without a program. */
+  steps: number;
+  /** Whether they run as they are: prompts, and those that nothing else has the results of. */
+  isPlain: boolean;
+  /** By the rows of caches; undefined for one that is made now. */
+  readonly sizes: Map<number, Size | undefined>;
+}
+
+/** Whether an input is part of the graph of steps: what conditions and counts are. */
+function isFixed({ size, rank, dtype }: T): boolean {
+  return size === 1 && (dtype === "bool" || rank === 0 && /int/.test(dtype));
 }
 
 /** Runs the steps of a decoder. */
@@ -38,82 +80,229 @@ export class GrowingCache {
   readonly #model: Model;
   /** The names of the inputs and outputs of caches. */
   readonly #pairs: ReadonlyMap<string, string>;
+  /** Those of caches that grow; undefined until a step has shown them. */
+  #growing: ReadonlyMap<string, string> | undefined;
   /** How many rows of the memory before a cache are zeros that belong to it. */
   readonly #before = new WeakMap<T, number>();
-  /** Whether the mask alone decides; undefined until a step has shown it. */
-  #isValid: boolean | undefined;
+  readonly #kinds = new Map<string, StepKind>();
+  /** Whether the mask may decide: until a step has shown that it alone does not. */
+  #isMasked: boolean;
+  /** The most rows of caches: tables of positions may have no more. */
+  #mostRows = Infinity;
+  /** How many kinds of steps no way has the results of. */
+  #failures = 0;
 
   private constructor(model: Model, pairs: ReadonlyMap<string, string>) {
     this.#model = model;
     this.#pairs = pairs;
+    // Others have rows of which other inputs tell the places.
+    this.#isMasked = model.inputs.some(({ name }) => name === MASK) &&
+      !model.ops.has("com.microsoft.GroupQueryAttention");
   }
 
-  /** The runner of a model's steps; undefined if it is no decoder of this kind. */
+  /** The runner of a model's steps; undefined if it has no caches. */
   static of(model: Model): GrowingCache | undefined {
-    const inputs = new Map(model.inputs.map((one) => [one.name, one]));
-    const mask = inputs.get(MASK);
-    // Rows of other ops' caches have places that other inputs tell.
-    if (mask?.dtype !== "int64" || mask.shape?.length !== 2) return undefined;
-    if (inputs.has("use_cache_branch") || model.ops.has("com.microsoft.GroupQueryAttention")) {
-      return undefined;
-    }
+    const outputs = new Set(model.outputs.map(({ name }) => name));
     const pairs = new Map<string, string>();
     for (const { name, dtype, shape } of model.inputs) {
+      if (name === MASK && (dtype !== "int64" || shape?.length !== 2)) return undefined;
       if (!name.startsWith("past_key_values.")) continue;
-      if (shape?.length !== 4 || typeof shape[ROWS] !== "string" || !/float/.test(dtype)) {
+      const output = name.replace("past_key_values", "present");
+      const isCache = shape?.length === 4 && typeof shape[ROWS] === "string" &&
+        /float/.test(dtype) && outputs.has(output);
+      if (!isCache) return undefined;
+      pairs.set(name, output);
+    }
+    return pairs.size === 0 ? undefined : new GrowingCache(model, pairs);
+  }
+
+  /** The results of a step; undefined if it has no cache, or is better run as it is. */
+  async run(feeds: Feeds): Promise<Results | undefined> {
+    if (this.#failures >= MOST_FAILURES || !this.#hasRows(feeds)) return undefined;
+    if (this.#growing === undefined) {
+      const results = await partsOf(this.#model).oneByOne(feeds);
+      this.#growing = this.#grownIn(feeds, results);
+      return results;
+    }
+    const length = this.#lengthOf(feeds);
+    const kind = this.#kindOf(feeds);
+    if (length === undefined || kind.isPlain) return undefined;
+    const rows = Math.min(capacityFor(length), this.#mostRows), pad = rows - length;
+    if (pad < 0) return await partsOf(this.#model).oneByOne(feeds);
+    const size = kind.sizes.get(rows);
+    if (size !== undefined) {
+      // The one that is used last comes last.
+      kind.sizes.delete(rows);
+      kind.sizes.set(rows, size);
+      return await this.#padded(size, feeds, pad);
+    }
+    if (pad === 0 || kind.sizes.has(rows) || !this.#isWorth(kind)) {
+      return await partsOf(this.#model).oneByOne(feeds);
+    }
+    return await this.#make(kind, feeds, rows, pad);
+  }
+
+  /** Whether all caches have rows. */
+  #hasRows(feeds: Feeds): boolean {
+    return [...this.#pairs.keys()].every((name) => {
+      const cache = feeds[name];
+      return cache instanceof Tensor && cache.shape.length === 4 && cache.shape[ROWS]! > 0;
+    });
+  }
+
+  /** The caches that have more rows after a step. */
+  #grownIn(feeds: Feeds, results: Results): ReadonlyMap<string, string> {
+    const rows = (value: Value): number =>
+      value instanceof Tensor && value.shape.length === 4 ? value.shape[ROWS]! : 0;
+    return new Map(
+      [...this.#pairs].filter(([past, now]) => rows(results[now]) > rows(feeds[past])),
+    );
+  }
+
+  /** The rows of the caches that grow; undefined if they differ. */
+  #lengthOf(feeds: Feeds): number | undefined {
+    const lengths = new Set(
+      [...this.#growing!.keys()].map((name) => (feeds[name] as T).shape[ROWS]!),
+    );
+    return lengths.size === 1 ? [...lengths][0] : undefined;
+  }
+
+  #kindOf(feeds: Feeds): StepKind {
+    const name = this.#model.inputs.map(({ name }) => {
+      const value = feeds[name];
+      if (!(value instanceof Tensor)) return "";
+      const { dtype, shape } = value;
+      if (isFixed(value)) return `${dtype} ${value.toTypedArray()[0]}`;
+      if (name === MASK) return `${dtype}[${shape[0]}]`;
+      return `${dtype}[${this.#growing!.has(name) ? shape.with(ROWS, 0) : shape}]`;
+    }).join("|");
+    const kind = this.#kinds.get(name) ?? { steps: 0, isPlain: false, sizes: new Map() };
+    this.#kinds.delete(name);
+    this.#kinds.set(name, kind);
+    if (this.#kinds.size > MOST_KINDS) {
+      const unused = [...this.#kinds].find(([, { sizes }]) => sizes.size === 0);
+      if (unused !== undefined) this.#kinds.delete(unused[0]);
+    }
+    return kind;
+  }
+
+  /** Whether a size of caches more is made for steps of a kind, which takes as long as many steps. */
+  #isWorth(kind: StepKind): boolean {
+    const isFirst = [...this.#kinds.values()].every(({ sizes }) => sizes.size === 0);
+    return isFirst || kind.sizes.size > 0 || kind.steps++ >= MANY_STEPS;
+  }
+
+  /** Makes a size of caches for a step, whose results it returns. */
+  async #make(kind: StepKind, feeds: Feeds, rows: number, pad: number): Promise<Results> {
+    let size: Size | undefined;
+    kind.sizes.set(rows, undefined);
+    try {
+      const results = await partsOf(this.#model).oneByOne(feeds);
+      const [[past, now]] = [...this.#growing!] as [[string, string]];
+      const tokens = (results[now] as T).shape[ROWS]! - (feeds[past] as T).shape[ROWS]!;
+      if (tokens > MOST_TOKENS) kind.isPlain = true;
+      else size = await this.#sizeFor(kind, feeds, results, rows, pad, tokens);
+      return results;
+    } finally {
+      kind.sizes.delete(rows);
+      if (size !== undefined) kind.sizes.set(rows, size);
+      this.#makeRoom();
+    }
+  }
+
+  /** What runs steps for caches of some rows, if it has the same results; undefined if nothing has. */
+  async #sizeFor(
+    kind: StepKind,
+    feeds: Feeds,
+    results: Results,
+    rows: number,
+    pad: number,
+    tokens: number,
+  ): Promise<Size | undefined> {
+    if (this.#isMasked) {
+      const size: Size = { graph: undefined, tokens, running: 0 };
+      if (await this.#isRight(size, feeds, results, pad)) return size;
+      this.#isMasked = false;
+    }
+    const { graph, shared } = partsOf(this.#model);
+    const inputs = this.#inputsOf(feeds, tokens);
+    const isFit = (rows: number): boolean => fits(graph, shared, inputs, rows);
+    const pads = [pad, pad >> 1, 1, 2, stepFor(rows) - 1].filter((n) => n > 0 && n < rows);
+    try {
+      const own = new PaddedGraph(graph, shared, inputs, rows, [...new Set(pads)]);
+      const size: Size = { graph: own, tokens, running: 0 };
+      if (await this.#isRight(size, feeds, results, pad)) return size;
+      own.dispose();
+    } catch (error) {
+      const length = rows - pad;
+      if (!(error instanceof Unfit) && !isFit(rows) && isFit(length)) {
+        this.#mostRows = length;
+        for (let end = rows; end - this.#mostRows > 1;) {
+          const middle = (this.#mostRows + end) >> 1;
+          if (isFit(middle)) this.#mostRows = middle;
+          else end = middle;
+        }
         return undefined;
       }
-      pairs.set(name, name.replace("past_key_values", "present"));
     }
-    const outputs = new Set(model.outputs.map(({ name }) => name));
-    const isWhole = pairs.size > 0 && [...pairs.values()].every((name) => outputs.has(name));
-    return isWhole ? new GrowingCache(model, pairs) : undefined;
+    kind.isPlain = true;
+    this.#failures++;
+    return undefined;
   }
 
-  /** The results of a step; undefined if it has no cache, or is no step of a token. */
-  async run(feeds: Readonly<Record<string, Value>>): Promise<Record<string, Value> | undefined> {
-    if (this.#isValid === false) return undefined;
-    const length = this.#lengthOf(feeds);
-    if (length === undefined) return undefined;
-    const pad = capacityFor(length) - length;
-    if (this.#isValid === true) return await this.#padded(feeds, pad);
-    if (pad === 0) return undefined;
-    const plain = await this.#model.async(feeds);
-    const other = await this.#padded(feeds, pad);
-    this.#isValid = this.#agree(plain, other);
+  /** The inputs of a step for caches of any rows. */
+  #inputsOf(feeds: Feeds, tokens: number): StepInputs {
+    const tensors = this.#model.inputs.map(({ name }) => [name, feeds[name] as T] as const);
+    const kindOf = (name: string, { dtype, shape }: T, rows: number): Kind => {
+      if (name === MASK) return { dtype, shape: shape.with(1, rows + tokens) };
+      return { dtype, shape: this.#growing!.has(name) ? shape.with(ROWS, rows) : shape };
+    };
+    return {
+      fixed: new Map(tensors.filter(([, x]) => isFixed(x))),
+      kinds: (rows) => new Map(tensors.map(([name, x]) => [name, kindOf(name, x, rows)])),
+    };
+  }
+
+  /** Whether steps for caches of a size have the results of the model. */
+  async #isRight(size: Size, feeds: Feeds, results: Results, pad: number): Promise<boolean> {
+    let other: Results;
+    try {
+      other = await this.#padded(size, feeds, pad);
+    } catch {
+      return false;
+    }
+    const isRight = this.#agree(results, other);
     for (const value of Object.values(other)) if (value instanceof Tensor) value.dispose();
-    return plain;
+    return isRight;
   }
 
-  /** The rows of the caches; undefined if they differ, or for a prompt. */
-  #lengthOf(feeds: Readonly<Record<string, Value>>): number | undefined {
-    const mask = feeds[MASK];
-    if (!(mask instanceof Tensor) || mask.shape.length !== 2) return undefined;
-    let length = 0;
-    for (const name of this.#pairs.keys()) {
-      const cache = feeds[name];
-      const rows = cache instanceof Tensor ? cache.shape[ROWS] : undefined;
-      if (rows === undefined || rows === 0 || length !== 0 && rows !== length) return undefined;
-      length = rows;
+  /** Frees the programs of sizes that no step has used for long. */
+  #makeRoom(): void {
+    const idle = [...this.#kinds.values()].flatMap((kind) =>
+      [...kind.sizes].flatMap(([rows, size]) =>
+        size?.graph === undefined || size.running > 0 ? [] : [{ kind, rows, graph: size.graph }]
+      )
+    );
+    for (const { kind, rows, graph } of idle.slice(0, -MOST_SIZES)) {
+      kind.sizes.delete(rows);
+      kind.steps = 0;
+      graph.dispose();
     }
-    const tokens = mask.shape[1]! - length;
-    return tokens > 0 && tokens <= MOST_TOKENS ? length : undefined;
   }
 
   /** Runs a step with `pad` rows of zeros before each cache. */
-  async #padded(
-    feeds: Readonly<Record<string, Value>>,
-    pad: number,
-  ): Promise<Record<string, Value>> {
+  async #padded(size: Size, feeds: Feeds, pad: number): Promise<Results> {
     const made: T[] = [];
     const all: Record<string, Value> = { ...feeds };
-    for (const name of this.#pairs.keys()) {
-      made.push(all[name] = this.#longer(feeds[name] as T, pad));
-    }
-    made.push(all[MASK] = longerMask(feeds[MASK] as T, pad));
+    const mask = feeds[MASK];
+    size.running++;
     try {
-      const results = await this.#model.async(all);
-      for (const name of this.#pairs.values()) {
+      for (const name of this.#growing!.keys()) {
+        made.push(all[name] = this.#longer(feeds[name] as T, pad, size.tokens));
+      }
+      if (mask instanceof Tensor) made.push(all[MASK] = longerMask(mask, pad));
+      const results = await (size.graph?.run(all, pad) ?? this.#model.async(all));
+      for (const name of this.#growing!.values()) {
         const whole = results[name] as T;
         const own = whole.sliceAxis(ROWS, new Slice(pad));
         whole.dispose();
@@ -122,14 +311,19 @@ export class GrowingCache {
       }
       return results;
     } finally {
+      size.running--;
       for (const x of made) x.dispose();
     }
   }
 
-  /** A cache with more rows of zeros before it: those that it has in memory, if they are enough. */
-  #longer(cache: T, pad: number): T {
+  /**
+   * A cache with more rows of zeros before it: those that it has in memory, if they are enough. Steps see
+   * the same strides for all lengths, those of the results of a step.
+   */
+  #longer(cache: T, pad: number, tokens: number): T {
     if ((this.#before.get(cache) ?? 0) < pad) {
-      return cache.pad([[0, 0], [0, 0], [pad, 0], [0, 0]]);
+      const around = [[0, 0], [0, 0], [tokens + pad, 0], [0, 0]] as const;
+      return scope(() => cache.pad(around).sliceAxis(ROWS, new Slice(tokens)) as T);
     }
     const { storage, layout: { shape, strides, offset } } = cache;
     const longer = new Layout(
@@ -140,13 +334,14 @@ export class GrowingCache {
     return wrap(storage, longer) as T;
   }
 
-  /** Whether two ways gave the same results, except those of caches. */
-  #agree(a: Readonly<Record<string, Value>>, b: Readonly<Record<string, Value>>): boolean {
+  /** Whether two ways gave the same results, and caches of the same shapes. */
+  #agree(a: Results, b: Results): boolean {
     const caches = new Set(this.#pairs.values());
     return this.#model.outputs.every(({ name }) => {
       const [x, y] = [a[name], b[name]];
-      if (caches.has(name) || !(x instanceof Tensor) || !(y instanceof Tensor)) return true;
-      return scope(() => {
+      if (!(x instanceof Tensor) || !(y instanceof Tensor)) return true;
+      if (!sameShape(x.shape, y.shape)) return false;
+      return caches.has(name) || scope(() => {
         const [p, q] = [x.astype("float64"), y.astype("float64")];
         const error = Number(p.sub(q).abs().max().item());
         return error <= MOST_ERROR * Number(p.abs().max().item());

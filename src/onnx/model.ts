@@ -46,7 +46,7 @@ import {
 import { optimize } from "./optimize.ts";
 import { OPS } from "./ops/mod.ts";
 import { ModelReport } from "./report.ts";
-import { Constants, Runner, type Shared, type Writable } from "./runner.ts";
+import { type AsyncRunOptions, Constants, Runner, type Shared, type Writable } from "./runner.ts";
 import { forgetElements, isList, Strings, tensorsIn, type Value } from "./graph/values.ts";
 
 /** The call of an op of a program. */
@@ -313,6 +313,21 @@ function makeModel(
   return new Model(message, graph, options);
 }
 
+/** What a model is made of. */
+interface Parts {
+  readonly graph: Graph;
+  readonly shared: Shared;
+  /** Runs the model as {@link Model.async}, but the nodes one by one: it makes no programs. */
+  oneByOne(feeds: Readonly<Record<string, Value>>): Promise<Record<string, Value>>;
+}
+
+const parts = new WeakMap<Model, Parts>();
+
+/** What a model is made of. */
+export function partsOf(model: Model): Parts {
+  return parts.get(model)!;
+}
+
 /** A model of an ONNX file: see {@link open}. */
 export class Model {
   /** The inputs that a run takes. */
@@ -352,9 +367,20 @@ export class Model {
         if (found === undefined) this.#runners.set(inner, found = new Runner(inner, shared));
         return found;
       },
+      later: (inner, values) => this.#later(shared.runner(inner), values),
+      forget: (inner) => {
+        this.#runners.get(inner)?.dispose();
+        this.#runners.delete(inner);
+      },
     };
     optimize(graph, shared);
     this.#graph = graph;
+    parts.set(this, {
+      graph,
+      shared,
+      oneByOne: async (feeds) =>
+        this.#named(await this.#later(this.#runner, this.#feeds(feeds), { oneByOne: true })),
+    });
     this.#runner = shared.runner(graph);
   }
 
@@ -447,11 +473,19 @@ export class Model {
     }
     const out = this.#outputsOf(options);
     const values = this.#feeds(feeds);
+    return this.#named(await this.#later(this.#runner, values, { signal, out }));
+  }
+
+  async #later(
+    runner: Runner,
+    values: readonly Value[],
+    options: AsyncRunOptions = {},
+  ): Promise<Value[]> {
     try {
-      return this.#named(await this.#runner.runLater(values, { signal, out }));
+      return await runner.runLater(values, options);
     } catch (error) {
       // Whatever lacks its weights or programs then.
-      if (this.#disposed && signal?.aborted !== true) {
+      if (this.#disposed && options.signal?.aborted !== true) {
         throw new DisposedError("Cannot run: the model was disposed of meanwhile");
       }
       throw error;

@@ -46,10 +46,13 @@ export class Environment {
   readonly #values = new Map<string, Value>();
   readonly #constants: ReadonlyMap<string, Value>;
   readonly #outer: Environment | undefined;
+  /** Whether nodes run one by one, also those of graphs inside. */
+  readonly oneByOne: boolean;
 
-  constructor(constants: ReadonlyMap<string, Value>, outer?: Environment) {
+  constructor(constants: ReadonlyMap<string, Value>, outer?: Environment, oneByOne = false) {
     this.#constants = constants;
     this.#outer = outer;
+    this.oneByOne = oneByOne || (outer?.oneByOne ?? false);
   }
 
   get(name: string): Value {
@@ -152,6 +155,14 @@ export interface Shared {
   readonly static: ReadonlySet<string>;
   /** The runner of a graph. */
   runner(graph: Graph): Runner;
+  /**
+   * Runs a graph with its programs off the event loop.
+   *
+   * @throws {DisposedError} If the model was disposed of meanwhile.
+   */
+  later(graph: Graph, inputs: readonly Value[]): Promise<Value[]>;
+  /** Frees the runner of a graph. */
+  forget(graph: Graph): void;
 }
 
 /** The values that `compute` makes; disposes of all other tensors that it makes. */
@@ -198,7 +209,11 @@ export function evaluate(node: Node, environment: Environment, shared: Shared): 
 }
 
 /** {@link evaluate}, which stores the outputs, and names the node in errors. */
-function step(node: Node, environment: Environment, shared: Shared): readonly Value[] {
+export function step(
+  node: Node,
+  environment: Environment,
+  shared: Shared,
+): readonly Value[] {
   let made: readonly Value[];
   try {
     made = evaluate(node, environment, shared);
@@ -310,6 +325,8 @@ export interface PartReport {
 export interface RunOptions {
   /** The tensors to write results to, by name. */
   readonly out?: ReadonlyMap<string, Writable> | undefined;
+  /** Runs nodes one by one, and makes no programs. */
+  readonly oneByOne?: boolean;
 }
 
 /** Options of an asynchronous run. */
@@ -441,8 +458,8 @@ export class Runner {
   }
 
   /** Runs the graph. The results are the caller's own. */
-  run(inputs: readonly Value[], outer?: Environment, { out }: RunOptions = {}): Value[] {
-    const run = new Run(this.graph, inputs, outer, out);
+  run(inputs: readonly Value[], outer?: Environment, options: RunOptions = {}): Value[] {
+    const run = new Run(this.graph, inputs, outer, options);
     try {
       for (let part = this.#partAt(0); part !== undefined;) {
         if (part.program === undefined) this.#alone(part, run);
@@ -472,8 +489,9 @@ export class Runner {
   }
 
   /** {@link run}, with programs off the event loop. */
-  async runLater(inputs: readonly Value[], { signal, out }: AsyncRunOptions): Promise<Value[]> {
-    const run = new Run(this.graph, inputs, undefined, out);
+  async runLater(inputs: readonly Value[], given: AsyncRunOptions): Promise<Value[]> {
+    const { signal } = given;
+    const run = new Run(this.graph, inputs, undefined, given);
     try {
       for (let part = this.#partAt(0); part !== undefined;) {
         signal?.throwIfAborted();
@@ -533,6 +551,10 @@ export class Runner {
     run: Run,
     call: (program: ProgramPart, args: Arguments, key: string) => R,
   ): R | null | undefined {
+    if (run.environment.oneByOne) {
+      this.#runNodes(part, run);
+      return null;
+    }
     const program = part.program!;
     const values = new Map(part.inputs.map((name) => [name, run.environment.get(name)]));
     const fixed: string[] = [];
@@ -720,12 +742,12 @@ class Run {
     graph: Graph,
     inputs: readonly Value[],
     outer: Environment | undefined,
-    out: ReadonlyMap<string, Writable> | undefined,
+    { out, oneByOne }: RunOptions,
   ) {
     this.#graph = graph;
     this.#out = out;
     this.outer = outer;
-    this.environment = new Environment(graph.constants, outer);
+    this.environment = new Environment(graph.constants, outer, oneByOne);
     graph.inputs.forEach(({ name }, k) => this.environment.set(name, inputs[k]));
     const given = out === undefined ? [] : [...tensorsIn(inputs)];
     this.#overwrites = given.some((x) => out?.values().some((target) => overlaps(target, x)));
