@@ -32,12 +32,18 @@ export const RULES: readonly Rule[] = [
   },
   {
     files:
-      /^examples\/|^tests\/(chat|embed|classify_image|vad|detect|ocr|pipelines)\/|^tests\/server\/(batcher|docs|page)_/,
+      /^examples\/|^tests\/(chat|embed|classify_image|vad|detect|ocr|pipelines)\/|^tests\/serve\/(batches|deploy|docs|page|triton)_/,
     test: ["deno"],
     all: BOTH,
     reason:
       "examples are programs on the API, which other tests run in both; the runtimes differ in " +
-      "sockets, signals and files, which the other tests of the server and those of the hub cover",
+      "sockets, signals and files, which the other tests of services and those of the hub cover",
+  },
+  {
+    files: /^tests\/serve\/page_test/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "a browser runs the page; other tests of services run in both",
   },
   {
     files: /^tests\/tokenizers\/vocabularies_test/,

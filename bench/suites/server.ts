@@ -8,7 +8,7 @@
  */
 import { spawn } from "node:child_process";
 import { findTool, root } from "../../scripts/tools.ts";
-import { startServer } from "../../tests/server/child.ts";
+import { startServer } from "../../tests/serve/child.ts";
 import type { Outcome, RunOptions, Runtime, Side, Suite } from "../harness/suite.ts";
 import type { Load } from "./server_load.ts";
 
@@ -74,8 +74,8 @@ class ServerSide implements Side {
           "request": { wall: 1e9 / perSecond, cpu: cpu * 1e9 / requests },
           "latency, median": { wall: p50 * 1e6 },
           "latency, p99": { wall: p99 * 1e6 },
-          "largest delay of a timer": { wall: after.digits_event_loop_lateness_max_seconds! * 1e9 },
-          "resident memory": { wall: after.digits_resident_bytes! },
+          "largest delay of a timer": { wall: after.rowmajor_event_loop_late_seconds! * 1e9 },
+          "resident memory": { wall: after.rowmajor_resident_bytes! },
         },
       };
     } finally {

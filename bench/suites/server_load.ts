@@ -12,9 +12,8 @@
 import { Buffer } from "node:buffer";
 import { connect } from "node:net";
 import process from "node:process";
-import { makeClassifier } from "../../examples/digits/classifier.ts";
 import { loadDigits } from "../../examples/digits/digits.ts";
-import { loadLargeModel } from "../../examples/digits/large.ts";
+import { loadLargeModel, probabilities } from "../../examples/digits/large.ts";
 
 /** The result of a run of the load. */
 export interface Load {
@@ -36,15 +35,20 @@ interface Question {
 /** The held-out digits, each as a request. */
 async function makeQuestions(): Promise<Question[]> {
   const { heldOut } = await loadDigits();
-  const images = heldOut.images.mul(16).toArray().map((row) => Float32Array.from(row));
-  const answers = makeClassifier(await loadLargeModel())(images);
-  return images.map((image, i) => {
-    const body = JSON.stringify({ images: [[...image]] });
-    const head =
-      `POST /classify HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${body.length}\r\n\r\n`;
-    return { bytes: Buffer.from(head + body, "latin1"), digit: answers[i]!.digit };
+  const digits = probabilities(await loadLargeModel(), heldOut.images).argmax(1).toArray();
+  return heldOut.images.toArray().map((data, i) => {
+    const input = { name: "images", datatype: "FP32", shape: [1, 64], data };
+    const body = JSON.stringify({ inputs: [input] });
+    const head = `POST /v2/models/digits/infer HTTP/1.1\r\nHost: localhost\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    return { bytes: Buffer.from(head + body, "latin1"), digit: digits[i]! };
   });
+}
+
+/** The digit of an answer. */
+function digitOf(text: string): number {
+  const shares = (/"data":\[([^\]]*)\]/.exec(text)?.[1] ?? "").split(",").map(Number);
+  return shares.indexOf(Math.max(...shares));
 }
 
 /**
@@ -76,9 +80,8 @@ function ask(
       const length = Number(/\r\ncontent-length: *(\d+)/i.exec(text)?.[1]);
       if (text.length < head + 4 + length) return;
       latencies.push(performance.now() - begin);
-      const digit = /"digit":(\d)/.exec(text)?.[1];
       const right = text.startsWith("HTTP/1.1 200 ") &&
-        Number(digit) === questions[next % questions.length]!.digit;
+        digitOf(text) === questions[next % questions.length]!.digit;
       if (!right) errors++;
       send();
     });

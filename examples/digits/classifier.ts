@@ -18,11 +18,7 @@ export interface Answer {
 }
 
 /** Classifies images, all in one pass through the model. */
-export interface Classifier {
-  (images: readonly Pixels[]): Answer[];
-  /** The same on another thread, where the native library can be used. */
-  async(images: readonly Pixels[]): Promise<Answer[]>;
-}
+export type Classifier = (images: readonly Pixels[]) => Answer[];
 
 /** Rounds probabilities for display. */
 const round = (x: number): number => Math.round(x * 1e6) / 1e6;
@@ -49,12 +45,5 @@ function answersOf(rows: Tensor<"float32", [number, number]>, images: readonly P
 export function makeClassifier(model: LargeModel): Classifier {
   const program = compile((images: Images) => probabilities(model, images));
   // The pool keeps the memory of tensors for the next call.
-  const classify = (images: readonly Pixels[]): Answer[] =>
-    scope(() => answersOf(program(rowsOf(images)), images));
-  const async = async (images: readonly Pixels[]): Promise<Answer[]> => {
-    using inputs = scope(() => rowsOf(images));
-    using rows = await program.async(inputs);
-    return scope(() => answersOf(rows, images));
-  };
-  return Object.assign(classify, { async });
+  return (images) => scope(() => answersOf(program(rowsOf(images)), images));
 }

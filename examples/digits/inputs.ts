@@ -26,8 +26,8 @@ function imageOfJson(value: unknown, where: string): Pixels {
   return toImage(nested ? value.flat() : value, where);
 }
 
-/** The images of `{ "images": [...] }`, at most `most`. */
-export function imagesOfJson(value: unknown, most = Infinity): Pixels[] {
+/** The images of `{ "images": [...] }`. */
+function imagesOfJson(value: unknown): Pixels[] {
   const images = typeof value === "object" && value !== null
     ? (value as { images?: unknown }).images
     : undefined;
@@ -35,15 +35,7 @@ export function imagesOfJson(value: unknown, most = Infinity): Pixels[] {
     throw new ImageError('expected { "images": [...] }, each of 64 numbers or of 8 rows of 8');
   }
   if (images.length === 0) throw new ImageError("there is no image");
-  if (images.length > most) {
-    throw new TooManyError(`there are ${images.length} images: at most ${most} are taken`);
-  }
   return images.map((image, i) => imageOfJson(image, `image ${i}`));
-}
-
-/** More images at once than allowed. */
-export class TooManyError extends ImageError {
-  override name = "TooManyError";
 }
 
 function parseJson(text: string): unknown {

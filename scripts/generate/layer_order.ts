@@ -29,6 +29,16 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "What programs call",
     layers: [
+      { folders: ["serve/page"], what: "the page at / of a server" },
+      { folders: ["serve"], what: "services with models, for the program's own server" },
+      {
+        folders: ["serve/inference", "serve/openai"],
+        what: "the Open Inference Protocol; OpenAI's API: chats, embeddings, ranks",
+      },
+      {
+        folders: ["serve/http"],
+        what: "services: keys, limits, deadlines, logs, metrics, sockets",
+      },
       { folders: ["models"], what: "embeddings, classification and chats of texts" },
       { folders: ["models/encoders"], what: "families of encoders, and which files they take" },
       {

@@ -32,6 +32,7 @@ const PLACES: readonly (readonly [path: string, before: string, after: string])[
   ["package-lock.json", '"name": "@rowmajor/tensor",\n  "version": "', '",\n  "lockfileVersion"'],
   ["package-lock.json", '"name": "@rowmajor/tensor",\n      "version": "', '",\n      "has'],
   ["src/base/version.ts", 'export const VERSION = "', '";'],
+  ["examples/deploy/package.json", '"@rowmajor/tensor": "', '",'],
 ];
 
 const VERSION = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/;

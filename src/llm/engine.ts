@@ -75,6 +75,8 @@ export interface EngineGenerateOptions extends GenerateOptions {
   readonly logprobs?: number | undefined;
   /** See {@link EngineOptions.speculate}. */
   readonly speculate?: boolean | undefined;
+  /** Returns the text of tokens; by default the tokenizer's `decode`, without special tokens. */
+  readonly decode?: TextCodec["decode"] | undefined;
 }
 
 /** A generated token. */
@@ -112,7 +114,7 @@ export interface EngineStats extends Readonly<SchedulerCounts> {
 }
 
 const ENGINE_OPTIONS = ["slots", "context", "cache", "queue", "speculate", "tokenizer", "open"];
-const OWN_OPTIONS = ["stop", "logprobs", "speculate"];
+const OWN_OPTIONS = ["stop", "logprobs", "speculate", "decode"];
 /** The tokens that are made before they are asked for. */
 const AHEAD = 8;
 /** The longest text of an engine that does not say. */
@@ -144,6 +146,7 @@ interface Request {
   readonly logprobs: number | undefined;
   readonly speculates: boolean;
   readonly signal: AbortSignal | undefined;
+  readonly decode: TextCodec["decode"] | undefined;
   readonly rest: GenerateOptions;
 }
 
@@ -178,6 +181,8 @@ export class Engine implements Disposable {
 
   /** The model. */
   readonly model: LanguageModel;
+  /** The most tokens of a text with its prompt. */
+  readonly context: number;
   readonly #ownsModel: boolean;
   readonly #scheduler: Scheduler;
   readonly #memory: SequenceMemory;
@@ -213,6 +218,7 @@ export class Engine implements Disposable {
     this.#queue = checkCount("queue", queue, 0, Number.MAX_SAFE_INTEGER);
     const { context = Math.min(contextLength, USUAL_CONTEXT) } = options;
     checkCount("context", context, 1, contextLength);
+    this.context = context;
     const { cache = usualCache(model, this.#slots * context, context) } = options;
     checkCount("cache", cache, context, Number.MAX_SAFE_INTEGER);
     this.model = model;
@@ -273,7 +279,7 @@ export class Engine implements Disposable {
   #request(prompt: string | readonly number[], options: EngineGenerateOptions): Request {
     checkOptions("generate", options, [...GENERATE_OPTIONS, ...OWN_OPTIONS]);
     const own = ownOptions(options);
-    const { stop, logprobs, speculate = this.#speculates, signal, ...rest } = own;
+    const { stop, logprobs, speculate = this.#speculates, signal, decode, ...rest } = own;
     const stops = stopTexts(stop);
     const speculates = checkFlag("speculate", speculate);
     if (
@@ -283,8 +289,13 @@ export class Engine implements Disposable {
         `Cannot generate with logprobs ${describe(logprobs)}: it is an integer from 0 to 20`,
       );
     }
+    if (decode !== undefined && typeof decode !== "function") {
+      throw new ArgumentError(
+        `Cannot generate with decode ${describe(decode)}: it is a function of tokens`,
+      );
+    }
     const text = typeof prompt === "string" ? prompt : tokensIn(prompt, this.#limits.vocabulary);
-    return { prompt: text, stops, logprobs, speculates, signal, rest };
+    return { prompt: text, stops, logprobs, speculates, signal, decode, rest };
   }
 
   async *#generate(
@@ -292,12 +303,13 @@ export class Engine implements Disposable {
   ): AsyncGenerator<GeneratedToken, FinishReason> {
     this.#checkOpen();
     if (error !== undefined) throw error;
-    const { prompt, stops, logprobs: top, speculates, signal, rest } = request;
+    const { prompt, stops, logprobs: top, speculates, signal, decode, rest } = request;
     checkSignal("generate", signal);
     this.#asked++;
     const ended = following(signal, this.#end.signal);
     try {
-      const codec = await this.#codec(typeof prompt === "string" || stops.length > 0);
+      const needsDecode = stops.length > 0 && decode === undefined;
+      const codec = await this.#codec(typeof prompt === "string" || needsDecode);
       const ids = typeof prompt === "string"
         ? tokensIn(encoded(codec!, prompt), this.#limits.vocabulary)
         : prompt;
@@ -315,7 +327,8 @@ export class Engine implements Disposable {
         ...{ top, speculates },
         onPages: (sequence: Sequence, first: number) => this.#beginnings.keep(sequence, first),
       };
-      const stream = codec && new TextStream((tokens) => codec.decode(tokens), stops, ids);
+      const textOf = decode ?? (codec && ((tokens: number[]) => codec.decode(tokens)));
+      const stream = textOf && new TextStream(textOf, stops, ids);
       return yield* this.#run(plan, stream, ended);
     } finally {
       ended.end();

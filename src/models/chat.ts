@@ -19,14 +19,9 @@ import { endedWhenLost } from "../llm/batch/ahead.ts";
 import { ownOptions } from "../llm/batch/generation.ts";
 import { OPEN_OPTIONS, TEXT_OPTIONS } from "../llm/model.ts";
 import { checkOptions } from "../table/infer.ts";
-import {
-  type ChatTemplate,
-  chatTemplate,
-  type Message,
-  open as openTokenizer,
-  type Tokenizer,
-} from "../tokenizers/mod.ts";
+import { type Message, open as openTokenizer, type Tokenizer } from "../tokenizers/mod.ts";
 import { stopTexts } from "../tokenizers/text_stream.ts";
+import { ChatFormat } from "./chat_format.ts";
 import { filesOf, type FindOptions, jsonOf, type ModelFiles, type ModelSource } from "./files.ts";
 import { type Tool, ToolKit, visibleText } from "./tools.ts";
 
@@ -108,7 +103,14 @@ export class Chat implements Disposable {
   readonly model: llm.LanguageModel;
   /** Its tokenizer. */
   readonly tokenizer: Tokenizer;
-  readonly #template: ChatTemplate;
+  /** The name of the model: that of its file or folder, or of the hub, such as `"organization/name"`. */
+  readonly name: string;
+  /**
+   * How the model reads and writes messages.
+   *
+   * @ignore
+   */
+  readonly format: ChatFormat;
   readonly #overflow: "error" | "truncate";
   readonly #session: llm.Session;
   /** Whether `dispose` frees the model. */
@@ -118,10 +120,10 @@ export class Chat implements Disposable {
   #disposed = false;
 
   private constructor(
-    { model, tokenizer, template, overflow, messages, session, ownsModel }: {
+    { model, name, format, overflow, messages, session, ownsModel }: {
       readonly model: llm.LanguageModel;
-      readonly tokenizer: Tokenizer;
-      readonly template: ChatTemplate;
+      readonly name: string;
+      readonly format: ChatFormat;
       readonly overflow: "error" | "truncate";
       readonly messages: readonly Message[];
       readonly session: llm.Session;
@@ -129,8 +131,9 @@ export class Chat implements Disposable {
     },
   ) {
     this.model = model;
-    this.tokenizer = tokenizer;
-    this.#template = template;
+    this.tokenizer = format.tokenizer;
+    this.name = name;
+    this.format = format;
     this.#overflow = overflow;
     this.#messages = messages;
     this.#session = session;
@@ -168,11 +171,11 @@ export class Chat implements Disposable {
       : llm.configOfJson(objectOf(json), `config.json of ${files.label}`);
     const model = await llm.open(place, { ...rest, config });
     try {
-      const tokenizer = await tokenizerOf(files, model);
-      const template = await chatTemplate(tokenizer);
+      const format = await ChatFormat.of(await tokenizerOf(files, model));
       const messages = system === undefined ? [] : [{ role: "system", content: system }];
       const session = model.session();
-      return new Chat({ model, tokenizer, template, overflow, messages, session, ownsModel: true });
+      const { name } = files;
+      return new Chat({ model, name, format, overflow, messages, session, ownsModel: true });
     } catch (error) {
       model.dispose();
       throw error;
@@ -205,16 +208,15 @@ export class Chat implements Disposable {
   }
 
   /** The tokens of messages, and the messages that are left of them. */
-  #prompt(
+  async #prompt(
     given: readonly Message[],
-    { variables, maxTokens }: AskOptions,
-  ): { ids: number[]; messages: readonly Message[] } {
+    { variables, maxTokens, signal }: AskOptions,
+  ): Promise<{ ids: number[]; messages: readonly Message[] }> {
     const { contextLength } = this.model.config;
     const most = contextLength - Math.min(LEAST_ANSWER, maxTokens ?? LEAST_ANSWER);
     let messages = given;
     for (;;) {
-      const text = this.#template(messages, { ...variables && { variables } });
-      const ids = this.tokenizer.encode(text, { special: true });
+      const ids = await this.format.encode(messages, variables, signal);
       if (ids.length <= most) return { ids, messages };
       const shorter = this.#overflow === "truncate" ? withoutOldest(messages) : undefined;
       if (shorter === undefined) {
@@ -258,7 +260,7 @@ export class Chat implements Disposable {
         `Cannot ask with toolRounds ${describe(toolRounds)}: it is an integer of at least 0`,
       );
     }
-    const kit = tools && new ToolKit(tools, this.#template);
+    const kit = tools && new ToolKit(tools, this.format.calls);
     const own = { ...rest, ...stop !== undefined && { stop: stopTexts(stop) } };
     return { question, options: { ...own, variables: { ...variables } }, kit, toolRounds };
   }
@@ -277,7 +279,7 @@ export class Chat implements Disposable {
       for (let round = 0;; round++) {
         // In the end the model does not know of functions, so that it answers.
         const kit = round < toolRounds ? all : undefined;
-        const { ids, messages } = this.#prompt(asked, kit ? withTools : plain);
+        const { ids, messages } = await this.#prompt(asked, kit ? withTools : plain);
         const pieces = this.#session.generateText(this.#codec(all !== undefined), ids, rest);
         const { text, shown, reason } = yield* visibleText(pieces, kit);
         const made = await kit?.run(text, rest.signal);
@@ -313,8 +315,8 @@ export class Chat implements Disposable {
     this.#checkIdle();
     return new Chat({
       model: this.model,
-      tokenizer: this.tokenizer,
-      template: this.#template,
+      name: this.name,
+      format: this.format,
       overflow: this.#overflow,
       messages: this.#messages,
       session: this.#session.fork(),

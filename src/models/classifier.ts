@@ -130,7 +130,7 @@ function softmax(logits: Float32Array): Float64Array {
   return powers.map((x) => x / sum);
 }
 
-const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
+export const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
 
 /**
  * Gives texts labels with their probabilities, or ranks texts by how well they answer a query.
@@ -155,10 +155,18 @@ export class Classifier implements Disposable {
   readonly maxTokens: number;
   /** Whether a text can have several labels, each with a probability of its own. */
   readonly multiLabel: boolean;
-  readonly #encoder: TextEncoder;
+  /** The name of the model: that of its file or folder, or of the hub, such as `"organization/name"`. */
+  readonly name: string;
+  /**
+   * The encoder, and what is computed of its states.
+   *
+   * @ignore
+   */
+  readonly encoder: TextEncoder;
 
   private constructor(encoder: TextEncoder, labels: readonly string[], multiLabel: boolean) {
-    this.#encoder = encoder;
+    this.encoder = encoder;
+    this.name = encoder.name;
     this.labels = Object.freeze(labels);
     this.maxTokens = encoder.longest;
     this.multiLabel = multiLabel;
@@ -218,7 +226,7 @@ export class Classifier implements Disposable {
     const { top, signal } = ownOptions("classify", options);
     const isOne = typeof texts === "string";
     const inputs = isOne ? [texts] : inputsIn("classify", texts);
-    const made = await this.#encoder.rows(inputs, { signal }, (logits) => {
+    const made = await this.encoder.rows(inputs, { signal }, (logits) => {
       const scores = this.multiLabel ? Float64Array.from(logits, sigmoid) : softmax(logits);
       return this.labels
         .map((label, i): Label => ({ label, score: scores[i]! }))
@@ -247,7 +255,7 @@ export class Classifier implements Disposable {
     }
     const [own] = textsIn("rank", [query]);
     const pairs = textsIn("rank", texts).map((text): TextInput => [own!, text]);
-    const scores = await this.#encoder.rows(pairs, { signal }, ([logit]) => sigmoid(logit!));
+    const scores = await this.encoder.rows(pairs, { signal }, ([logit]) => sigmoid(logit!));
     return scores.map((score, index): RankResult => ({ index, score }))
       .sort((a, b) => b.score - a.score)
       .slice(0, top);
@@ -255,7 +263,7 @@ export class Classifier implements Disposable {
 
   /** Frees the weights and the programs. Calls then throw a DisposedError. */
   dispose(): void {
-    this.#encoder.dispose();
+    this.encoder.dispose();
   }
 
   /** {@link dispose}, for `using`. */

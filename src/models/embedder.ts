@@ -232,10 +232,18 @@ export class Embedder implements Disposable {
   readonly maxTokens: number;
   /** The texts of the model that precede texts, by name: see {@link EmbedOptions.prompt}. */
   readonly prompts: Readonly<Record<string, string>>;
-  readonly #encoder: TextEncoder;
+  /** The name of the model: that of its file or folder, or of the hub, such as `"organization/name"`. */
+  readonly name: string;
+  /**
+   * The encoder, and what is computed of its states.
+   *
+   * @ignore
+   */
+  readonly encoder: TextEncoder;
 
   private constructor(encoder: TextEncoder, dimensions: number, prompts: Record<string, string>) {
-    this.#encoder = encoder;
+    this.encoder = encoder;
+    this.name = encoder.name;
     this.dimensions = dimensions;
     this.maxTokens = encoder.longest;
     this.prompts = Object.freeze(prompts);
@@ -326,10 +334,10 @@ export class Embedder implements Disposable {
       );
     }
     const prefix = this.#prefixOf(options);
-    return await this.#encoder.rows(
+    return await this.encoder.rows(
       texts.map((text) => prefix + text),
       { signal },
-      (row) => made(finished(row, dimensions, normalize)),
+      (row) => made(vectorOf(row, dimensions, normalize)),
     );
   }
 
@@ -429,7 +437,7 @@ export class Embedder implements Disposable {
 
   /** Frees the weights and the programs. Calls then throw a DisposedError. */
   dispose(): void {
-    this.#encoder.dispose();
+    this.encoder.dispose();
   }
 
   /** {@link dispose}, for `using`. */
@@ -470,7 +478,7 @@ const ranked = compile((
 }, { static: [2] });
 
 /** The first numbers of a row, of length 1 if asked for. */
-function finished(row: Float32Array, dimensions: number, unit: boolean): Float32Array {
+export function vectorOf(row: Float32Array, dimensions: number, unit: boolean): Float32Array {
   const cut = dimensions === row.length ? row : row.slice(0, dimensions);
   if (!unit) return cut;
   const length = Math.sqrt(cut.reduce((sum, x) => sum + x * x, 0));

@@ -31,8 +31,10 @@ export interface FindOptions {
 
 /** The files of a model. */
 export interface ModelFiles {
-  /** The name of the model in errors. */
+  /** The model in errors. */
   readonly label: string;
+  /** The name of the model: that of its file or folder, or of the hub. */
+  readonly name: string;
   /** The text of a file; undefined if there is no such file. */
   text(name: string): Promise<string | undefined>;
   /** The weights of the model, or of a folder in it; undefined if that has none. */
@@ -70,6 +72,14 @@ export async function jsonOf(files: ModelFiles, name: string): Promise<unknown> 
   }
 }
 
+/** The last part of a path; in the cache of the hub, the name of the model. */
+function nameIn(path: string): string {
+  const parts = path.split(/[\\/]+/).filter((part) => part !== "" && part !== ".");
+  const cached = parts.at(-2) === "snapshots" ? parts.at(-3) : undefined;
+  const id = cached?.startsWith("models--") ? cached.slice("models--".length) : undefined;
+  return id?.replaceAll("--", "/") ?? parts.at(-1) ?? "model";
+}
+
 /** Files in memory. */
 function inMemory(given: Readonly<Record<string, Uint8Array | string>>): ModelFiles {
   const entries = new Map(Object.entries(given));
@@ -82,6 +92,7 @@ function inMemory(given: Readonly<Record<string, Uint8Array | string>>): ModelFi
   const label = "<files>";
   return {
     label,
+    name: "model",
     text(name) {
       const content = entries.get(name);
       return Promise.resolve(
@@ -105,7 +116,7 @@ function inMemory(given: Readonly<Record<string, Uint8Array | string>>): ModelFi
  * The files of a folder. In an executable, names may end in `.data`: there the runtimes take other
  * endings for modules.
  */
-async function inFolder(folder: string): Promise<ModelFiles> {
+async function inFolder(folder: string, name = nameIn(folder)): Promise<ModelFiles> {
   const [{ join }, { readFile, stat }] = await Promise.all([
     import("node:path"),
     import("node:fs/promises"),
@@ -130,6 +141,7 @@ async function inFolder(folder: string): Promise<ModelFiles> {
   };
   return {
     label: folder,
+    name,
     async text(name) {
       const bytes = await read(name);
       return bytes === undefined ? undefined : textOf(bytes, join(folder, name));
@@ -149,6 +161,7 @@ async function inFolder(folder: string): Promise<ModelFiles> {
 function oneFile(path: string): ModelFiles {
   return {
     label: path,
+    name: nameIn(path).replace(/\.gguf$/i, ""),
     text: () => Promise.resolve(undefined),
     weights: (folder = "") => Promise.resolve(folder === "" ? path : undefined),
   };
@@ -197,7 +210,9 @@ export async function filesOf(source: ModelSource, options: FindOptions): Promis
       if (isAbsent(error)) return undefined;
       throw error;
     });
-    if (entry === undefined) return await inFolder(await folderOf(path, options));
+    if (entry === undefined) {
+      return await inFolder(await folderOf(path, options), path);
+    }
     return entry.isDirectory() ? await inFolder(path) : oneFile(path);
   }
   throw new ArgumentError(

@@ -12,7 +12,12 @@ import { objectOf, Reader } from "../llm/config/reader.ts";
 import * as nn from "../nn/mod.ts";
 import { fromBuffer } from "../tensor/create.ts";
 import type { Tensor } from "../tensor/tensor.ts";
-import { open as openTokenizer, type TextInput, type Tokenizer } from "../tokenizers/mod.ts";
+import {
+  type Encoding,
+  open as openTokenizer,
+  type TextInput,
+  type Tokenizer,
+} from "../tokenizers/mod.ts";
 import { batchesOf, type TextBatch } from "./batches.ts";
 import { ENCODERS } from "./encoders/families.ts";
 import type {
@@ -182,6 +187,8 @@ function partsOf(encoder: Encoder, finish: Finish) {
 /** A model that gives a row of numbers for each text. */
 export class TextEncoder implements Disposable {
   readonly tokenizer: Tokenizer;
+  /** The name of the model. */
+  readonly name: string;
   /** The most tokens of a text. */
   readonly longest: number;
   readonly #label: string;
@@ -199,6 +206,7 @@ export class TextEncoder implements Disposable {
   ) {
     this.tokenizer = tokenizer;
     this.longest = Math.min(longest, encoder.longest);
+    this.name = files.name;
     this.#label = files.label;
     this.#sizes = encoder;
     this.#weights = weights;
@@ -251,6 +259,11 @@ export class TextEncoder implements Disposable {
     }
   }
 
+  /** The number of tokens that it knows. */
+  get vocabulary(): number {
+    return this.#sizes.vocabulary;
+  }
+
   #checkAlive(): void {
     if (this.#disposed) {
       throw new DisposedError(`Cannot use the model ${this.#label}: it was disposed`);
@@ -268,20 +281,31 @@ export class TextEncoder implements Disposable {
     );
   }
 
-  /**
-   * What `finish` makes of the row of each text, in their order; texts of more than `longest` tokens are
-   * cut. Rows are finished batch by batch, so that the event loop is free in between.
-   */
-  async rows<R>(
+  /** The tokens of texts; those beyond `maxLength`, by default `longest`, are left out. */
+  async encode(
     inputs: readonly TextInput[],
+    { signal, maxLength = this.longest }: {
+      readonly signal?: AbortSignal | undefined;
+      readonly maxLength?: number | undefined;
+    } = {},
+  ): Promise<readonly Encoding[]> {
+    this.#checkAlive();
+    return await this.tokenizer.encodeBatch(inputs, {
+      maxLength,
+      ...signal === undefined ? {} : { signal },
+    });
+  }
+
+  /**
+   * What `finish` makes of the row of each text, in their order. Rows are finished batch by batch, so
+   * that the event loop is free in between.
+   */
+  async compute<R>(
+    encoded: readonly Encoding[],
     { signal }: { readonly signal?: AbortSignal | undefined },
     finish: (row: Float32Array) => R,
   ): Promise<R[]> {
     this.#checkAlive();
-    const encoded = await this.tokenizer.encodeBatch(inputs, {
-      maxLength: this.longest,
-      ...signal === undefined ? {} : { signal },
-    });
     const rows = encoded.map(({ ids, typeIds }, place): Row => {
       const { vocabulary, types } = this.#sizes;
       this.#checkRows(ids, "token", vocabulary);
@@ -301,6 +325,15 @@ export class TextEncoder implements Disposable {
       });
     }
     return made;
+  }
+
+  /** {@link encode} and {@link compute}: texts of more than `longest` tokens are cut. */
+  async rows<R>(
+    inputs: readonly TextInput[],
+    { signal }: { readonly signal?: AbortSignal | undefined },
+    finish: (row: Float32Array) => R,
+  ): Promise<R[]> {
+    return await this.compute(await this.encode(inputs, { signal }), { signal }, finish);
   }
 
   /** The rows of a batch, one after the other. */
@@ -326,11 +359,15 @@ export class TextEncoder implements Disposable {
   /** The rows of a batch, part by part. */
   async #run(ids: Ids, types: Ids, lengths: Lengths): Promise<Tensor<"float32", [number, number]>> {
     const { begin, layers, end } = this.#parts;
-    using made = new DisposableStack();
     const { x: first, sights } = await begin.async(ids, types, lengths);
-    for (const { angles, mask } of sights) {
-      for (const one of [angles?.cos, angles?.sin, mask]) if (one !== undefined) made.use(one);
-    }
+    // Not a DisposableStack, which Node 22 lacks.
+    using _ = {
+      [Symbol.dispose]() {
+        for (const { angles, mask } of sights) {
+          for (const one of [angles?.cos, angles?.sin, mask]) one?.dispose();
+        }
+      },
+    };
     let x = first;
     for (const { kind, run } of layers) {
       using before = x;

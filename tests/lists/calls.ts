@@ -16,6 +16,7 @@ import { choices } from "../../src/constraints/mod.ts";
 import * as onnx from "../../src/onnx/mod.ts";
 import * as ort from "../../src/onnx/session.ts";
 import { Chat, Classifier, Embedder } from "../../src/models/mod.ts";
+import { batches, inference } from "../../src/serve/mod.ts";
 import * as tokenizers from "../../src/tokenizers/mod.ts";
 import { modelFolder, temporary } from "../llm/models.ts";
 import { encoders, safetensorsOf } from "../models/golden.ts";
@@ -50,6 +51,17 @@ function add(name: string, make: () => Any, call: (list: Any) => Any): void {
 function refuse(name: string, call: (list: Any) => Any): void {
   add(name, () => [1, 2], call);
   REFUSING.add(name);
+}
+
+// ---- services ----------------------------------------------------------------------------------
+
+add("Batches.all items", () => [1, 2], (items) => batches((all) => all, { waitMs: 0 }).all(items));
+for (const [option, list] of [["keys", "key"], ["hosts", "a"], ["cors", "https://a.test"]]) {
+  add(
+    `inference options.${option}`,
+    () => [list],
+    (made) => inference({ models: {} }, { [option!]: made }),
+  );
 }
 
 // ---- ONNX files --------------------------------------------------------------------------------

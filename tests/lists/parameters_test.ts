@@ -66,6 +66,10 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/tokenizers/json.ts": 9,
   "src/onnx/graph/values.ts": 1,
   "src/onnx/session.ts": 1,
+  "src/serve/inference.ts": 1,
+  "src/serve/inference/datatypes.ts": 4,
+  "src/serve/inference/messages.ts": 3,
+  "src/serve/inference/model.ts": 1,
 };
 
 test("arrays of the caller are recognized by listIn, which copies them", () => {

@@ -21,6 +21,7 @@ const OUTSIDE: [folder: string, specifier: RegExp][] = [
   ["hub/", /^(node:|@huggingface\/hub$)/],
   ["images/", /^(fast-png|jpeg-js)$/],
   ["models/", /^node:/],
+  ["serve/", /^node:/],
   ["onnx/", /^(node:|@bufbuild\/protobuf\/wire$)/],
   ["tokenizers/", /^(node:|@huggingface\/(jinja|tokenizers)$)/],
   ["backend/ffi/", /^(node:|bun:ffi$)/],
@@ -29,9 +30,12 @@ const OUTSIDE: [folder: string, specifier: RegExp][] = [
 const STATIC = /^[ \t]*(?:import|export)\s+(?:[^;"'`]*?\sfrom\s+)?["']([^"'\n]+)["']/gm;
 const DYNAMIC = /\bimport\(\s*["'`]([^"'`]+)["'`]/g;
 
+/** Imports of files that are no modules. */
+const TEXTS = /^import \w+ from "\.\/[\w.]+" with \{ type: "text" \};$/gm;
+
 /** The imports of a source, types included. */
 function readImports(source: string): string[] {
-  const code = source.replace(/\/\*[\s\S]*?\*\//g, "");
+  const code = source.replace(/\/\*[\s\S]*?\*\//g, "").replace(TEXTS, "");
   return [STATIC, DYNAMIC].flatMap((form) => [...code.matchAll(form)].map((match) => match[1]!));
 }
 

@@ -33,6 +33,7 @@ const FILES = [
   "package-lock.json",
   "src/base/version.ts",
   "CHANGELOG.md",
+  "examples/deploy/package.json",
 ];
 
 function copyFiles(): void {

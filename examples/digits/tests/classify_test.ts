@@ -13,7 +13,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { makeClassifier } from "../classifier.ts";
 import { loadDigits, pick } from "../digits.ts";
-import { imagesOfBytes, imagesOfJson } from "../inputs.ts";
+import { imagesOfBytes } from "../inputs.ts";
 import { LARGE_FILE, loadLargeModel } from "../large.ts";
 import { loadModel } from "../model.ts";
 import { ImageError, toPixels } from "../pictures.ts";
@@ -22,7 +22,7 @@ import { accuracy } from "../train.ts";
 import { LARGE, largeAccuracy } from "../train_large.ts";
 import { arange, io, memory, random, type Tensor } from "../../../mod.ts";
 import { findTool, root } from "../../../scripts/tools.ts";
-import { damagedPngs, makePng } from "../../../tests/server/png.ts";
+import { damagedPngs, makePng } from "./png.ts";
 
 const { train: digits, heldOut } = await loadDigits();
 const model = await loadLargeModel();
@@ -231,7 +231,6 @@ test("classify: files of every format, and what is wrong with others", async () 
   for (const [name, [bytes, message]] of Object.entries(bads)) {
     await assertRejects(() => imagesOfBytes(bytes), ImageError, message, name);
   }
-  assertThrows(() => imagesOfJson({ images: lists }, 1), ImageError, "at most 1");
 });
 
 test("classify: the command line reads files and standard input, and exits with 0, 1 or 2", () => {

@@ -53,11 +53,11 @@ export class Beginnings {
     return PAGE * parts.length;
   }
 
-  /** Keeps the pages of a text that has whole pages of a prompt only, from `first` on. */
+  /** Keeps the whole pages of a text that has tokens of a prompt only, from `first` on. */
   keep(sequence: Sequence, first: number): void {
     const { tokens } = sequence;
     let level = this.#first, parent: Node | undefined;
-    for (let index = 0; index < tokens.length / PAGE; index++) {
+    for (let index = 0; index < Math.floor(tokens.length / PAGE); index++) {
       const key = keyOf(tokens, index);
       let node = level.get(key);
       if (node === undefined) {

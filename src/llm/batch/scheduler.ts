@@ -294,7 +294,8 @@ export class Scheduler implements Disposable {
       this.counts.chunks++;
       this.counts.prompted += count;
       append(job, part, made, 0);
-      if (end % PAGE === 0) onPages?.(sequence, Math.floor(from / PAGE));
+      const first = Math.floor(from / PAGE);
+      if (Math.floor(end / PAGE) > first) onPages?.(sequence, first);
       if (all !== undefined) {
         const logits = await made.logits!.read();
         all.set(logits.subarray(0, count * this.#vocabulary), (from - known) * this.#vocabulary);

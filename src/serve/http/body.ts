@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { HttpError, RETRY } from "./http_error.ts";
+import { HttpError, unavailable } from "./http_error.ts";
 
 /** The limits of bodies. */
 export interface BodyLimits {
@@ -21,7 +21,7 @@ export interface BodyLimits {
  * The part of an address that stands for one client: all of IPv4, the first 64 bits of IPv6, as a
  * client has all addresses that begin so.
  */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   const ipv4 = /^(?:::ffff:)?([\d.]+)$/i.exec(address)?.[1];
   if (ipv4 !== undefined) return ipv4;
   const [left = [], right = []] = address.split("::").map((part) => part.split(":"));
@@ -55,7 +55,9 @@ export class BodyReader {
     const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
     const chunks: Uint8Array[] = [];
     let size = 0;
-    const { promise: given, reject: giveUp } = Promise.withResolvers<never>();
+    // Not Promise.withResolvers, which Node 20 lacks.
+    let giveUp = (_: HttpError): void => {};
+    const given = new Promise<never>((_, reject) => giveUp = reject);
     const late = (what: string, ms: number) =>
       giveUp(new HttpError(408, `the body did not ${what} within ${ms} ms`));
     let timer = setTimeout(() => {
@@ -90,7 +92,7 @@ export class BodyReader {
     if (bodies.size > this.#limits.perClient) {
       const [oldest] = bodies;
       bodies.delete(oldest!);
-      oldest!(new HttpError(503, "too many bodies of this client are arriving", RETRY));
+      oldest!(unavailable("too many bodies of this client are arriving"));
     }
     return () => {
       bodies.delete(giveUp);

@@ -4,8 +4,10 @@
  * @module
  */
 
-/** A function that answers requests; `client` is the address of the other end, if known. */
-export type Handler = (request: Request, client?: string) => Promise<Response>;
+import type { Connection } from "./service.ts";
+
+/** A function that answers requests, as a service has it. */
+export type Handler = (request: Request, connection?: Connection) => Promise<Response>;
 
 /** The address, and limits that the runtime itself has to enforce. */
 export interface ListenOptions {
@@ -14,7 +16,7 @@ export interface ListenOptions {
   readonly port: number;
   /** The most bytes of a body; in Bun only. */
   readonly maxBodyBytes: number;
-  /** The time in seconds that a connection may be idle; in Bun only. */
+  /** The time in seconds, at most 255, that a connection without a request may be idle; in Bun only. */
   readonly idleSeconds: number;
 }
 
@@ -38,7 +40,10 @@ interface Runtimes {
       error: (error: unknown) => Response;
       fetch(
         request: Request,
-        server: { requestIP(request: Request): { readonly address: string } | null },
+        server: {
+          requestIP(request: Request): { readonly address: string } | null;
+          timeout(request: Request, seconds: number): void;
+        },
       ): Promise<Response>;
     }): { readonly port: number; stop(closeConnections?: boolean): Promise<void> };
   };
@@ -57,6 +62,9 @@ interface Runtimes {
     ): { readonly addr: { readonly port: number }; shutdown(): Promise<void> };
   };
 }
+
+/** The longest time that Bun lets a connection be idle, except for ever. */
+const MOST_IDLE_SECONDS = 255;
 
 /** The answer if a handler rejects, instead of the runtime's own, which may show the source. */
 function onError(error: unknown): Response {
@@ -78,14 +86,21 @@ export function listen(handler: Handler, options: ListenOptions): Listener {
       // Without development its default is true, and a second server would take a part of the load.
       reusePort: false,
       error: onError,
-      fetch: (request, server) => handler(request, server.requestIP(request)?.address),
+      async fetch(request, server) {
+        // A connection that waits for its answer is idle too, and the service has deadlines.
+        server.timeout(request, 0);
+        const response = await handler(request, server);
+        const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
+        server.timeout(request, isStream ? MOST_IDLE_SECONDS : options.idleSeconds);
+        return response;
+      },
     });
     return { port: server.port, stop: () => server.stop() };
   }
   if (Deno === undefined) throw new Error("Cannot listen: neither Bun nor Deno runs this");
   const server = Deno.serve(
     { hostname, port, onListen() {}, onError },
-    (request, { remoteAddr }) => handler(request, remoteAddr.hostname),
+    handler,
   );
   return { port: server.addr.port, stop: () => server.shutdown() };
 }

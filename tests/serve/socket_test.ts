@@ -1,5 +1,5 @@
 /**
- * The example's server on a socket: what clients see of it, and do to it and to each other.
+ * A service on a socket: what clients see of it, and do to it and to each other.
  *
  * @module
  */
@@ -7,14 +7,20 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { type App, LIMITS, type Limits, makeApp } from "../../examples/server/app.ts";
-import { type Handler, listen, type Listener } from "../../examples/server/listen.ts";
+import type { Tensor } from "../../mod.ts";
+import { type Handler, listen, type Listener } from "../../src/serve/http/listen.ts";
+import type { Service, ServiceLimits } from "../../src/serve/http/service.ts";
+import { inference } from "../../src/serve/inference.ts";
 
-/** A server that answers 3 for every image, on a free port. */
-function start(limits: Partial<Limits>): { app: App; listener: Listener } {
-  const three = { digit: 3, probabilities: [0, 0, 0, 1, 0, 0, 0, 0, 0, 0] };
-  const app = makeApp((items) => items.map(() => three), { ...LIMITS, ...limits });
-  return { app, listener: onSocket(app.handle) };
+/** A service that doubles 64 numbers, on a free port. */
+function start(limits: Partial<ServiceLimits>): { service: Service; listener: Listener } {
+  const double = {
+    inputs: [{ name: "x", dtype: "float32", shape: [64] }],
+    outputs: [{ name: "y", dtype: "float32", shape: [64] }],
+    run: ({ x }: { x: Tensor }) => ({ y: x.mul(2) }),
+  };
+  const service = inference({ models: { double } }, { limits });
+  return { service, listener: onSocket(service.fetch) };
 }
 
 function onSocket(handler: Handler): Listener {
@@ -47,9 +53,12 @@ async function ask(port: number, text: string): Promise<string> {
   return await (await send(port, text)).answer;
 }
 
-const BODY = JSON.stringify({ images: [Array(64).fill(1)] });
-const HEAD = "POST /classify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
-  `Content-Length: ${BODY.length}\r\n\r\n`;
+const INFER = "/v2/models/double/infer";
+const BODY = JSON.stringify({
+  inputs: [{ name: "x", datatype: "FP32", shape: [64], data: Array(64).fill(1) }],
+});
+const POST = `POST ${INFER} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n`;
+const HEAD = `${POST}Content-Length: ${BODY.length}\r\n\r\n`;
 
 /** Waits for a condition, at most 5 seconds. */
 async function until(condition: () => boolean): Promise<void> {
@@ -57,28 +66,27 @@ async function until(condition: () => boolean): Promise<void> {
   assert(condition());
 }
 
-test("server: a URL that does not parse is a 400 without sources and paths", async (t) => {
+test("socket: a URL that does not parse is a 400 without sources and paths", async (t) => {
   const logged = t.mock.method(console, "error", () => {});
-  const { app, listener } = start({});
+  const { service, listener } = start({});
   const bad = ["x:99999999", "[", "xn--a", "%00", "x:y"];
-  for (const path of ["/healthz", "/", "/classify", "/nowhere"]) {
+  for (const path of ["/readyz", "/", INFER, "/nowhere"]) {
     for (const host of bad) {
       const answer = await ask(listener.port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-      assertMatch(answer, /^HTTP\/1\.1 400 /, `${path} of ${host}`);
+      assertMatch(answer, /^HTTP\/1\.1 40[03] /, `${path} of ${host}`);
       assert(!/<|\.ts\b|\/server/.test(answer), answer);
     }
   }
-  const inLine = await ask(listener.port, "GET http://[ HTTP/1.1\r\nHost: x\r\n\r\n");
-  assertMatch(inLine, /^HTTP\/1\.1 (400|200) /);
-  const healthy = "GET /healthz HTTP/1.0\r\n\r\n";
-  assertMatch(await ask(listener.port, healthy), /^HTTP\/1\.. 200 [^]*ok\n$/);
+  const inLine = await ask(listener.port, "GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  assertMatch(inLine, /^HTTP\/1\.1 (40[04]|200) /);
+  const healthy = "GET /readyz HTTP/1.0\r\nHost: localhost\r\n\r\n";
+  assertMatch(await ask(listener.port, healthy), /^HTTP\/1\.. 200 [^]*"ok"\}$/);
   assertEquals(logged.mock.callCount(), 0, "the client's fault is not the server's");
-  const samples = await app.metrics.text();
-  assertMatch(samples, /digits_requests_total\{path="other",code="400"\} 2[01]\n/);
+  assert(service.stats.failed >= 20);
   await listener.stop();
 });
 
-test("server: an error of the handler is a 500 that tells nothing", async (t) => {
+test("socket: an error of the handler is a 500 that tells nothing", async (t) => {
   const logged = t.mock.method(console, "error", () => {});
   const listener = onSocket(() => Promise.reject(new Error("secret")));
   const answer = await ask(listener.port, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -88,8 +96,8 @@ test("server: an error of the handler is a 500 that tells nothing", async (t) =>
 });
 
 /** Fills every place with bodies of which `part` arrives, and expects others to be served. */
-async function starve(part: string, limits: Partial<Limits>): Promise<string[]> {
-  const { app, listener } = start({ ...limits, inFlight: 40 });
+async function starve(part: string, limits: Partial<ServiceLimits>): Promise<string[]> {
+  const { service, listener } = start({ ...limits, inFlight: 40 });
   const slow = [];
   for (let i = 0; i < 40; i++) slow.push(await send(listener.port, HEAD + part));
   const begin = performance.now();
@@ -103,12 +111,12 @@ async function starve(part: string, limits: Partial<Limits>): Promise<string[]> 
   assertMatch(answer, /^HTTP\/1\.1 200 /);
   for (const { socket } of slow.slice(20)) socket.destroy();
   const answers = await Promise.all(slow.slice(0, 20).map(({ answer }) => answer));
-  await until(() => app.inFlight === 0);
+  await until(() => service.stats.inFlight === 0);
   await listener.stop();
   return answers;
 }
 
-test("server: slow bodies of one client give way to other requests", async () => {
+test("socket: slow bodies of one client give way to other requests", async () => {
   // Each oldest body gives way.
   for (const answer of await starve(BODY.slice(0, 9), { perClient: 10 })) {
     assertMatch(answer, /^HTTP\/1\.1 503 [^]*retry-after: 1[^]*too many bodies of this client/i);
@@ -119,7 +127,7 @@ test("server: slow bodies of one client give way to other requests", async () =>
   }
 });
 
-test("server: all addresses of an IPv6 network, and an IPv4 address in IPv6, are one client", async () => {
+test("socket: all addresses of an IPv6 network, and an IPv4 address in IPv6, are one client", async () => {
   const cases: [first: string, second: string, same: boolean][] = [
     ["2001:db8:1:2::1", "2001:db8:1:2:3:4:5:6", true],
     ["2001:DB8:1:2::1", "2001:0db8:1:2::2", true],
@@ -132,7 +140,7 @@ test("server: all addresses of an IPv6 network, and an IPv4 address in IPv6, are
     ["fe80::1%eth0", "fe80::2%eth0", true],
   ];
   for (const [first, second, same] of cases) {
-    const { app, listener } = start({ perClient: 1 });
+    const { service, listener } = start({ perClient: 1 });
     const { promise: both, resolve: arrive } = Promise.withResolvers<void>();
     const answers = [first, second].map((client) => {
       let canceled = false;
@@ -147,7 +155,9 @@ test("server: all addresses of an IPv6 network, and an IPv4 address in IPv6, are
       });
       const headers = { "content-type": "application/json" };
       const options = { method: "POST", headers, body, duplex: "half" };
-      return app.handle(new Request("http://x/classify", options), client);
+      return service.fetch(new Request(`http://localhost${INFER}`, options), {
+        requestIP: () => ({ address: client }),
+      });
     });
     await delay(5);
     arrive();
@@ -157,20 +167,19 @@ test("server: all addresses of an IPv6 network, and an IPv4 address in IPv6, are
   }
 });
 
-test("server: slow, endless and broken clients do no harm", async () => {
-  const { app, listener } = start({ bodyBytes: 10_000, bodyMs: 300 });
-  const head = "POST /classify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+test("socket: slow, endless and broken clients do no harm", async () => {
+  const { service, listener } = start({ bodyBytes: 10_000, bodyMs: 300 });
   const status = async (text: string) => Number((await ask(listener.port, text)).split(" ")[1]);
-  assertEquals(await status(`${head}Content-Length: 50\r\n\r\n{"images"`), 408);
-  assertEquals(await status(`${head}Transfer-Encoding: chunked\r\n\r\n9\r\n{"images"\r\n`), 408);
-  assertEquals(await status(`${head}Content-Length: 10001\r\n\r\n`), 413);
+  assertEquals(await status(`${POST}Content-Length: 50\r\n\r\n{"images"`), 408);
+  assertEquals(await status(`${POST}Transfer-Encoding: chunked\r\n\r\n9\r\n{"images"\r\n`), 408);
+  assertEquals(await status(`${POST}Content-Length: 10001\r\n\r\n`), 413);
   const endless = `2710\r\n${" ".repeat(10_000)}\r\n`.repeat(2);
-  assertEquals(await status(`${head}Transfer-Encoding: chunked\r\n\r\n${endless}`), 413);
-  const broken = await send(listener.port, `${head}Content-Length: 50\r\n\r\n{"images"`);
+  assertEquals(await status(`${POST}Transfer-Encoding: chunked\r\n\r\n${endless}`), 413);
+  const broken = await send(listener.port, `${POST}Content-Length: 50\r\n\r\n{"images"`);
   broken.socket.destroy();
   const good = await ask(listener.port, HEAD + BODY);
   assert(good.startsWith("HTTP/1.1 200 "), good);
   // The broken connection is noticed, at the latest when its body times out.
-  await until(() => app.inFlight === 0);
+  await until(() => service.stats.inFlight === 0);
   await listener.stop();
 });

@@ -18,9 +18,19 @@ const SLOW = { timeout: 120_000 };
 /** Windows ends a process where others send it a signal. */
 const UNIX = { ...SLOW, skip: process.platform === "win32" && "needs Unix" };
 const { heldOut } = await loadDigits();
-const body = JSON.stringify({ images: heldOut.images.slice(":3").mul(16).toArray() });
-const request = "POST /classify HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+const body = JSON.stringify({
+  inputs: [{
+    name: "images",
+    datatype: "FP32",
+    shape: [3, 64],
+    data: heldOut.images.slice(":3").toArray(),
+  }],
+});
+const INFER = "/v2/models/digits/infer";
+const request = `POST ${INFER} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
   `Content-Length: ${body.length}\r\n\r\n${body}`;
+/** The metric with the number of these requests. */
+const COUNT = 'rowmajor_request_seconds_count{path="/v2/models/:model/infer"}';
 
 /** The view of a client: answers by status, requests without an answer, and how it ended. */
 interface Seen {
@@ -66,12 +76,15 @@ test("server process: TERM under load loses no request, and the exit code is 0",
     const slow = connect(server.port, "127.0.0.1", () => slow.write(request.slice(0, -100)));
     slow.setEncoding("latin1").on("data", (part) => late += part);
     const closed = new Promise((resolve) => slow.on("close", resolve));
-    while ((await server.metrics()).digits_request_seconds_count! < 200) await delay(10);
+    while (!((await server.metrics())[COUNT]! >= 200)) await delay(10);
     server.kill("SIGTERM");
     while (!server.output().includes("SIGTERM: no new work")) await delay(5);
-    const health = await fetch(`${server.url}/healthz`);
-    assertEquals([health.status, await health.text()], [503, "draining\n"]);
-    const refused = await fetch(`${server.url}/classify`, {
+    for (const path of ["/readyz", "/v2/health/ready"]) {
+      const health = await fetch(`${server.url}${path}`);
+      assertEquals([health.status, await health.json()], [503, { error: "the service is ending" }]);
+    }
+    assertEquals((await (await fetch(`${server.url}/livez`)).json()).status, "ok");
+    const refused = await fetch(`${server.url}${INFER}`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body,
@@ -103,7 +116,7 @@ test("server process: a request that does not end is given up after the grace", 
   try {
     const stuck = connect(server.port, "127.0.0.1", () => stuck.write(request.slice(0, -1)));
     stuck.on("error", () => {});
-    while ((await server.metrics()).digits_in_flight_requests !== 1) await delay(5);
+    while ((await server.metrics()).rowmajor_in_flight_requests !== 1) await delay(5);
     server.kill("SIGINT");
     assertEquals(await server.ended, 1);
     assert(server.output().includes("1 requests were not done after 100 ms"), server.output());
@@ -129,7 +142,7 @@ test("server process: what cannot be is said, with exit code 2 or 1", SLOW, asyn
     const [args, said] of [
       [["--prot", "80"], "--prot"],
       [["--port", "http"], "--port http: an integer from 0 to 65535 goes here"],
-      [["--batch", "0"], "--batch 0: an integer from 1 to 1024 goes here"],
+      [["--host", "0.0.0.0"], "--host 0.0.0.0: others reach this address; give --key-file"],
     ] as const
   ) {
     const { status, stdout, stderr } = run(...args);

@@ -1,5 +1,5 @@
 /**
- * docs/serving.md is correct: its commands run, and its options, limits and metrics match the code.
+ * docs/serving.md is correct: its commands run, and its defaults and metrics match the code.
  *
  * docs_test.ts runs the blocks of TypeScript. Commands of the other runtime run in its own run.
  *
@@ -14,11 +14,16 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { loadDigits } from "../../examples/digits/digits.ts";
-import { MAX_SIDE } from "../../examples/digits/png.ts";
-import { LIMITS, makeApp } from "../../examples/server/app.ts";
+import * as prom from "prom-client";
 import { info } from "../../mod.ts";
 import { findTool, root } from "../../scripts/tools.ts";
+import { Metrics } from "../../src/serve/http/metrics.ts";
+import { LIMITS, makeService } from "../../src/serve/http/service.ts";
+import { inferenceRoutes } from "../../src/serve/inference.ts";
+import { openaiRoutes } from "../../src/serve/openai.ts";
+import { OPENAI_LIMITS } from "../../src/serve/openai/limits.ts";
 import { startServer } from "./child.ts";
+import { openChat } from "./models.ts";
 
 const SLOW = { timeout: 120_000 };
 const runtime = "Deno" in globalThis ? "deno" : "bun";
@@ -65,7 +70,13 @@ test("serving: the commands run as they are written", SLOW, async (t) => {
       encode({ width: 8, height: 8, channels: 1, depth: 8, data }),
     );
     writeFileSync(join(folder, "digits.csv"), image!.join());
-    writeFileSync(join(folder, "digits.json"), JSON.stringify({ images: [image] }));
+    const input = { name: "images", datatype: "FP32", shape: [1, 64] };
+    const body = JSON.stringify({ inputs: [{ ...input, data: image!.map((ink) => ink / 16) }] });
+    writeFileSync(join(folder, "digits.json"), body);
+    const digitOf = (text: string): number => {
+      const [{ data }] = JSON.parse(text).outputs;
+      return data.indexOf(Math.max(...data));
+    };
     const curl = spawnSync("curl", ["--version"]).status === 0;
     if (!curl) t.diagnostic("no curl here: its commands are not run");
 
@@ -83,11 +94,12 @@ test("serving: the commands run as they are written", SLOW, async (t) => {
       const { status, stdout, stderr } = run(isServer ? `${here} --help` : here, folder);
       assertEquals(status, 0, `${line}\n${stderr}`);
       if (isServer) assert(stdout.startsWith("usage: main.ts"));
+      else if (tool === "curl") assertEquals(digitOf(stdout), label);
       else assert(new RegExp(`^${label} |"digit":${label},`).test(stdout), stdout);
     }
     assert(ran >= 2);
     if (runtime === "bun" && process.platform !== "win32") {
-      // The executable contains everything, and accepts the container's command line.
+      // The executable contains everything.
       const out = join(folder, "digits-server");
       const words = all.find((line) => line.startsWith(make))!.slice(make.length).split(" ");
       assertEquals(words.pop(), "--out=digits-server");
@@ -97,11 +109,7 @@ test("serving: the commands run as they are written", SLOW, async (t) => {
         { cwd: root, encoding: "utf8" },
       );
       assertEquals(made.status, 0, made.stderr);
-      const [, command] = /^CMD (\[.*\])$/m.exec(blocks("dockerfile")[0]!)!;
-      const help = spawnSync(out, [...JSON.parse(command!), "--help"], {
-        cwd: folder,
-        encoding: "utf8",
-      });
+      const help = spawnSync(out, ["--help"], { cwd: folder, encoding: "utf8" });
       assertEquals([help.status, help.stdout.split("\n")[0]], [0, "usage: main.ts [options]"]);
       const single = await startServer(out);
       try {
@@ -109,10 +117,11 @@ test("serving: the commands run as they are written", SLOW, async (t) => {
         const [backend] = /^bun, backend .*$/m.exec(single.output()) ?? [single.output()];
         console.log(`executable: ${backend}`);
         assert(backend.startsWith(`bun, backend ${info().devices.cpu}`), backend);
-        const body = JSON.stringify({ images: [image] });
         const headers = { "content-type": "application/json" };
-        const answer = await fetch(`${single.url}/classify`, { method: "POST", headers, body });
-        assertEquals((await answer.json()).results[0].digit, label);
+        const url = `${single.url}/v2/models/digits/infer`;
+        const answer = await fetch(url, { method: "POST", headers, body });
+        assertEquals(digitOf(await answer.text()), label);
+        assert((await (await fetch(single.url)).text()).startsWith("<!doctype html>"));
       } finally {
         await single.end();
       }
@@ -145,33 +154,25 @@ testInDeno("serving: the service's permissions are all that it needs", SLOW, asy
   }
 });
 
-test("serving: the tables name the limits, the options and the metrics that there are", async () => {
-  const limits = table("Limits");
-  const numbers = limits.map(([, limit]) => limit!.replaceAll(",", ""));
-  const { maxBatch, maxWaitMs, queue, inFlight, perClient, bodyBytes, images } = LIMITS;
-  const expected = [
-    `${maxBatch}`,
-    `${maxWaitMs} ms`,
-    `${queue}`,
-    `${inFlight}`,
-    `${perClient}`,
-    `${bodyBytes}`,
-    `${images}`,
-    `${MAX_SIDE} x ${MAX_SIDE}`,
-    `${LIMITS.firstByteMs / 1000} s`,
-    `${LIMITS.bodyMs / 1000} s`,
-  ];
-  assertEquals(numbers.slice(0, expected.length), expected);
+test("serving: the tables name the defaults and the metrics that there are", async () => {
+  const defaults = new Map(table("Defaults").map(([, value, , name]) => [name, value]));
+  for (const [name, value] of Object.entries({ ...LIMITS, ...OPENAI_LIMITS })) {
+    assertEquals(defaults.get(`\`limits.${name}\``), `${value}`, name);
+  }
 
-  const source = readFileSync(join(root, "examples", "server", "main.ts"), "utf8");
-  const [, usage] = /const USAGE = `([^]*?)`/.exec(source)!;
-  const named = new Set([...page.matchAll(/`(--[a-z-]+)`/g)].map(([, name]) => name));
-  named.delete("--help");
-  for (const name of named) assert(usage!.includes(`  ${name} `), `${name} is no option`);
-
-  const app = makeApp(() => []);
-  const text = await app.metrics.text();
+  using chat = await openChat();
+  const metrics = new Metrics(prom);
+  const api = openaiRoutes({ chat }, metrics);
+  const routes = [...api.routes, ...inferenceRoutes({}, metrics)];
+  using service = makeService({ routes, metrics, parts: [api] }, { metrics: prom });
+  const response = await service.fetch(new Request("http://localhost/metrics"));
+  const text = await response.text();
   const kinds = [...text.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name, kind]) => [name, kind]);
-  const told = table("Metrics").map(([name, kind]) => [name!.replaceAll("`", ""), kind]);
+  const told = table("Metrics").filter(([, kind]) => kind !== undefined && /^[a-z]+$/.test(kind))
+    .map(([name, kind]) => [name!.replaceAll("`", ""), kind]);
   assertEquals(told.toSorted(), kinds.toSorted());
+  const known = new Set(kinds.map(([name]) => name!));
+  for (const [name] of page.matchAll(/\b(rowmajor|process)_[a-z_]+(?=[`{[ )])/g)) {
+    assert(known.has(name), `${name} is no metric`);
+  }
 });

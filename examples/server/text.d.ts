@@ -1,5 +1,0 @@
-/** Files that are imported `with { type: "text" }`. */
-declare module "*.html" {
-  const text: string;
-  export default text;
-}

@@ -1,0 +1,130 @@
+/**
+ * Messages of chats as the tokens that a model continues, by the template of its files.
+ *
+ * @module
+ */
+import { attempt } from "../base/errors.ts";
+import { Finder } from "../tokenizers/finder.ts";
+import {
+  type ChatTemplate,
+  chatTemplate,
+  type Message,
+  type Tokenizer,
+} from "../tokenizers/mod.ts";
+import { Pauses, type Steps } from "../tokenizers/steps.ts";
+import { type CallFormat, callFormatOf } from "./calls.ts";
+
+/** The tokens that are looked at between two pauses. */
+const STEP = 1000;
+
+/** Finds the special tokens of a tokenizer, which add no bytes to a text. */
+function* specialTokens(tokenizer: Tokenizer): Steps<Finder> {
+  const finder = new Finder();
+  for (let id = 0; id < tokenizer.size; id++) {
+    if (id % STEP === 0) yield;
+    const { value: bytes, error } = attempt(() => tokenizer.tokenBytes(id));
+    // The tokens of such a tokenizer have no bytes.
+    if (error !== undefined) break;
+    if (bytes === undefined) finder.add(tokenizer.idToToken(id) ?? "", id);
+  }
+  return finder;
+}
+
+/** How a model reads and writes the messages of chats. */
+export class ChatFormat {
+  readonly tokenizer: Tokenizer;
+  readonly #render: ChatTemplate;
+  readonly #special: Finder;
+  #calls: { readonly format: CallFormat | undefined } | undefined;
+
+  private constructor(tokenizer: Tokenizer, render: ChatTemplate, special: Finder) {
+    this.tokenizer = tokenizer;
+    this.#render = render;
+    this.#special = special;
+  }
+
+  /**
+   * The format of the template of a tokenizer.
+   *
+   * @throws {PackageError} If the package `@huggingface/jinja` is not installed.
+   * @throws {FormatError} For a template that is not supported.
+   */
+  static async of(tokenizer: Tokenizer): Promise<ChatFormat> {
+    const render = await chatTemplate(tokenizer);
+    const special = await new Pauses(undefined).finish(specialTokens(tokenizer));
+    return new ChatFormat(tokenizer, render, special);
+  }
+
+  /** How the model writes calls of functions; undefined if its template has none of a known kind. */
+  get calls(): CallFormat | undefined {
+    this.#calls ??= { format: callFormatOf(this.#render) };
+    return this.#calls.format;
+  }
+
+  /**
+   * The tokens of messages, up to where the answer begins, in slices that leave the event loop free.
+   * The special tokens are those of the template: a text of a message such as `<|im_start|>` is only
+   * text.
+   *
+   * @throws {ArgumentError} If the template refuses the messages.
+   * @throws {FormatError} If the template fails.
+   */
+  async encode(
+    messages: readonly Message[],
+    variables: Readonly<Record<string, unknown>> = {},
+    signal?: AbortSignal,
+  ): Promise<number[]> {
+    // Nobody knows it before, and templates leave it as it is.
+    const mark = `\ufdd0${crypto.randomUUID()}\ufdd1`;
+    const text = this.#render(this.#marked(messages, mark), {
+      variables: this.#marked(variables, mark),
+    });
+    return await this.encodeText(text.split(mark).filter((part) => part !== ""), signal);
+  }
+
+  /** The tokens of texts, one after the other, with special tokens in them. */
+  async encodeText(parts: readonly string[], signal?: AbortSignal): Promise<number[]> {
+    const encoded = await this.tokenizer.encodeBatch(parts, {
+      ...{ special: true, addSpecial: false },
+      ...signal && { signal },
+    });
+    return encoded.flatMap(({ ids }) => ids);
+  }
+
+  /** A value with `mark` within each special token in its texts; the value itself without such. */
+  #marked<T>(value: T, mark: string): T;
+  #marked(value: unknown, mark: string): unknown {
+    if (typeof value === "string") {
+      let marked = "", at = 0;
+      for (const part of this.#special.split(value)) {
+        if (part === undefined) continue;
+        if (typeof part === "string") {
+          marked += part;
+          at += part.length;
+          continue;
+        }
+        const token = this.tokenizer.idToToken(part)!;
+        const [first] = token;
+        marked += first + mark + token.slice(first!.length);
+        at += token.length;
+      }
+      return at === marked.length ? value : marked;
+    }
+    if (Array.isArray(value)) {
+      const all = value.map((one) => this.#marked(one, mark));
+      return all.every((one, i) => one === value[i]) ? value : all;
+    }
+    if (!isPlain(value)) return value;
+    const entries = Object.entries(value);
+    const all = entries.map(([key, one]) => [this.#marked(key, mark), this.#marked(one, mark)]);
+    const isSame = all.every(([key, one], i) => key === entries[i]![0] && one === entries[i]![1]);
+    return isSame ? value : Object.fromEntries(all);
+  }
+}
+
+/** Whether a value is an object of JSON. */
+function isPlain(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
