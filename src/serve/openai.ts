@@ -211,10 +211,16 @@ export function openaiRoutes(
     id,
     { ...{ id, object: "model", created, owned_by: "rowmajor" } },
   ]));
-  using stack = new DisposableStack();
-  const texts = new Map(
-    [...chats].map(([id, chat]) => [id, stack.use(new TextModel(id, chat, engine, telemetry))]),
-  );
+  const texts = new Map<string, TextModel>();
+  const dispose = (): void => {
+    for (const model of texts.values()) model[Symbol.dispose]();
+  };
+  try {
+    for (const [id, chat] of chats) texts.set(id, new TextModel(id, chat, engine, telemetry));
+  } catch (error) {
+    dispose();
+    throw error;
+  }
   const encoderOf = (name: string, encoder: TextEncoder, size: number): EncoderModel =>
     new EncoderModel({
       ...{ name, encoder, size, telemetry },
@@ -281,7 +287,6 @@ export function openaiRoutes(
       ),
     );
   }
-  const owned = stack.move();
   return {
     routes: routes.flatMap((route) => [route, { ...route, path: route.path.replace("/v1", "") }]),
     async warmUp() {
@@ -303,7 +308,7 @@ export function openaiRoutes(
         ...encoders.map(({ queue }) => queue.drain()),
       ]);
     },
-    dispose: () => owned.dispose(),
+    dispose,
   };
 }
 

@@ -248,7 +248,9 @@ function corsOf(given: ServiceOptions["cors"]): (origin: string) => boolean {
   if (given === undefined) return () => false;
   if (given === "*") return () => true;
   const origins = listIn(given, (origin) => {
-    if (typeof origin === "string" && URL.parse(origin)?.origin === origin) return origin;
+    if (typeof origin === "string" && URL.canParse(origin) && new URL(origin).origin === origin) {
+      return origin;
+    }
     throw new ArgumentError(
       `Cannot serve with the origin ${
         describe(origin)
@@ -473,8 +475,7 @@ export function makeService(
     // A page of another server may send some requests without asking, although it cannot read answers.
     const origin = request.headers.get("origin");
     if (origin === null || isCors(origin)) return;
-    const host = URL.parse(origin)?.host;
-    if (host !== undefined && isOwn(host)) return;
+    if (URL.canParse(origin) && isOwn(new URL(origin).host)) return;
     throw new HttpError(403, "the page of the request is of another server", {
       code: "origin_not_allowed",
     });
