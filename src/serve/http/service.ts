@@ -317,9 +317,11 @@ function paramsOf(
 
 function addressOf(request: Request, connection: Connection | undefined): string | undefined {
   // Frameworks may pass something else.
-  const address: unknown = typeof connection?.requestIP === "function"
-    ? connection.requestIP(request)?.address
-    : connection?.remoteAddr?.hostname;
+  const { value: address } = attempt((): unknown =>
+    typeof connection?.requestIP === "function"
+      ? connection.requestIP(request)?.address
+      : connection?.remoteAddr?.hostname
+  );
   return typeof address === "string" ? address : undefined;
 }
 
@@ -380,6 +382,7 @@ export function makeService(
   { routes, metrics, errorBody = openaiError, parts = [] }: ServiceParts,
   options: ServiceOptions = {},
 ): Service {
+  checkServiceOptions("serve", options);
   const limits = limitsOf(options.limits);
   const keys = new Keys(options.keys ?? []);
   const hosts = hostsOf(options.hosts, keys.size > 0);
@@ -650,9 +653,12 @@ export function makeService(
     ): Response {
       const encoder = new TextEncoder();
       const end = (status: number, failure?: HttpError): void => this.#end(status, failure);
-      let cut: HttpError | undefined;
+      let cut = (_: HttpError): void => {};
+      const isCut = new Promise<never>((_, reject) => cut = reject);
+      // Nobody may read the body.
+      isCut.catch(() => {});
       this.#endStream = (failure) => {
-        cut = failure;
+        cut(failure);
         parts.return(undefined).catch(() => {});
         end(failure.status, failure);
       };
@@ -663,9 +669,8 @@ export function makeService(
       const body = new ReadableStream<Uint8Array>({
         pull: async (controller) => {
           try {
-            const { done, value } = await parts.next();
+            const { done, value } = await Promise.race([isCut, parts.next()]);
             if (done !== true) return controller.enqueue(encoder.encode(value));
-            if (cut !== undefined) throw cut;
             end(200);
           } catch (error) {
             const failure = this.#failureOf(error);
