@@ -4,6 +4,7 @@
  * @module
  */
 import { attempt } from "../base/errors.ts";
+import { objectOf } from "../llm/config/reader.ts";
 import { Finder } from "../tokenizers/finder.ts";
 import {
   type ChatTemplate,
@@ -76,9 +77,11 @@ export class ChatFormat {
   ): Promise<number[]> {
     // Nobody knows it before, and templates leave it as it is.
     const mark = `\ufdd0${crypto.randomUUID()}\ufdd1`;
-    const text = this.#render(this.#marked(messages, mark), {
-      variables: this.#marked(variables, mark),
-    });
+    const own = messages.map(({ role, ...rest }): Message => ({
+      ...objectOf(this.#marked(rest, mark)),
+      role: this.#markedText(role, mark),
+    }));
+    const text = this.#render(own, { variables: objectOf(this.#marked(variables, mark)) });
     return await this.encodeText(text.split(mark).filter((part) => part !== ""), signal);
   }
 
@@ -91,34 +94,32 @@ export class ChatFormat {
     return encoded.flatMap(({ ids }) => ids);
   }
 
-  /** A value with `mark` within each special token in its texts; the value itself without such. */
-  #marked<T>(value: T, mark: string): T;
-  #marked(value: unknown, mark: string): unknown {
-    if (typeof value === "string") {
-      let marked = "", at = 0;
-      for (const part of this.#special.split(value)) {
-        if (part === undefined) continue;
-        if (typeof part === "string") {
-          marked += part;
-          at += part.length;
-          continue;
-        }
-        const token = this.tokenizer.idToToken(part)!;
-        const [first] = token;
-        marked += first + mark + token.slice(first!.length);
-        at += token.length;
+  /** A text with `mark` within each special token in it. */
+  #markedText(text: string, mark: string): string {
+    let marked = "";
+    for (const part of this.#special.split(text)) {
+      if (part === undefined) continue;
+      if (typeof part === "string") {
+        marked += part;
+        continue;
       }
-      return at === marked.length ? value : marked;
+      const token = this.tokenizer.idToToken(part)!;
+      const [first] = token;
+      marked += first + mark + token.slice(first!.length);
     }
-    if (Array.isArray(value)) {
-      const all = value.map((one) => this.#marked(one, mark));
-      return all.every((one, i) => one === value[i]) ? value : all;
-    }
+    return marked;
+  }
+
+  /** A value with such marks in all of its texts. */
+  #marked(value: unknown, mark: string): unknown {
+    if (typeof value === "string") return this.#markedText(value, mark);
+    if (Array.isArray(value)) return value.map((one) => this.#marked(one, mark));
     if (!isPlain(value)) return value;
-    const entries = Object.entries(value);
-    const all = entries.map(([key, one]) => [this.#marked(key, mark), this.#marked(one, mark)]);
-    const isSame = all.every(([key, one], i) => key === entries[i]![0] && one === entries[i]![1]);
-    return isSame ? value : Object.fromEntries(all);
+    return Object.fromEntries(
+      Object.entries(value).map((
+        [key, one],
+      ) => [this.#markedText(key, mark), this.#marked(one, mark)]),
+    );
   }
 }
 

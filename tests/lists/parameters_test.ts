@@ -51,8 +51,9 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/llm/model.ts": 2,
   "src/table/infer.ts": 2,
   "src/table/views.ts": 3,
+  "src/models/calls.ts": 3,
+  "src/models/chat_format.ts": 1,
   "src/models/embedder.ts": 2,
-  "src/models/tools.ts": 2,
   "src/ops/create/from_data.ts": 3,
   "src/ops/index/op.ts": 2,
   "src/ops/index/put.ts": 1,
@@ -66,10 +67,14 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/tokenizers/json.ts": 9,
   "src/onnx/graph/values.ts": 1,
   "src/onnx/session.ts": 1,
+  "src/serve/http/service.ts": 1,
   "src/serve/inference.ts": 1,
   "src/serve/inference/datatypes.ts": 4,
   "src/serve/inference/messages.ts": 3,
   "src/serve/inference/model.ts": 1,
+  "src/serve/openai/fields.ts": 2,
+  "src/serve/openai/inputs.ts": 2,
+  "src/serve/openai/messages.ts": 2,
 };
 
 test("arrays of the caller are recognized by listIn, which copies them", () => {
