@@ -353,7 +353,8 @@ function castsOf(source: Source, names: Names): Cast[] {
 
 /** The casts of files, given as path → text. */
 export function findCasts(files: ReadonlyMap<string, string>): Cast[] {
-  const sources = [...files].map(([path, text]): Source => ({
+  const code = [...files].filter(([path]) => path.endsWith(".ts"));
+  const sources = code.map(([path, text]): Source => ({
     path,
     file: ts.createSourceFile(path, text, ts.ScriptTarget.ESNext, true),
     lines: text.split("\n"),

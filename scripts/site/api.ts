@@ -11,6 +11,7 @@ import * as distributed from "../../src/distributed/mod.ts";
 import * as images from "../../src/images/mod.ts";
 import * as models from "../../src/models/mod.ts";
 import * as profiles from "../../src/profile/mod.ts";
+import * as serving from "../../src/serve/mod.ts";
 import { readText } from "../tools.ts";
 import { API_PAGES, type ApiPage } from "./api_pages.ts";
 import {
@@ -52,6 +53,7 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/models/mod.ts": { from: `${PACKAGE}/models`, values: models },
   "src/nn/mod.ts": { from: `${PACKAGE}/nn`, namespace: "nn" },
   "src/profile/mod.ts": { from: `${PACKAGE}/profile`, values: profiles },
+  "src/serve/mod.ts": { from: `${PACKAGE}/serve`, values: serving },
   "src/api/linalg.ts": { from: PACKAGE, namespace: "linalg" },
   "src/api/random.ts": { from: PACKAGE, namespace: "random" },
   "src/api/special.ts": { from: PACKAGE, namespace: "special" },

@@ -171,6 +171,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["models"],
   },
   {
+    id: "serve",
+    title: "Services",
+    about: "Services with models: OpenAI's API, the Open Inference Protocol, and batches.",
+    guides: { "Serving": "serving.md" },
+    files: ["serve"],
+  },
+  {
     id: "nn",
     title: "Neural networks",
     about: "Layers, attention, caches and the weights of model files.",

@@ -78,8 +78,8 @@ export class ChatFormat {
     // Nobody knows it before, and templates leave it as it is.
     const mark = `\ufdd0${crypto.randomUUID()}\ufdd1`;
     const own = messages.map(({ role, ...rest }): Message => ({
-      ...objectOf(this.#marked(rest, mark)),
       role: this.#markedText(role, mark),
+      ...objectOf(this.#marked(rest, mark)),
     }));
     const text = this.#render(own, { variables: objectOf(this.#marked(variables, mark)) });
     return await this.encodeText(text.split(mark).filter((part) => part !== ""), signal);

@@ -14,6 +14,7 @@ import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import * as onnxes from "../../src/onnx/mod.ts";
 import * as profiling from "../../src/profile/mod.ts";
+import * as serving from "../../src/serve/mod.ts";
 import type { Block } from "./blocks.ts";
 
 /** The entry points whose exports pages use without a prefix. */
@@ -23,6 +24,7 @@ const ENTRIES: readonly (readonly [entry: string, exports: object])[] = [
   ["/profile", profiling],
   ["/images", images],
   ["/models", models],
+  ["/serve", serving],
   ["/distributed", distributed],
 ];
 /** The entry points that pages import as a namespace. */
