@@ -606,6 +606,9 @@ export const LEFT_OUT: ReadonlyMap<string, string> = new Map(
     ...["dropped", "shared", "folded", "packed", "joined", "fused", "tiled", "off"]
       .map((name) => `ProgramReport data.improvements.${name}`),
     ...["arguments", "ops", "results"].map((name) => `ProgramReport data.${name}`),
+    ...["Counter", "Gauge", "Histogram"].flatMap((kind) =>
+      ["labelNames", "buckets", "registers"].map((name) => `PromClient.${kind} metric.${name}`)
+    ),
   ].map((key): readonly [string, string] => [key, "the library makes it"]).concat(
     ["KernelDefinition.infer inputs", "KernelDefinition.run inputs", "KernelDefinition.run outputs"]
       .concat("TextCodec.decode ids")
