@@ -12,6 +12,7 @@ import { ArgumentError } from "../../mod.ts";
 import type { Chat } from "../../src/models/mod.ts";
 import { openai, type OpenAIOptions, type Service } from "../../src/serve/mod.ts";
 import { type Any, loose } from "../support.ts";
+import { amount } from "../support/amount.ts";
 import { openChat, openEmbedder, openReranker, saying, type TEMPLATES } from "./models.ts";
 
 const chat = await openChat();
@@ -843,4 +844,124 @@ test("metrics and logs have numbers by model, and no texts", async () => {
   assert(!JSON.stringify(entries).includes(secret) && !text.includes(secret));
   // Wrong requests are logged with their error.
   assertEquals(entries[4].status, 400);
+});
+
+/** Numbers from 0 to below 1, the same each time. */
+function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = Math.imul(state ^ state >>> 15, state | 1) + 0x6d2b79f5 | 0;
+    return ((state ^ state >>> 14) >>> 0) / 2 ** 32;
+  };
+}
+
+const JUNK: readonly unknown[] = [
+  ...[
+    null,
+    true,
+    false,
+    0,
+    -1,
+    1,
+    2,
+    0.5,
+    1e308,
+    -1e308,
+    2 ** 53,
+    "",
+    "a",
+    "\ud800",
+    "\0",
+    "<|end|>",
+  ],
+  ...["\ufdd0", "9".repeat(400), "🙂".repeat(50), [], [[]], [null], [""], ["a"], [5, 6], {}],
+  ...[{ type: "text" }, { a: { b: [] } }, { role: "tool" }, [{}], [[1, [2]]], "__proto__"],
+  JSON.parse('{"__proto__":{"a":1},"constructor":5,"toString":null}'),
+];
+
+/** A value with some part replaced, left out or added. */
+function mutated(value: Any, random: () => number): Any {
+  const one = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
+  const isList = Array.isArray(value);
+  const keys = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  if (keys.length === 0 || random() < 0.15) return one(JUNK);
+  const key = one(keys);
+  const made = isList ? [...value] : { ...value };
+  if (random() < 0.1) {
+    delete made[key];
+    return isList ? made.filter((_: unknown, i: number) => i !== Number(key)) : made;
+  }
+  if (random() < 0.1) {
+    made[isList ? made.length : one(["name", "type", "text", "$ref"])] = one(JUNK);
+  } else made[key] = mutated(value[key], random);
+  return made;
+}
+
+test("changed requests are answered or refused, and never a fault of the server", async () => {
+  const chats = {
+    ...{ ...GREEDY, max_tokens: 2, seed: 1, n: 1, stop: ["x"], logit_bias: { 5: 1 }, user: "u" },
+    ...{ top_p: 1, top_k: 5, min_p: 0, logprobs: true, top_logprobs: 2, repeat_penalty: 1.1 },
+    ...{ stream: false, stream_options: { include_usage: true }, parallel_tool_calls: true },
+    ...{ tool_choice: "auto", chat_template_kwargs: { a: 1 } },
+    tools: [TOOL, OTHER],
+    messages: [
+      { role: "system", content: [{ type: "text", text: "a" }], name: "n" },
+      ...USER,
+      {
+        ...{ role: "assistant", content: null },
+        tool_calls: [{ id: "a", type: "function", function: { name: "now", arguments: "{}" } }],
+      },
+      { role: "tool", tool_call_id: "a", content: "noon" },
+    ],
+  };
+  const schema = {
+    type: "object",
+    properties: { a: { anyOf: [{ type: "string", maxLength: 3 }, { $ref: "#/$defs/b" }] } },
+    required: ["a"],
+    $defs: { b: { type: "array", items: { enum: [1, "x"] }, maxItems: 2 } },
+  };
+  const format = { type: "json_schema", json_schema: { name: "n", strict: true, schema } };
+  const bodies: [path: string, body: object][] = [
+    ["/v1/chat/completions", chats],
+    ["/v1/chat/completions", { ...GREEDY, max_tokens: 2, response_format: format }],
+    ["/v1/chat/completions", {
+      ...{ ...GREEDY, max_tokens: 2, tools: [TOOL, OTHER], tool_choice: "required" },
+    }],
+    ["/v1/completions", {
+      ...{ model: "tiny", prompt: ["a", [5, 6]], max_tokens: 2, temperature: 0, echo: true, n: 1 },
+      ...{ best_of: 1, stop: "x" },
+    }],
+    ["/v1/embeddings", {
+      ...{ model: "org/vectors", input: ["w1", [5, 6]], dimensions: 4, encoding_format: "float" },
+      truncate: true,
+    }],
+    ["/v1/rerank", {
+      ...{ model: "model", query: "w1", documents: ["w2", { text: "w3" }], top_n: 1 },
+      return_documents: true,
+    }],
+  ];
+  const random = randomNumbers(amount(1, Date.now() | 0));
+  const counts = new Map<number, number>();
+  for (let i = 0; i < amount(250, 4000); i++) {
+    const [path, body] = bodies[i % bodies.length]!;
+    let changed: Any = mutated(body, random);
+    if (random() < 0.3) changed = mutated(changed, random);
+    if (typeof changed !== "object" || changed === null) continue;
+    // Long answers only take long.
+    const most = changed.max_tokens ?? Infinity;
+    if (path.endsWith("completions") && typeof most === "number" && most > 2) {
+      changed.max_tokens = 1;
+    }
+    const response = await service.fetch(request(path, changed));
+    const text = await response.text();
+    counts.set(response.status, (counts.get(response.status) ?? 0) + 1);
+    const isFine = [200, 400, 404].includes(response.status);
+    assert(
+      isFine && !text.includes('"error":{"message":"the server'),
+      `${JSON.stringify(changed)}: ${text}`,
+    );
+    assert(!/\.ts\b|\/src\/|file:/.test(text), text);
+  }
+  assert(counts.get(200)! > 20 && counts.get(400)! > 20, JSON.stringify([...counts]));
+  assertEquals(service.stats.inFlight, 0);
 });
