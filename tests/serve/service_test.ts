@@ -18,6 +18,7 @@ import {
   type Service,
   type ServiceOptions,
 } from "../../src/serve/http/service.ts";
+import { eventStream } from "../../src/serve/openai/sse.ts";
 import type { Any } from "../support.ts";
 
 /** Calls that wait until a test lets them go on. */
@@ -445,6 +446,40 @@ test("service: streams are answered in parts, and end with their client", async 
   assertEquals(service.stats.inFlight, 0);
   assertEquals(entries.map(({ status }) => status), [200, 507, 499, 499]);
   gate.open();
+});
+
+test("service: events are made before they are read, and a reader that is too slow is given up", async () => {
+  let made = 0, hasEnded = false;
+  async function* values(count: number): AsyncGenerator<unknown, void> {
+    try {
+      for (; made < count; made++) {
+        await undefined;
+        yield { text: "a".repeat(10_000) };
+      }
+    } finally {
+      hasEnded = true;
+    }
+  }
+  let count = 100;
+  const route: Route = {
+    ...{ method: "POST", path: "/events" },
+    answer: (incoming) => eventStream(incoming, values(count)),
+  };
+  using service = makeService({ routes: [route], metrics: new Metrics(undefined) });
+  const patient = await send(service, "/events", { body: "" });
+  assertEquals(patient.headers.get("cache-control"), "no-cache, no-transform");
+  await delay(20);
+  assertEquals([made, hasEnded], [100, true]);
+  const events = (await patient.text()).split("\n\n");
+  assertEquals([events.length, events.at(-2)], [102, "data: [DONE]"]);
+  [made, count, hasEnded] = [0, Infinity, false];
+  const slow = await send(service, "/events", { body: "" });
+  while (!hasEnded) await delay(5);
+  assert(made > 400 && made < 430, `${made} events`);
+  const [error, done] = (await slow.text()).split("\n\n").slice(-3);
+  assertEquals(JSON.parse(error!.slice("data: ".length)).error.code, "slow_client");
+  assertEquals(done, "data: [DONE]");
+  assertEquals(service.stats.inFlight, 0);
 });
 
 test("service: drain waits for what was accepted, and refuses the rest", async () => {

@@ -4,7 +4,7 @@
  * @module
  */
 import { ahead } from "../../llm/batch/ahead.ts";
-import type { HttpError } from "../http/http_error.ts";
+import { HttpError } from "../http/http_error.ts";
 import { type Incoming, openaiError } from "../http/service.ts";
 
 const HEADERS = {
@@ -17,8 +17,8 @@ const HEADERS = {
 const PATIENCE_MS = 200;
 /** The interval of comments while there is nothing to send, by which nobody takes it for idle. */
 const ALIVE_MS = 5000;
-/** The events that wait for a slow reader: more than any answer has. */
-const MOST_WAITING = 100_000;
+/** The characters of events that wait for a slow reader: those of thousands of tokens. */
+const MOST_WAITING = 4 * 1024 * 1024;
 const DONE = "data: [DONE]\n\n";
 
 /** An event with a value as JSON. */
@@ -35,15 +35,31 @@ async function within<T>(made: Promise<T>, ms: number): Promise<T | undefined> {
   }
 }
 
+/** The events of values. Throws when too many wait, of which `waiting` has the characters. */
+async function* eventsOf(
+  values: AsyncGenerator<unknown, void>,
+  waiting: { count: number },
+): AsyncGenerator<string, void> {
+  for await (const value of values) {
+    const event = eventOf(value);
+    waiting.count += event.length;
+    if (waiting.count > MOST_WAITING) {
+      throw new HttpError(408, "the client reads too slowly", { code: "slow_client" });
+    }
+    yield event;
+  }
+}
+
 /**
  * An answer whose events are made at once, whatever the speed of the reader, so that a slow one keeps no
- * slot. An error before the first event is thrown.
+ * slot; one that is too slow gets an error. An error before the first event is thrown.
  */
 export async function eventStream(
   incoming: Incoming,
   values: AsyncGenerator<unknown, void>,
 ): Promise<Response> {
-  const made = ahead(values, MOST_WAITING, undefined);
+  const waiting = { count: 0 };
+  const made = ahead(eventsOf(values, waiting), Infinity, undefined);
   let next = made.next();
   // It is handled when the stream is read.
   next.catch(() => {});
@@ -54,7 +70,8 @@ export async function eventStream(
         let item = await within(next, ALIVE_MS);
         for (; item === undefined; item = await within(next, ALIVE_MS)) yield ": alive\n\n";
         if (item.done === true) break;
-        yield eventOf(item.value);
+        waiting.count -= item.value.length;
+        yield item.value;
       }
       yield DONE;
     } finally {
