@@ -73,7 +73,7 @@ function modelsOf<M extends { readonly name: string }>(
   if (isOne(given)) return new Map([[given.name, given]]);
   const entries = typeof given === "object" && given !== null ? Object.entries(given) : [];
   for (const [id, model] of entries) {
-    if (isOne(model) && /^[^\x00-\x20\x7f]{1,256}$/.test(id)) continue;
+    if (isOne(model) && /^[!-~\u00a1-\uffff]{1,256}$/.test(id)) continue;
     throw new ArgumentError(
       `Cannot serve ${kind} with ${describe(id)}: ${describe(model)}: it is a ${name} ` +
         "by an id without white space",

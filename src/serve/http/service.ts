@@ -51,9 +51,11 @@ export const LIMITS: ServiceLimits = {
 export interface LogEntry {
   /** When the answer ended, in ISO 8601. */
   readonly time: string;
+  /** The method of the request. */
   readonly method: string;
   /** The path of the route, such as `/v1/chat/completions`; `other` for unknown paths. */
   readonly path: string;
+  /** The status of the answer; of a stream that failed later, that of its error. */
   readonly status: number;
   /** The milliseconds from the headers to the end of the answer. */
   readonly ms: number;
