@@ -337,6 +337,7 @@ class Batcher<In, Out> {
  * @example
  * ```ts
  * import { tensor } from "@rowmajor/tensor";
+ * import { batches } from "@rowmajor/tensor/serve";
  *
  * const norm = batches((rows: number[][]) => tensor(rows).square().sum(1).sqrt().toArray());
  * await Promise.all([norm([3, 4]), norm([6, 8])]); // => [5, 10]

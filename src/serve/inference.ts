@@ -406,7 +406,8 @@ export function inferenceRoutes(models: InferenceModels, metrics: Metrics): Rout
  *
  * @example
  * ```ts
- * import { type Tensor } from "@rowmajor/tensor";
+ * import type { Tensor } from "@rowmajor/tensor";
+ * import { inference } from "@rowmajor/tensor/serve";
  *
  * const service = inference({
  *   models: {

@@ -82,6 +82,17 @@ test("deploy: the compose file fits its schema, and its files are there", () => 
   assert(proxy.ports[0].endsWith(`:${inside}`));
 });
 
+const promtool = process.env.ROWMAJOR_PROMTOOL || "promtool";
+const WITH_PROMTOOL = {
+  skip: spawnSync(promtool, ["--version"]).status !== 0 &&
+    "needs promtool; ROWMAJOR_PROMTOOL names it",
+};
+test("deploy: promtool has nothing to say of the alarms", WITH_PROMTOOL, () => {
+  const args = ["check", "rules", join(folder, "alerts.yaml")];
+  const { status, stdout, stderr } = spawnSync(promtool, args, { encoding: "utf8" });
+  assertEquals(status, 0, stdout + stderr);
+});
+
 /** The folder of types of an API of Kubernetes. */
 const moduleOf = (api: string): string => api === "v1" ? "core/v1" : api;
 

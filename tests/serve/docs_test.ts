@@ -172,6 +172,12 @@ test("serving: the tables name the defaults and the metrics that there are", asy
     .map(([name, kind]) => [name!.replaceAll("`", ""), kind]);
   assertEquals(told.toSorted(), kinds.toSorted());
   const known = new Set(kinds.map(([name]) => name!));
+  const alerts = readFileSync(join(root, "examples", "deploy", "alerts.yaml"), "utf8");
+  const named = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name]) => `\`${name}\``);
+  assertEquals(table("Metrics").filter(([name]) => named.includes(name!)).length, named.length);
+  for (const [, name] of alerts.matchAll(/\b(rowmajor_[a-z_]+?)(?:_bucket)?(?=[[{)])/g)) {
+    assert(known.has(name!), `${name} is no metric`);
+  }
   for (const [name] of page.matchAll(/\b(rowmajor|process)_[a-z_]+(?=[`{[ )])/g)) {
     assert(known.has(name), `${name} is no metric`);
   }

@@ -28,8 +28,9 @@ export interface TensorInfo {
  *
  * @example
  * ```ts
- * import { compile } from "@rowmajor/tensor/compile";
  * import { ones, type Tensor } from "@rowmajor/tensor";
+ * import { compile } from "@rowmajor/tensor/compile";
+ * import type { InferenceModel } from "@rowmajor/tensor/serve";
  *
  * type X = Tensor<"float32", [number, 3]>;
  * const weight = ones([2, 3]);
