@@ -162,19 +162,26 @@ class Batcher<In, Out> {
     const items = listOf(given, (item) => ({ item, length: this.#lengthOf(item) }), count);
     if (items.length === 0) return [];
     if (this.#queue.length + items.length > queue) throw new QueueFullError(queue);
-    const { promise, resolve, reject } = Promise.withResolvers<Out[]>();
     const since = performance.now();
-    const group = { results: [], left: items.length, hasFailed: false, resolve, reject };
-    items.forEach((item, place) => this.#queue.push({ ...item, group, place, since }));
-    this.#wait();
-    if (signal === undefined) return await promise;
-    const cancel = () => this.#cancel(group, signal.reason);
-    signal.addEventListener("abort", cancel);
-    try {
-      return await promise;
-    } finally {
-      signal.removeEventListener("abort", cancel);
-    }
+    // Not Promise.withResolvers, which Node 20 lacks.
+    return await new Promise<Out[]>((resolve, reject) => {
+      const cancel = () => this.#cancel(group, signal?.reason);
+      const end = () => signal?.removeEventListener("abort", cancel);
+      const group: Group<Out> = {
+        ...{ results: [], left: items.length, hasFailed: false },
+        resolve(results) {
+          end();
+          resolve(results);
+        },
+        reject(error) {
+          end();
+          reject(error);
+        },
+      };
+      items.forEach((item, place) => this.#queue.push({ ...item, group, place, since }));
+      signal?.addEventListener("abort", cancel);
+      this.#wait();
+    });
   }
 
   async drain(): Promise<void> {

@@ -97,7 +97,9 @@ function runError(error: unknown): unknown {
 
 /** Jobs that can be one run of at most `most` rows; one with more rows is alone. */
 function* runsOf(jobs: readonly Job[], most: number): Generator<Job[]> {
-  for (const alike of Map.groupBy(jobs, ({ kind }) => kind).values()) {
+  const kinds = new Set(jobs.map(({ kind }) => kind));
+  for (const kind of kinds) {
+    const alike = jobs.filter((job) => job.kind === kind);
     let run: Job[] = [];
     let rows = 0;
     for (const job of alike) {
@@ -193,10 +195,11 @@ class Served {
 
   /** The outputs for inputs, which the caller disposes of. */
   async run(feeds: Values, signal: AbortSignal): Promise<Values> {
-    const { promise, resolve, reject } = Promise.withResolvers<Values>();
-    // A job has its result when its own run ends, which may be before that of its batch.
-    this.queue({ feeds, ...this.#kindOf(feeds), resolve, reject }, { signal }).catch(reject);
-    return await promise;
+    const kind = this.#kindOf(feeds);
+    return await new Promise((resolve, reject) => {
+      // A job has its result when its own run ends, which may be before that of its batch.
+      this.queue({ feeds, ...kind, resolve, reject }, { signal }).catch(reject);
+    });
   }
 
   #kindOf(feeds: Values): { rows: number; kind: string } {
