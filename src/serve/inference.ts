@@ -145,7 +145,7 @@ class Served {
       fail("its name has 1 to 128 letters, digits, dots, underscores and hyphens");
     }
     if (typeof entry !== "object" || entry === null) fail(`it is ${describe(entry)}`);
-    const options = "model" in entry ? entry : { model: entry };
+    const options = "run" in entry ? { model: entry } : entry;
     checkOptions(`serve model ${describe(name)}`, options, ENTRY_OPTIONS);
     const { model, batch, queue = 256, sizes = {}, version = "1" } = options;
     if (typeof model !== "object" || model === null || typeof model.run !== "function") {
