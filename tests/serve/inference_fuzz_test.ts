@@ -65,22 +65,27 @@ const PIECES = [
   ...['"binary_data_size":4', '"shape":[4294967296,4294967296]', '"shape":[0,2]', "\u00e9", "\0"],
 ].map((piece) => new TextEncoder().encode(piece));
 
-/** A body with one to four changes. */
+/** A body with one to three changes. */
 function changed(body: Uint8Array, random: (below: number) => number): Uint8Array {
   let bytes = [...body];
-  for (let changes = 1 + random(4); changes > 0; changes--) {
-    const [at, cut] = [random(bytes.length + 1), random(8)];
-    if (random(4) === 0) bytes = [...bytes.slice(0, at), ...bytes.slice(at + cut)];
-    else if (random(3) === 0) bytes[at] = random(256);
-    else {
+  for (let changes = 1 + random(3); changes > 0; changes--) {
+    const [at, kind] = [random(bytes.length), random(5)];
+    if (kind === 0) bytes.splice(at, random(8));
+    else if (kind === 1) bytes[at] = random(256);
+    else if (kind === 2) {
       const piece = PIECES[random(PIECES.length)]!;
       bytes = [...bytes.slice(0, at), ...piece, ...bytes.slice(at + random(piece.length + 1))];
+    } else {
+      // Another digit for the next one: sizes, data and lengths that are JSON still.
+      const digit = bytes.findIndex((byte, i) => i >= at && byte >= 48 && byte <= 57);
+      if (digit >= 0) bytes[digit] = 48 + random(10);
     }
   }
   return Uint8Array.from(bytes);
 }
 
-test("inference: changed requests are answered, and nothing fails", async (t) => {
+const SLOW = { timeout: 120_000 };
+test("inference: changed requests are answered, and nothing fails", SLOW, async (t) => {
   const logged = t.mock.method(console, "error", () => {});
   const service = inference({ models: { m: { model, batch: undefined, sizes: { rows: 1000 } } } });
   const [binary, head] = binaryBody();
@@ -113,6 +118,6 @@ test("inference: changed requests are answered, and nothing fails", async (t) =>
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
   }
   assertEquals([...statuses.keys()].toSorted(), [200, 400], JSON.stringify([...statuses]));
-  assert(statuses.get(400)! > statuses.get(200)! && statuses.get(200)! > 10);
+  assert(statuses.get(400)! > 100 && statuses.get(200)! > 30, JSON.stringify([...statuses]));
   assertEquals(logged.mock.callCount(), 0, String(logged.mock.calls[0]?.arguments[0]));
 });
