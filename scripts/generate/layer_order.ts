@@ -29,6 +29,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
   {
     title: "What programs call",
     layers: [
+      { folders: ["command"], what: "the command: serves models, chats, embeds, tells of models" },
       { folders: ["serve/page"], what: "the page at / of a server" },
       { folders: ["serve"], what: "services with models, for the program's own server" },
       {

@@ -71,7 +71,9 @@ export async function makeExecutable(
   stageForExecutable(folder, HOST, libraries);
   // Bun resolves paths from the main module's folder, for included files too.
   const home = join(folder, relative(root, dirname(main)));
-  cpSync(dirname(dirname(main)), dirname(home), { recursive: true });
+  // The sources of the library are staged already, with other modules in their place.
+  const isOwn = main.startsWith(join(root, "src") + sep);
+  if (!isOwn) cpSync(dirname(dirname(main)), dirname(home), { recursive: true });
   const names = Object.entries(include).map(([name, file]) => {
     mkdirSync(dirname(join(home, name)), { recursive: true });
     cpSync(file, join(home, name));

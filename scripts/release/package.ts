@@ -73,6 +73,7 @@ const PEERS: Readonly<Record<string, string>> = {
   "@mlc-ai/web-xgrammar": "^0.1.27",
   "fast-png": "^8.0.0",
   "jpeg-js": "^0.4.4",
+  "prom-client": "^15.1.3",
 };
 
 /** A file in the format of packages. */
@@ -369,6 +370,17 @@ export const wasm = (url) => {
 };
 `;
 
+/** The file of the command. Node before 24.2 does not tell a module whether it is the main one. */
+const COMMAND = "./rowmajor.js";
+
+/** What is in it. */
+const COMMAND_TEXT = `#!/usr/bin/env node
+${HEAD}import process from "node:process";
+import { main } from "./src/command/main.js";
+
+process.exitCode = await main(process.argv.slice(2));
+`;
+
 /** The same for programs of Deno that import a package by a path: it loads files by permission. */
 const BUNDLED_FOR_DENO = `${HEAD}import { wasm as content } from "./lib/wasm.js";
 
@@ -494,6 +506,7 @@ export async function stageNpm(
   writeFileSync(join(folder, "embedded.js"), embeddedForNpm(libraries, compressed));
   writeFileSync(join(folder, BUNDLED_MODULES.default), BUNDLED_ELSEWHERE);
   writeFileSync(join(folder, BUNDLED_MODULES.bun), bundledForBun(libraries, compressed));
+  writeFileSync(join(folder, COMMAND), COMMAND_TEXT, { mode: 0o755 });
   mkdirSync(join(folder, "lib"));
   writeFileSync(join(folder, WASM_CONTENT), `module.exports = "${contentOf(wasmFile())}";\n`);
   for (const [target, files] of Object.entries(libraries)) {
@@ -527,6 +540,7 @@ export async function stageNpm(
     exports: { ...exports, "./wasm.cjs": WASM_CONTENT, "./package.json": "./package.json" },
     imports: { [BUNDLED]: BUNDLED_MODULES },
     types: "./mod.d.ts",
+    bin: { rowmajor: COMMAND },
     // Older ones lack process.getBuiltinModule.
     engines: { node: "^20.16 || >=22.3" },
     peerDependencies: PEERS,
@@ -578,7 +592,8 @@ export async function stageReplacement(folder: string): Promise<string> {
  */
 export function stageDeno(folder: string, npm: string): void {
   rmSync(folder, { recursive: true, force: true });
-  const others = [BUNDLED_MODULES.bun, "package.json", WASM_CONTENT].map((path) => join(npm, path));
+  const others = [BUNDLED_MODULES.bun, COMMAND, "package.json", WASM_CONTENT]
+    .map((path) => join(npm, path));
   cpSync(npm, folder, { recursive: true, filter: (path) => !others.includes(path) });
   const embedded = join(folder, "embedded.js");
   const text = readFileSync(embedded, "utf8");
