@@ -32,7 +32,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     files:
-      /^examples\/|^tests\/(chat|embed|classify_image|vad|detect|ocr|pipelines)\/|^tests\/serve\/(batches|deploy|docs|triton)_/,
+      /^examples\/|^tests\/(embed|classify_image|vad|detect|ocr|pipelines)\/|^tests\/command\/(chat|embed|info|settings)_|^tests\/serve\/(batches|deploy|docs|triton)_/,
     test: ["deno"],
     all: BOTH,
     reason:

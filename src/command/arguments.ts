@@ -22,7 +22,7 @@ export function parse<O extends Options>(
     return parseArgs<Config<O>>({ args: [...args], allowPositionals: true, options });
   } catch (error) {
     // "Unknown option '--x'. To specify a positional argument …": the first sentence says it.
-    throw new UsageError((error as Error).message.split(/\.? To specify /)[0]!);
+    throw new UsageError((error as Error).message.split(/\.? To specify |\n/)[0]!);
   }
 }
 

@@ -113,15 +113,23 @@ export async function resolveModel(
 /** What is no name of a model: a path. */
 const PATH = /\.(onnx|gguf|safetensors|json)$/i;
 
+/** Whether there is something at a path. */
+export async function exists(path: string): Promise<boolean> {
+  const { stat } = await import("node:fs/promises");
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    throw error;
+  }
+}
+
 /** Throws unless there is something at a path; names of models pass. */
 export async function checkPath(path: string, what: "model" | "file" = "model"): Promise<void> {
   if (what === "model" && !PATH.test(path)) return;
-  const { stat } = await import("node:fs/promises");
-  const found = await stat(path).catch((error) => {
-    if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
-    throw error;
-  });
-  if (found !== undefined) return;
+  if (await exists(path)) return;
   throw new ArgumentError(`Cannot find ${what} ${describePath(path)}: there is no such file`);
 }
 
@@ -133,8 +141,9 @@ const onnxFile = (path: string): FoundModel => ({
 });
 
 /** The name of a model in answers: of its file or folder, or that in the cache of the hub. */
-export function nameOf(source: string): string {
-  if (/^[\w.-]+\/[\w.-]+$/.test(source) && !/^\.|\.(gguf|onnx)$/i.test(source)) return source;
+export async function nameOf(source: string): Promise<string> {
+  const isHub = /^[\w.-]+\/[\w.-]+$/.test(source) && !source.startsWith(".") && !PATH.test(source);
+  if (isHub && !await exists(source)) return source;
   const last = source.replace(/[\\/]+$/, "").split(/[\\/]/).at(-1)!;
-  return last.replace(/\.(gguf|onnx|safetensors)$/i, "");
+  return last.replace(/\.(gguf|onnx|safetensors)$/i, "").replace(/\s+/g, "-");
 }

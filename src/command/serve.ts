@@ -86,7 +86,8 @@ async function start(server: Server, settings: ServeSettings): Promise<void> {
   const kept = client === undefined
     ? "no metrics: prom-client is not installed"
     : "metrics at /metrics";
-  say(`${keys.length > 0 ? "with keys" : "without keys"}, ${kept}`);
+  const count = keys.length === 0 ? "without" : `with ${keys.length}`;
+  say(`${count} ${keys.length === 1 ? "key" : "keys"}, ${kept}`);
   const name = host.includes(":") ? `[${host}]` : host;
   say(`listening on http://${name}:${server.port}/`);
 }

@@ -3,14 +3,14 @@
  *
  * @module
  */
-import { readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { CacheDType } from "../nn/mod.ts";
 import { LIMITS, type ServiceLimits } from "../serve/http/service.ts";
 import { OPENAI_LIMITS } from "../serve/openai/limits.ts";
 import type { OpenAILimits, TextEngineOptions } from "../serve/openai.ts";
 import { integer, parse, UsageError, word } from "./arguments.ts";
-import { type Kind, KINDS, nameOf } from "./kinds.ts";
+import { exists, type Kind, KINDS, nameOf } from "./kinds.ts";
 
 /** A model to serve. */
 export interface ModelSettings {
@@ -133,7 +133,7 @@ model another name than that of its file.
                        quarter of the free memory)
   --queue=N            texts that wait for a chat model, and requests for an ONNX file; beyond, 503
                        (256)
-  --speculate          tries tokens that followed the same tokens before: faster for texts that repeat
+  --speculate          tries tokens that followed the same tokens before, for texts that repeat
   --cache=DTYPE        of keys and values: ${CACHES.join(", ")} (float16)
   --device=DEVICE      of chat models: cpu or cuda (cpu)
   --int8               rounds weights of encoders to 8 bits
@@ -236,19 +236,22 @@ async function readConfig(
     const own = PATHS.includes(option) && typeof value === "string" ? pathOf(value) : value;
     return argumentOf(file, name, own);
   });
-  const own = await Promise.all(models.map(async (model) => {
-    const settings = modelOfConfig(file, model);
-    const path = pathOf(settings.source);
+  const sourceOf = async (source: string): Promise<string> => {
+    const path = pathOf(source);
     // A folder beside the file may have the name of a model of the hub.
-    const isPath = PATH.test(settings.source) || await stat(path).then(() => true, () => false);
-    return isPath ? { ...settings, source: path } : settings;
-  }));
+    return PATH.test(source) || await exists(path) ? path : source;
+  };
+  const own = await Promise.all(models.map((model) => modelOfConfig(file, model, sourceOf)));
   return { args, models: own };
 }
 
 /** A model of a configuration file: `{ "path", "name", "kind" }` and options, or as an argument. */
-function modelOfConfig(file: string, model: unknown): ModelSettings {
-  if (typeof model === "string") return modelOf(model);
+async function modelOfConfig(
+  file: string,
+  model: unknown,
+  sourceOf: (path: string) => Promise<string>,
+): Promise<ModelSettings> {
+  if (typeof model === "string") return await modelOf(model, sourceOf);
   if (!isObject(model)) throw new UsageError(`${file}: a model is neither a text nor an object`);
   const { path, name, kind, ...rest } = model;
   if (typeof path !== "string") throw new UsageError(`${file}: a model has no path`);
@@ -261,11 +264,12 @@ function modelOfConfig(file: string, model: unknown): ModelSettings {
   const other = Object.keys(rest).find((key) => !Object.hasOwn(MODEL_OPTIONS, key));
   if (other !== undefined) throw new UsageError(`${file}: ${path} has no option ${other}`);
   const args = Object.entries(rest).flatMap(([key, value]) => argumentOf(file, key, value));
+  const source = await sourceOf(path);
   return {
     ...optionsOf(parse(args, MODEL_OPTIONS).values),
-    name: name ?? nameOf(path),
+    name: name ?? await nameOf(source),
     kind: kind === undefined ? undefined : word("kind", kind, KINDS),
-    source: path,
+    source,
   };
 }
 
@@ -295,17 +299,19 @@ function withCommon(model: ModelSettings, common: ReturnType<typeof optionsOf>):
 }
 
 /** A model of an argument: `[NAME=][KIND:]PATH`. */
-function modelOf(argument: string): ModelSettings {
-  const [, name, kind, source] = new RegExp(
+async function modelOf(
+  argument: string,
+  sourceOf: (path: string) => Promise<string> = (path) => Promise.resolve(path),
+): Promise<ModelSettings> {
+  const [, name, kind, path] = new RegExp(
     `^(?:([\\w./-]+)=)?(?:(${KINDS.join("|")}):)?(.+)$`,
     "s",
   ).exec(argument) ?? [];
-  if (source === undefined) {
-    throw new UsageError(`the MODEL ${JSON.stringify(argument)} has no path`);
-  }
+  if (path === undefined) throw new UsageError(`the MODEL ${JSON.stringify(argument)} has no path`);
+  const source = await sourceOf(path);
   return {
     ...optionsOf({}),
-    name: name ?? nameOf(source),
+    name: name ?? await nameOf(source),
     kind: KINDS.find((one) => one === kind),
     source,
   };
@@ -330,7 +336,8 @@ export async function settingsOf(
   const file = config === undefined ? undefined : await readConfig(config);
   // The last value of an option counts: arguments come before those of the file.
   const { values, positionals } = parse([...file?.args ?? [], ...args], ALL_OPTIONS);
-  const models = [...file?.models ?? [], ...positionals.map(modelOf)]
+  const own = await Promise.all(positionals.map((one) => modelOf(one)));
+  const models = [...file?.models ?? [], ...own]
     .map((model) => withCommon(model, optionsOf(values)));
   if (models.length === 0) throw new UsageError("there is no MODEL");
   const names = models.map(({ name }) => name);

@@ -17,6 +17,7 @@ import { globalsRead } from "../package/support.ts";
 /** Allowed imports from outside src, and the folders that may use them. */
 const OUTSIDE: [folder: string, specifier: RegExp][] = [
   ["io/", /^node:/],
+  ["command/", /^(node:|prom-client$)/],
   ["constraints/", /^@mlc-ai\/web-xgrammar$/],
   ["hub/", /^(node:|@huggingface\/hub$)/],
   ["images/", /^(fast-png|jpeg-js)$/],

@@ -61,16 +61,19 @@ export function openEmbedder(): Promise<Embedder> {
   return Embedder.open(filesOf(golden, safetensorsOf(golden)));
 }
 
-/** A model that ranks such texts. */
-export function openReranker(): Promise<Classifier> {
+/** The files of a model that ranks such texts. */
+export function rerankerFiles(): Record<string, Uint8Array | string> {
   const golden = encoders["roberta with a head"]!;
   const weights = Object.entries(golden.tensors).map(([name, shape]) => {
     const own = name.startsWith("classifier.out_proj") ? [1, ...shape.slice(1)] : [...shape];
     return [name, tensor(weight(name, own), { shape: own })];
   });
-  return Classifier.open(
-    filesOf(golden, io.encodeSafetensors(loose(Object.fromEntries(weights)))),
-  );
+  return filesOf(golden, io.encodeSafetensors(loose(Object.fromEntries(weights))));
+}
+
+/** The same model, open. */
+export function openReranker(): Promise<Classifier> {
+  return Classifier.open(rerankerFiles());
 }
 
 /** Makes all engines answer with these texts, one after the other, until the end of a test. */
