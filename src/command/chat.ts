@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 import { text as readAll } from "node:stream/consumers";
 import { type AskOptions, Chat } from "../models/mod.ts";
 import { integer, number, parse, UsageError, word } from "./arguments.ts";
+import { tellSlowBackend } from "./info.ts";
 import { checkPath } from "./kinds.ts";
 import { progressOf } from "./progress.ts";
 
@@ -86,6 +87,7 @@ export async function chat(args: readonly string[]): Promise<number> {
   const progress = progressOf(`loading ${model}`);
   try {
     await checkPath(model);
+    tellSlowBackend();
     using chat = await Chat.open(model, {
       ...{ cache, device, system: values.system, adapter: values.adapter },
       ...{ download: values.download && { onProgress: progress.show } },

@@ -8,6 +8,7 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { Embedder, type EmbedOptions } from "../models/mod.ts";
 import { integer, parse, UsageError } from "./arguments.ts";
+import { tellSlowBackend } from "./info.ts";
 import { checkPath } from "./kinds.ts";
 import { progressOf } from "./progress.ts";
 
@@ -65,6 +66,7 @@ export async function embed(args: readonly string[]): Promise<number> {
   const progress = progressOf(`loading ${model}`);
   try {
     await checkPath(model);
+    tellSlowBackend();
     using embedder = await Embedder.open(model, {
       quantize: values.int8 ? "int8" : undefined,
       download: values.download && { onProgress: progress.show },

@@ -90,6 +90,12 @@ export function machineFacts(): Facts {
   };
 }
 
+/** Says in one line that the native library is not in use, and why; nothing if it is. */
+export function tellSlowBackend(): void {
+  const { devices: { cpu }, backends: { native } } = machineInfo();
+  if (cpu !== "native") console.error(`computing with ${cpu}, which is slower: ${native}`);
+}
+
 /** The facts as a person reads them. */
 function shown(facts: Facts): Facts {
   const { parameters, size, weights, cache, context, dtypes, inputs, outputs, ...rest } = facts;

@@ -106,7 +106,8 @@ async function partsOf(
     const api = openaiRoutes(Object.fromEntries(given), metrics, { engine, limits: openaiLimits });
     routes.push(...api.routes);
     parts.push(api);
-    await api.warmUp();
+    // Elsewhere steps of all sizes take a minute, and run on the event loop.
+    if (info().devices["cpu"] === "native") await api.warmUp();
   }
   const entries = Object.entries(inference);
   if (entries.length > 0) {

@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { readText } from "../../scripts/tools.ts";
 import { UsageError } from "../../src/command/arguments.ts";
 import { type ServeSettings, settingsOf } from "../../src/command/settings.ts";
 
@@ -128,6 +129,14 @@ test("a file has models and options, and arguments come before it", async () => 
   assertEquals([port, log, metrics, keys], [1, "json", false, ["of-file"]]);
   assertEquals(hosts?.slice(-2), ["a.example", "b.example"]);
   assertEquals([limits, engine.slots], [{ bodyBytes: 5000, answerMs: 60_000 }, 2]);
+});
+
+test("the file of the deployment has options that there are", async () => {
+  const deployed = JSON.parse(readText("examples/deploy/serve.json"));
+  const file = write("deployed.json", { ...deployed, keyFile: write("deployed-keys", "k") });
+  const settings = await of([`--config=${file}`]);
+  assertEquals([settings.port, settings.keys, settings.metrics], [deployed.port, ["k"], true]);
+  assertEquals(settings.limits, deployed.limits);
 });
 
 test("what cannot be meant is a UsageError that names it", async () => {

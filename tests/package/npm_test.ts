@@ -5,9 +5,10 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -24,6 +25,7 @@ import { pathToFileURL } from "node:url";
 import { HOST, stageDeno, stageNpm } from "../../scripts/release/package.ts";
 import { findTool, root } from "../../scripts/tools.ts";
 import { amount } from "../support/amount.ts";
+import { randomLlama } from "../support/llama.ts";
 import {
   check,
   globalsRead,
@@ -63,7 +65,7 @@ check(
   "npm: installs without scripts and dependencies, and runs natively in Bun",
   async () => {
     await install();
-    assertEquals(readdirSync(join(project, "node_modules")).sort(), ["@rowmajor"]);
+    assertEquals(readdirSync(join(project, "node_modules")).sort(), [".bin", "@rowmajor"]);
     const outcome = await run(bun, ["main.mjs"], { cwd: project, env });
     assertEquals(told(outcome).cpu, "native");
     const manifest = JSON.parse(
@@ -249,17 +251,17 @@ check(
 
 const node = spawnSync("node", ["--version"], { encoding: "utf8" }).stdout?.trim() ?? "";
 const hasNode = Number(/^v(\d+)/.exec(node)?.[1]) >= 20;
+const askFfi = 'process.exit(require("node:module").isBuiltin("node:ffi") ? 0 : 1)';
+const hasFfi = hasNode && spawnSync("node", ["--eval", askFfi]).status === 0;
 if (!hasNode) console.log("The package is not tested in Node: there is none, or one older than 20");
 
 (hasNode ? check : test.skip)(
   "npm: runs in Node, natively since 26.1, and says why not before (needs Node 20)",
   async () => {
     await install();
-    const ask = 'console.log(require("node:module").isBuiltin("node:ffi"))';
-    const { stdout } = spawnSync("node", ["--eval", ask], { encoding: "utf8" });
     const { cpu, native } = told(await run("node", ["main.mjs"], { cwd: project, env }));
     console.log(`Node ${node}: ${cpu}`);
-    if (stdout.trim() === "true") assertEquals(cpu, "native", native);
+    if (hasFfi) assertEquals(cpu, "native", native);
     else {
       assertEquals(cpu, "wasm");
       assertMatch(native, /^this Node has no node:ffi/);
@@ -433,6 +435,106 @@ check(
     assert(!existsSync(own.ROWMAJOR_CACHE), "the files beside a bundle need no cache");
   },
 );
+
+/** Starts a server, asks it for an answer while it ends, and returns what it printed. */
+async function askServer(path: string, args: readonly string[], cwd: string): Promise<string> {
+  const child = spawn(path, args, { cwd, env: { ...process.env, ...env } });
+  let said = "";
+  const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
+  const url = await new Promise<string>((resolve, reject) => {
+    ended.then((code) => reject(new Error(`exited with ${code}: ${said}`)));
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on("data", (part) => {
+        said += part;
+        const found = /^listening on (http:\S+)\/$/m.exec(said)?.[1];
+        if (found !== undefined) resolve(found);
+      });
+    }
+  });
+  try {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        ...{ messages: [{ role: "user", content: "Hi" }], stream: true },
+        ...{ max_tokens: 40, ignore_eos: true },
+      }),
+    });
+    const reader = response.body!.getReader();
+    let text = "";
+    for (let isFirst = true;; isFirst = false) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      text += new TextDecoder().decode(value);
+      if (isFirst) process.kill(child.pid!, "SIGTERM");
+    }
+    assert(text.endsWith("data: [DONE]\n\n"), text);
+    assertEquals(await ended, 0, said);
+  } finally {
+    child.kill("SIGKILL");
+  }
+  return said;
+}
+
+check("npm: the command runs in Bun, in Deno and in Node, and serves", async () => {
+  await install();
+  const bin = join(project, "node_modules", ".bin", "rowmajor");
+  const deno = findTool("deno");
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  for (
+    const [path, args] of [
+      [bun, ["x", "--bun", "rowmajor"]],
+      [deno, ["run", "-A", "npm:@rowmajor/tensor/rowmajor"]],
+      [deno, ["run", "-A", "node_modules/@rowmajor/tensor/src/command/main.js"]],
+      ...hasNode ? [["node", [bin]] as const] : [],
+    ] as const
+  ) {
+    const ran = await run(path, [...args, "--version"], { cwd: project, env });
+    assertEquals([ran.code, ran.stdout], [0, `${version}\n`], ran.stderr);
+    const wrong = await run(path, [...args, "serve"], { cwd: project, env });
+    const stderr = "rowmajor serve: there is no MODEL; see rowmajor serve --help\n";
+    assertEquals([wrong.code, wrong.stdout, wrong.stderr], [2, "", stderr]);
+  }
+  // A module that imports the command does not run it.
+  writeFileSync(join(project, "imports.mjs"), 'await import("@rowmajor/tensor/command");');
+  for (const [path, args] of [[bun, []], [deno, ["run", "-A"]]] as const) {
+    const ran = await run(path, [...args, "imports.mjs"], { cwd: project, env });
+    assertEquals([ran.code, ran.stdout, ran.stderr], [0, "", ""]);
+  }
+
+  // What a model for chats needs is installed beside the package.
+  const served = join(stage.path, "served");
+  const modules = join(served, "node_modules");
+  mkdirSync(modules, { recursive: true });
+  cpSync(join(project, "node_modules", "@rowmajor"), join(modules, "@rowmajor"), {
+    recursive: true,
+    dereference: true,
+  });
+  symlinkSync(
+    join(root, "node_modules", "@huggingface"),
+    join(modules, "@huggingface"),
+    "junction",
+  );
+  writeFileSync(join(served, "package.json"), "{}");
+  const sizes = { layers: 1, width: 64, heads: 4, groups: 2, hidden: 64, vocabulary: 320 };
+  writeFileSync(join(served, "tiny.gguf"), randomLlama("q8_0", sizes));
+  const command = join(modules, "@rowmajor", "tensor", "rowmajor.js");
+  for (
+    const [runtime, path, args] of [
+      ["bun", bun, [command]],
+      ["deno", deno, ["run", "-A", command]],
+      ...hasNode ? [["node", "node", [command]] as const] : [],
+    ] as const
+  ) {
+    const own = ["serve", "tiny.gguf", "--port=0", "--slots=2", "--log=json"];
+    const said = await askServer(path, [...args, ...own], served);
+    const backend = runtime === "node" && !hasFfi ? "wasm .*this Node has no node:ffi" : "native";
+    assertMatch(said, new RegExp(`^${runtime}, backend ${backend}`, "m"));
+    assertMatch(said, /^tiny: chat, .*tokens\/s$/m);
+    assertMatch(said, /no metrics: prom-client is not installed$/m);
+    assertMatch(said, /^\{.*"path":"\/v1\/chat\/completions","status":200,.*\}$/m);
+  }
+});
 
 check("npm: a compressed library is unpacked into the cache", async () => {
   const folder = join(stage.path, "compressed");
