@@ -4,7 +4,6 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
@@ -12,6 +11,7 @@ import process from "node:process";
 import { test } from "node:test";
 import { info } from "../../mod.ts";
 import { findTool, root } from "../../scripts/tools.ts";
+import { startServe } from "./child.ts";
 import { run, writeModels } from "./models.ts";
 
 const runtime = "Deno" in globalThis ? "deno" : "bun";
@@ -19,118 +19,85 @@ const paths = await writeModels();
 /** Windows ends a process where others send it a signal. */
 const UNIX = { timeout: 120_000, skip: process.platform === "win32" && "needs Unix" };
 
-/** The command as a process. */
-interface Child {
-  readonly url: string;
-  /** What it printed so far. */
-  readonly said: { stdout: string; stderr: string };
-  kill(signal: "SIGTERM" | "SIGINT"): void;
-  /** Its exit code. */
-  readonly ended: Promise<number | null>;
-}
-
-/** Starts `rowmajor serve`, and waits until it listens. */
-function start(
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<Child> {
+/** Starts `rowmajor serve` in this runtime. */
+function start(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const main = join(root, "src", "command", "main.ts");
   const flags = runtime === "deno" ? ["run", "-A", "--no-check", main] : [main];
-  const child = spawn(findTool(runtime), [...flags, "serve", "--port=0", ...args], {
-    env: { ...process.env, NO_COLOR: "1", ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const said = { stdout: "", stderr: "" };
-  const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
-  return new Promise((resolve, reject) => {
-    child.stdout.setEncoding("utf8").on("data", (part: string) => said.stdout += part);
-    child.stderr.setEncoding("utf8").on("data", (part: string) => {
-      said.stderr += part;
-      const url = /^listening on (http:\S+)\/$/m.exec(said.stderr)?.[1];
-      // Deno tells of a child that was sent a signal by child.kill that it died of it.
-      const kill = (signal: "SIGTERM" | "SIGINT") => void process.kill(child.pid!, signal);
-      if (url !== undefined) resolve({ url, said, kill, ended });
-    });
-    ended.then((code) => reject(new Error(`exited with ${code}: ${said.stderr}`)));
-  });
+  return startServe(findTool(runtime), [...flags, "serve", "--port=0", ...args], { env });
 }
 
-test(
-  "serve: APIs of all kinds of models, keys, a page, logs and metrics, and an end",
-  UNIX,
-  async () => {
-    const keys = join(paths.folder, "keys");
-    writeFileSync(keys, "first\nsecond\n");
-    const { folder } = paths;
-    const config = join(folder, "serve.json");
-    writeFileSync(config, JSON.stringify({ models: ["talk.gguf"], keyFile: "keys", log: "json" }));
-    const server = await start(
-      [`--config=${config}`, paths.embed, paths.rerank, `double=${paths.onnx}`, "--slots=2"],
-      { ROWMAJOR_KEYS: "third" },
-    );
-    const { url, said } = server;
-    const ask = async (path: string, body?: unknown, key = "second") => {
-      const response = await fetch(url + path, {
-        method: body === undefined ? "GET" : "POST",
-        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
-        ...body !== undefined && { body: JSON.stringify(body) },
-      });
-      const text = await response.text();
-      return { status: response.status, text, json: () => JSON.parse(text) };
-    };
-
-    const { devices: { cpu } } = info();
-    const lines = said.stderr.trim().split("\n");
-    assertMatch(lines[0]!, new RegExp(`^${runtime}, backend ${cpu}\\b`));
-    assertMatch(
-      said.stderr,
-      /^talk: chat, [\d.]+ \w+ resident, context of 2048, [\d.]+ tokens\/s$/m,
-    );
-    assertMatch(said.stderr, /^texts: embeddings, .* resident, 24 dimensions, [\d.]+ texts\/s$/m);
-    assertMatch(said.stderr, /^ranks: rerank, .* resident, [\d.]+ texts\/s$/m);
-    assertMatch(said.stderr, /^double: inference, .* resident, 2 nodes, inputs x$/m);
-    assertStringIncludes(said.stderr, "with 3 keys, metrics at /metrics");
-
-    assertEquals((await ask("/v1/models", undefined, "fourth")).status, 401);
-    assertEquals(
-      (await ask("/v1/models")).json().data.map(({ id }: { id: string }) => id),
-      ["talk", "texts", "ranks"],
-    );
-    const chat = { model: "talk", messages: [{ role: "user", content: "Hi" }], max_tokens: 4 };
-    const answer = (await ask("/v1/chat/completions", { ...chat, ignore_eos: true })).json();
-    assertEquals(answer.choices[0].message.role, "assistant");
-    const stream = await ask("/v1/chat/completions", { ...chat, stream: true }, "third");
-    assert(stream.text.trimEnd().endsWith("data: [DONE]"), stream.text);
-    const { data } = (await ask("/v1/embeddings", { model: "texts", input: "the cat" })).json();
-    assertEquals(data[0].embedding.length, 24);
-    const ranks = { model: "ranks", query: "w1", documents: ["w2", "w3"] };
-    assertEquals((await ask("/v1/rerank", ranks)).json().results.length, 2);
-    const x = { name: "x", datatype: "FP32", shape: [1, 64], data: Array(64).fill(1.5) };
-    const { outputs } = (await ask("/v2/models/double/infer", { inputs: [x] })).json();
-    assertEquals(outputs[0].data, Array(10).fill(3));
-    const page = await fetch(url);
-    assertEquals(page.headers.get("content-type"), "text/html; charset=utf-8");
-    assertStringIncludes(await page.text(), "<!doctype html>");
-    assertEquals((await ask("/page.json")).json(), {
-      ...{ chat: ["talk"], embeddings: ["texts"], digits: "double" },
+test("serve: APIs, keys, a page, logs and metrics, and an end", UNIX, async () => {
+  const keys = join(paths.folder, "keys");
+  writeFileSync(keys, "first\nsecond\n");
+  const { folder } = paths;
+  const config = join(folder, "serve.json");
+  writeFileSync(config, JSON.stringify({ models: ["talk.gguf"], keyFile: "keys", log: "json" }));
+  await using server = await start(
+    [`--config=${config}`, paths.embed, paths.rerank, `double=${paths.onnx}`, "--slots=2"],
+    { ROWMAJOR_KEYS: "third" },
+  );
+  const { url, said } = server;
+  const ask = async (path: string, body?: unknown, key = "second") => {
+    const response = await fetch(url + path, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      ...body !== undefined && { body: JSON.stringify(body) },
     });
-    assertStringIncludes((await ask("/metrics")).text, "rowmajor_requests_total");
+    const text = await response.text();
+    return { status: response.status, text, json: () => JSON.parse(text) };
+  };
 
-    // Each line of the standard output is an entry of the log, without texts of clients.
-    const entries = said.stdout.trim().split("\n").map((line) => JSON.parse(line));
-    const one = entries.find(({ path }) => path === "/v1/chat/completions");
-    assertEquals([one.status, one.model, one.key], [200, "talk", 1]);
-    assert(!said.stdout.includes("Hi"));
+  const { devices: { cpu } } = info();
+  const lines = said.stderr.trim().split("\n");
+  assertMatch(lines[0]!, new RegExp(`^${runtime}, backend ${cpu}\\b`));
+  assertMatch(
+    said.stderr,
+    /^talk: chat, [\d.]+ \w+ resident, context of 2048, [\d.]+ tokens\/s$/m,
+  );
+  assertMatch(said.stderr, /^texts: embeddings, .* resident, 24 dimensions, [\d.]+ texts\/s$/m);
+  assertMatch(said.stderr, /^ranks: rerank, .* resident, [\d.]+ texts\/s$/m);
+  assertMatch(said.stderr, /^double: inference, .* resident, 2 nodes, inputs x$/m);
+  assertStringIncludes(said.stderr, "with 3 keys, metrics at /metrics");
 
-    // A long answer is still sent after TERM.
-    const long = ask("/v1/chat/completions", { ...chat, max_tokens: 400, ignore_eos: true });
-    while (!/rowmajor_in_flight_requests 1/.test((await ask("/metrics")).text));
-    server.kill("SIGTERM");
-    assertEquals((await long).status, 200);
-    assertEquals(await server.ended, 0);
-    assertMatch(said.stderr, /^SIGTERM: no new work, [01] requests to answer$/m);
-  },
-);
+  assertEquals((await ask("/v1/models", undefined, "fourth")).status, 401);
+  assertEquals(
+    (await ask("/v1/models")).json().data.map(({ id }: { id: string }) => id),
+    ["talk", "texts", "ranks"],
+  );
+  const chat = { model: "talk", messages: [{ role: "user", content: "Hi" }], max_tokens: 4 };
+  const answer = (await ask("/v1/chat/completions", { ...chat, ignore_eos: true })).json();
+  assertEquals(answer.choices[0].message.role, "assistant");
+  const stream = await ask("/v1/chat/completions", { ...chat, stream: true }, "third");
+  assert(stream.text.trimEnd().endsWith("data: [DONE]"), stream.text);
+  const { data } = (await ask("/v1/embeddings", { model: "texts", input: "the cat" })).json();
+  assertEquals(data[0].embedding.length, 24);
+  const ranks = { model: "ranks", query: "w1", documents: ["w2", "w3"] };
+  assertEquals((await ask("/v1/rerank", ranks)).json().results.length, 2);
+  const x = { name: "x", datatype: "FP32", shape: [1, 64], data: Array(64).fill(1.5) };
+  const { outputs } = (await ask("/v2/models/double/infer", { inputs: [x] })).json();
+  assertEquals(outputs[0].data, Array(10).fill(3));
+  const page = await fetch(url);
+  assertEquals(page.headers.get("content-type"), "text/html; charset=utf-8");
+  assertStringIncludes(await page.text(), "<!doctype html>");
+  assertEquals((await ask("/page.json")).json(), {
+    ...{ chat: ["talk"], embeddings: ["texts"], digits: "double" },
+  });
+  assertStringIncludes((await ask("/metrics")).text, "rowmajor_requests_total");
+
+  // Each line of the standard output is an entry of the log, without texts of clients.
+  const entries = said.stdout.trim().split("\n").map((line) => JSON.parse(line));
+  const one = entries.find(({ path }) => path === "/v1/chat/completions");
+  assertEquals([one.status, one.model, one.key], [200, "talk", 1]);
+  assert(!said.stdout.includes("Hi"));
+
+  // A long answer is still sent after TERM.
+  const long = ask("/v1/chat/completions", { ...chat, max_tokens: 400, ignore_eos: true });
+  while (!/rowmajor_in_flight_requests 1/.test((await ask("/metrics")).text));
+  server.kill("SIGTERM");
+  assertEquals((await long).status, 200);
+  assertEquals(await server.ended, 0);
+  assertMatch(said.stderr, /^SIGTERM: no new work, [01] requests to answer$/m);
+});
 
 test("serve: what cannot be is said in one line", UNIX, async () => {
   const other = createServer();
@@ -158,7 +125,7 @@ test("serve: what cannot be is said in one line", UNIX, async () => {
 });
 
 test("serve: a second signal ends it at once", UNIX, async () => {
-  const server = await start([paths.embed, "--log=off", "--drain-ms=60000"]);
+  await using server = await start([paths.embed, "--log=off", "--drain-ms=60000"]);
   assertStringIncludes(server.said.stderr, "without keys");
   server.kill("SIGINT");
   while (!server.said.stderr.includes("SIGINT: no new work")) {

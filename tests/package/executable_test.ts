@@ -1,6 +1,6 @@
 /**
- * Executables of the digits demo, with the library and the model inside: built by Bun, and by Deno
- * if possible, and run elsewhere, leaving nothing behind except the cache.
+ * Executables of the command, and of the digits demo with the model inside, both with the library:
+ * built by Bun, and by Deno if possible, and run elsewhere, leaving nothing behind except the cache.
  *
  * @module
  */
@@ -21,6 +21,7 @@ import { io, ones } from "../../mod.ts";
 import { builtLibraries, HOST } from "../../scripts/release/package.ts";
 import { KIND_BYTES } from "../../src/io/kinds.ts";
 import { root } from "../../scripts/tools.ts";
+import { endAnswering, startServe } from "../command/child.ts";
 import { RUNS_ALL } from "../support/amount.ts";
 import { ggufMetadata, type GgufValue, writeGguf } from "../support/gguf.ts";
 import { randomLlama } from "../support/llama.ts";
@@ -145,6 +146,23 @@ if (inDeno) {
     writeFileSync(model, randomLlama("q8_0", sizes));
     const program = ["tests/package/programs/constrained.ts", `--include=${model}=model.gguf`];
     await makeAndRun([], program, ['native {"ok":true,"level":3}']);
+  });
+  check("bun build --compile makes the command, which serves from an empty folder", async () => {
+    using folder = temporary();
+    const out = join(folder.path, process.platform === "win32" ? "rowmajor.exe" : "rowmajor");
+    await makeExecutable(out, ["src/command/main.ts"]);
+    const sizes = { layers: 1, width: 64, heads: 4, groups: 2, hidden: 64, vocabulary: 320 };
+    const model = join(folder.path, "tiny.gguf");
+    writeFileSync(model, randomLlama("q8_0", sizes));
+    const empty = join(folder.path, "empty");
+    mkdirSync(empty);
+    const env = { HOME: empty, ROWMAJOR_CACHE: join(folder.path, "cache") };
+    await using server = await startServe(out, ["serve", "--port=0", model], { cwd: empty, env });
+    assertEquals(await endAnswering(server), 0, server.said.stderr);
+    assertStringIncludes(server.said.stderr, "bun, backend native");
+    // The packages are inside.
+    assertStringIncludes(server.said.stderr, "metrics at /metrics");
+    assertEquals(readdirSync(empty), []);
   });
   if (RUNS_ALL) {
     check("bun build --compile --minify makes the demo", () => makeAndRun(["--minify"]));

@@ -5,7 +5,7 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import {
   copyFileSync,
   cpSync,
@@ -24,6 +24,7 @@ import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { HOST, stageDeno, stageNpm } from "../../scripts/release/package.ts";
 import { findTool, root } from "../../scripts/tools.ts";
+import { endAnswering, startServe } from "../command/child.ts";
 import { amount } from "../support/amount.ts";
 import { randomLlama } from "../support/llama.ts";
 import {
@@ -436,46 +437,6 @@ check(
   },
 );
 
-/** Starts a server, asks it for an answer while it ends, and returns what it printed. */
-async function askServer(path: string, args: readonly string[], cwd: string): Promise<string> {
-  const child = spawn(path, args, { cwd, env: { ...process.env, ...env } });
-  let said = "";
-  const ended = new Promise<number | null>((resolve) => child.on("close", resolve));
-  const url = await new Promise<string>((resolve, reject) => {
-    ended.then((code) => reject(new Error(`exited with ${code}: ${said}`)));
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on("data", (part) => {
-        said += part;
-        const found = /^listening on (http:\S+)\/$/m.exec(said)?.[1];
-        if (found !== undefined) resolve(found);
-      });
-    }
-  });
-  try {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({
-        ...{ messages: [{ role: "user", content: "Hi" }], stream: true },
-        ...{ max_tokens: 40, ignore_eos: true },
-      }),
-    });
-    const reader = response.body!.getReader();
-    let text = "";
-    for (let isFirst = true;; isFirst = false) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      text += new TextDecoder().decode(value);
-      if (isFirst) process.kill(child.pid!, "SIGTERM");
-    }
-    assert(text.endsWith("data: [DONE]\n\n"), text);
-    assertEquals(await ended, 0, said);
-  } finally {
-    child.kill("SIGKILL");
-  }
-  return said;
-}
-
 check("npm: the command runs in Bun, in Deno and in Node, and serves", async () => {
   await install();
   const bin = join(project, "node_modules", ".bin", "rowmajor");
@@ -527,12 +488,14 @@ check("npm: the command runs in Bun, in Deno and in Node, and serves", async () 
     ] as const
   ) {
     const own = ["serve", "tiny.gguf", "--port=0", "--slots=2", "--log=json"];
-    const said = await askServer(path, [...args, ...own], served);
+    await using server = await startServe(path, [...args, ...own], { cwd: served, env });
+    assertEquals(await endAnswering(server), 0, server.said.stderr);
+    const { stdout, stderr } = server.said;
     const backend = runtime === "node" && !hasFfi ? "wasm .*this Node has no node:ffi" : "native";
-    assertMatch(said, new RegExp(`^${runtime}, backend ${backend}`, "m"));
-    assertMatch(said, /^tiny: chat, .*tokens\/s$/m);
-    assertMatch(said, /no metrics: prom-client is not installed$/m);
-    assertMatch(said, /^\{.*"path":"\/v1\/chat\/completions","status":200,.*\}$/m);
+    assertMatch(stderr, new RegExp(`^${runtime}, backend ${backend}`, "m"));
+    assertMatch(stderr, /^tiny: chat, .*tokens\/s$/m);
+    assertMatch(stderr, /no metrics: prom-client is not installed$/m);
+    assertMatch(stdout, /^\{.*"path":"\/v1\/chat\/completions","status":200,.*\}$/m);
   }
 });
 
