@@ -88,7 +88,7 @@ const limitOptions = <L extends object>(
 const SERVICE_LIMITS = new Map(limitOptions(LIMITS, {
   inFlight: "requests that are not answered yet; beyond, 503",
   perKey: "those of one key; beyond, 429",
-  perClient: "those of one address; beyond, 429",
+  perClient: "bodies of one address that arrive; beyond, the oldest gets 503",
   bodyBytes: "bytes of a body; beyond, 413",
   firstByteMs: "milliseconds until the first byte of a body; beyond, 408",
   bodyMs: "milliseconds for a body; beyond, 408",
@@ -200,13 +200,12 @@ async function readText(option: string, path: string): Promise<string> {
 const PATH = /^\.|\.(gguf|onnx|safetensors)$/i;
 
 /** A value of a file as arguments. */
-function argumentOf(file: string, name: string, value: unknown): string[] {
-  const option = `--${dashed(name)}`;
-  if (value === true) return [option];
+function argumentsOf(file: string, option: string, value: unknown): string[] {
+  if (value === true) return [`--${option}`];
   if (value === false) return [];
-  if (typeof value === "string" || typeof value === "number") return [`${option}=${value}`];
-  if (Array.isArray(value)) return value.flatMap((one) => argumentOf(file, name, one));
-  throw new UsageError(`${file}: ${name} is no text, number, flag or list of them`);
+  if (typeof value === "string" || typeof value === "number") return [`--${option}=${value}`];
+  if (Array.isArray(value)) return value.flatMap((one) => argumentsOf(file, option, one));
+  throw new UsageError(`${file}: ${option} is no text, number, flag or list of them`);
 }
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
@@ -228,14 +227,23 @@ async function readConfig(
   if (!Array.isArray(models)) throw new UsageError(`${file}: models are no list`);
   if (!isObject(limits)) throw new UsageError(`${file}: limits are no object`);
   const pathOf = (path: string): string => resolve(dirname(file), path);
-  const args = Object.entries({ ...limits, ...rest }).flatMap(([name, value]) => {
+  const args = Object.entries(rest).flatMap(([name, value]) => {
     const option = dashed(name);
     if (!Object.hasOwn(ALL_OPTIONS, option) || NOT_IN_FILES.includes(option)) {
       throw new UsageError(`${file}: there is no option ${name}`);
     }
     const own = PATHS.includes(option) && typeof value === "string" ? pathOf(value) : value;
-    return argumentOf(file, name, own);
+    return argumentsOf(file, option, own);
   });
+  for (const [name, value] of Object.entries(limits)) {
+    // Limits have the names that the library gives them.
+    const [option] = [...SERVICE_LIMITS, ...REQUEST_LIMITS].find(([, { limit }]) =>
+      limit === name
+    ) ??
+      [];
+    if (option === undefined) throw new UsageError(`${file}: there is no limit ${name}`);
+    args.push(...argumentsOf(file, option, value));
+  }
   const sourceOf = async (source: string): Promise<string> => {
     const path = pathOf(source);
     // A folder beside the file may have the name of a model of the hub.
@@ -263,7 +271,7 @@ async function modelOfConfig(
   }
   const other = Object.keys(rest).find((key) => !Object.hasOwn(MODEL_OPTIONS, key));
   if (other !== undefined) throw new UsageError(`${file}: ${path} has no option ${other}`);
-  const args = Object.entries(rest).flatMap(([key, value]) => argumentOf(file, key, value));
+  const args = Object.entries(rest).flatMap(([key, value]) => argumentsOf(file, key, value));
   const source = await sourceOf(path);
   return {
     ...optionsOf(parse(args, MODEL_OPTIONS).values),

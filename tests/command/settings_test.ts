@@ -113,7 +113,7 @@ test("a file has models and options, and arguments come before it", async () => 
     noMetrics: true,
     keyFile: "keys2",
     allowHost: ["a.example", "b.example"],
-    limits: { bodyBytes: 5000, answerMs: 60_000 },
+    limits: { bodyBytes: 5000, answerMs: 60_000, tokens: 99 },
     slots: 2,
   });
   const settings = await of([`--config=${file}`, "--port=1", "last.gguf"]);
@@ -129,6 +129,7 @@ test("a file has models and options, and arguments come before it", async () => 
   assertEquals([port, log, metrics, keys], [1, "json", false, ["of-file"]]);
   assertEquals(hosts?.slice(-2), ["a.example", "b.example"]);
   assertEquals([limits, engine.slots], [{ bodyBytes: 5000, answerMs: 60_000 }, 2]);
+  assertEquals(settings.openaiLimits, { tokens: 99 });
 });
 
 test("the file of the deployment has options that there are", async () => {
@@ -164,6 +165,7 @@ test("what cannot be meant is a UsageError that names it", async () => {
       [[config("d.json", { models: [{}] })], "a model has no path"],
       [[config("e.json", { models: [1] })], "a model is neither a text nor an object"],
       [[config("f.json", { models: ["a"], prot: 1 })], "there is no option prot"],
+      [[config("l.json", { models: ["a"], limits: { port: 1 } })], "there is no limit port"],
       [[config("g.json", { models: ["a"], key: "k" })], "there is no option key"],
       [[config("h.json", { models: [{ path: "a", slots: 2 }] })], "a has no option slots"],
       [[config("i.json", { models: [{ path: "a", kind: "talk" }] })], "--kind talk: expected chat"],

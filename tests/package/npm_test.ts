@@ -480,10 +480,16 @@ check("npm: the command runs in Bun, in Deno and in Node, and serves", async () 
   const sizes = { layers: 1, width: 64, heads: 4, groups: 2, hidden: 64, vocabulary: 320 };
   writeFileSync(join(served, "tiny.gguf"), randomLlama("q8_0", sizes));
   const command = join(modules, "@rowmajor", "tensor", "rowmajor.js");
+  // Those of docs/command.md.
+  const library = join(modules, "@rowmajor", "tensor", "lib");
+  const permissions = [
+    ...["--allow-net=127.0.0.1", "--allow-read=tiny.gguf", "--allow-env=ROWMAJOR_KEYS"],
+    `--allow-ffi=${library}`,
+  ];
   for (
     const [runtime, path, args] of [
       ["bun", bun, [command]],
-      ["deno", deno, ["run", "-A", command]],
+      ["deno", deno, ["run", "--no-prompt", ...permissions, command]],
       ...hasNode ? [["node", "node", [command]] as const] : [],
     ] as const
   ) {
