@@ -20,10 +20,9 @@ export interface Progress {
   end(): void;
 }
 
-/** What takes less time shows nothing, in milliseconds. */
-const SHORT = 500;
-/** The time between two texts, in milliseconds. */
-const [EVERY_ON_TERMINAL, EVERY_ELSEWHERE] = [100, 3000];
+/** What takes less time shows nothing, and the time between two texts, in milliseconds. */
+const ON_TERMINAL = { first: 500, next: 100 };
+const ELSEWHERE = { first: 2000, next: 3000 };
 
 /** Where progress is shown. */
 export interface Screen {
@@ -32,14 +31,19 @@ export interface Screen {
 }
 
 /** Shows the progress of `what`, such as `loading a.gguf`. */
-export function progressOf(what: string, screen: Screen = process.stderr): Progress {
+export function progressOf(
+  what: string,
+  screen: Screen = process.stderr,
+  now: () => number = () => performance.now(),
+): Progress {
   const isTerminal = screen.isTTY === true;
-  let next = performance.now() + SHORT, isShown = false;
+  const times = isTerminal ? ON_TERMINAL : ELSEWHERE;
+  let next = now() + times.first, isShown = false;
   return {
     show({ loaded, total }) {
-      const now = performance.now();
-      if (now < next) return;
-      next = now + (isTerminal ? EVERY_ON_TERMINAL : EVERY_ELSEWHERE);
+      const time = now();
+      if (time < next) return;
+      next = time + times.next;
       const percent = total > 0 ? Math.floor(100 * loaded / total) : 0;
       const text = `${what}: ${percent}% of ${bytesText(total)}`;
       screen.write(isTerminal ? `\r\x1b[K${text}` : `${text}\n`);

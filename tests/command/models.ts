@@ -85,6 +85,8 @@ export async function run(...args: readonly string[]): Promise<Ran> {
   let stdout = "", stderr = "";
   console.log = (text: unknown) => void (stdout += `${text}\n`);
   console.error = (text: unknown) => void (stderr += `${text}\n`);
+  const own = process.stderr.write;
+  process.stderr.write = () => true; // the progress of loading, on slow machines
   process.stdout.write = (text: unknown) => {
     stdout += String(text);
     return true;
@@ -94,5 +96,6 @@ export async function run(...args: readonly string[]): Promise<Ran> {
   } finally {
     Object.assign(console, { log, error });
     process.stdout.write = write;
+    process.stderr.write = own;
   }
 }

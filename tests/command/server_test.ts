@@ -64,21 +64,24 @@ test("logs are lines of text or of JSON", () => {
   assertEquals(logOf("off", write), undefined);
 });
 
-test("progress is one line on a terminal, and plain lines elsewhere", async () => {
+test("progress is one line on a terminal, and plain lines elsewhere", () => {
   for (const isTTY of [true, false]) {
     let text = "";
-    const progress = progressOf("loading m", {
-      isTTY,
-      write: (part: string) => void (text += part),
-    });
+    let now = 0;
+    const write = (part: string) => void (text += part);
+    const progress = progressOf("loading m", { isTTY, write }, () => now);
     progress.show({ loaded: 1, total: 4e6 });
     assertEquals(text, "", "what is fast shows nothing");
-    await delay(550);
+    now = isTTY ? 500 : 2000;
     progress.show({ loaded: 2e6, total: 4e6 });
     progress.show({ loaded: 3e6, total: 4e6 });
+    now += isTTY ? 100 : 3000;
+    progress.show({ loaded: 4e6, total: 4e6 });
     progress.end();
-    const line = "loading m: 50% of 4.00 MB";
-    assertEquals(text, isTTY ? `\r\x1b[K${line}\r\x1b[K` : `${line}\n`);
+    const lines = ["loading m: 50% of 4.00 MB", "loading m: 100% of 4.00 MB"];
+    const [before, after] = isTTY ? ["\r\x1b[K", ""] : ["", "\n"];
+    const last = isTTY ? "\r\x1b[K" : "";
+    assertEquals(text, lines.map((line) => before + line + after).join("") + last);
   }
 });
 

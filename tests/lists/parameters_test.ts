@@ -67,6 +67,10 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/tokenizers/json.ts": 9,
   "src/onnx/graph/values.ts": 1,
   "src/onnx/session.ts": 1,
+  // Values of the files of models, and of a file of settings.
+  "src/command/info.ts": 3,
+  "src/command/kinds.ts": 1,
+  "src/command/settings.ts": 3,
   "src/serve/http/service.ts": 1,
   "src/serve/inference.ts": 1,
   "src/serve/inference/datatypes.ts": 4,

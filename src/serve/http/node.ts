@@ -46,7 +46,7 @@ function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request | un
     headers.append(rawHeaders[i]!, rawHeaders[i + 1]!);
   }
   const hasBody = method !== "GET" && method !== "HEAD";
-  const body = hasBody ? { body: bodyOf(incoming), duplex: "half" } : {};
+  const body = hasBody ? { body: bodyOf(incoming), duplex: "half" as const } : {};
   return new Request(new URL(url, base), { method, headers, signal, ...body });
 }
 
