@@ -121,8 +121,8 @@ function feedsOf(
   /** Data of integers of 64 bits with all of their digits. */
   const exactData = (i: number): unknown => {
     if (!/\d{16}/.test(json)) return given[i].data;
-    exact ??= fieldsOf(parseJson(quoteLong(json)), "the body").inputs as readonly Fields[];
-    return exact[i]?.data;
+    exact ??= fieldsOf(parseJson(quoteLong(json)), "the body")["inputs"] as readonly Fields[];
+    return exact[i]?.["data"];
   };
   const feeds = new Map<string, Value>();
   let at = 0;
