@@ -3,11 +3,17 @@
  *
  * @module
  */
+import process from "node:process";
 import { parseArgs, type ParseArgsConfig } from "node:util";
 
 /** Arguments that the command does not take: exit code 2. */
 export class UsageError extends Error {
   override name = "UsageError";
+}
+
+/** Prints a line to the standard error, which console.error of Bun colors red. */
+export function say(line: string): void {
+  process.stderr.write(`${line}\n`);
 }
 
 type Options = NonNullable<ParseArgsConfig["options"]>;

@@ -7,7 +7,7 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 import { text as readAll } from "node:stream/consumers";
 import { type AskOptions, Chat } from "../models/mod.ts";
-import { integer, number, parse, UsageError, word } from "./arguments.ts";
+import { integer, number, parse, say, UsageError, word } from "./arguments.ts";
 import { tellSlowBackend } from "./info.ts";
 import { checkPath } from "./kinds.ts";
 import { progressOf } from "./progress.ts";
@@ -73,6 +73,7 @@ export async function chat(args: readonly string[]): Promise<number> {
     stop: values.stop,
   };
   const cache = word("cache", values.cache, ["float16", "float32", "bfloat16", "q8_0"]);
+  const question = await questionOf(words.join(" "));
   const device = word("device", values.device, ["cpu", "cuda"]);
 
   /** Ends the answer that is printed now. */
@@ -89,7 +90,7 @@ export async function chat(args: readonly string[]): Promise<number> {
     await checkPath(model);
     tellSlowBackend();
     using chat = await Chat.open(model, {
-      ...{ cache, device, system: values.system, adapter: values.adapter },
+      ...{ cache, device, system: values.system, adapter: values.adapter, overflow: "truncate" },
       ...{ download: values.download && { onProgress: progress.show } },
       onProgress: progress.show,
     });
@@ -115,9 +116,8 @@ export async function chat(args: readonly string[]): Promise<number> {
       );
       return isWhole ? 0 : INTERRUPTED;
     }
-    if (words.length > 0) {
-      const question = words.join(" ") === "-" ? await readAll(process.stdin) : words.join(" ");
-      const isWhole = await print((options) => chat.stream(question.trim(), options));
+    if (question !== undefined) {
+      const isWhole = await print((options) => chat.stream(question, options));
       return isWhole ? 0 : INTERRUPTED;
     }
     const prompt = (): void => void (process.stdin.isTTY && process.stderr.write("> "));
@@ -131,6 +131,14 @@ export async function chat(args: readonly string[]): Promise<number> {
     progress.end();
     process.off("SIGINT", interrupt);
   }
+}
+
+/** The question of arguments or of the standard input; undefined for those of a terminal. */
+async function questionOf(words: string): Promise<string | undefined> {
+  if (words === "") return undefined;
+  const question = words === "-" ? (await readAll(process.stdin)).trim() : words;
+  if (question === "") throw new UsageError("there is no question in the standard input");
+  return question;
 }
 
 /** Prints an answer as it comes, and its rate. */
@@ -151,7 +159,7 @@ async function printAnswer(
   if (json) return console.log(JSON.stringify({ tokens, text }));
   const rate = (tokens.length - 1) / (performance.now() - first) * 1000;
   process.stdout.write("\n");
-  console.error(
+  say(
     `[first token in ${((first - start) / 1000).toFixed(2)} s, ${tokens.length} tokens` +
       `${tokens.length < 2 ? "" : `, ${rate.toFixed(1)} tokens/s`}]`,
   );

@@ -5,7 +5,7 @@
  */
 import "../tensor/tensor.ts";
 import { VERSION } from "../base/version.ts";
-import { UsageError } from "./arguments.ts";
+import { say, UsageError } from "./arguments.ts";
 import { chat } from "./chat.ts";
 import { embed } from "./embed.ts";
 import { info } from "./info.ts";
@@ -55,7 +55,7 @@ export async function main(args: readonly string[]): Promise<number> {
   } catch (error) {
     const isUsage = error instanceof UsageError;
     const text = lineOf(error);
-    console.error(`${label}: ${text}${isUsage ? `; see ${label} --help` : ""}`);
+    say(`${label}: ${text}${isUsage ? `; see ${label} --help` : ""}`);
     return isUsage ? 2 : 1;
   }
 }

@@ -13,7 +13,7 @@ import { configOf } from "../llm/model_files.ts";
 import { jsonOf, type ModelFiles } from "../models/files.ts";
 import * as nn from "../nn/mod.ts";
 import * as onnx from "../onnx/mod.ts";
-import { bytesText, countText, integer, parse, UsageError } from "./arguments.ts";
+import { bytesText, countText, integer, parse, say, UsageError } from "./arguments.ts";
 import { type FoundModel, resolveModel } from "./kinds.ts";
 import { progressOf } from "./progress.ts";
 
@@ -93,7 +93,7 @@ export function machineFacts(): Facts {
 /** Says in one line that the native library is not in use, and why; nothing if it is. */
 export function tellSlowBackend(): void {
   const { devices: { cpu }, backends: { native } } = machineInfo();
-  if (cpu !== "native") console.error(`computing with ${cpu}, which is slower: ${native}`);
+  if (cpu !== "native") say(`computing with ${cpu}, which is slower: ${native}`);
 }
 
 /** The facts as a person reads them. */

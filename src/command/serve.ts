@@ -20,6 +20,7 @@ import { pageRoutes } from "../serve/page/routes.ts";
 import { type Models, openModel } from "./open.ts";
 import { logOf, openServer, type Server } from "./server.ts";
 import { type ServeSettings, settingsOf, USAGE } from "./settings.ts";
+import { say } from "./arguments.ts";
 
 /** The seconds that a connection without a request stays open. */
 const IDLE_SECONDS = 60;
@@ -34,8 +35,6 @@ async function importMetrics(wanted: boolean | undefined): Promise<PromClient | 
     throw new PackageError("keep metrics", "prom-client", { cause: error });
   }
 }
-
-const say = (line: string): void => console.error(line);
 
 /** Runs the command: it ends by a signal. Returns the exit code. */
 export async function serve(args: readonly string[]): Promise<number> {

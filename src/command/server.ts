@@ -9,6 +9,7 @@ import { type Handler, listen, type Listener, type ListenOptions } from "../serv
 import { listenInNode } from "../serve/http/node.ts";
 import { json, type LogEntry, type Service } from "../serve/http/service.ts";
 import type { LogKind } from "./settings.ts";
+import { say } from "./arguments.ts";
 
 /** The times of the end, in milliseconds. */
 export interface EndTimes {
@@ -114,7 +115,7 @@ export async function openServer(options: ListenOptions, times: EndTimes): Promi
         if (ending) process.exit(1);
         if (service === undefined) process.exit(0);
         ending = true;
-        console.error(`${signal}: no new work, ${service.stats.inFlight} requests to answer`);
+        say(`${signal}: no new work, ${service.stats.inFlight} requests to answer`);
         end(service, listener, times).then(resolve, reject);
       });
     }
@@ -138,6 +139,6 @@ async function end(
   const lost = service.stats.inFlight;
   // The last answers may still be in transit; idle connections are not waited for.
   await Promise.race([listener.stop(), delay(LAST_BYTES_MS)]);
-  if (lost > 0) console.error(`${lost} requests were not done after ${graceMs} ms`);
+  if (lost > 0) say(`${lost} requests were not done after ${graceMs} ms`);
   return lost > 0 ? 1 : 0;
 }

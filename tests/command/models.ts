@@ -9,6 +9,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { after } from "node:test";
 import { main } from "../../src/command/command.ts";
+import { withoutProgress } from "../example_program.ts";
 import { writeModel } from "../embed/model.ts";
 import { floats, makeModel } from "../onnx/make.ts";
 import { rerankerFiles, TEMPLATES } from "../serve/models.ts";
@@ -80,22 +81,24 @@ export interface Ran {
 
 /** Runs the command in this process. */
 export async function run(...args: readonly string[]): Promise<Ran> {
-  const { log, error } = console;
-  const { write } = process.stdout;
+  const { log } = console;
+  const { stdout: { write }, stderr: { write: writeError } } = process;
   let stdout = "", stderr = "";
   console.log = (text: unknown) => void (stdout += `${text}\n`);
-  console.error = (text: unknown) => void (stderr += `${text}\n`);
-  const own = process.stderr.write;
-  process.stderr.write = () => true; // the progress of loading, on slow machines
   process.stdout.write = (text: unknown) => {
     stdout += String(text);
     return true;
   };
+  process.stderr.write = (text: unknown) => {
+    stderr += String(text);
+    return true;
+  };
   try {
-    return { code: await main(args), stdout, stderr };
+    const code = await main(args);
+    return { code, stdout, stderr: withoutProgress(stderr) };
   } finally {
-    Object.assign(console, { log, error });
+    console.log = log;
     process.stdout.write = write;
-    process.stderr.write = own;
+    process.stderr.write = writeError;
   }
 }
