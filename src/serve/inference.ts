@@ -336,7 +336,10 @@ export function inferenceError({ message }: HttpError): unknown {
 
 /** The routes of {@link inference}, for a service that has others besides. */
 export function inferenceRoutes(models: InferenceModels, metrics: Metrics): Route[] {
-  const served = servedOf(models, metrics);
+  return routesOf(servedOf(models, metrics));
+}
+
+function routesOf(served: ReadonlyMap<string, Served>): Route[] {
   const find = ({ params: { model = "", version } }: Incoming): Served => {
     const found = served.get(model);
     if (found === undefined) throw new HttpError(404, `there is no model ${describe(model)}`);
@@ -403,7 +406,7 @@ export function inferenceRoutes(models: InferenceModels, metrics: Metrics): Rout
  * data: an opened ONNX file, a compiled program, or any function of tensors becomes a model.
  *
  * ONNX models run off the event loop, one run of a model at a time. Bodies and shapes are checked
- * before memory is taken for tensors.
+ * before memory is taken for tensors. `stats.models` has the numbers of each model's queue.
  *
  * @throws {ArgumentError} If a model or an option is not valid.
  *
@@ -439,6 +442,12 @@ export function inference(
 ): Service {
   checkServiceOptions("serve models", options);
   const metrics = new Metrics(options.metrics);
-  const routes = inferenceRoutes(models, metrics);
-  return makeService({ routes, metrics, errorBody: inferenceError }, options);
+  const served = servedOf(models, metrics);
+  const stats = () => ({
+    models: Object.fromEntries([...served].map(([name, { queue }]) => [name, queue.stats])),
+  });
+  return makeService(
+    { routes: routesOf(served), metrics, errorBody: inferenceError, parts: [{ stats }] },
+    options,
+  );
 }

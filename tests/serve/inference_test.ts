@@ -281,6 +281,8 @@ test("inference: requests of one shape are one run, padded to a power of two", a
   const asked = [[1, 2], [3, 4], [5, 6]].map((row) => dataOf(post(service, "double", rows(row))));
   assertEquals(await Promise.all(asked), [[2, 4], [6, 8], [10, 12]]);
   assertEquals(shapes, [[4, 2]]);
+  const stats = { waiting: 0, running: 0, batches: 1, items: 3 };
+  assertEquals(service.stats["models"], { double: stats });
   // A request with more rows than a batch runs alone.
   const large = Array.from({ length: 11 }, (_, i) => [i, i]);
   const [, many] = await Promise.all([
