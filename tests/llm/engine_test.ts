@@ -311,25 +311,55 @@ test("weights of NaN end a text with an error, and free its slot", async () => {
   assertEquals((await whole(engine.generate(PROMPT, { maxTokens: 3 }))).ids.length, 3);
 });
 
-testModel("long chunks of prompts give the bits of pages", async (name) => {
-  using model = await openModel(name);
-  const prompt = textOf(300, 4);
-  const made: string[] = [];
-  for (const texts of [1, 2]) {
-    using engine = await llm.engine(model, { context: 512 });
-    const options = { maxTokens: 30, stopTokens: [], logprobs: 1 };
-    const text = async (): Promise<string> => {
-      const { all } = await collect(engine.generate(prompt, options));
-      return JSON.stringify(all);
-    };
-    // Two that begin at once share nothing; the chunks of each have a page.
-    const all = await Promise.all(Array.from({ length: texts }, text));
-    made.push(...all);
-    assertEquals(engine.stats.reused, 0);
-    made.push(await text());
-    assertEquals(engine.stats.reused, 288);
+testModel(
+  "long chunks of prompts give the bits of pages, and their whole pages are kept",
+  async (name) => {
+    using model = await openModel(name);
+    // The last chunk is one of a page, or a long one that ends within a page.
+    for (const length of [300, 115, 60]) {
+      const prompt = textOf(length, 4);
+      const made: string[] = [];
+      for (const texts of [1, 2]) {
+        using engine = await llm.engine(model, { context: 512 });
+        const options = { maxTokens: 30, stopTokens: [], logprobs: 1 };
+        const text = async (): Promise<string> => {
+          const { all } = await collect(engine.generate(prompt, options));
+          return JSON.stringify(all);
+        };
+        // Two that begin at once share nothing; the chunks of each have a page.
+        const all = await Promise.all(Array.from({ length: texts }, text));
+        made.push(...all);
+        assertEquals(engine.stats.reused, 0);
+        made.push(await text());
+        assertEquals(engine.stats.reused, 32 * Math.floor(length / 32));
+      }
+      assertEquals(new Set(made).size, 1, `${length} tokens`);
+    }
+  },
+);
+
+test("the text of tokens can be that of another function", async () => {
+  using model = await openModel("llama");
+  using engine = await llm.engine(model);
+  const decode = (ids: readonly (number | undefined)[]): string =>
+    ids.map((id) => `<${id}>`).join("");
+  const options = { maxTokens: 5, stopTokens: [] };
+  const { ids } = await whole(engine.generate(PROMPT, options));
+  let text = "";
+  for await (const token of engine.generate(PROMPT, { ...options, decode })) text += token.text;
+  assertEquals(text, decode(ids));
+  // Also for texts that end it.
+  const stop = `><${ids[3]}`;
+  text = "";
+  for await (const token of engine.generate(PROMPT, { ...options, decode, stop })) {
+    text += token.text;
   }
-  assertEquals(new Set(made).size, 1);
+  assertEquals(text, decode(ids).slice(0, decode(ids).indexOf(stop)));
+  await assertRejects(
+    () => engine.generate(PROMPT, loose({ decode: true })).next(),
+    ArgumentError,
+    "decode",
+  );
 });
 
 const requests = RUNS_ALL ? 10_000 : 300;

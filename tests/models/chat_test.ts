@@ -113,6 +113,18 @@ test("a turn that ends early changes no messages", async () => {
   );
 });
 
+test("special tokens in messages are only text, and the model has a name", async () => {
+  using chat = await Chat.open(path);
+  assertEquals(chat.name, "model");
+  const [end] = chat.tokenizer.encode("<|end|>", { special: true });
+  const text = "a <|end|> b";
+  const ids = await chat.format.encode([{ role: "user", content: text }]);
+  assertEquals(ids.includes(end!), false);
+  assert(chat.tokenizer.decode(ids).includes(text));
+  await chat.ask(text, GREEDY);
+  assertEquals(chat.messages[0]!.content, text);
+});
+
 test("one turn at a time", async () => {
   using chat = await Chat.open(path);
   const first = chat.ask("one", GREEDY);

@@ -13,6 +13,7 @@ import type { Chat } from "../../src/models/mod.ts";
 import { openai, type OpenAIOptions, type Service } from "../../src/serve/mod.ts";
 import { type Any, loose } from "../support.ts";
 import { amount } from "../support/amount.ts";
+import { amountIn, runsHere } from "../support/engine.ts";
 import { openChat, openEmbedder, openReranker, saying, type TEMPLATES } from "./models.ts";
 
 const chat = await openChat();
@@ -333,6 +334,7 @@ test("calls of functions are read from answers, whole and streamed", async () =>
 
 test("a model can be made to call a function", async () => {
   for (const template of ["hermes", "mistral", "llama"] as const) {
+    if (template !== "hermes" && !runsHere(template, 4)) continue;
     using own = await openChat(template);
     using api = other({}, own);
     for (
@@ -942,7 +944,7 @@ test("changed requests are answered or refused, and never a fault of the server"
   ];
   const random = randomNumbers(amount(1, Date.now() | 0));
   const counts = new Map<number, number>();
-  for (let i = 0; i < amount(250, 4000); i++) {
+  for (let i = 0; i < amountIn(250, 80, 4000); i++) {
     const [path, body] = bodies[i % bodies.length]!;
     let changed: Any = mutated(body, random);
     if (random() < 0.3) changed = mutated(changed, random);
@@ -962,6 +964,6 @@ test("changed requests are answered or refused, and never a fault of the server"
     );
     assert(!/\.ts\b|\/src\/|file:/.test(text), text);
   }
-  assert(counts.get(200)! > 20 && counts.get(400)! > 20, JSON.stringify([...counts]));
+  assert(counts.get(200)! > 10 && counts.get(400)! > 10, JSON.stringify([...counts]));
   assertEquals(service.stats.inFlight, 0);
 });
