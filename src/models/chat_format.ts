@@ -18,28 +18,42 @@ import { type CallFormat, callFormatOf } from "./calls.ts";
 /** The tokens that are looked at between two pauses. */
 const STEP = 1000;
 
-/** Finds the special tokens of a tokenizer, which add no bytes to a text. */
-function* specialTokens(tokenizer: Tokenizer): Steps<Finder> {
-  const finder = new Finder();
+/** What the tokens of a tokenizer are. */
+interface Tokens {
+  /** Finds the special ones, which add no bytes to a text. */
+  readonly special: Finder;
+  /** The most characters of one; Infinity if that is not known. */
+  readonly longest: number;
+}
+
+function* tokensOf(tokenizer: Tokenizer): Steps<Tokens> {
+  const special = new Finder();
+  let longest = 1;
   for (let id = 0; id < tokenizer.size; id++) {
     if (id % STEP === 0) yield;
     const { value: bytes, error } = attempt(() => tokenizer.tokenBytes(id));
     // The tokens of such a tokenizer have no bytes.
-    if (error !== undefined) break;
-    if (bytes === undefined) finder.add(tokenizer.idToToken(id) ?? "", id);
+    if (error !== undefined) return { special, longest: Infinity };
+    const text = bytes === undefined ? tokenizer.idToToken(id) ?? "" : "";
+    if (bytes === undefined) special.add(text, id);
+    // A character has a byte at least.
+    longest = Math.max(longest, bytes?.length ?? text.length);
   }
-  return finder;
+  return { special, longest };
 }
 
 /** How a model reads and writes the messages of chats. */
 export class ChatFormat {
   readonly tokenizer: Tokenizer;
+  /** The most characters of a token; Infinity if that is not known. */
+  readonly longest: number;
   readonly #render: ChatTemplate;
   readonly #special: Finder;
   #calls: { readonly format: CallFormat | undefined } | undefined;
 
-  private constructor(tokenizer: Tokenizer, render: ChatTemplate, special: Finder) {
+  private constructor(tokenizer: Tokenizer, render: ChatTemplate, { special, longest }: Tokens) {
     this.tokenizer = tokenizer;
+    this.longest = longest;
     this.#render = render;
     this.#special = special;
   }
@@ -52,8 +66,8 @@ export class ChatFormat {
    */
   static async of(tokenizer: Tokenizer): Promise<ChatFormat> {
     const render = await chatTemplate(tokenizer);
-    const special = await new Pauses(undefined).finish(specialTokens(tokenizer));
-    return new ChatFormat(tokenizer, render, special);
+    const tokens = await new Pauses(undefined).finish(tokensOf(tokenizer));
+    return new ChatFormat(tokenizer, render, tokens);
   }
 
   /** How the model writes calls of functions; undefined if its template has none of a known kind. */

@@ -539,6 +539,21 @@ test("a prompt beyond the context is a 400, and answers end at it", async () => 
     assertEquals([status, error.code, error.param], [400, "context_length_exceeded", "messages"]);
     assert(/64 tokens/.test(error.message), error.message);
   }
+  // Texts that are much too long are not tokenized.
+  const huge = "a".repeat(3_000_000);
+  const { encodeBatch } = own.tokenizer;
+  own.tokenizer.encodeBatch = () => Promise.reject(new Error("it was tokenized"));
+  for (
+    const [path, body] of [
+      ["/v1/chat/completions", { messages: [{ role: "user", content: huge }] }],
+      ["/v1/completions", { prompt: huge }],
+    ] as const
+  ) {
+    const [status, { error }] = await ask(path, body, api.service);
+    assertEquals([status, error.code], [400, "context_length_exceeded"]);
+    assert(/at least \d+ tokens/.test(error.message), error.message);
+  }
+  own.tokenizer.encodeBatch = encodeBatch.bind(own.tokenizer);
   const { choices: [choice], usage } = await complete({ max_tokens: 5000 }, api.service);
   assertEquals(choice.finish_reason, "length");
   assert(usage.total_tokens >= 64 && usage.total_tokens <= 66, JSON.stringify(usage));

@@ -136,6 +136,8 @@ async function requestOf(
     hasDeveloper: tokenizer.chatTemplate?.includes("developer") ?? false,
     isSingle: format.calls?.isSingle ?? false,
   });
+  const characters = messages.reduce((sum, { content }) => sum + String(content).length, 0);
+  model.checkLength(characters, "messages");
   const variables = {
     ...body.get("chat_template_kwargs").fields()?.value,
     ...tools.length > 0 && { tools },

@@ -61,6 +61,7 @@ async function requestOf(
     let ids: readonly number[];
     if ("ids" in one) ids = one.ids;
     else {
+      model.checkLength(one.text.length, one.place);
       ids = await format.encodeText(one.text === "" ? [] : [one.text], signal);
       const { bos, addBos } = tokenizer;
       const needsStart = bos !== undefined && (addBos || ids.length === 0);

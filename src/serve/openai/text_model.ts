@@ -93,12 +93,20 @@ export class TextModel implements Disposable {
 
   /** Throws for a prompt that leaves no room for an answer. */
   checkPrompt(ids: readonly number[], place: string): void {
-    const { context } = this.engine;
-    if (ids.length < context) return;
-    throw new HttpError(
+    if (ids.length >= this.engine.context) throw this.#tooLong(`${ids.length}`, place);
+  }
+
+  /** Throws for texts that cannot be short enough, before time is spent on them. */
+  checkLength(characters: number, place: string): void {
+    const least = Math.ceil(characters / this.format.longest);
+    if (least > this.engine.context) throw this.#tooLong(`at least ${least}`, place);
+  }
+
+  #tooLong(tokens: string, place: string): HttpError {
+    return new HttpError(
       400,
-      `This model's maximum context length is ${context} tokens. However, your request has ` +
-        `${ids.length} tokens. Please reduce its length.`,
+      `This model's maximum context length is ${this.engine.context} tokens. However, your request ` +
+        `has ${tokens} tokens. Please reduce its length.`,
       { param: place, code: "context_length_exceeded" },
     );
   }
