@@ -386,7 +386,7 @@ test("page: digits drawn by a pointer are read", options, async () => {
 });
 
 test("page: models answer it by the APIs of this library", options, async () => {
-  const chat = await openChat();
+  const chat = await openChat("none", 16_384);
   const embedder = await openEmbedder();
   const metrics = new Metrics(undefined);
   const openai = openaiRoutes({ chat: { tiny: chat }, embeddings: { vectors: embedder } }, metrics);
@@ -402,14 +402,15 @@ test("page: models answer it by the APIs of this library", options, async () => 
   try {
     await withPage({ models, routes }, { failures: [400] }, async (page, service) => {
       const last = page.locator(".turn.assistant").last();
-      // Its weights are random, so that it goes on until it is stopped.
+      // With random weights the likeliest tokens repeat, until the answer is stopped.
+      await page.fill("#temperature", "0");
       await page.fill("#message", "Name a colour.");
       await page.keyboard.press("Enter");
-      await last.getByText(/\S[^]{20}/).waitFor();
+      await last.locator("p").getByText(/[^]{20}/).waitFor();
       await page.click("#stop");
       await last.locator(".hint").getByText(/tokens\/s.*stopped$/).waitFor();
       while (service.stats.inFlight > 0) await page.waitForTimeout(10);
-      await page.fill("#message", "word ".repeat(4000));
+      await page.fill("#message", "word ".repeat(20_000));
       await page.keyboard.press("Enter");
       await last.locator(".error").getByText(/^Error 400: /).waitFor();
       await page.click("#tab-search");
@@ -521,9 +522,22 @@ test("page: a server with keys asks for one, and takes it for this tab", options
       await page.getByText("The server does not accept this key.").waitFor();
       await page.fill("#key-field", " right-key ");
       await page.keyboard.press("Enter");
-      await page.fill("#message", "hello?");
+      await page.locator("#welcome").waitFor();
+      assertEquals(await focused(page), "message");
+      await page.keyboard.type("hello?");
       await page.keyboard.press("Enter");
       await page.locator(".turn .hint").waitFor();
+      // A key that is valid no more is asked for again, and no message is lost.
+      await page.evaluate("key.set('old-key')");
+      await page.keyboard.type("hello?");
+      await page.keyboard.press("Enter");
+      await page.getByText("The server does not accept this key.").waitFor();
+      await page.fill("#key-field", "right-key");
+      await page.keyboard.press("Enter");
+      await page.locator("#chat").waitFor();
+      assertEquals(await page.inputValue("#message"), "hello?");
+      await page.keyboard.press("Enter");
+      await page.locator(".turn .hint").nth(1).waitFor();
       await page.reload();
       await page.locator("#welcome").waitFor();
       assertEquals(await page.evaluate("localStorage.length"), 0);

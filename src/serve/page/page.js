@@ -203,12 +203,17 @@ async function start() {
   tabs.forEach((tab, i) => tab.hidden = !has[i]);
   shown = tabs.filter((tab) => !tab.hidden);
   get("change-key").hidden = key.value === "";
+  const hadNoFocus = document.activeElement === document.body || !get("key").hidden;
   showAlone(undefined);
   const first = wantedTab() ?? shown[0];
-  if (first !== undefined) select(first);
-  else {
-    showNotice("No model for this page", "The server has none for chats, embeddings or digits.");
+  if (first === undefined) {
+    return showNotice(
+      "No model for this page",
+      "The server has none for chats, embeddings or digits.",
+    );
   }
+  select(first);
+  if (hadNoFocus) screenOf(first).querySelector("#message, #query, #paper").focus();
 }
 
 /** Fills a list of models. @param {string} id @param {string[]} names */
