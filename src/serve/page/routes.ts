@@ -34,7 +34,10 @@ function onlyThis(text: string): string {
   return `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 }
 
-const css = shorten(style), js = shorten(program);
+/** The same in fewer lines, for styles and programs without texts of several lines. */
+const join = (text: string): string => shorten(text).replace(/([{;,])\n/g, "$1");
+
+const css = join(style), js = join(program);
 
 /** The page. */
 const PAGE = shorten(frame)
