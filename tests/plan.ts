@@ -40,12 +40,6 @@ export const RULES: readonly Rule[] = [
       "sockets, signals and files, which the other tests of services and those of the hub cover",
   },
   {
-    files: /^tests\/serve\/page_test/,
-    test: ["deno"],
-    all: BOTH,
-    reason: "a browser runs the page; other tests of services run in both",
-  },
-  {
     files: /^tests\/tokenizers\/vocabularies_test/,
     test: [],
     all: BOTH,

@@ -22,6 +22,7 @@ import { inferenceRoutes } from "../../src/serve/inference.ts";
 import { openaiRoutes } from "../../src/serve/openai.ts";
 import { pageRoutes } from "../../src/serve/page/routes.ts";
 import { root } from "../../scripts/tools.ts";
+import { RUNS_ALL } from "../support/amount.ts";
 import { openChat, openEmbedder } from "./models.ts";
 import { type PageService, type PageServiceOptions, startPageService } from "./page_service.ts";
 
@@ -585,7 +586,10 @@ async function violationsIn(page: Page): Promise<string[]> {
   );
 }
 
+const WIDTHS = { light: [360, 1440], dark: [768] };
+
 for (const colorScheme of ["light", "dark"] as const) {
+  const widths = RUNS_ALL ? [360, 768, 1440] : WIDTHS[colorScheme];
   test(
     `page: axe-core finds nothing in ${colorScheme} colors`,
     options,
@@ -595,7 +599,7 @@ for (const colorScheme of ["light", "dark"] as const) {
       await withPage({ models: ALL, answers }, context, async (page) => {
         const broken: string[] = [];
         const check = async (what: string) => {
-          for (const width of [360, 768, 1440]) {
+          for (const width of widths) {
             await page.setViewportSize({ width, height: 800 });
             const wide = await page.evaluate<number>("document.documentElement.scrollWidth");
             if (wide > width) broken.push(`${what} at ${width} px is ${wide} px wide`);
