@@ -280,6 +280,34 @@ test("texts that are dropped take nothing, or give back what they have", async (
   }
 });
 
+test("a text that has ended is not kept by closures of its reader", async () => {
+  using model = await openModel("llama");
+  using engine = await llm.engine(model, { slots: 2, context: 256 });
+  let collected = 0;
+  const registry = new FinalizationRegistry(() => collected++);
+  const reader = {
+    decoded: 0,
+    decode(ids: readonly number[]): string {
+      this.decoded++;
+      return ids.map((id) => String.fromCharCode(97 + id % 26)).join("");
+    },
+    /** A closure of the iteration is an option of the text. */
+    async *read(seed: number): AsyncGenerator<llm.GeneratedToken> {
+      const decode = (ids: readonly number[]): string => this.decode(ids);
+      const text = engine.generate(textOf(9, seed), loose({ ...OPTIONS, decode }));
+      registry.register(text, undefined);
+      for (let next = await text.next(); next.done !== true; next = await text.next()) {
+        yield next.value;
+      }
+    },
+  };
+  for (let seed = 0; seed < 8; seed++) assertEquals((await collect(reader.read(seed))).all.length, 6);
+  assert(reader.decoded >= 8 * OPTIONS.maxTokens);
+  for (let k = 0; k < 50 && collected < 4; k++) await collectGarbage();
+  // Stacks may refer to the latest ones.
+  assert(collected >= 4, `${collected} of 8 are collected`);
+});
+
 test("drafts take no memory beyond the end of a text", async () => {
   using model = await openModel("llama");
   using engine = await llm.engine(model, { slots: 2, context: 128, cache: 128, speculate: true });

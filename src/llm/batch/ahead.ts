@@ -77,6 +77,7 @@ const lost = new FinalizationRegistry<() => Promise<unknown>>((end) => void end(
  * ends with `cut` when the iteration is collected as garbage: what it holds is free then.
  */
 export function endedWhenLost<T, R>(source: AsyncGenerator<T, R>, cut: R): AsyncGenerator<T, R> {
+  const token = {};
   // Not yield*, by which Bun's source refers to its reader.
   const iteration = (async function* (): AsyncGenerator<T, R> {
     try {
@@ -85,9 +86,11 @@ export function endedWhenLost<T, R>(source: AsyncGenerator<T, R>, cut: R): Async
         yield next.value;
       }
     } finally {
+      // The registry keeps the source, and by that what its options refer to, such as its reader.
+      lost.unregister(token);
       await source.return(cut);
     }
   })();
-  lost.register(iteration, () => source.return(cut));
+  lost.register(iteration, () => source.return(cut), token);
   return iteration;
 }
