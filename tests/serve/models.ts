@@ -32,20 +32,22 @@ export const TEMPLATES = {
 
 const SIZES = { layers: 1, width: 64, heads: 4, groups: 2, hidden: 64, vocabulary: 320 };
 
-/** A chat model with random weights; its tokens are bytes and pairs of letters. */
-export function openChat(
-  template: keyof typeof TEMPLATES = "hermes",
-  context = 2048,
-): Promise<Chat> {
-  return Chat.open({
+/** The files of a model by their names. */
+type Files = Readonly<Record<string, Uint8Array | string>>;
+
+/** The files of a chat model with random weights; its tokens are bytes and pairs of letters. */
+export function chatFiles(template: keyof typeof TEMPLATES = "hermes", context = 2048): Files {
+  return {
     "model.gguf": randomLlama("q8_0", { ...SIZES, context, template: TEMPLATES[template] }),
-  });
+  };
 }
 
-function filesOf(
-  { config }: GoldenEncoder,
-  weights: Uint8Array,
-): Record<string, Uint8Array | string> {
+/** A chat model with random weights. */
+export function openChat(template?: keyof typeof TEMPLATES, context?: number): Promise<Chat> {
+  return Chat.open(chatFiles(template, context));
+}
+
+function filesOf({ config }: GoldenEncoder, weights: Uint8Array): Files {
   const tiny = tinyTokenizer(config["vocab_size"]);
   return {
     "config.json": JSON.stringify(config),
@@ -55,14 +57,19 @@ function filesOf(
   };
 }
 
-/** An embedding model, of texts such as "w1 w2". */
-export function openEmbedder(): Promise<Embedder> {
+/** The files of an embedding model, of texts such as "w1 w2". */
+export function embedderFiles(): Files {
   const golden = encoders["modernbert"]!;
-  return Embedder.open(filesOf(golden, safetensorsOf(golden)));
+  return filesOf(golden, safetensorsOf(golden));
+}
+
+/** An embedding model. */
+export function openEmbedder(): Promise<Embedder> {
+  return Embedder.open(embedderFiles());
 }
 
 /** The files of a model that ranks such texts. */
-export function rerankerFiles(): Record<string, Uint8Array | string> {
+export function rerankerFiles(): Files {
   const golden = encoders["roberta with a head"]!;
   const weights = Object.entries(golden.tensors).map(([name, shape]) => {
     const own = name.startsWith("classifier.out_proj") ? [1, ...shape.slice(1)] : [...shape];
@@ -71,7 +78,7 @@ export function rerankerFiles(): Record<string, Uint8Array | string> {
   return filesOf(golden, io.encodeSafetensors(loose(Object.fromEntries(weights))));
 }
 
-/** The same model, open. */
+/** A model that ranks such texts. */
 export function openReranker(): Promise<Classifier> {
   return Classifier.open(rerankerFiles());
 }
