@@ -40,6 +40,30 @@ export const RULES: readonly Rule[] = [
       "sockets, signals and files, which the other tests of services and those of the hub cover",
   },
   {
+    files: /^tests\/serve\/page_test/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "a browser runs the page; other tests of services run in both",
+  },
+  {
+    files: /^tests\/serve\/clients_(ai|langchain|python)_test/,
+    test: [],
+    all: BOTH,
+    reason: "two of them install packages; clients_openai_test.ts sends such requests",
+  },
+  {
+    files: /^tests\/serve\/(clients_openai|load)_test/,
+    test: ["bun"],
+    all: BOTH,
+    reason: "servers and clients that are processes; the tests of services are in both",
+  },
+  {
+    files: /^tests\/serve\/(clients_curl|hostile|llama_server)_test/,
+    test: ["deno"],
+    all: BOTH,
+    reason: "requests and answers, which do not depend on the runtime",
+  },
+  {
     files: /^tests\/tokenizers\/vocabularies_test/,
     test: [],
     all: BOTH,
