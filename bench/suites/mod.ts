@@ -20,6 +20,7 @@ const LOADERS: Readonly<Record<string, () => Promise<{ readonly suite: Suite }>>
   start: () => import("./start.ts"),
   engine: () => import("./engine.ts"),
   server: () => import("./server.ts"),
+  serve: () => import("./serve.ts"),
   fallback: () => import("./fallback.ts"),
   onnx: () => import("./onnx.ts"),
 };
