@@ -329,8 +329,56 @@ async function modelOf(
 const keysIn = (text: string): string[] =>
   text.replace(/^\s*#.*$/gm, "").split(/\s+/).filter((key) => key !== "");
 
+/** The options for keys. */
+interface KeyValues {
+  readonly key?: readonly string[] | undefined;
+  readonly "key-file"?: readonly string[] | undefined;
+  readonly "key-env"?: readonly string[] | undefined;
+}
+
+const KEY_WARNING = "--key: other users of this machine can see it; --key-file and " +
+  `${KEYS_VARIABLE} hide keys`;
+
+/** The keys of files, variables and arguments. */
+async function keysOf(
+  values: KeyValues,
+  variable: (name: string) => string | undefined,
+): Promise<string[]> {
+  const keys: string[] = [];
+  for (const path of values["key-file"] ?? []) {
+    const found = keysIn(await readText("key-file", path));
+    if (found.length === 0) throw new UsageError(`--key-file ${path}: there are no keys in it`);
+    keys.push(...found);
+  }
+  for (const name of values["key-env"] ?? [KEYS_VARIABLE]) {
+    const found = keysIn(variable(name) ?? "");
+    if (found.length === 0 && values["key-env"] !== undefined) {
+      throw new UsageError(`--key-env ${name}: there are no keys in this variable`);
+    }
+    keys.push(...found);
+  }
+  keys.push(...values.key ?? []);
+  if (keys.some((key) => !/^[\x21-\x7e]{1,512}$/.test(key))) {
+    throw new UsageError("a key has more than visible ASCII characters, or more than 512 of them");
+  }
+  return keys;
+}
+
+/** The limits that were given, by their names. */
+function limitsOf(
+  options: ReadonlyMap<string, LimitOption>,
+  values: Readonly<Record<string, unknown>>,
+): Record<string, number> {
+  const limits: Record<string, number> = {};
+  for (const [option, { limit }] of options) {
+    const value = values[option];
+    if (typeof value === "string") limits[limit] = integer(option, value, 1)!;
+  }
+  return limits;
+}
+
 /** Whether an address is only for programs on this machine. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/i.test(host);
 }
 
@@ -354,30 +402,7 @@ export async function settingsOf(
     throw new UsageError(`two models are named ${twice}: give one another name, as NAME=PATH`);
   }
 
-  const warnings: string[] = [];
-  const keys: string[] = [];
-  for (const path of values["key-file"] ?? []) {
-    const found = keysIn(await readText("key-file", path));
-    if (found.length === 0) throw new UsageError(`--key-file ${path}: there are no keys in it`);
-    keys.push(...found);
-  }
-  for (const name of values["key-env"] ?? [KEYS_VARIABLE]) {
-    const found = keysIn(variable(name) ?? "");
-    if (found.length === 0 && values["key-env"] !== undefined) {
-      throw new UsageError(`--key-env ${name}: there are no keys in this variable`);
-    }
-    keys.push(...found);
-  }
-  if (values.key !== undefined) {
-    keys.push(...values.key);
-    warnings.push(
-      "--key: other users of this machine can see it; --key-file and " +
-        `${KEYS_VARIABLE} hide keys`,
-    );
-  }
-  if (keys.some((key) => !/^[\x21-\x7e]{1,512}$/.test(key))) {
-    throw new UsageError("a key has more than visible ASCII characters, or more than 512 of them");
-  }
+  const keys = await keysOf(values, variable);
   const host = (values.host ?? "127.0.0.1").replace(/^\[(.*)\]$/, "$1");
   if (!isLoopback(host) && keys.length === 0 && values["no-key"] !== true) {
     throw new UsageError(
@@ -393,15 +418,6 @@ export async function settingsOf(
   if (wrong !== undefined) {
     throw new UsageError(`--allow-host ${wrong}: expected a name or an address without a port`);
   }
-  const given: Readonly<Record<string, unknown>> = values;
-  const limitsOf = (options: ReadonlyMap<string, LimitOption>): Record<string, number> => {
-    const limits: Record<string, number> = {};
-    for (const [option, { limit }] of options) {
-      const value = given[option];
-      if (typeof value === "string") limits[limit] = integer(option, value, 1)!;
-    }
-    return limits;
-  };
   return {
     models,
     host,
@@ -410,8 +426,8 @@ export async function settingsOf(
     hosts: keys.length > 0 && allowed.length === 0
       ? undefined
       : ["localhost", "127.0.0.1", "[::1]", ...hostName(host), ...allowed],
-    limits: limitsOf(SERVICE_LIMITS),
-    openaiLimits: limitsOf(REQUEST_LIMITS),
+    limits: limitsOf(SERVICE_LIMITS, values),
+    openaiLimits: limitsOf(REQUEST_LIMITS, values),
     engine: {
       slots: integer("slots", values.slots, 1, 1024),
       context: integer("context", values.context, 1),
@@ -425,7 +441,7 @@ export async function settingsOf(
     drainMs: integer("drain-ms", values["drain-ms"], 0, 600_000) ?? 500,
     graceMs: integer("grace-ms", values["grace-ms"], 0, 3_600_000) ?? 30_000,
     download: values.download === true,
-    warnings,
+    warnings: values.key === undefined ? [] : [KEY_WARNING],
   };
 }
 
