@@ -311,8 +311,9 @@ async function modelOf(
   argument: string,
   sourceOf: (path: string) => Promise<string> = (path) => Promise.resolve(path),
 ): Promise<ModelSettings> {
-  const [, name, kind, path] = new RegExp(
-    `^(?:([\\w./-]+)=)?(?:(${KINDS.join("|")}):)?(.+)$`,
+  // A path may have the form of a name and another path.
+  const [, name, kind, path] = await exists(argument) ? [, , , argument] : new RegExp(
+    `^(?:([\\w-][\\w./-]*)=)?(?:(${KINDS.join("|")}):)?(.+)$`,
     "s",
   ).exec(argument) ?? [];
   if (path === undefined) throw new UsageError(`the MODEL ${JSON.stringify(argument)} has no path`);

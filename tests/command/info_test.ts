@@ -16,6 +16,7 @@ import { test } from "node:test";
 import { ArgumentError, FormatError, info } from "../../mod.ts";
 import { nameOf, resolveModel } from "../../src/command/kinds.ts";
 import { VERSION } from "../../src/base/version.ts";
+import { ggufMetadata, type GgufValue, writeGguf } from "../support/gguf.ts";
 import { run, writeModels } from "./models.ts";
 
 const paths = await writeModels();
@@ -107,6 +108,28 @@ test("the kind of a model is that of its files", async () => {
     ] as const
   ) assertEquals(await kindOf(config), kind, JSON.stringify(config));
   assertEquals(await kindOf({ architectures: ["Qwen3ForCausalLM"] }, true), "embeddings");
+
+  const kindOfGguf = async (values: Record<string, GgufValue>): Promise<string | undefined> => {
+    const own = join(folder, `${Math.random()}.gguf`);
+    const tensor = { name: "a", type: 0, shape: [1], bytes: new Uint8Array(4) };
+    writeFileSync(own, writeGguf(ggufMetadata(values), Object.keys(values).length, [tensor]));
+    return (await resolveModel(own)).kind;
+  };
+  for (
+    const [name, pooling, kind] of [
+      ["qwen3", 0, "chat"],
+      ["bert", 2, "embeddings"],
+      ["bert", 4, "rerank"],
+      ["nomic-bert", 1, "embeddings"],
+      ["whisper", 0, undefined],
+    ] as const
+  ) {
+    const values: Record<string, GgufValue> = {
+      "general.architecture": ["string", name],
+      [`${name}.pooling_type`]: ["uint32", pooling],
+    };
+    assertEquals(await kindOfGguf(values), kind, name);
+  }
 
   const one = join(folder, "one");
   mkdirSync(one);

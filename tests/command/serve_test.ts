@@ -4,7 +4,7 @@
  * @module
  */
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import process from "node:process";
@@ -103,8 +103,16 @@ test("serve: what cannot be is said in one line", UNIX, async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
   const { port } = other.address() as AddressInfo;
+  const unknown = join(paths.folder, "speech");
+  mkdirSync(unknown);
+  writeFileSync(join(unknown, "config.json"), '{ "model_type": "whisper" }');
   for (
     const [args, code, message] of [
+      [
+        ["--port=0", unknown],
+        1,
+        "model speech: the files do not say what it is for: config.json has ",
+      ],
       [[], 2, "there is no MODEL; see rowmajor serve --help"],
       [["a", "--host=0.0.0.0"], 2, "--host 0.0.0.0: other machines reach this address"],
       [["a.gguf", `--port=${port}`], 1, `Cannot listen on 127.0.0.1, port ${port}: another `],

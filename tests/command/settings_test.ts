@@ -49,6 +49,11 @@ test("models are paths with names and kinds", async () => {
     ["r", "rerank", "e"],
     ["f", undefined, "C:\\f.onnx"],
   ]);
+  const odd = write("a=b.gguf", "");
+  assertEquals(modelsOf(await of([odd, "./x=y.gguf"])), [
+    ["a=b", undefined, odd],
+    ["x=y", undefined, "./x=y.gguf"],
+  ]);
   const { host, port, keys, hosts, log, metrics, drainMs, graceMs, limits, engine } = settings;
   assertEquals([host, port, keys, log, metrics], ["127.0.0.1", 8080, [], "text", undefined]);
   assertEquals([drainMs, graceMs, limits, engine.slots], [500, 30_000, {}, undefined]);
