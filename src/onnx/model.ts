@@ -144,12 +144,23 @@ function opsOf(given: Readonly<Record<string, OpFunction>>): Ops {
         outputs,
         attribute: (name) => node.attribute(name),
       });
-      return isList(made as Value)
-        ? made as Value[]
-        : call.fail("the op returned no list of outputs");
+      if (!isList(made as Value)) return call.fail("the op returned no list of outputs");
+      const values = made as Value[];
+      node.outputs.forEach((output, k) => {
+        if (output !== "" && !isValue(values[k])) {
+          call.fail(`the op returned ${describe(values[k])} for output ${k}, expected a tensor`);
+        }
+      });
+      return values;
     });
   }
   return ops;
+}
+
+/** Whether something is a value that an op may return. */
+function isValue(value: unknown): value is Value {
+  if (value === null || value instanceof Tensor || value instanceof Strings) return true;
+  return listIn(value, isValue)?.every((one) => one) ?? false;
 }
 
 /** Domains whose ops are here. */
@@ -213,7 +224,17 @@ async function openExternals(
     if (!isWithin || name.includes("\0")) {
       throw new FormatError(`external data ${describe(name)} leave the folder`, file, 0);
     }
-    files.set(name, await openExternal(found));
+    try {
+      files.set(name, await openExternal(found));
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== "ENOENT") throw error;
+      throw new FormatError(
+        `the elements of tensors are in the file ${describe(name)}, which is not beside it`,
+        file,
+        0,
+        { cause: error },
+      );
+    }
   }
   return files;
 }
@@ -589,6 +610,8 @@ function checkFeed(
     );
   }
   if (shape === undefined) return;
+  // Exporters call vectors of one element scalars, and ONNX Runtime takes them.
+  if (shape.length === 0 && value.shape.every((n) => n === 1)) return;
   const fits = value.shape.length === shape.length && shape.every((size, k) => {
     const own = value.shape[k]!;
     if (size === null) return true;

@@ -16,6 +16,7 @@ import {
   DTypeError,
   FormatError,
   fromBuffer,
+  full,
   memory,
   ones,
   ReadOnlyError,
@@ -450,6 +451,27 @@ test("all ops without a function are in one error, and a program can bring them"
   assertEquals(list(model.run({ x: tensor([1, 2]) })["y"]), [3, 6]);
 });
 
+test("what an op of a program returns is checked", async () => {
+  for (const made of [[], [5], [undefined], [[tensor(1), "a"]], [{}]] as unknown as Value[][]) {
+    using model = await open(makeModel(LAYER), { ops: { Relu: () => made } });
+    const run = (): unknown => model.run({ x: ones([1, 2]) });
+    assertThrows(run, ArgumentError, "for output 0, expected a tensor");
+  }
+});
+
+test("an input that is a scalar in the file takes one element of any rank", async () => {
+  using model = await open(makeModel({
+    inputs: [["x", "float32", []]],
+    outputs: [["y", "float32"]],
+    nodes: [["Add", ["x", "x"], ["y"]]],
+  }));
+  for (const shape of [[], [1], [1, 1]]) {
+    const { y } = model.run({ x: full(shape, 3) });
+    assertEquals([(y as Tensor).shape, list(y)], [shape, full(shape, 6).toArray()]);
+  }
+  assertThrows(() => model.run({ x: ones([2]) }), ShapeError, "it is []");
+});
+
 test("an aborted run rejects with the reason of its signal", async () => {
   using model = await open(makeModel(LAYER));
   const reason = new Error("enough");
@@ -516,6 +538,9 @@ test("external data: beside the file, as bytes, and never outside of its folder"
       FormatError,
       "but the file has 12 bytes",
     );
+    writeFileSync(path, model("other.bin"));
+    const missing = await assertRejects(() => open(path), FormatError, '"other.bin", which is not');
+    assertEquals(missing.file, path);
     writeFileSync(path, model("../w.bin"));
     await assertRejects(() => open(path), FormatError, "leave the folder");
     writeFileSync(path, model("w.bin\0x"));
