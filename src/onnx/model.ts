@@ -93,7 +93,7 @@ export interface RunOptions {
 
 /** Options of {@link Model.async}. */
 export interface AsyncOptions extends RunOptions {
-  /** Stops the run between programs: the promise rejects with the reason of the signal. */
+  /** Stops the run between programs, and rounds of loops: the promise rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 

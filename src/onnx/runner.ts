@@ -15,6 +15,7 @@
 import type { DType } from "../base/dtype.ts";
 import { ArgumentError, ShapeError, TraceError } from "../base/errors.ts";
 import { formatShape, sameShape, type Shape } from "../base/shape.ts";
+import { turn } from "../base/turn.ts";
 import { compile, type Compiled, type CompileOptions, type ProgramReport } from "../compile/mod.ts";
 import { tidy } from "../core/handles.ts";
 import { interpreting, uninterpreted } from "../core/interpreter.ts";
@@ -23,9 +24,11 @@ import { keep, scope, Tensor } from "../tensor/tensor.ts";
 import {
   Call,
   describeValue,
+  type GraphRun,
   type Implementation,
   type Prepare,
   type Prepared,
+  type Rounds,
 } from "./graph/call.ts";
 import { type Graph, type Node, readsOf } from "./graph/graph.ts";
 import { NeedsHost } from "./graph/needs.ts";
@@ -177,22 +180,42 @@ function kept(compute: () => readonly Value[]): readonly Value[] {
   return made;
 }
 
-/** Computes the outputs of a node; known inputs give known outputs. */
-export function evaluate(node: Node, environment: Environment, shared: Shared): readonly Value[] {
-  const inputs = node.inputs.map((name) => name === "" ? undefined : environment.get(name));
-  const recording = interpreting();
-  const run = (graph: Graph, values: readonly Value[]): Value[] =>
-    interpreting()
-      ? runInline(graph, values, environment, shared)
-      : shared.runner(graph).run(values, environment);
-  const implementation = shared.resolve(node);
+/** Calls what computes a node. */
+function start(
+  node: Node,
+  inputs: readonly Value[],
+  environment: Environment,
+  shared: Shared,
+): readonly Value[] | Rounds {
   // Other values may change, and a model would keep what each of them was made into.
   const prepare: Prepare = (places, make) => {
     const names = places.map((k) => node.inputs[k] ?? "");
     if (names.some((name) => name !== "" && !environment.isConstant(name))) return undefined;
     return shared.prepared.of(places.map((k) => inputs[k]), make);
   };
-  const compute = (): readonly Value[] => implementation(new Call(node, inputs, run, prepare));
+  return shared.resolve(node)(new Call(node, inputs, prepare));
+}
+
+function inputsOf(node: Node, environment: Environment): Value[] {
+  return node.inputs.map((name) => name === "" ? undefined : environment.get(name));
+}
+
+/** Computes the outputs of a node; known inputs give known outputs. */
+export function evaluate(node: Node, environment: Environment, shared: Shared): readonly Value[] {
+  const inputs = inputsOf(node, environment);
+  const recording = interpreting();
+  const compute = (): readonly Value[] => {
+    const made = start(node, inputs, environment, shared);
+    if (isList(made as Value)) return made as readonly Value[];
+    const rounds = made as Rounds;
+    for (let results: Value[] = [];;) {
+      const { done, value } = rounds.next(results);
+      if (done === true) return value;
+      results = interpreting()
+        ? runInline(value.graph, value.inputs, environment, shared)
+        : shared.runner(value.graph).run(value.inputs, environment);
+    }
+  };
   if (!recording) return kept(compute);
   const isFixed = !isRandom(node) && inputs.every(isKnown) &&
     node.graphs.length === 0;
@@ -214,18 +237,88 @@ export function step(
   environment: Environment,
   shared: Shared,
 ): readonly Value[] {
-  let made: readonly Value[];
   try {
-    made = evaluate(node, environment, shared);
+    return store(node, environment, evaluate(node, environment, shared));
   } catch (error) {
     if (error instanceof NeedsValue) error.value ??= node.inputs[error.input];
     if (!(error instanceof Error) || dependsOnElements(error) || error instanceof Cut) throw error;
     throw named(error, node, environment);
   }
+}
+
+function store(node: Node, environment: Environment, made: readonly Value[]): readonly Value[] {
   node.outputs.forEach((name, k) => {
     if (name !== "") environment.set(name, made[k]);
   });
   return made;
+}
+
+/** Rounds take the event loop for so many milliseconds at most. */
+const LONGEST_TURN = 5;
+/** After a round that took fewer milliseconds, the next one runs on the event loop: that is faster. */
+const SHORT_ROUND = 1;
+
+/**
+ * {@link step} of a node that runs graphs: the event loop runs between rounds. Programs of rounds that
+ * are not short run off it.
+ */
+async function stepLater(
+  node: Node,
+  environment: Environment,
+  shared: Shared,
+  signal: AbortSignal | undefined,
+): Promise<readonly Value[]> {
+  const inputs = inputsOf(node, environment);
+  const given = new Set(tensorsIn(inputs));
+  /** What rounds have made. */
+  const own = new Set<T>();
+  let rounds: Rounds | undefined;
+  /** The next graph, or the outputs. All else that is made before it is disposed of. */
+  const next = (results: Value[]): IteratorResult<GraphRun, readonly Value[]> => {
+    let made: IteratorResult<GraphRun, readonly Value[]>;
+    kept(() => {
+      const begun = rounds ?? start(node, inputs, environment, shared);
+      if (isList(begun as Value)) made = { done: true, value: begun as readonly Value[] };
+      else made = (rounds = begun as Rounds).next(results);
+      return made.done === true ? made.value : made.value.inputs;
+    });
+    for (const x of tensorsIn(results)) if (x.isDisposed) own.delete(x);
+    return made!;
+  };
+  let turned = performance.now(), isShort = false;
+  try {
+    let results: Value[] = [];
+    for (;;) {
+      const { done, value } = next(results);
+      if (done === true) {
+        const outputs = new Set(tensorsIn(value));
+        for (const x of own) if (!outputs.has(x)) x.dispose();
+        own.clear();
+        return store(node, environment, value);
+      }
+      const runner = shared.runner(value.graph);
+      const begun = performance.now();
+      try {
+        results = isShort
+          ? runner.run(value.inputs, environment)
+          : await runner.runLater(value.inputs, { signal, outer: environment });
+      } finally {
+        for (const x of tensorsIn(value.inputs)) if (!given.has(x) && !own.has(x)) x.dispose();
+      }
+      for (const x of tensorsIn(results)) own.add(x);
+      const ended = performance.now();
+      isShort = ended - begun < SHORT_ROUND;
+      if (ended - turned > LONGEST_TURN) {
+        await turn();
+        turned = performance.now();
+      }
+      signal?.throwIfAborted();
+    }
+  } catch (error) {
+    for (const x of own) x.dispose();
+    if (!(error instanceof Error) || error === signal?.reason) throw error;
+    throw named(error, node, environment);
+  }
 }
 
 /** Errors whose message names their node. */
@@ -332,6 +425,8 @@ export interface RunOptions {
 /** Options of an asynchronous run. */
 export interface AsyncRunOptions extends RunOptions {
   readonly signal?: AbortSignal | undefined;
+  /** The values of the graph around this one. */
+  readonly outer?: Environment;
 }
 
 /** A tensor that can be written. */
@@ -490,12 +585,12 @@ export class Runner {
 
   /** {@link run}, with programs off the event loop. */
   async runLater(inputs: readonly Value[], given: AsyncRunOptions): Promise<Value[]> {
-    const { signal } = given;
-    const run = new Run(this.graph, inputs, undefined, given);
+    const { signal, outer } = given;
+    const run = new Run(this.graph, inputs, outer, given);
     try {
       for (let part = this.#partAt(0); part !== undefined;) {
         signal?.throwIfAborted();
-        if (part.program === undefined) this.#alone(part, run);
+        if (part.program === undefined) await this.#aloneLater(part, run, signal);
         else {
           const own = run.outOf(part);
           const options = {
@@ -540,6 +635,13 @@ export class Runner {
     const node = this.graph.nodes[first]!;
     const inputs = node.inputs.map((name) => run.environment.get(name));
     run.add(step(node, run.environment, this.#shared), inputs);
+  }
+
+  async #aloneLater(part: Part, run: Run, signal: AbortSignal | undefined): Promise<void> {
+    const node = this.graph.nodes[part.first]!;
+    if (node.graphs.length === 0) return this.#alone(part, run);
+    const inputs = node.inputs.map((name) => run.environment.get(name));
+    run.add(await stepLater(node, run.environment, this.#shared, signal), inputs);
   }
 
   /**

@@ -20,6 +20,7 @@ import {
   memory,
   ones,
   ReadOnlyError,
+  scalar,
   scope,
   ShapeError,
   Slice,
@@ -470,6 +471,73 @@ test("an input that is a scalar in the file takes one element of any rank", asyn
     assertEquals([(y as Tensor).shape, list(y)], [shape, full(shape, 6).toArray()]);
   }
   assertThrows(() => model.run({ x: ones([2]) }), ShapeError, "it is []");
+});
+
+/** Adds 1 to x until its sum is `limit` or more: the number of rounds depends on elements. */
+const COUNTS: GraphParts = {
+  inputs: [["x", "float32", ["n"]], ["limit", "float32", []]],
+  outputs: [["y", "float32"], ["sums", "float32"]],
+  nodes: [["Loop", ["", "go", "x"], ["y", "sums"], {
+    body: {
+      graph: {
+        inputs: [["i", "int64", []], ["goes", "bool", []], ["before", "float32", ["n"]]],
+        outputs: [["again", "bool", []], ["next", "float32", ["n"]], ["sum", "float32", []]],
+        nodes: [
+          ["Add", ["before", "one"], ["next"]],
+          ["ReduceSum", ["next", "axes"], ["sum"], { keepdims: { int: 0 } }],
+          ["Less", ["sum", "limit"], ["again"]],
+        ],
+      },
+    },
+  }]],
+  tensors: [
+    floats("one", [1], [1]),
+    int64s("axes", [0]),
+    { name: "go", type: "bool", dims: [], raw: Uint8Array.of(1) },
+  ],
+};
+
+test("the event loop runs between the rounds of a loop, and a signal ends it", async () => {
+  using model = await open(makeModel(COUNTS));
+  const x = zeros([4]);
+  const counts = (run: Record<string, Value>): unknown => {
+    const { y, sums } = run as Record<string, Tensor>;
+    const found = [list(y), sums!.shape, sums!.sum().item()];
+    y!.dispose();
+    sums!.dispose();
+    return found;
+  };
+  const rounds = 3000;
+  const wanted = [Array(4).fill(rounds), [rounds], 2 * rounds * (rounds + 1)];
+  const feeds = { x, limit: scalar(4 * rounds) };
+  assertEquals(scope(() => counts(model.run(feeds))), wanted);
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  try {
+    const used = (): number => memory().bytes - memory().pooledBytes;
+    const before = used();
+    const results = await model.async(feeds);
+    assert(turns > 2, `${turns} turns`);
+    assertEquals(scope(() => counts(results)), wanted);
+    const abort = new AbortController();
+    const reason = new Error("enough");
+    setTimeout(() => abort.abort(reason), 5);
+    // The sum is never as large.
+    const endless = model.async({ x, limit: scalar(Infinity) }, { signal: abort.signal });
+    assertEquals(await assertRejects(() => endless, Error), reason);
+    assertEquals(reason.message, "enough");
+    assert(used() - before < 1000, `${used() - before} bytes`);
+  } finally {
+    clearInterval(timer);
+  }
+});
+
+test("an error in a round of a loop names the nodes", async () => {
+  const ops = { Less: () => [5] } as unknown as Record<string, () => Value[]>;
+  using model = await open(makeModel(COUNTS), { ops });
+  const feeds = { x: zeros([4]), limit: scalar(1) };
+  assertThrows(() => model.run(feeds), ArgumentError, "Less");
+  await assertRejects(() => model.async(feeds), ArgumentError, "Less");
 });
 
 test("an aborted run rejects with the reason of its signal", async () => {

@@ -19,8 +19,17 @@ import {
   type Value,
 } from "./values.ts";
 
+/** A graph inside a node, with values for its inputs. */
+export interface GraphRun {
+  readonly graph: Graph;
+  readonly inputs: readonly Value[];
+}
+
+/** Computes the outputs of a node that runs graphs: gives each of them, and takes its results. */
+export type Rounds = Generator<GraphRun, readonly Value[], Value[]>;
+
 /** What computes the outputs of a node. */
-export type Implementation = (call: Call) => readonly Value[];
+export type Implementation = (call: Call) => readonly Value[] | Rounds;
 
 /**
  * Returns what inputs that are constants of the file were made into, such as a packed weight: makes it
@@ -37,22 +46,16 @@ export interface Prepared {
   readonly groups: Operand;
 }
 
-/** Runs a graph inside a node, with values for its inputs. */
-export type RunGraph = (graph: Graph, inputs: readonly Value[]) => Value[];
-
 /** The call of an op. */
 export class Call {
   readonly node: Node;
   readonly inputs: readonly Value[];
-  /** Runs a graph of an attribute. */
-  readonly run: RunGraph;
   /** Makes something of constants once. */
   readonly prepare: Prepare;
 
-  constructor(node: Node, inputs: readonly Value[], run: RunGraph, prepare: Prepare) {
+  constructor(node: Node, inputs: readonly Value[], prepare: Prepare) {
     this.node = node;
     this.inputs = inputs;
-    this.run = run;
     this.prepare = prepare;
   }
 

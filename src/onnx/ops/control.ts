@@ -7,8 +7,8 @@ import { concat, stack } from "../../api/functions/tensors.ts";
 import { Slice } from "../../base/slice.ts";
 import { interpreting } from "../../core/interpreter.ts";
 import { scalar, zeros } from "../../tensor/create.ts";
-import { Tensor } from "../../tensor/tensor.ts";
-import type { Call, Implementation } from "../graph/call.ts";
+import { keep, Tensor } from "../../tensor/tensor.ts";
+import type { Call, Implementation, Rounds } from "../graph/call.ts";
 import type { Graph } from "../graph/graph.ts";
 import { dtypeOf } from "../graph/initializers.ts";
 import { MOST_UNROLLED, NeedsHost } from "../graph/needs.ts";
@@ -22,10 +22,11 @@ import {
   type Value,
 } from "../graph/values.ts";
 
-function chooseBranch(call: Call): readonly Value[] {
+function* chooseBranch(call: Call): Rounds {
   const all = call.elements(0);
   if (all.length !== 1) call.failShape(`the condition has ${all.length} elements`);
-  return call.run(call.node.graph(all[0] === true ? "then_branch" : "else_branch"), []);
+  const graph = call.node.graph(all[0] === true ? "then_branch" : "else_branch");
+  return yield { graph, inputs: [] };
 }
 
 /** A count that a loop of a program may have. */
@@ -49,7 +50,7 @@ function drop(values: readonly Value[], kept: readonly Value[]): void {
   for (const x of tensorsIn(values)) if (!used.has(x)) x.dispose();
 }
 
-function loop(call: Call): readonly Value[] {
+function* loop(call: Call): Rounds {
   const body = call.node.graph("body");
   const most = call.has(0) ? call.number(0) : Infinity;
   checkUnrolled(most === Infinity ? 0 : most);
@@ -64,11 +65,8 @@ function loop(call: Call): readonly Value[] {
   let round = 0;
   for (; round < most && goes; round++) {
     checkUnrolled(round);
-    const made = call.run(body, [
-      int64([round], []),
-      scalar(true, { dtype: "bool" }) as T,
-      ...state,
-    ]);
+    const own = [int64([round], []), scalar(true, { dtype: "bool" }) as T];
+    const made = yield { graph: body, inputs: [...own, ...state] };
     const [condition, ...rest] = made;
     goes = holds(condition);
     const next = rest.slice(0, states);
@@ -98,7 +96,7 @@ function dtypeOfName(name: string): T["dtype"] {
   return "float32";
 }
 
-function scan(call: Call): readonly Value[] {
+function* scan(call: Call): Rounds {
   const { node } = call;
   const body = node.graph("body");
   const count = node.int("num_scan_inputs");
@@ -109,8 +107,8 @@ function scan(call: Call): readonly Value[] {
         `${body.outputs.length} outputs`,
     );
   }
-  if (call.opset < 9) return scanOfBatches(call, body, count);
-  return scanOnce(
+  if (call.opset < 9) return yield* scanOfBatches(call, body, count);
+  return yield* scanOnce(
     call,
     body,
     call.inputs.slice(0, call.inputs.length - count),
@@ -119,26 +117,28 @@ function scan(call: Call): readonly Value[] {
 }
 
 /** The scan of opset 8: each batch by itself. */
-function scanOfBatches(call: Call, body: Graph, count: number): readonly Value[] {
+function* scanOfBatches(call: Call, body: Graph, count: number): Rounds {
   const [lengths, ...given] = call.inputs;
   if (lengths !== undefined) return call.fail("lengths of sequences are not read");
   const all = given.map((_, k) => call.tensor(k + 1));
   const batches = all[0]!.shape[0]!;
   const rows: Value[][] = [];
   for (let b = 0; b < batches; b++) {
-    const own = all.map((x) => x.sliceAxis(0, b) as T);
+    // They are in use in several rounds.
+    const own = all.map((x) => keep(x.sliceAxis(0, b) as T));
     const cut = own.length - count;
-    rows.push([...scanOnce(call, body, own.slice(0, cut), own.slice(cut))]);
+    rows.push([...yield* scanOnce(call, body, own.slice(0, cut), own.slice(cut))]);
+    drop(own, rows.at(-1)!);
   }
   return rows[0]!.map((_, k) => stack(rows.map((row) => row[k] as T), 0) as T);
 }
 
-function scanOnce(
+function* scanOnce(
   call: Call,
   body: Graph,
   initial: readonly Value[],
   sequences: readonly Value[],
-): readonly Value[] {
+): Rounds {
   const { node } = call;
   const xs = sequences.map((x) =>
     x instanceof Tensor ? x as T : call.fail("it scans values that are no tensors")
@@ -159,7 +159,7 @@ function scanOnce(
     const parts = xs.map((x, k) =>
       x.sliceAxis(places[k]!, backwards[k] === 1 ? rounds - 1 - round : round) as T
     );
-    const made = call.run(body, [...state, ...parts]);
+    const made = yield { graph: body, inputs: [...state, ...parts] };
     const next = made.slice(0, initial.length);
     drop(state.filter((one) => !initial.includes(one)), next);
     state = next;
@@ -232,14 +232,16 @@ function concatFromSequence(call: Call): readonly Value[] {
 }
 
 /** Runs a graph on each value of a list. */
-function sequenceMap(call: Call): readonly Value[] {
+function* sequenceMap(call: Call): Rounds {
   const body = call.node.graph("body");
   const [first, ...others] = call.inputs;
   if (!isList(first)) return call.fail("input 0 is no list");
   checkUnrolled(first.length);
-  const rows = first.map((one, k) =>
-    call.run(body, [one, ...others.map((other) => isList(other) ? other[k] : other)])
-  );
+  const rows: Value[][] = [];
+  for (const [k, one] of first.entries()) {
+    const inputs = [one, ...others.map((other) => isList(other) ? other[k] : other)];
+    rows.push(yield { graph: body, inputs });
+  }
   return body.outputs.map((_, k) => rows.map((row) => row[k]));
 }
 
