@@ -346,7 +346,10 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   dims: readonly number[];
   readonly size: number;
   #data: TensorDataTypes[T] | undefined;
-  #value: Value;
+  /** The value of a result, until its elements are read. */
+  #value: CoreValue | undefined;
+  /** The runs that read the value: it lives until they end. */
+  #readers = 0;
 
   /** Makes a tensor as {@link TensorConstructor} describes. */
   constructor(first: unknown, second?: unknown, third?: readonly number[]) {
@@ -384,10 +387,11 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   get data(): TensorDataTypes[T] {
     if (this.#data !== undefined) return this.#data;
     const value = this.#value;
-    if (!(value instanceof CoreTensor)) {
+    if (value === undefined) {
       throw new DisposedError("Cannot read the data of a tensor that was disposed of");
     }
     const raw = (value.isContiguous ? value : value.contiguous()).toTypedArray();
+    this.dispose();
     return this.#data = dataOf(this.type, raw) as TensorDataTypes[T];
   }
 
@@ -400,8 +404,9 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   }
 
   set cpuData(data: TensorDataTypes[T]) {
-    this.#data = dataOf(this.type, data) as TensorDataTypes[T];
-    this.#value = undefined;
+    const own = dataOf(this.type, data) as TensorDataTypes[T];
+    this.dispose();
+    this.#data = own;
   }
 
   get location(): "cpu" | "none" {
@@ -463,13 +468,19 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   }
 
   dispose(): void {
-    if (this.#value instanceof CoreTensor) this.#value.dispose();
+    if (this.#readers === 0) this.#value?.dispose();
     this.#value = this.#data = undefined;
   }
 
-  /** The value of an unread result. */
-  get unread(): CoreValue | undefined {
-    return this.#data === undefined && this.#value instanceof CoreTensor ? this.#value : undefined;
+  /** The value of an unread result, for a run that gives it back. */
+  borrow(): CoreValue | undefined {
+    if (this.#value !== undefined) this.#readers++;
+    return this.#value;
+  }
+
+  /** Ends what {@link HostTensor.borrow} began. */
+  giveBack(value: CoreValue): void {
+    if (--this.#readers === 0 && this.#value !== value) value.dispose();
   }
 
   /** What a tensor of `onnxruntime-common` is in JSON. */
@@ -547,36 +558,46 @@ function bools(bytes: Uint8Array): Uint8Array {
   return bytes.some((byte) => byte > 1) ? bytes.map((byte) => byte === 0 ? 0 : 1) : bytes;
 }
 
+/** The value of an input of a run, and what frees it at the end of the run. */
+interface Feed {
+  readonly value: CoreValue | Strings;
+  readonly end: () => void;
+}
+
 /**
- * The value of an input of a run: that of a result, or one with a copy of the data, which a program may
- * change while the model runs. The second one is the run's own.
+ * The value of an input of a run: that of a result, which may be disposed of meanwhile, or one with a copy
+ * of the data, which may change meanwhile.
  */
-function valueOf(
-  name: string,
-  given: unknown,
-): { readonly value: CoreValue | Strings; readonly own: boolean } {
+function feedOf(name: string, given: unknown): Feed {
   const op = `run a model with input ${describe(name)}`;
   if (!isTensorLike(given)) {
     throw new ArgumentError(`Cannot ${op}: it is ${nameOf(given)}, expected a tensor`);
   }
   const { type } = given;
   const dims = checkShape(given.dims, `${op} of`);
-  const unread = given instanceof HostTensor ? given.unread : undefined;
+  const unread = given instanceof HostTensor ? given.borrow() : undefined;
   if (unread !== undefined) {
-    return sameShape(unread.shape, dims)
-      ? { value: unread, own: false }
-      : { value: unread.reshape(dims), own: true };
+    const back = (): void => (given as HostTensor).giveBack(unread);
+    if (sameShape(unread.shape, dims)) return { value: unread, end: back };
+    try {
+      const value = unread.reshape(dims) as CoreValue;
+      return { value, end: () => (value.dispose(), back()) };
+    } catch (error) {
+      back();
+      throw error;
+    }
   }
   if (!isType(type)) throw new DTypeError(`Cannot ${op} of type ${describe(type)}`);
   const data = dataOf(type, given.data);
   if (sizeOf(dims) !== data.length) {
     throw new ShapeError(`Cannot ${op} of shape ${formatShape(dims)} and ${data.length} elements`);
   }
-  if (type === "string") return { value: new Strings(data as string[], dims), own: false };
+  if (type === "string") return { value: new Strings(data as string[], dims), end: () => {} };
   const dtype = type === "uint4" ? "uint8" : type === "int4" ? "int8" : type;
   const elements = type === "bool" ? bools(data as Uint8Array) : data as Uint8Array;
   using view = fromBuffer(elements, { dtype, shape: dims });
-  return { value: view.copy() as CoreValue, own: true };
+  const value = view.copy() as CoreValue;
+  return { value, end: () => value.dispose() };
 }
 
 /** Options of {@link InferenceSession.create}. Those that have no effect here warn once. */
@@ -881,14 +902,14 @@ export class InferenceSession {
     if (options !== undefined) checkObject(op, "options", options);
     const wanted = this.#fetched(fetches);
     const values: Record<string, Value> = {};
-    const own: Value[] = [];
+    const ends: (() => void)[] = [];
     try {
       for (const name of this.inputNames) {
         const given = Object.hasOwn(feeds, name) ? feeds[name] : undefined;
         if (given === undefined) continue;
-        const made = valueOf(name, given);
-        values[name] = made.value;
-        if (made.own) own.push(made.value);
+        const { value, end } = feedOf(name, given);
+        values[name] = value;
+        ends.push(end);
       }
       const running = this.#run(values);
       this.#runs.add(running);
@@ -898,7 +919,7 @@ export class InferenceSession {
         this.#runs.delete(running);
       }
     } finally {
-      for (const x of tensorsIn(own)) x.dispose();
+      for (const end of ends) end();
     }
   }
 

@@ -340,6 +340,35 @@ test("a run has the elements of the time of its call, wherever it runs", async (
   });
 });
 
+test("results that are inputs of a run may be disposed of and written meanwhile", async () => {
+  // The second part runs after NonZero, which runs by itself.
+  const graph: GraphParts = {
+    inputs: [["x", "float32", ["n"]]],
+    outputs: [["places", "int64"], ["y", "float32"]],
+    nodes: [["Add", ["x", "x"], ["h"]], ["NonZero", ["h"], ["places"]], ["Add", ["h", "x"], ["y"]]],
+  };
+  await using(graph, async (made) => {
+    await using(graph, async (other) => {
+      const { bytes } = memory();
+      for (const meanwhile of ["dispose", "read", "write"] as const) {
+        for (let k = 0; k < 3; k++) {
+          const { y: x } = await other.run({ x: new Tensor("float32", [1, 0, 2]) });
+          const running = [made.run({ x: x! }), made.run({ x: x! })];
+          if (meanwhile === "dispose") x!.dispose();
+          else if (meanwhile === "read") (x!.data as Float32Array).fill(9);
+          else (x as session.Tensor & { cpuData: unknown }).cpuData = Float32Array.of(7, 7, 7);
+          for (const { y, places } of await Promise.all(running)) {
+            assertEquals([...y!.data as Float32Array], [9, 0, 18]);
+            assertEquals([...places!.data as BigInt64Array], [0n, 2n]);
+          }
+        }
+      }
+      // All results were read, or disposed of.
+      assert(memory().bytes - bytes <= 1000, `${memory().bytes - bytes} bytes`);
+    });
+  });
+});
+
 test("bytes of other values than 0 and 1 are true", async () => {
   const graph: GraphParts = {
     inputs: [["x", "bool", ["n"]]],
