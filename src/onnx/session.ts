@@ -438,6 +438,7 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
     return this.data;
   }
 
+  /** See {@link TensorConstructor}. */
   static fromPinnedBuffer<T extends TensorType>(
     type: T,
     buffer: TensorDataTypes[T],
@@ -446,19 +447,23 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
     return new HostTensor<T>(type, buffer, dims);
   }
 
+  /** See {@link TensorConstructor}. */
   // deno-lint-ignore require-await -- errors are rejections
   static async fromImage(): Promise<never> {
     return noSource("a picture");
   }
 
+  /** See {@link TensorConstructor}. */
   static fromTexture(): never {
     return noSource("a texture");
   }
 
+  /** See {@link TensorConstructor}. */
   static fromGpuBuffer(): never {
     return noSource("a buffer of WebGPU");
   }
 
+  /** See {@link TensorConstructor}. */
   static fromMLTensor(): never {
     return noSource("a tensor of WebNN");
   }
