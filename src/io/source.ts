@@ -140,10 +140,13 @@ function checkMapped({ path, identity }: FileBytes, begin: number): void {
   checkUnchanged(now, identity, String(path), begin);
 }
 
-/** What reads a file. */
-export function readerOf(bytes: FileBytes): Read {
+/**
+ * What reads a file: from its memory, if it is mapped. With `copies` it reads from the file, so that the
+ * pages of what is copied do not stay in the memory of the process.
+ */
+export function readerOf(bytes: FileBytes, copies = false): Read {
   const { path, identity, mapped } = bytes;
-  if ("reason" in mapped) return (begin, into) => readInto(path, identity, begin, into);
+  if (copies || "reason" in mapped) return (begin, into) => readInto(path, identity, begin, into);
   return (begin, into) => {
     checkMapped(bytes, begin);
     into.set(bytesIn(mapped, begin, begin + into.length, String(path)));

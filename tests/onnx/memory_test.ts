@@ -4,13 +4,16 @@
  * @module
  */
 import { assert } from "@std/assert";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { emptyCache, memory } from "../../mod.ts";
 import { full } from "../../src/tensor/create.ts";
 import { open, readSequence, readTensor, type Value } from "../../src/onnx/mod.ts";
 import { amount } from "../support/amount.ts";
+import { floats, makeModel } from "./make.ts";
 
 interface Golden {
   readonly name: string;
@@ -95,3 +98,40 @@ test("500 lengths of an input keep a bounded number of programs", async () => {
   const grown = held() - before;
   assert(grown <= 8 * 2 ** 16, `they take ${grown} bytes`);
 });
+
+/** Why the pages of files in this process are not counted; undefined where they are. */
+const noPages = process.platform === "linux" ? undefined : "only Linux tells them";
+const note = noPages === undefined ? "" : ` (skipped: ${noPages})`;
+
+test(
+  `pages of weights that are copied do not stay${note}`,
+  { skip: noPages !== undefined },
+  async () => {
+    const pages = (): number =>
+      1024 * Number(/^RssFile:\s+(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))![1]);
+    const folder = mkdtempSync(join(tmpdir(), "rowmajor-onnx-"));
+    try {
+      const count = 2 ** 22, bytes = 4 * count;
+      // One of four names has the weights at a multiple of 4 bytes.
+      for (const name of ["w", "w2", "w23", "w234"]) {
+        const weights = floats(name, [count], new Array<number>(count).fill(1));
+        const path = join(folder, `${name}.onnx`);
+        const graph = {
+          inputs: [["x", "float32", [1]]],
+          outputs: [["y", "float32"]],
+          nodes: [["Add", ["x", name], ["y"]]],
+          tensors: [weights],
+        } as const;
+        writeFileSync(path, makeModel(graph));
+        const before = pages(), own = memory().bytes;
+        using model = await open(path);
+        assert(model.inputs.length === 1);
+        const isCopied = memory().bytes - own >= bytes;
+        const grown = pages() - before;
+        assert(!isCopied || grown < bytes / 2, `pages of ${grown} bytes have come`);
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);

@@ -35,6 +35,8 @@ const DTYPES: readonly (DType | undefined)[] = [
   "bfloat16",
 ];
 const STRING = 8;
+/** Larger tensors that are copied are read from the file, as its mapped pages would take memory too. */
+const LARGE_BYTES = 1 << 18;
 /** The types of less than a byte, which become 8-bit integers. */
 const SMALL: ReadonlyMap<number, { readonly dtype: "int8" | "uint8"; readonly bits: number }> =
   new Map([
@@ -168,7 +170,8 @@ export class Initializers {
     // Small tensors of mapped files are copied: a page of memory each would be more.
     if (source !== undefined && raw.buffer === all.buffer && bytes >= 4096) {
       const begin = raw.byteOffset - all.byteOffset;
-      return this.#load(dtype, shape, begin, bytes, file, readerOf(source), source);
+      const read = readerOf(source, bytes >= LARGE_BYTES);
+      return this.#load(dtype, shape, begin, bytes, file, read, source);
     }
     const read: Read = (_, into) => into.set(raw);
     return this.#load(dtype, shape, 0, bytes, file, read, undefined);
