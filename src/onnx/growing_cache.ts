@@ -20,6 +20,8 @@ import { fits, type Kind, PaddedGraph, type StepInputs, Unfit } from "./padded_g
 
 /** Sizes of caches are multiples of a number that grows with them. */
 const LEAST_STEP = 128, STEPS = 4;
+/** Rows of caches that do not grow, those of an encoder, are multiples of this. */
+const ENCODER_STEP = 64;
 /** The most tokens of a step: longer ones are prompts, which have kinds of their own. */
 const MOST_TOKENS = 4;
 /** The largest difference of two ways to compute a step, as a part of the largest result. */
@@ -54,8 +56,18 @@ function capacityFor(length: number): number {
 interface Size {
   /** The graph of the steps; undefined where the mask of the model decides. */
   readonly graph: PaddedGraph | undefined;
+  /** The rows of caches that do not grow. */
+  readonly encoded: number;
   /** The rows that a step adds. */
   readonly tokens: number;
+  /** The steps that run now. */
+  running: number;
+}
+
+/** An input of which all steps of a text have the same tensor, with rows of zeros before it. */
+interface Encoded {
+  readonly of: T;
+  readonly longer: T;
   /** The steps that run now. */
   running: number;
 }
@@ -82,6 +94,12 @@ export class GrowingCache {
   readonly #pairs: ReadonlyMap<string, string>;
   /** Those of caches that grow; undefined until a step has shown them. */
   #growing: ReadonlyMap<string, string> | undefined;
+  /** The inputs that have as many rows as caches that do not grow, with the axis of these. */
+  #encoders: ReadonlyMap<string, number> = new Map();
+  /** The rows of the first caches that do not grow: they alone have no more. */
+  #firstEncoded: number | undefined;
+  /** Those of the last step with rows before them, by their names. */
+  readonly #encoded = new Map<string, Encoded>();
   /** How many rows of the memory before a cache are zeros that belong to it. */
   readonly #before = new WeakMap<T, number>();
   readonly #kinds = new Map<string, StepKind>();
@@ -122,10 +140,11 @@ export class GrowingCache {
     if (this.#growing === undefined) {
       const results = await partsOf(this.#model).oneByOne(feeds);
       this.#growing = this.#grownIn(feeds, results);
+      this.#encoders = this.#encodersIn(feeds);
       return results;
     }
-    const length = this.#lengthOf(feeds);
-    const kind = this.#kindOf(feeds);
+    const length = this.#lengthOf(feeds), encoded = this.#encodedIn(feeds);
+    const kind = this.#kindOf(feeds, encoded);
     if (length === undefined || kind.isPlain) return undefined;
     const rows = Math.min(capacityFor(length), this.#mostRows), pad = rows - length;
     if (pad < 0) return await partsOf(this.#model).oneByOne(feeds);
@@ -139,7 +158,32 @@ export class GrowingCache {
     if (pad === 0 || kind.sizes.has(rows) || !this.#isWorth(kind)) {
       return await partsOf(this.#model).oneByOne(feeds);
     }
-    return await this.#make(kind, feeds, rows, pad);
+    return await this.#make(kind, feeds, rows, pad, encoded);
+  }
+
+  /** The inputs with the rows of caches that do not grow. */
+  #encodersIn(feeds: Feeds): ReadonlyMap<string, number> {
+    const still = [...this.#pairs.keys()].filter((name) => !this.#growing!.has(name));
+    const [count, ...others] = new Set(still.map((name) => (feeds[name] as T).shape[ROWS]!));
+    if (count === undefined || others.length > 0) return new Map();
+    const found = new Map(still.map((name) => [name, ROWS]));
+    for (const { name, shape } of this.#model.inputs) {
+      if (this.#pairs.has(name) || shape === undefined) continue;
+      const axis = shape.findIndex((size) => typeof size === "string" && /encoder/.test(size));
+      if (axis > 0 && (feeds[name] as T).shape[axis] === count) found.set(name, axis);
+    }
+    return found;
+  }
+
+  /** The rows that caches get that do not grow; 0 if those of the inputs differ. */
+  #encodedIn(feeds: Feeds): number {
+    const [count, ...others] = new Set(
+      [...this.#encoders].map(([name, axis]) => (feeds[name] as T | undefined)?.shape[axis]),
+    );
+    if (count === undefined || others.length > 0) return 0;
+    this.#firstEncoded ??= count;
+    if (count === this.#firstEncoded) return count;
+    return Math.ceil(count / ENCODER_STEP) * ENCODER_STEP;
   }
 
   /** Whether all caches have rows. */
@@ -167,14 +211,16 @@ export class GrowingCache {
     return lengths.size === 1 ? [...lengths][0] : undefined;
   }
 
-  #kindOf(feeds: Feeds): StepKind {
+  #kindOf(feeds: Feeds, encoded: number): StepKind {
     const name = this.#model.inputs.map(({ name }) => {
       const value = feeds[name];
       if (!(value instanceof Tensor)) return "";
       const { dtype, shape } = value;
       if (isFixed(value)) return `${dtype} ${value.toTypedArray()[0]}`;
       if (name === MASK) return `${dtype}[${shape[0]}]`;
-      return `${dtype}[${this.#growing!.has(name) ? shape.with(ROWS, 0) : shape}]`;
+      if (this.#growing!.has(name)) return `${dtype}[${shape.with(ROWS, 0)}]`;
+      const axis = this.#encoders.get(name);
+      return `${dtype}[${axis === undefined || encoded === 0 ? shape : shape.with(axis, encoded)}]`;
     }).join("|");
     const kind = this.#kinds.get(name) ?? { steps: 0, isPlain: false, sizes: new Map() };
     this.#kinds.delete(name);
@@ -193,7 +239,13 @@ export class GrowingCache {
   }
 
   /** Makes a size of caches for a step, whose results it returns. */
-  async #make(kind: StepKind, feeds: Feeds, rows: number, pad: number): Promise<Results> {
+  async #make(
+    kind: StepKind,
+    feeds: Feeds,
+    rows: number,
+    pad: number,
+    encoded: number,
+  ): Promise<Results> {
     let size: Size | undefined;
     kind.sizes.set(rows, undefined);
     try {
@@ -201,7 +253,7 @@ export class GrowingCache {
       const [[past, now]] = [...this.#growing!] as [[string, string]];
       const tokens = (results[now] as T).shape[ROWS]! - (feeds[past] as T).shape[ROWS]!;
       if (tokens > MOST_TOKENS) kind.isPlain = true;
-      else size = await this.#sizeFor(kind, feeds, results, rows, pad, tokens);
+      else size = await this.#sizeFor(kind, feeds, results, { rows, pad, encoded, tokens });
       return results;
     } finally {
       kind.sizes.delete(rows);
@@ -215,24 +267,25 @@ export class GrowingCache {
     kind: StepKind,
     feeds: Feeds,
     results: Results,
-    rows: number,
-    pad: number,
-    tokens: number,
+    { rows, pad, encoded, tokens }: Readonly<Record<"rows" | "pad" | "encoded" | "tokens", number>>,
   ): Promise<Size | undefined> {
+    const own = { encoded, tokens, running: 0 };
     if (this.#isMasked) {
-      const size: Size = { graph: undefined, tokens, running: 0 };
+      const size: Size = { ...own, graph: undefined };
       if (await this.#isRight(size, feeds, results, pad)) return size;
       this.#isMasked = false;
     }
     const { graph, shared } = partsOf(this.#model);
     const inputs = this.#inputsOf(feeds, tokens);
-    const isFit = (rows: number): boolean => fits(graph, shared, inputs, rows);
+    const room = this.#roomFor(feeds, encoded);
+    const isFit = (rows: number): boolean => fits(graph, shared, inputs, [rows, encoded]);
     const pads = [pad, pad >> 1, 1, 2, stepFor(rows) - 1].filter((n) => n > 0 && n < rows);
     try {
-      const own = new PaddedGraph(graph, shared, inputs, rows, [...new Set(pads)]);
-      const size: Size = { graph: own, tokens, running: 0 };
+      const all = [...new Set(pads)].map((n) => [n, room === n ? room - 1 : room]);
+      const made = new PaddedGraph(graph, shared, inputs, [rows, encoded], all);
+      const size: Size = { ...own, graph: made };
       if (await this.#isRight(size, feeds, results, pad)) return size;
-      own.dispose();
+      made.dispose();
     } catch (error) {
       const length = rows - pad;
       if (!(error instanceof Unfit) && !isFit(rows) && isFit(length)) {
@@ -245,17 +298,35 @@ export class GrowingCache {
         return undefined;
       }
     }
-    kind.isPlain = true;
-    this.#failures++;
+    // Other encoders have kinds of their own then.
+    if (room > 0) this.#encoders = new Map();
+    else {
+      kind.isPlain = true;
+      this.#failures++;
+    }
     return undefined;
+  }
+
+  /** The rows before those of caches that do not grow. */
+  #roomFor(feeds: Feeds, encoded: number): number {
+    const [one] = this.#encoders;
+    if (one === undefined || encoded === 0) return 0;
+    return encoded - (feeds[one[0]] as T).shape[one[1]]!;
   }
 
   /** The inputs of a step for caches of any rows. */
   #inputsOf(feeds: Feeds, tokens: number): StepInputs {
     const tensors = this.#model.inputs.map(({ name }) => [name, feeds[name] as T] as const);
-    const kindOf = (name: string, { dtype, shape }: T, rows: number): Kind => {
-      if (name === MASK) return { dtype, shape: shape.with(1, rows + tokens) };
-      return { dtype, shape: this.#growing!.has(name) ? shape.with(ROWS, rows) : shape };
+    const kindOf = (
+      name: string,
+      { dtype, shape }: T,
+      [rows, encoded]: readonly number[],
+    ): Kind => {
+      if (name === MASK) return { dtype, shape: shape.with(1, rows! + tokens) };
+      if (this.#growing!.has(name)) return { dtype, shape: shape.with(ROWS, rows!) };
+      const axis = this.#encoders.get(name);
+      if (axis === undefined || encoded === 0) return { dtype, shape };
+      return { dtype, shape: shape.with(axis, encoded!) };
     };
     return {
       fixed: new Map(tensors.filter(([, x]) => isFixed(x))),
@@ -295,23 +366,41 @@ export class GrowingCache {
     const made: T[] = [];
     const all: Record<string, Value> = { ...feeds };
     const mask = feeds[MASK];
+    const encoded: [name: string, one: Encoded][] = [];
     size.running++;
     try {
       for (const name of this.#growing!.keys()) {
         made.push(all[name] = this.#longer(feeds[name] as T, pad, size.tokens));
       }
       if (mask instanceof Tensor) made.push(all[MASK] = longerMask(mask, pad));
-      const results = await (size.graph?.run(all, pad) ?? this.#model.async(all));
-      for (const name of this.#growing!.values()) {
-        const whole = results[name] as T;
-        const own = whole.sliceAxis(ROWS, new Slice(pad));
+      const room = size.graph === undefined ? 0 : this.#roomFor(feeds, size.encoded);
+      for (const [name, axis] of room === 0 ? [] : this.#encoders) {
+        if (!size.graph!.reads(name)) continue;
+        const one = this.#encodedOf(name, feeds[name] as T, axis, room);
+        one.running++;
+        encoded.push([name, one]);
+        all[name] = one.longer;
+      }
+      const results = await (size.graph?.run(all, [pad, room]) ?? this.#model.async(all));
+      for (const [past, name] of this.#pairs) {
+        const whole = results[name];
+        const isGrowing = this.#growing!.has(past);
+        // Caches that do not grow may be results too.
+        const first = isGrowing ? pad : room;
+        const hasRows = whole instanceof Tensor && whole.rank === 4 && whole.shape[ROWS]! > first;
+        if (!hasRows || first === 0) continue;
+        const own = whole.sliceAxis(ROWS, new Slice(first)) as T;
         whole.dispose();
-        this.#before.set(own, pad);
+        if (isGrowing) this.#before.set(own, pad);
         results[name] = own;
       }
       return results;
     } finally {
       size.running--;
+      for (const [name, one] of encoded) {
+        // Another text may have taken its place.
+        if (--one.running === 0 && this.#encoded.get(name) !== one) one.longer.dispose();
+      }
       for (const x of made) x.dispose();
     }
   }
@@ -332,6 +421,18 @@ export class GrowingCache {
       offset - pad * strides[ROWS]!,
     );
     return wrap(storage, longer) as T;
+  }
+
+  /** An input with the rows of an encoder, and with rows of zeros before it: that of the last step, if that is the same. */
+  #encodedOf(name: string, value: T, axis: number, room: number): Encoded {
+    const before = this.#encoded.get(name);
+    const rows = value.shape[axis]! + room;
+    if (before?.of === value && before.longer.shape[axis] === rows) return before;
+    const longer = value.pad(value.shape.map((_, k) => [k === axis ? room : 0, 0])) as T;
+    const own = { of: value, longer, running: 0 };
+    this.#encoded.set(name, own);
+    if (before?.running === 0) before.longer.dispose();
+    return own;
   }
 
   /** Whether two ways gave the same results, and caches of the same shapes. */

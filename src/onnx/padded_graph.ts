@@ -136,20 +136,29 @@ function walk(graph: Graph, shared: Shared, kinds: ReadonlyMap<string, Kind>): E
 interface Pair {
   readonly padded: T;
   readonly plain: T;
-  /** The axes that have rows of a cache. */
-  readonly axes: readonly number[];
+  /** The axes that have rows of caches, with the kinds of these. */
+  readonly axes: ReadonlyMap<number, number>;
 }
 
 /** The values of a graph for caches with room, and for those without. */
 class Pairs {
   readonly #padded: Environment;
   readonly #plain: Environment;
-  readonly #pad: number;
+  readonly #pads: readonly number[];
 
-  constructor(padded: Environment, plain: Environment, pad: number) {
+  /** Compares values for caches with room to those for caches with so many rows less of each kind. */
+  constructor(padded: Environment, plain: Environment, pads: readonly number[]) {
     this.#padded = padded;
     this.#plain = plain;
-    this.#pad = pad;
+    this.#pads = pads;
+  }
+
+  /** The kind of the caches that have so many rows less; undefined for none. */
+  kindOf(difference: number): number | undefined {
+    if (difference === 0) return undefined;
+    const kind = this.#pads.indexOf(difference);
+    if (kind < 0) throw new Unfit("a size does not grow as a cache does");
+    return kind;
   }
 
   /** The values of a name. */
@@ -158,10 +167,11 @@ class Pairs {
     const areTensors = padded instanceof Tensor && plain instanceof Tensor &&
       padded.rank === plain.rank && isKnownTensor(padded) === isKnownTensor(plain);
     if (!areTensors) throw new Unfit(`${name} is another value with another length`);
-    const axes = padded.shape.flatMap((n, k) => n === plain.shape[k] ? [] : [k]);
-    if (axes.some((k) => padded.shape[k]! - plain.shape[k]! !== this.#pad)) {
-      throw new Unfit(`${name} has a size that does not grow as a cache does`);
-    }
+    const axes = new Map<number, number>();
+    padded.shape.forEach((n, k) => {
+      const kind = this.kindOf(n - plain.shape[k]!);
+      if (kind !== undefined) axes.set(k, kind);
+    });
     return { padded, plain, axes };
   }
 
@@ -175,7 +185,10 @@ class Pairs {
     const { padded, plain, axes } = this.of(name);
     if (padded === plain) return true;
     return scope(() => {
-      const rows = axes.reduce<T>((x, k) => x.sliceAxis(k, new Slice(this.#pad)), padded);
+      const rows = [...axes].reduce<T>(
+        (x, [k, kind]) => x.sliceAxis(k, new Slice(this.#pads[kind])),
+        padded,
+      );
       const [a, b] = [elementsOf(rows), elementsOf(plain)];
       return a.every((one, k) => Object.is(one, b[k]));
     });
@@ -187,7 +200,7 @@ function check(node: Node, pairs: Pairs): void {
   const all = (names: readonly string[]) =>
     names.filter((name) => name !== "").map((name) => pairs.of(name));
   const inputs = all(dataOf(node)), outputs = all(node.outputs);
-  if (![...inputs, ...outputs].some(({ axes }) => axes.length > 0)) return;
+  if (![...inputs, ...outputs].some(({ axes }) => axes.size > 0)) return;
   const { type } = node;
   const isPlain = PLAIN.has(type) || Object.hasOwn(ELEMENTWISE, type) ||
     Object.hasOwn(BIASED, type);
@@ -199,32 +212,66 @@ function check(node: Node, pairs: Pairs): void {
   };
   // What is before and after an axis with rows.
   const around = ({ padded: { shape }, axes }: Pair): string =>
-    axes.map((k) => [sizeOf(shape.slice(0, k)), sizeOf(shape.slice(k + 1))]).join("|");
+    [...axes.keys()].map((k) => [sizeOf(shape.slice(0, k)), sizeOf(shape.slice(k + 1))]).join("|");
   let isFit = false;
   if (type === "Reshape") isFit = around(x!) === around(y!);
-  else if (type === "Gather" || type === "Split") isFit = !x!.axes.includes(axis(x!, 0));
+  else if (type === "Gather" || type === "Split") isFit = !x!.axes.has(axis(x!, 0));
+  else if (type === "Slice") isFit = keepsLast(node, x!, y!, pairs);
   else if (type === "Concat") {
     const at = axis(y!);
-    const [first, ...rest] = inputs.map(({ axes }) => axes.includes(at));
-    isFit = !y!.axes.includes(at) || first === true && !rest.includes(true);
+    const [first, ...rest] = inputs.map(({ axes }) => axes.has(at));
+    isFit = !y!.axes.has(at) || first === true && !rest.includes(true);
   }
   if (!isFit) throw new Unfit(`the rows of a cache reach ${node.label}`);
+}
+
+/** Whether a slice has the last rows of a cache, or all. */
+function keepsLast(node: Node, x: Pair, y: Pair, pairs: Pairs): boolean {
+  const [starts, ends, axes, steps] = [1, 2, 3, 4].map((k) => {
+    const name = node.inputs[k] ?? "";
+    if (name === "" || !pairs.isKnown(name)) return undefined;
+    const { padded, plain } = pairs.of(name);
+    return [elementsOf(padded).map(Number), elementsOf(plain).map(Number)] as const;
+  });
+  if (starts === undefined || ends === undefined) return false;
+  return [...x.axes.keys()].every((axis) => {
+    const at = axes?.[0].findIndex((one) => (one < 0 ? one + x.padded.rank : one) === axis) ?? axis;
+    const isWhole = at < 0 || at >= starts[0].length;
+    if (isWhole) return true;
+    const [padded, plain] = [x.padded, x.plain].map(({ shape }, k) => {
+      const n = shape[axis]!;
+      const place = (one: number): number => Math.min(Math.max(one < 0 ? one + n : one, 0), n);
+      return { n, from: place(starts[k]![at]!), to: place(ends[k]![at]!) };
+    }) as [Place, Place];
+    const fromEnd = ({ n, from }: Place): number => n - from;
+    return (steps?.[0][at] ?? 1) === 1 && padded.to === padded.n && plain.to === plain.n &&
+      (y.axes.has(axis)
+        ? padded.from === 0 && plain.from === 0
+        : fromEnd(padded) === fromEnd(plain));
+  });
+}
+
+/** The rows of a slice. */
+interface Place {
+  readonly n: number;
+  readonly from: number;
+  readonly to: number;
 }
 
 /** Whether a node has a softmax over the rows of a cache. */
 function needsBias(node: Node, pairs: Pairs): boolean {
   if (Object.hasOwn(BIASED, node.type)) {
-    return node.inputs.some((name) => name !== "" && pairs.of(name).axes.length > 0);
+    return node.inputs.some((name) => name !== "" && pairs.of(name).axes.size > 0);
   }
   if (node.type !== "Softmax") return false;
   const { padded: { rank }, axes } = pairs.of(node.inputs[0]!);
   const given = node.int("axis", node.opset >= 13 ? -1 : 1);
   const axis = given < 0 ? given + rank : given;
   // In old opsets it is over all axes from one on.
-  if (node.opset < 13 && axis !== rank - 1 && axes.some((k) => k >= axis)) {
+  if (node.opset < 13 && axis !== rank - 1 && [...axes.keys()].some((k) => k >= axis)) {
     throw new Unfit(`the rows of a cache reach ${node.label}`);
   }
-  return axes.includes(axis);
+  return axes.has(axis);
 }
 
 /** The known values with which nodes compute, and that depend on the length. */
@@ -236,10 +283,15 @@ function lengthValues(nodes: readonly Node[], pairs: Pairs): string[] {
 
 // ---- changes of the graph ----------------------------------------------------------------------
 
-/** Adds biases to scores, which leave rows out. */
+/** What leaves rows of a kind of caches out: its shape is 1 except along the rows. */
+interface Bias extends Kind {
+  readonly of: number;
+}
+
+/** Adds biases to scores. */
 class Biases {
-  /** By the name of their input: the dtype, and the shape, which is 1 except along the rows. */
-  readonly inputs: Map<string, Kind> = new Map();
+  /** By the name of their input. */
+  readonly inputs: Map<string, Bias> = new Map();
   readonly nodes: Node[];
   readonly #pairs: Pairs;
 
@@ -248,24 +300,24 @@ class Biases {
     this.#pairs = pairs;
   }
 
-  /** Adds a bias to a node with a softmax. */
+  /** Adds a bias to a node with a softmax over the rows of a cache. */
   add(node: Node): void {
     const k = BIASED[node.type];
     if (k === undefined) {
       const { padded: { dtype, shape }, axes } = this.#pairs.of(node.inputs[0]!);
-      // The softmax has one axis with rows, or the last one.
       const given = node.int("axis", node.opset >= 13 ? -1 : 1);
       const axis = given < 0 ? given + shape.length : given;
-      if (!axes.includes(axis)) throw new Unfit(`${node.label} has no rows`);
-      this.#add(node, 0, this.#input(dtype, shape.map((n, d) => d === axis ? n : 1)));
+      const sizes = shape.map((n, d) => d === axis ? n : 1);
+      this.#add(node, 0, this.#input({ dtype, shape: sizes, of: axes.get(axis)! }));
       return;
     }
     const keys = node.inputs.filter((name) => name !== "").map((name) => this.#pairs.of(name))
-      .find(({ padded, axes }) => padded.rank === 4 && axes.includes(2));
-    const size = this.#pairs.of(node.outputs[1]!).padded.shape[2]!;
+      .find(({ padded, axes }) => padded.rank === 4 && axes.has(2));
     if (keys === undefined) throw new Unfit(`${node.label} has no cache of 4 axes`);
-    if (keys.padded.shape[0] !== 1) throw new Unfit(`${node.label} has several texts`);
-    const bias = this.#input(keys.padded.dtype, [1, 1, 1, size]);
+    const { padded: { dtype, shape }, axes } = keys;
+    if (shape[0] !== 1) throw new Unfit(`${node.label} has several texts`);
+    const size = this.#pairs.of(node.outputs[1]!).padded.shape[2]!;
+    const bias = this.#input({ dtype, shape: [1, 1, 1, size], of: axes.get(2)! });
     if ((node.inputs[k] ?? "") !== "") this.#add(node, k, bias);
     else {
       const inputs = [...node.inputs, ...Array<string>(k + 1).fill("")].slice(0, k).concat(bias);
@@ -273,23 +325,35 @@ class Biases {
     }
   }
 
-  #input(dtype: DType, shape: readonly number[]): string {
-    const name = `/bias/${dtype}/${shape}`;
-    this.inputs.set(name, { dtype, shape });
+  #input(bias: Bias): string {
+    const name = `/bias/${bias.of}/${bias.dtype}/${bias.shape}`;
+    this.inputs.set(name, bias);
     return name;
   }
 
-  /** Adds a bias to input `k` of a node: to a known summand of it, if there is one. */
+  /** Adds a bias to input `k` of a node: to a mask that was added to it, if there is one. */
   #add(node: Node, k: number, bias: string): void {
     const name = node.inputs[k]!;
     const maker = this.nodes.find(({ outputs }) => outputs.includes(name));
-    const isSame = maker?.type === "Cast" &&
-      this.#pairs.of(name).padded.dtype === this.#pairs.of(maker.inputs[0]!).padded.dtype;
-    if (isSame) return this.#add(maker, 0, bias);
-    const isSum = maker?.type === "Add" && maker.outputs.includes(name);
-    const known = isSum ? maker.inputs.findIndex((one) => this.#pairs.isKnown(one)) : -1;
-    if (known < 0) this.#replace(node, k, bias);
-    else this.#replace(maker!, known, bias);
+    const { padded } = this.#pairs.of(name);
+    if (maker?.type === "Cast") {
+      const isSame = this.#pairs.of(maker.inputs[0]!).padded.dtype === padded.dtype;
+      if (isSame) return this.#add(maker, 0, bias);
+    }
+    // A mask is smaller than scores, or known: products with a mask are one op of a program.
+    const mask = maker?.type !== "Add" ? -1 : maker.inputs.findIndex((one) => {
+      if (!this.#isOfGraph(one)) return false;
+      const { size, shape } = this.#pairs.of(one).padded;
+      return shape.at(-1) === padded.shape.at(-1) &&
+        (this.#pairs.isKnown(one) || size < padded.size);
+    });
+    if (mask < 0) this.#replace(node, k, bias);
+    else this.#replace(maker!, mask, bias);
+  }
+
+  /** Whether a value is not a sum that was added here. */
+  #isOfGraph(name: string): boolean {
+    return !name.includes("/bias/");
   }
 
   /** Gives a node the sum of its input `k` and a bias. */
@@ -310,16 +374,16 @@ class Biases {
 interface LengthShape {
   readonly name: string;
   readonly padded: readonly number[];
-  /** Whether each size has the rows of a cache. */
-  readonly grows: readonly boolean[];
+  /** The kinds of caches whose rows are among the sizes. */
+  readonly kinds: readonly (number | undefined)[];
 }
 
 /** Computes values that depend on the length. */
 class LengthNodes {
   readonly #graph: Graph;
   readonly #shared: Shared;
-  /** The values, with the axes that have rows of a cache. */
-  readonly #values: ReadonlyMap<string, readonly number[]>;
+  /** The values, with the axes that have rows of caches. */
+  readonly #values: ReadonlyMap<string, ReadonlyMap<number, number>>;
   readonly #shapes: readonly LengthShape[];
   readonly #nodes: readonly Node[];
 
@@ -336,7 +400,7 @@ class LengthNodes {
       if (type === "Shape") {
         const { padded, plain } = pairs.of(name);
         const [a, b] = [elementsOf(padded).map(Number), elementsOf(plain).map(Number)];
-        shapes.push({ name, padded: a, grows: a.map((n, k) => n !== b[k]) });
+        shapes.push({ name, padded: a, kinds: a.map((n, k) => pairs.kindOf(n - b[k]!)) });
         continue;
       }
       const needed = inputs.filter((one) => one !== "");
@@ -348,25 +412,30 @@ class LengthNodes {
     this.#nodes = nodes.reverse();
   }
 
-  /** The values for `pad` rows before those of caches. */
-  compute(pad: number): T[] {
+  /** The values for numbers of rows before those of caches. */
+  compute(pads: readonly number[]): T[] {
     return scope(() => {
       const environment = new Environment(this.#graph.constants);
-      for (const { name, padded, grows } of this.#shapes) {
-        environment.set(name, int64(padded.map((n, k) => grows[k] ? n - pad : n)));
+      for (const { name, padded, kinds } of this.#shapes) {
+        environment.set(name, int64(padded.map((n, k) => n - (pads[kinds[k] ?? -1] ?? 0))));
       }
       for (const node of this.#nodes) step(node, environment, this.#shared);
       return [...this.#values].map(([name, axes]) => {
         const value = environment.get(name) as T;
-        if (axes.length === 0) return value;
-        return value.pad(value.shape.map((_, k) => [axes.includes(k) ? pad : 0, 0])) as T;
+        if (axes.size === 0) return value;
+        return value.pad(value.shape.map((_, k) => [pads[axes.get(k) ?? -1] ?? 0, 0])) as T;
       });
     });
   }
 }
 
-/** Whether nodes can compute what they compute of sizes alone for caches of a number of rows. */
-export function fits(graph: Graph, shared: Shared, inputs: StepInputs, rows: number): boolean {
+/** Whether nodes can compute what they compute of sizes alone for numbers of rows of caches. */
+export function fits(
+  graph: Graph,
+  shared: Shared,
+  inputs: StepInputs,
+  rows: readonly number[],
+): boolean {
   try {
     scope(() => void walk(chosen(graph, inputs.fixed), shared, inputs.kinds(rows)));
     return true;
@@ -379,8 +448,8 @@ export function fits(graph: Graph, shared: Shared, inputs: StepInputs, rows: num
 export interface StepInputs {
   /** The values of inputs that are part of the graph. */
   readonly fixed: ReadonlyMap<string, T>;
-  /** The dtypes and shapes of the other ones, for caches of a number of rows. */
-  kinds(rows: number): ReadonlyMap<string, Kind>;
+  /** The dtypes and shapes of the other ones, for numbers of rows of each kind of caches. */
+  kinds(rows: readonly number[]): ReadonlyMap<string, Kind>;
 }
 
 /** Runs steps whose caches have zeros before their rows. */
@@ -389,11 +458,11 @@ export class PaddedGraph {
   readonly #graph: Graph;
   readonly #lengths: LengthNodes;
   /** Of each bias twice the elements: the first half leaves rows out. */
-  readonly #biases: readonly (Kind & { readonly all: Float32Array })[];
+  readonly #biases: readonly (Bias & { readonly all: Float32Array })[];
 
   /**
-   * Makes the graph for caches of `rows` rows, of which each number of `pads`, and those between, may be
-   * before the rows that count.
+   * Makes the graph for caches of `rows` rows of each kind. `pads` are some numbers of rows that may be
+   * before those that count; those of different kinds differ, or are 0.
    *
    * @throws {Unfit} If rows before those of caches could change results.
    */
@@ -401,16 +470,17 @@ export class PaddedGraph {
     graph: Graph,
     shared: Shared,
     inputs: StepInputs,
-    rows: number,
-    pads: readonly number[],
+    rows: readonly number[],
+    pads: readonly (readonly number[])[],
   ) {
     this.#shared = shared;
     const made = scope(() => {
       const own = chosen(graph, inputs.fixed);
       const padded = walk(own, shared, inputs.kinds(rows));
-      const all = pads.map((pad) =>
-        new Pairs(padded, walk(own, shared, inputs.kinds(rows - pad)), pad)
-      );
+      const all = pads.map((one) => {
+        const less = rows.map((n, kind) => n - one[kind]!);
+        return new Pairs(padded, walk(own, shared, inputs.kinds(less)), one);
+      });
       const pairs = all[0]!;
       const isKnown = ({ outputs }: Node): boolean =>
         outputs.every((name) => name === "" || pairs.isKnown(name));
@@ -451,12 +521,20 @@ export class PaddedGraph {
     this.#biases = made.biases;
   }
 
-  /** The results of a step with `pad` rows before those of its caches, by the names of outputs. */
-  async run(feeds: Readonly<Record<string, Value>>, pad: number): Promise<Record<string, Value>> {
+  /** Whether an input has any effect. */
+  reads(name: string): boolean {
+    return this.#graph.nodes.some(({ inputs }) => inputs.includes(name));
+  }
+
+  /** The results of a step with rows before those of its caches, by the names of outputs. */
+  async run(
+    feeds: Readonly<Record<string, Value>>,
+    pads: readonly number[],
+  ): Promise<Record<string, Value>> {
     const { inputs, outputs } = this.#graph;
-    const made = this.#lengths.compute(pad);
-    for (const { dtype, shape, all } of this.#biases) {
-      const size = sizeOf(shape);
+    const made = this.#lengths.compute(pads);
+    for (const { dtype, shape, of, all } of this.#biases) {
+      const size = sizeOf(shape), pad = pads[of]!;
       const own = fromBuffer(all.subarray(size - pad, 2 * size - pad), { shape }) as T;
       made.push(dtype === "float32" ? own : own.astype(dtype));
     }
