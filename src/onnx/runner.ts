@@ -740,6 +740,8 @@ export class Runner {
         [...sources].every((one) => isSmall(run.environment.get(one)));
       if (isFit && [...sources].some((one) => !part.program!.static.has(one))) {
         for (const one of sources) part.program!.static.add(one);
+        // Kinds have other names now: the next one is the first.
+        part.program!.kinds.clear();
         return true;
       }
       if (at > first) {

@@ -59,6 +59,8 @@ export class Node {
   readonly opset: number;
   /** The type of less than a byte that its last input has in the file. */
   readonly likeType: string | undefined;
+  /** The graphs inside. */
+  readonly graphs: readonly Graph[];
   readonly #attributes: ReadonlyMap<string, Attribute>;
   readonly #file: string;
 
@@ -78,6 +80,9 @@ export class Node {
     this.likeType = given.likeType;
     this.#attributes = attributes;
     this.#file = file;
+    this.graphs = [...attributes.values()].flatMap(({ kind, value }) =>
+      kind === "graph" ? [value] : []
+    );
   }
 
   /** The op with its domain, unless that is ONNX's own. */
@@ -179,13 +184,6 @@ export class Node {
       default:
         return undefined;
     }
-  }
-
-  /** The graphs inside. */
-  get graphs(): Graph[] {
-    return [...this.#attributes.values()].flatMap(({ kind, value }) =>
-      kind === "graph" ? [value as Graph] : []
-    );
   }
 
   /** A node that has some parts of this one. */
