@@ -1,6 +1,6 @@
 /**
- * Improves a graph when a model is opened: computes what is of the file only, and folds norms into
- * convolutions.
+ * Improves a graph when a model is opened: computes what is of the file only, folds norms into
+ * convolutions, and scales queries in the place of keys.
  *
  * @module
  */
@@ -14,6 +14,7 @@ import { isList, type T, tensorsIn, type Value } from "./graph/values.ts";
 export function optimize(graph: Graph, shared: Shared): void {
   foldConstants(graph, new Environment(new Map()), shared);
   foldNorms(graph);
+  scaleFirst(graph, new Map());
   dropUnused(graph);
 }
 
@@ -128,6 +129,38 @@ function foldNorms(graph: Graph): void {
     makers.set(output, at);
   });
   graph.nodes = nodes.filter((node) => node !== undefined);
+}
+
+/**
+ * Moves the factor of the second operand of a product to the first one, which has one too. Exporters
+ * scale queries and keys by the same number, and keys are all rows of a cache.
+ */
+function scaleFirst(graph: Graph, outer: ReadonlyMap<string, Value>): void {
+  const makers = new Map<string, Node>();
+  const constants = new Map([...outer, ...graph.constants]);
+  for (const { name } of graph.inputs) constants.delete(name);
+  /** The place of the number that a value is a multiple by; -1 for none. */
+  const factorOf = (node: Node | undefined): number =>
+    node?.type !== "Mul" ? -1 : node.inputs.findIndex((name) => {
+      const factor = constants.get(name);
+      return factor instanceof Tensor && factor.size === 1 && factor.rank <= 1;
+    });
+  graph.nodes = graph.nodes.flatMap((node) => {
+    for (const inner of node.graphs) scaleFirst(inner, constants);
+    for (const name of node.outputs) {
+      constants.delete(name);
+      makers.set(name, node);
+    }
+    if (node.type !== "MatMul") return [node];
+    const [first, second] = node.inputs as [string, string];
+    const scaling = makers.get(second), at = factorOf(scaling);
+    if (scaling === undefined || at < 0 || factorOf(makers.get(first)) < 0) return [node];
+    const scaled = `${node.outputs[0]}/scaled`;
+    return [
+      scaling.with({ inputs: [first, scaling.inputs[at]!], outputs: [scaled] }),
+      node.with({ inputs: [scaled, scaling.inputs[1 - at]!] }),
+    ];
+  });
 }
 
 /** Drops nodes and constants that nothing reads. */

@@ -540,6 +540,25 @@ test("an error in a round of a loop names the nodes", async () => {
   await assertRejects(() => model.async(feeds), ArgumentError, "Less");
 });
 
+test("queries are scaled in the place of keys", async () => {
+  const graph: GraphParts = {
+    inputs: [["q", "float32", [1, 2]], ["k", "float32", ["rows", 2]]],
+    outputs: [["y", "float32"]],
+    nodes: [
+      ["Mul", ["q", "half"], ["q2"]],
+      ["Transpose", ["k"], ["t"], { perm: [1, 0] }],
+      ["Mul", ["four", "t"], ["k2"]],
+      ["MatMul", ["q2", "k2"], ["y"]],
+    ],
+    tensors: [floats("half", [], [0.5]), floats("four", [1], [4])],
+  };
+  using model = await open(makeModel(graph));
+  const { y } = model.run({ q: tensor([[1, 2]]), k: tensor([[1, 2], [3, 4], [5, 6]]) });
+  assertEquals(list(y), [[10, 22, 34]]);
+  const text = String(model.explain());
+  assert(/\bmul\(arg 0\.q/.test(text) && !/\bmul\([^)]*arg 0\.k/.test(text), text);
+});
+
 test("an aborted run rejects with the reason of its signal", async () => {
   using model = await open(makeModel(LAYER));
   const reason = new Error("enough");
