@@ -138,7 +138,7 @@ export class GrowingCache {
   async run(feeds: Feeds): Promise<Results | undefined> {
     if (this.#failures >= MOST_FAILURES || !this.#hasRows(feeds)) return undefined;
     if (this.#growing === undefined) {
-      const results = await partsOf(this.#model).oneByOne(feeds);
+      const results = await this.#oneByOne(feeds);
       this.#growing = this.#grownIn(feeds, results);
       this.#encoders = this.#encodersIn(feeds);
       return results;
@@ -147,7 +147,7 @@ export class GrowingCache {
     const kind = this.#kindOf(feeds, encoded);
     if (length === undefined || kind.isPlain) return undefined;
     const rows = Math.min(capacityFor(length), this.#mostRows), pad = rows - length;
-    if (pad < 0) return await partsOf(this.#model).oneByOne(feeds);
+    if (pad < 0) return await this.#oneByOne(feeds);
     const size = kind.sizes.get(rows);
     if (size !== undefined) {
       // The one that is used last comes last.
@@ -156,7 +156,7 @@ export class GrowingCache {
       return await this.#padded(size, feeds, pad);
     }
     if (pad === 0 || kind.sizes.has(rows) || !this.#isWorth(kind)) {
-      return await partsOf(this.#model).oneByOne(feeds);
+      return await this.#oneByOne(feeds);
     }
     return await this.#make(kind, feeds, rows, pad, encoded);
   }
@@ -184,6 +184,11 @@ export class GrowingCache {
     this.#firstEncoded ??= count;
     if (count === this.#firstEncoded) return count;
     return Math.ceil(count / ENCODER_STEP) * ENCODER_STEP;
+  }
+
+  /** The model's own results, without a program. */
+  #oneByOne(feeds: Feeds): Promise<Results> {
+    return partsOf(this.#model).run(feeds, { oneByOne: true });
   }
 
   /** Whether all caches have rows. */
@@ -249,7 +254,7 @@ export class GrowingCache {
     let size: Size | undefined;
     kind.sizes.set(rows, undefined);
     try {
-      const results = await partsOf(this.#model).oneByOne(feeds);
+      const results = await this.#oneByOne(feeds);
       const [[past, now]] = [...this.#growing!] as [[string, string]];
       const tokens = (results[now] as T).shape[ROWS]! - (feeds[past] as T).shape[ROWS]!;
       if (tokens > MOST_TOKENS) kind.isPlain = true;
@@ -381,7 +386,8 @@ export class GrowingCache {
         encoded.push([name, one]);
         all[name] = one.longer;
       }
-      const results = await (size.graph?.run(all, [pad, room]) ?? this.#model.async(all));
+      const results = await (size.graph?.run(all, [pad, room]) ??
+        partsOf(this.#model).run(all, { brief: true }));
       for (const [past, name] of this.#pairs) {
         const whole = results[name];
         const isGrowing = this.#growing!.has(past);

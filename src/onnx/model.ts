@@ -338,8 +338,11 @@ function makeModel(
 interface Parts {
   readonly graph: Graph;
   readonly shared: Shared;
-  /** Runs the model as {@link Model.async}, but the nodes one by one: it makes no programs. */
-  oneByOne(feeds: Readonly<Record<string, Value>>): Promise<Record<string, Value>>;
+  /** {@link Model.async} with options of the runner. */
+  run(
+    feeds: Readonly<Record<string, Value>>,
+    options: AsyncRunOptions,
+  ): Promise<Record<string, Value>>;
 }
 
 const parts = new WeakMap<Model, Parts>();
@@ -388,7 +391,7 @@ export class Model {
         if (found === undefined) this.#runners.set(inner, found = new Runner(inner, shared));
         return found;
       },
-      later: (inner, values) => this.#later(shared.runner(inner), values),
+      later: (inner, values) => this.#later(shared.runner(inner), values, { brief: true }),
       forget: (inner) => {
         this.#runners.get(inner)?.dispose();
         this.#runners.delete(inner);
@@ -399,8 +402,8 @@ export class Model {
     parts.set(this, {
       graph,
       shared,
-      oneByOne: async (feeds) =>
-        this.#named(await this.#later(this.#runner, this.#feeds(feeds), { oneByOne: true })),
+      run: async (feeds, options) =>
+        this.#named(await this.#later(this.#runner, this.#feeds(feeds), options)),
     });
     this.#runner = shared.runner(graph);
   }

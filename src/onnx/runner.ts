@@ -105,6 +105,8 @@ const MANY_RUNS = 16;
 const FEW_KINDS = 8;
 /** The most kinds of inputs that a part knows. */
 const MOST_KINDS = 256;
+/** Programs that took no more milliseconds off the event loop may run on it. */
+const BRIEF_MS = 0.5;
 /** Inputs with more elements do not become part of the kind of a program. */
 const MOST_STATIC = 16;
 /** Thrown where a program cannot be recorded. */
@@ -159,7 +161,7 @@ export interface Shared {
   /** The runner of a graph. */
   runner(graph: Graph): Runner;
   /**
-   * Runs a graph with its programs off the event loop.
+   * Runs a graph with its programs off the event loop, except brief ones.
    *
    * @throws {DisposedError} If the model was disposed of meanwhile.
    */
@@ -383,8 +385,10 @@ function lastReadsOf(nodes: readonly Node[], outputs: readonly string[]): string
 /** Dtypes and shapes of inputs, with the elements of some. */
 interface Kind {
   /** The runs so far without a program. */
-  readonly runs: number;
-  readonly hasProgram: boolean;
+  runs: number;
+  hasProgram: boolean;
+  /** The least milliseconds that a run of the program took off the event loop. */
+  least: number;
 }
 
 /** The program of a part. */
@@ -427,6 +431,8 @@ export interface AsyncRunOptions extends RunOptions {
   readonly signal?: AbortSignal | undefined;
   /** The values of the graph around this one. */
   readonly outer?: Environment;
+  /** Runs programs on this thread that take less time than another thread would need to begin. */
+  readonly brief?: boolean;
 }
 
 /** A tensor that can be written. */
@@ -451,6 +457,22 @@ function isSmall(value: Value): boolean {
     return value.size === 1 || value.size <= MOST_STATIC && !/float|complex/.test(value.dtype);
   }
   return value instanceof Strings ? value.data.length <= MOST_STATIC : !isList(value);
+}
+
+/** Runs a program off the event loop, or on it where that took no longer than a thread needs to begin. */
+async function runBriefly(
+  { compiled }: ProgramPart,
+  args: Arguments,
+  key: string,
+  kind: Kind,
+): Promise<T[][]> {
+  const start = performance.now();
+  const isBrief = kind.least <= BRIEF_MS;
+  const results = isBrief ? compiled(args, key) : await compiled.async(args, key);
+  const time = performance.now() - start;
+  // It is measured anew if it has become slower, as on a busy machine.
+  kind.least = isBrief && time > 4 * BRIEF_MS ? Infinity : Math.min(kind.least, time);
+  return results;
 }
 
 /** Runs a graph. */
@@ -585,7 +607,7 @@ export class Runner {
 
   /** {@link run}, with programs off the event loop. */
   async runLater(inputs: readonly Value[], given: AsyncRunOptions): Promise<Value[]> {
-    const { signal, outer } = given;
+    const { signal, outer, brief = false } = given;
     const run = new Run(this.graph, inputs, outer, given);
     try {
       for (let part = this.#partAt(0); part !== undefined;) {
@@ -601,8 +623,10 @@ export class Runner {
           const pending = this.#attempt(
             part,
             run,
-            (program, args, key) =>
-              isPlain
+            (program, args, key, kind) =>
+              isPlain && brief
+                ? runBriefly(program, args, key, kind)
+                : isPlain
                 ? program.compiled.async(args, key)
                 : program.compiled.async(args, key, options),
           );
@@ -651,7 +675,7 @@ export class Runner {
   #attempt<R>(
     part: Part,
     run: Run,
-    call: (program: ProgramPart, args: Arguments, key: string) => R,
+    call: (program: ProgramPart, args: Arguments, key: string, kind: Kind) => R,
   ): R | null | undefined {
     if (run.environment.oneByOne) {
       this.#runNodes(part, run);
@@ -670,43 +694,47 @@ export class Runner {
       } else fixed.push(name);
     }
     const key = keyOf(fixed, values);
-    if (!this.#hasProgram(program, args, key)) {
+    const kind = this.#kindWithProgram(program, args, key);
+    if (kind === undefined) {
       this.#runNodes(part, run);
       return null;
     }
     program.current = { values, outer: run.outer };
     try {
-      return call(program, args, key);
+      return call(program, args, key, kind);
     } catch (error) {
       if (!this.#recover(part, run, error)) throw error;
       return undefined;
     }
   }
 
-  /** Whether inputs of this kind run as a program: the first kind, and those that came often enough. */
-  #hasProgram({ kinds }: ProgramPart, args: Arguments, key: string): boolean {
+  /** The kind of inputs that run as a program: the first one, and those that came often enough. */
+  #kindWithProgram({ kinds }: ProgramPart, args: Arguments, key: string): Kind | undefined {
     const shapes = Object.values(args).map((value) =>
       Array.from(tensorsIn([value as Value]), ({ dtype, shape }) => `${dtype}[${shape}]`).join()
     );
     const name = `${shapes.join("|")} ${key}`;
-    const { runs, hasProgram } = kinds.get(name) ?? { runs: 0, hasProgram: false };
+    const kind = kinds.get(name) ?? { runs: 0, hasProgram: false, least: Infinity };
     const enough = kinds.size === 0 ? 0 : kinds.size <= FEW_KINDS ? 1 : MANY_RUNS;
     kinds.delete(name);
-    if (hasProgram || runs >= enough) {
-      if (!hasProgram) this.#makeRoom(kinds);
-      kinds.set(name, { runs: 0, hasProgram: true });
-      return true;
+    if (!kind.hasProgram && kind.runs < enough) {
+      kind.runs++;
+      kinds.set(name, kind);
+      if (kinds.size > MOST_KINDS) kinds.delete(kinds.keys().next().value!);
+      return undefined;
     }
-    kinds.set(name, { runs: runs + 1, hasProgram: false });
-    if (kinds.size > MOST_KINDS) kinds.delete(kinds.keys().next().value!);
-    return false;
+    if (!kind.hasProgram) this.#makeRoom(kinds);
+    kind.runs = 0;
+    kind.hasProgram = true;
+    kinds.set(name, kind);
+    return kind;
   }
 
   /** A program more takes the place of the one used longest ago: that kind must come often again. */
   #makeRoom(kinds: Map<string, Kind>): void {
     const kept = [...kinds].filter(([, { hasProgram }]) => hasProgram);
     if (kept.length < (this.#shared.options.maxPrograms ?? Infinity)) return;
-    kinds.set(kept[0]![0], { runs: 0, hasProgram: false });
+    kept[0]![1].hasProgram = false;
   }
 
   /** Runs the nodes of a part one by one; frees each tensor after the last node that reads it. */
