@@ -30,7 +30,7 @@ const MOST_ERROR = 1e-3;
 const MANY_STEPS = 16;
 /** The most kinds of steps that are known, and of sizes that have programs. */
 const MOST_KINDS = 256, MOST_SIZES = 8;
-/** After so many kinds of steps that no way has the results of, all run as they are. */
+/** After so many kinds of steps that no way has the results of, and no other, all run as they are. */
 const MOST_FAILURES = 3;
 const MASK = "attention_mask";
 /** The axis of the rows of a cache: [batch, heads, rows, columns]. */
@@ -107,8 +107,9 @@ export class GrowingCache {
   #isMasked: boolean;
   /** The most rows of caches: tables of positions may have no more. */
   #mostRows = Infinity;
-  /** How many kinds of steps no way has the results of. */
+  /** How many kinds of steps no way has the results of, and whether others have one. */
   #failures = 0;
+  #hasSize = false;
 
   private constructor(model: Model, pairs: ReadonlyMap<string, string>) {
     this.#model = model;
@@ -136,7 +137,8 @@ export class GrowingCache {
 
   /** The results of a step; undefined if it has no cache, or is better run as it is. */
   async run(feeds: Feeds): Promise<Results | undefined> {
-    if (this.#failures >= MOST_FAILURES || !this.#hasRows(feeds)) return undefined;
+    const isOff = !this.#hasSize && this.#failures >= MOST_FAILURES;
+    if (isOff || !this.#hasRows(feeds)) return undefined;
     if (this.#growing === undefined) {
       const results = await this.#oneByOne(feeds);
       this.#growing = this.#grownIn(feeds, results);
@@ -183,7 +185,8 @@ export class GrowingCache {
     if (count === undefined || others.length > 0) return 0;
     this.#firstEncoded ??= count;
     if (count === this.#firstEncoded) return count;
-    return Math.ceil(count / ENCODER_STEP) * ENCODER_STEP;
+    // At least one more, so that each size is tried with rows before those that count.
+    return (Math.floor(count / ENCODER_STEP) + 1) * ENCODER_STEP;
   }
 
   /** The model's own results, without a program. */
@@ -225,7 +228,8 @@ export class GrowingCache {
       if (name === MASK) return `${dtype}[${shape[0]}]`;
       if (this.#growing!.has(name)) return `${dtype}[${shape.with(ROWS, 0)}]`;
       const axis = this.#encoders.get(name);
-      return `${dtype}[${axis === undefined || encoded === 0 ? shape : shape.with(axis, encoded)}]`;
+      const isExact = axis === undefined || encoded === 0 || encoded === shape[axis];
+      return `${dtype}[${isExact ? shape : `room ${shape.with(axis, encoded)}`}]`;
     }).join("|");
     const kind = this.#kinds.get(name) ?? { steps: 0, isPlain: false, sizes: new Map() };
     this.#kinds.delete(name);
@@ -262,7 +266,10 @@ export class GrowingCache {
       return results;
     } finally {
       kind.sizes.delete(rows);
-      if (size !== undefined) kind.sizes.set(rows, size);
+      if (size !== undefined) {
+        kind.sizes.set(rows, size);
+        this.#hasSize = true;
+      }
       this.#makeRoom();
     }
   }
@@ -286,7 +293,9 @@ export class GrowingCache {
     const isFit = (rows: number): boolean => fits(graph, shared, inputs, [rows, encoded]);
     const pads = [pad, pad >> 1, 1, 2, stepFor(rows) - 1].filter((n) => n > 0 && n < rows);
     try {
-      const all = [...new Set(pads)].map((n) => [n, room === n ? room - 1 : room]);
+      // The rows before those of two kinds of caches tell these apart.
+      const apart = (n: number): number => n !== room ? room : room > 1 ? room - 1 : 2;
+      const all = [...new Set(pads)].map((n) => [n, room === 0 ? 0 : apart(n)]);
       const made = new PaddedGraph(graph, shared, inputs, [rows, encoded], all);
       const size: Size = { ...own, graph: made };
       if (await this.#isRight(size, feeds, results, pad)) return size;
