@@ -45,12 +45,11 @@ export async function writeModels(): Promise<ModelPaths> {
   await writeModel(paths.embed);
   mkdirSync(paths.rerank);
   const files = rerankerFiles();
-  const config = JSON.parse(String(files["config.json"]));
-  files["config.json"] = JSON.stringify({
-    ...config,
+  const config = JSON.stringify({
+    ...JSON.parse(String(files["config.json"])),
     architectures: ["RobertaForSequenceClassification"],
   });
-  for (const [name, content] of Object.entries(files)) {
+  for (const [name, content] of Object.entries({ ...files, "config.json": config })) {
     writeFileSync(join(paths.rerank, name), content);
   }
   const ends = (name: string, value: number) => ({

@@ -301,7 +301,9 @@ test("a text that has ended is not kept by closures of its reader", async () => 
       }
     },
   };
-  for (let seed = 0; seed < 8; seed++) assertEquals((await collect(reader.read(seed))).all.length, 6);
+  for (let seed = 0; seed < 8; seed++) {
+    assertEquals((await collect(reader.read(seed))).all.length, 6);
+  }
   assert(reader.decoded >= 8 * OPTIONS.maxTokens);
   for (let k = 0; k < 50 && collected < 4; k++) await collectGarbage();
   // Stacks may refer to the latest ones.
