@@ -113,9 +113,11 @@ const kernels = [_][]const u8{
     "cpu/image/max_pool.c",
     "cpu/recurrent/recurrent.c",
     "cpu/quant/dequantize.c",
+    "cpu/quant/conv_bytes.c",
     "cpu/quant/linear_int8.c",
     "cpu/quant/linear_nibbles.c",
     "cpu/quant/quantize.c",
+    "cpu/quant/quantize_dynamic.c",
     "cpu/quant/quant_tiles.c",
     "cpu/sort/sample.c",
 };

@@ -187,7 +187,7 @@ export function writtenParts({ nodes }: Graph): Value[] {
 const TOTAL: ReadonlySet<string> = new Set(
   ("chain to tensorOf copy concat stack split unstack tile roll pad tril triu complex meshgrid " +
     "broadcastTensors matmul matmulInt8 outer inner vecdot tensordot einsum kron trace linear " +
-    "linear linearPacked linearQuantized linearInt8 linearNibbles matmulBytes pack packBlocks packBytes packNibbles quantize quantizeInt8 " +
+    "linear linearPacked linearQuantized linearInt8 linearNibbles matmulBytes convBytes pack packBlocks packBytes packNibbles quantize quantizeInt8 quantizeDynamic " +
     "dequantize dequantizeBlocks dequantizeInt8 softmax logSoftmax layerNorm rmsNorm attention conv " +
     "convTranspose winograd winogradWeight maxPool maxPoolIndices avgPool recurrent resample gridSample variance standardDeviation logsumexp norm " +
     "maskedReduce closeness sort argsort topk fft fftn convolve random").split(" "),

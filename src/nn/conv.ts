@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { Layout } from "../base/layout.ts";
 import { applyView } from "../core/apply.ts";
 import { type ConvAttributes, convAxes } from "../ops/conv/problem.ts";
 import { cast } from "../core/copy.ts";
@@ -15,11 +14,9 @@ import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../table/infer.ts";
 import { Call, type Op, type OutputSpec } from "../table/op.ts";
 import { VIEWS } from "../table/views.ts";
-import { copyAs, part } from "../core/composite.ts";
-import { pad } from "../ops/manipulate/op.ts";
 import { matmul } from "../ops/matmul/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
-import { checkOperands, convOp, doesNotFit, reshaped, specOf } from "../ops/conv/op.ts";
+import { checkOperands, columnsOf, convOp, doesNotFit, reshaped, specOf } from "../ops/conv/op.ts";
 import { checkWinograd, WINOGRAD, winogradWeight } from "../ops/conv/winograd.ts";
 import {
   attributesOf,
@@ -54,41 +51,15 @@ function infer(call: Call): readonly OutputSpec[] {
   return specOf(call, shape);
 }
 
-/** The elements that each result meets: [N, G, C · taps, pixels]. */
-function columnsOf(call: Call, x: Operand): Operand {
-  const { stride, padding, dilation, groups } = call.attributes as ConvAttributes;
-  const weight = call.operand(1).layout.shape, { shape } = call.specs[0]!;
-  const padded = padding.some(([before, after]) => before + after > 0)
-    ? pad(x, [
-      [0, 0],
-      [0, 0],
-      ...padding.map(([before, after]): [number, number] => [before, after]),
-    ])
-    : x;
-  const { strides, offset } = padded.layout;
-  const [n, c, ...space] = strides as [number, number, ...number[]];
-  const kernel = weight.slice(2), out = shape.slice(2), channels = weight[1]!;
-  const windows = new Layout(
-    [shape[0]!, groups, channels, ...kernel, ...out],
-    [
-      ...[n, c * channels, c],
-      ...space.map((step, i) => step * dilation[i]!),
-      ...space.map((step, i) => step * stride[i]!),
-    ],
-    offset,
-  );
-  const count = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
-  return copyAs(part(padded, windows), [shape[0]!, groups, channels * count(kernel), count(out)]);
-}
-
 /** The sums by a product, of operands of one dtype of at least 32 bits. */
 function compose(call: Call, x: Operand, weight: Operand): Operand {
-  const { groups } = call.attributes as ConvAttributes;
-  const rows = weight.layout.shape[0]! / groups;
-  const columns = columnsOf(call, x);
+  const attributes = call.attributes as ConvAttributes;
+  const { groups } = attributes;
+  const { shape } = weight.layout, result = call.specs[0]!.shape;
+  const columns = columnsOf(x, shape, result, attributes);
   const sums = columns.layout.shape[2]!;
-  const made = matmul(reshaped(weight, [groups, rows, sums]), columns);
-  return reshaped(made, call.specs[0]!.shape);
+  const made = matmul(reshaped(weight, [groups, shape[0]! / groups, sums]), columns);
+  return reshaped(made, result);
 }
 
 /** x: [N, C, …], weight: [O, C / groups, …], bias: [O] and a residual; see {@link ConvAttributes}. */

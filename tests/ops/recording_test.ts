@@ -168,7 +168,7 @@ const PARTS = [
   ...["affine", "leakyRelu", "thresholdedRelu", "scaledTanh", "hardSigmoid", "elu", "softsign"]
     .map((name) => `nn_recurrent_${name}`),
   ...["nn_recurrent_softplus", "nn_kept", "nn_coupled", "nn_blended", "maxPoolIndices", "roiAlign"],
-  ...["packBytes", "unpackBytes", "matmulBytes"],
+  ...["packBytes", "unpackBytes", "matmulBytes", "convBytes", "quantizeDynamic"],
   ...["packNibbles", "dequantizeNibbles", "linearNibbles"],
   // The beta function.
   ...["special_stirling", "special_logBeta"],

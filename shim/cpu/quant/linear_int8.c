@@ -14,6 +14,7 @@
  * AMX, the words of a group are the rows of its tiles as they are.
  */
 #include <math.h>
+#include "byte_groups.h"
 #include "byte_tiles.h"
 #include "group_output.h"
 
@@ -24,7 +25,6 @@ enum {
   BLOCK_WORDS = 32,
   /* The rows of x that a group meets at once. */
   STRIP_ROWS = 64,
-  WORD_BYTES = 4 * GROUP_ROWS,
   /* The scales and the sums before the words of a block. */
   HEAD_BYTES = 8 * GROUP_ROWS,
   BLOCK_BYTES = HEAD_BYTES + BLOCK_WORDS * WORD_BYTES,
@@ -249,6 +249,38 @@ static RM_ALWAYS_INLINE v_f32 weights_at(const uint8_t *head, int v) {
   return *(const v_f32 *)(head + 4 * GROUP_ROWS + v * VECTOR_BYTES);
 }
 
+#if defined(MULTIPLY_BYTES)
+/* Integer sums of a row of x and a group, in several chains, as each instruction waits for the one before
+ * it in its chain. */
+static RM_ALWAYS_INLINE void multiply_chains(ptrdiff_t words, const uint8_t *x,
+                                             const uint8_t *weight, v_s32 *sums) {
+  enum { CHAINS = 4 };
+  v_s32 all[CHAINS][GROUP_VECTORS];
+  UNROLL for (int c = 0; c < CHAINS; c++) {
+    UNROLL for (int v = 0; v < GROUP_VECTORS; v++) all[c][v] = (v_s32)0;
+  }
+  ptrdiff_t t = 0;
+  ROLLED for (; t + CHAINS <= words; t += CHAINS, x += 4 * CHAINS, weight += CHAINS * WORD_BYTES) {
+    UNROLL for (int c = 0; c < CHAINS; c++) {
+      const uint8_t *from = weight + c * WORD_BYTES;
+      __builtin_prefetch(from + AHEAD_BYTES);
+      const v_u8 word = repeat_word(x + 4 * c);
+      UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+        MULTIPLY_BYTES(all[c][v], word, load_bytes(from + v * VECTOR_BYTES));
+      }
+    }
+  }
+  ROLLED for (; t < words; t++, x += 4, weight += WORD_BYTES) {
+    UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+      MULTIPLY_BYTES(all[0][v], repeat_word(x), load_bytes(weight + v * VECTOR_BYTES));
+    }
+  }
+  UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+    sums[v] = (all[0][v] + all[1][v]) + (all[2][v] + all[3][v]);
+  }
+}
+#endif
+
 /* Sums of rows of x and a group: [rows, GROUP_ROWS], as integers without factors, or as float32. `add`
  * says to add to those that are there. */
 static RM_ALWAYS_INLINE void multiply(const factors *by, const bool has_vnni, const int rows,
@@ -259,6 +291,12 @@ static RM_ALWAYS_INLINE void multiply(const factors *by, const bool has_vnni, co
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) all[r][v] = (v_s32)0;
   }
+#if defined(MULTIPLY_BYTES)
+  if (has_vnni && rows == 1) {
+    multiply_chains(words, x, weight, all[0]);
+    words = 0;
+  }
+#endif
   ROLLED for (ptrdiff_t t = 0; t < words; t++) {
     __builtin_prefetch(weight + AHEAD_BYTES);
 #if defined(MULTIPLY_BYTES)
@@ -650,13 +688,8 @@ int32_t RM_FOR_ISA(matmul_int8)(const rm_call *call) {
 
 /* ---- products of packed bytes with zero points ----------------------------------------------- */
 
-/*
- * A matrix of bytes [K, N] as groups of 16 columns: the int32 sum of each, its zero point, then words of
- * four rows. Unsigned bytes become signed ones, less 128. Rows of x become unsigned where the processor
- * has VNNI, else signed. So the sum of (x - p) (w - q) is that of x w, less q times the sum of x, less p
- * times that of w - q.
- */
-enum { BYTES_HEAD = 8 * GROUP_ROWS };
+/* The groups are those of byte_groups.h. Rows of x become unsigned where the processor has VNNI, else
+ * signed. */
 
 /* The numbers of packBytes, and of matmulBytes. */
 enum { PACKED_K, PACKED_N, PACKED_TO, PACKED_FROM, PACKED_ZEROS };
@@ -781,30 +814,62 @@ static RM_ALWAYS_INLINE void multiply_bytes(const bool has_vnni, const bytes_con
   }
 }
 
+/* Rows [first, last), at most STRIP_ROWS, times a group. */
+static void bytes_group(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t last, ptrdiff_t g) {
+  int32_t sums[STRIP_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
+  const uint8_t *group = ctx->groups + g * (BYTES_HEAD + ctx->words * WORD_BYTES);
+  if (ctx->has_vnni) multiply_bytes(true, ctx, first, last, group + BYTES_HEAD, sums);
+  else multiply_bytes(false, ctx, first, last, group + BYTES_HEAD, sums);
+  uint32_t rest[GROUP_ROWS], zeros[GROUP_ROWS];
+  memcpy(rest, group, sizeof rest);
+  memcpy(zeros, group + sizeof rest, sizeof zeros);
+  for (int j = 0; j < GROUP_ROWS; j++) rest[j] -= (uint32_t)ctx->k * zeros[j];
+  const ptrdiff_t columns = rm_min(GROUP_ROWS, ctx->n - g * GROUP_ROWS);
+  for (ptrdiff_t row = first; row < last; row++) {
+    const uint32_t sum = (uint32_t)ctx->sums[row];
+    const uint32_t zero = (uint32_t)((ctx->zeros == NULL ? 0 : ctx->zeros[row]) + ctx->shift);
+    uint32_t *from = (uint32_t *)(void *)(sums + (row - first) * GROUP_ROWS);
+    RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) from[j] -= zeros[j] * sum + zero * rest[j];
+    memcpy(ctx->out + row * ctx->n + g * GROUP_ROWS, from, (size_t)columns * sizeof *from);
+  }
+}
+
 static void bytes_task(void *context, ptrdiff_t index) {
   const bytes_context *ctx = context;
-  int32_t sums[STRIP_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
   const ptrdiff_t first = index % ctx->row_blocks * STRIP_ROWS;
   const ptrdiff_t last = rm_min(ctx->m, first + STRIP_ROWS);
   const ptrdiff_t begin = index / ctx->row_blocks * ctx->groups_per_task;
   const ptrdiff_t end = rm_min(rm_ceil_div(ctx->n, GROUP_ROWS), begin + ctx->groups_per_task);
-  for (ptrdiff_t g = begin; g < end; g++) {
-    const uint8_t *group = ctx->groups + g * (BYTES_HEAD + ctx->words * WORD_BYTES);
-    if (ctx->has_vnni) multiply_bytes(true, ctx, first, last, group + BYTES_HEAD, sums);
-    else multiply_bytes(false, ctx, first, last, group + BYTES_HEAD, sums);
-    uint32_t rest[GROUP_ROWS], zeros[GROUP_ROWS];
-    memcpy(rest, group, sizeof rest);
-    memcpy(zeros, group + sizeof rest, sizeof zeros);
-    for (int j = 0; j < GROUP_ROWS; j++) rest[j] -= (uint32_t)ctx->k * zeros[j];
-    const ptrdiff_t columns = rm_min(GROUP_ROWS, ctx->n - g * GROUP_ROWS);
-    for (ptrdiff_t row = first; row < last; row++) {
-      const uint32_t sum = (uint32_t)ctx->sums[row];
-      const uint32_t zero = (uint32_t)((ctx->zeros == NULL ? 0 : ctx->zeros[row]) + ctx->shift);
-      uint32_t *from = (uint32_t *)(void *)(sums + (row - first) * GROUP_ROWS);
-      RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) from[j] -= zeros[j] * sum + zero * rest[j];
-      memcpy(ctx->out + row * ctx->n + g * GROUP_ROWS, from, (size_t)columns * sizeof *from);
-    }
-  }
+  for (ptrdiff_t g = begin; g < end; g++) bytes_group(ctx, first, last, g);
+}
+
+/* The bytes of the words of rows of x, after which their sums are. */
+static ptrdiff_t bytes_of_rows(const bytes_context *ctx) {
+  return rm_round_up(ctx->m * ctx->words * word_bytes(ctx->has_vnni), 64);
+}
+
+/* Says how x is multiplied, and where its words and sums are. */
+static void place_bytes(bytes_context *ctx, bool is_signed, char *room) {
+  ctx->flip = is_signed == ctx->has_vnni ? 0x80 : 0;
+  ctx->shift = ctx->flip == 0 ? 0 : is_signed ? 128 : -128;
+  ctx->rows = (uint8_t *)room;
+  ctx->sums = (int32_t *)(void *)(room + bytes_of_rows(ctx));
+}
+
+ptrdiff_t RM_FOR_ISA(byte_rows_room)(ptrdiff_t rows, ptrdiff_t depth) {
+  return rm_round_up(rows * rm_ceil_div(depth, 4) * 8, 64) + rm_round_up(4 * rows, 64);
+}
+
+void RM_FOR_ISA(multiply_byte_rows)(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t depth,
+                                    const uint8_t *x, const int32_t *zeros, const uint8_t *groups,
+                                    char *room, int32_t *out) {
+  bytes_context ctx = {
+      .m = rows, .n = columns, .k = depth, .words = rm_ceil_div(depth, 4),
+      .has_vnni = rm_has_byte_products(), .x = x, .groups = groups, .zeros = zeros, .out = out,
+  };
+  place_bytes(&ctx, false, room);
+  bytes_rows_task(&ctx, 0);
+  for (ptrdiff_t g = 0; g < rm_ceil_div(columns, GROUP_ROWS); g++) bytes_group(&ctx, 0, rows, g);
 }
 
 int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
@@ -829,15 +894,11 @@ int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
   ctx.zeros = call->buffers[3] == NULL
                   ? NULL
                   : (const int32_t *)call->buffers[3] + (ptrdiff_t)numbers[BYTES_ZEROS];
-  const bool is_signed = dtype == RM_INT8;
-  ctx.flip = is_signed == ctx.has_vnni ? 0x80 : 0;
-  ctx.shift = ctx.flip == 0 ? 0 : is_signed ? 128 : -128;
   ctx.words = rm_ceil_div(ctx.k, 4);
-  const ptrdiff_t row_bytes = rm_round_up(ctx.m * ctx.words * word_bytes(ctx.has_vnni), 64);
-  gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)((size_t)(row_bytes + 4 * ctx.m), 0);
+  gemm_workspace *workspace =
+      RM_FOR_ISA(workspace_alloc)((size_t)(bytes_of_rows(&ctx) + 4 * ctx.m), 0);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
-  ctx.rows = (uint8_t *)workspace->data;
-  ctx.sums = (int32_t *)(void *)(ctx.rows + row_bytes);
+  place_bytes(&ctx, dtype == RM_INT8, workspace->data);
   ctx.row_blocks = rm_ceil_div(ctx.m, STRIP_ROWS);
   rm_parallel(ctx.row_blocks, (double)ctx.m * (double)ctx.k, bytes_rows_task, &ctx);
   const ptrdiff_t groups = rm_ceil_div(ctx.n, GROUP_ROWS);

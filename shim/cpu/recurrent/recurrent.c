@@ -5,8 +5,13 @@
  * batch in one direction: for each step the product of the state and the recurrent weight, then the gates.
  * A single row multiplies the rows of the weight in place; several rows share panels of it, which are
  * packed once for all steps. Sizes alone decide which, so that results do not depend on threads.
+ *
+ * A weight of an LSTM may be groups of bytes (byte_groups.h) with a scale for each column. Each row of the
+ * state is rounded to bytes by its own range then.
  */
 #include <math.h>
+#include "byte_groups.h"
+#include "byte_rounding.h"
 #include "gemm_vectors.h"
 #include "map_context.h"
 
@@ -34,10 +39,10 @@ enum {
   GATES,
   /* Three activations for each direction. */
   ACTIVATIONS = GATES + 4,
-  /* Offsets of out, products, weight, first states, last states, peepholes, bias and lengths. */
+  /* Offsets of out, products, weight, first states, last states, peepholes, bias, lengths and scales. */
   OFFSETS = ACTIVATIONS + 6,
-  /* The buffers of the last three; -1 for none. */
-  OPTIONAL = OFFSETS + 8
+  /* The buffers of the last four; -1 for none. */
+  OPTIONAL = OFFSETS + 9
 };
 
 enum { GATE_INPUT, GATE_OUTPUT, GATE_FORGET, GATE_CELL };
@@ -53,8 +58,11 @@ typedef struct {
   /* The rows of the weight whose product comes first, and all with their padding. */
   ptrdiff_t first_rows, columns;
   map_op activations[2][3];
-  const float *products, *weight, *initial, *peepholes, *bias;
+  const float *products, *weight, *initial, *peepholes, *bias, *scales;
   const int32_t *lengths;
+  /* The weight as groups of bytes, with scales; and the bytes of a direction. */
+  const uint8_t *groups;
+  ptrdiff_t group_bytes;
   float *out, *final;
   /* Packed rows of the weight, for each direction; null for a single row. */
   float *panels;
@@ -71,6 +79,9 @@ typedef struct {
   float *state, *cell, *other;
   /* [rows, columns]. */
   float *sums;
+  /* For a weight of bytes: the bytes of the states, and what their products need. */
+  uint8_t *bytes;
+  char *room;
 } recurrent_rows;
 
 /* The rows of the weight that a panel begins at, and how many there are. */
@@ -97,9 +108,38 @@ static void pack_task(void *context, ptrdiff_t index) {
   }
 }
 
+/* The product of the states with a weight of bytes. */
+static void multiply_bytes(const recurrent_context *ctx, const recurrent_rows *own) {
+  const ptrdiff_t size = ctx->size, columns = ctx->columns;
+  int32_t zeros[TASK_ROWS];
+  float factors[TASK_ROWS];
+  for (ptrdiff_t r = 0; r < own->rows; r++) {
+    const float *from = own->state + r * size;
+    const byte_rounding rounding = rounding_of(range_of(from, size));
+    round_bytes(rounding, from, size, own->bytes + r * size);
+    zeros[r] = (int32_t)rounding.zero;
+    factors[r] = rounding.scale;
+  }
+  RM_FOR_ISA(multiply_byte_rows)(own->rows, columns, size, own->bytes, zeros,
+                                 ctx->groups + own->direction * ctx->group_bytes, own->room,
+                                 (int32_t *)(void *)own->sums);
+  const float *scales = ctx->scales + own->direction * columns;
+  for (ptrdiff_t r = 0; r < own->rows; r++) {
+    float *to = own->sums + r * columns;
+    const int32_t *from = (const int32_t *)(const void *)to;
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < columns; i++) {
+      to[i] = (float)from[i] * (factors[r] * scales[i]);
+    }
+  }
+}
+
 /* The product of rows [rows, size] with the first rows of the weight, or with the other ones. */
 static void multiply(const recurrent_context *ctx, const recurrent_rows *own, const float *rows,
                      bool others) {
+  if (ctx->groups != NULL) {
+    multiply_bytes(ctx, own);
+    return;
+  }
   const ptrdiff_t size = ctx->size, all = ctx->gates * size;
   const ptrdiff_t split = rm_round_up(ctx->first_rows, PANEL);
   const ptrdiff_t begin = others ? split : 0, end = others ? ctx->columns : split;
@@ -257,6 +297,10 @@ static void rows_task(void *context, ptrdiff_t index) {
   own.cell = own.state + TASK_ROWS * n;
   own.other = own.cell + TASK_ROWS * n;
   own.sums = own.other + TASK_ROWS * n;
+  if (ctx->groups != NULL) {
+    own.bytes = (uint8_t *)(own.sums + rm_round_up(TASK_ROWS, SMALL_MR) * ctx->columns);
+    own.room = (char *)room + ctx->workspace_bytes - RM_FOR_ISA(byte_rows_room)(TASK_ROWS, n);
+  }
   const ptrdiff_t states = ctx->directions * ctx->batch * n;
   const ptrdiff_t at = (own.direction * ctx->batch + own.first) * n;
   const size_t bytes = (size_t)(own.rows * n) * sizeof *room;
@@ -274,22 +318,26 @@ static void rows_task(void *context, ptrdiff_t index) {
 /* Finds the operands of a call. */
 static int32_t find_operands(const rm_call *call, recurrent_context *ctx) {
   const double *numbers = call->numbers, *at = numbers + OFFSETS;
+  const bool has_scales = numbers[OPTIONAL + 3] >= 0;
   for (int i = 0; i < 5; i++) {
-    if (i >= call->operands || call->dtypes[i] != RM_FLOAT32) return RM_UNSUPPORTED;
+    const int wanted = has_scales && i == 2 ? RM_INT8 : RM_FLOAT32;
+    if (i >= call->operands || call->dtypes[i] != wanted) return RM_UNSUPPORTED;
     if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "recurrent without operand %d", i);
   }
   ctx->out = (float *)call->buffers[0] + (ptrdiff_t)at[0];
   ctx->products = (const float *)call->buffers[1] + (ptrdiff_t)at[1];
-  ctx->weight = (const float *)call->buffers[2] + (ptrdiff_t)at[2];
+  if (has_scales) ctx->groups = (const uint8_t *)call->buffers[2] + (ptrdiff_t)at[2];
+  else ctx->weight = (const float *)call->buffers[2] + (ptrdiff_t)at[2];
   ctx->initial = (const float *)call->buffers[3] + (ptrdiff_t)at[3];
   ctx->final = (float *)call->buffers[4] + (ptrdiff_t)at[4];
   const int lengths = (int)numbers[OPTIONAL + 2];
   const bool has_lengths = lengths >= 0;
   if (!rm_optional_f32(call, numbers[OPTIONAL], at[5], &ctx->peepholes) ||
       !rm_optional_f32(call, numbers[OPTIONAL + 1], at[6], &ctx->bias) ||
+      !rm_optional_f32(call, numbers[OPTIONAL + 3], at[8], &ctx->scales) ||
       (has_lengths && (lengths >= call->operands || call->dtypes[lengths] != RM_INT32 ||
                        call->buffers[lengths] == NULL))) {
-    return rm_fail(RM_BAD_ARGUMENT, "recurrent without its peepholes, bias or lengths");
+    return rm_fail(RM_BAD_ARGUMENT, "recurrent without its peepholes, bias, lengths or scales");
   }
   ctx->lengths =
       has_lengths ? (const int32_t *)call->buffers[lengths] + (ptrdiff_t)at[7] : NULL;
@@ -331,12 +379,23 @@ int32_t RM_FOR_ISA(recurrent)(const rm_call *call) {
   const ptrdiff_t all = ctx.gates * ctx.size;
   ctx.first_rows = ctx.cell == CELL_GRU && !ctx.resets_after ? 2 * ctx.size : all;
   ctx.columns = rm_round_up(ctx.first_rows, PANEL) + rm_round_up(all - ctx.first_rows, PANEL);
+  if (ctx.groups != NULL) {
+    if (ctx.cell != CELL_LSTM) return RM_UNSUPPORTED;
+    ctx.columns = all;
+    ctx.group_bytes =
+        rm_ceil_div(all, GROUP_ROWS) * (BYTES_HEAD + rm_ceil_div(ctx.size, 4) * WORD_BYTES);
+  }
   const ptrdiff_t tasks = ctx.directions * rm_ceil_div(ctx.batch, TASK_ROWS);
   ctx.slots = (int)rm_min(rm_threads(), tasks);
   /* Kernels of four rows write beyond the last one. */
   const ptrdiff_t rows = rm_round_up(TASK_ROWS, SMALL_MR);
-  ctx.workspace_bytes = rm_round_up((3 * TASK_ROWS * ctx.size + rows * ctx.columns) * 4, ALIGNMENT);
-  const ptrdiff_t panels = ctx.batch > 1 ? ctx.directions * ctx.columns / PANEL : 0;
+  ctx.workspace_bytes = (3 * TASK_ROWS * ctx.size + rows * ctx.columns) * 4;
+  if (ctx.groups != NULL) ctx.workspace_bytes += TASK_ROWS * ctx.size;
+  ctx.workspace_bytes = rm_round_up(ctx.workspace_bytes, ALIGNMENT);
+  if (ctx.groups != NULL) {
+    ctx.workspace_bytes += RM_FOR_ISA(byte_rows_room)(TASK_ROWS, ctx.size);
+  }
+  const ptrdiff_t panels = ctx.groups == NULL && ctx.batch > 1 ? ctx.directions * ctx.columns / PANEL : 0;
   const ptrdiff_t panel_bytes = panels * PANEL * ctx.size * 4;
   gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)(
       (size_t)(ctx.slots * ctx.workspace_bytes + panel_bytes), ctx.slots);

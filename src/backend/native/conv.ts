@@ -4,8 +4,16 @@
  * @module
  */
 import { DTYPE } from "../../base/dtype.ts";
-import { type ConvAttributes, convOf, isPlainConv, winogradOf } from "../../ops/conv/problem.ts";
-import { isOperand } from "../../memory/operand.ts";
+import {
+  type ConvAttributes,
+  type ConvAxis,
+  type ConvBytesAttributes,
+  convOf,
+  hasWordsOfTaps,
+  isPlainConv,
+  winogradOf,
+} from "../../ops/conv/problem.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../table/op.ts";
 import { ACTIVATION } from "../ffi/abi.ts";
@@ -46,17 +54,18 @@ function plan(call: Call, sizes: readonly number[], space: readonly number[]): C
   return { numbers: new Float64Array(all), optional };
 }
 
+/** The numbers of axes of space. */
+function axisNumbers(axes: readonly ConvAxis[]): number[] {
+  return axes.flatMap(({ size, kernel, out, stride, padding, dilation }) => [
+    ...[size, kernel, out],
+    ...[stride, padding, dilation],
+  ]);
+}
+
 /** The plan of a convolution. */
 function planConv(call: Call): ConvPlan {
   const { images, groups, channels, rows, axes } = convOf(call);
-  return plan(
-    call,
-    [images, groups, channels, rows],
-    axes.flatMap(({ size, kernel, out, stride, padding, dilation }) => [
-      ...[size, kernel, out],
-      ...[stride, padding, dilation],
-    ]),
-  );
+  return plan(call, [images, groups, channels, rows], axisNumbers(axes));
 }
 
 /** The plan of a convolution by a transformed weight. */
@@ -80,8 +89,31 @@ const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
   },
 });
 
+/** The kernel of a convolution of bytes. */
+const convBytes: Kernel = {
+  supports: (call) => !call.specs[0]!.shape.includes(0) && call.operand(0).layout.size > 0,
+  prepare(call) {
+    const { weight } = call.attributes as ConvBytesAttributes;
+    const { images, groups, channels, rows, axes } = convOf(call, weight);
+    const [x, packed, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+    const zero = call.inputs[2] as Operand | undefined;
+    const offsets = [out, x, packed, zero].map((one, i) => {
+      if (one === undefined) return 0;
+      checkRun("convBytes", i, one.layout.offset, one.layout.size, one.storage);
+      return one.layout.offset;
+    });
+    const numbers = Float64Array.of(
+      ...[images, groups, channels, rows, Number(hasWordsOfTaps(weight)), ...offsets],
+      ...axisNumbers(axes),
+    );
+    const c = zero?.storage ?? null;
+    return { numbers, out: out.storage, a: x.storage, b: packed.storage, c };
+  },
+};
+
 /** The kernels by the names of their ops. */
 export const CONV_KERNELS: Readonly<Record<string, Kernel>> = {
   conv: convolution(planConv),
   winograd: convolution(planWinograd),
+  convBytes,
 };

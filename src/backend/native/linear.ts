@@ -219,6 +219,17 @@ const quantizeInt8: Kernel = {
   },
 };
 
+const quantizeDynamic: Kernel = {
+  supports: (call) => call.operand(0).storage.info === DTYPE.float32,
+  prepare(call) {
+    const x = call.operand(0);
+    const [out, scale, zero] = call.outputs as [Operand, Operand, Operand];
+    const numbers = Float64Array.of(x.layout.size, ...checkedOffsets(call, [out, x, scale, zero]));
+    const [b, c] = [scale.storage, zero.storage];
+    return { numbers, out: out.storage, a: x.storage, b, c };
+  },
+};
+
 const packBlocks: Kernel = {
   supports: (call) => call.operand(0).layout.size > 0,
   prepare(call) {
@@ -242,6 +253,7 @@ export const LINEAR_KERNELS: Readonly<Record<string, Kernel>> = {
   linearInt8,
   matmulInt8,
   quantizeInt8,
+  quantizeDynamic,
   packBlocks,
   packBytes,
   matmulBytes,

@@ -47,10 +47,10 @@ function plan(call: Call): { numbers: Float64Array<ArrayBuffer>; optional: reado
   const { cell, reversed = [false], clip = Infinity, resetsAfter, coupled } = attributes;
   const { steps, batch, size, directions } = recurrentSizes(call);
   const gates: readonly number[] = attributes.gates ?? GATE_ORDERS.onnx[cell];
-  const { products, weight, initial, peepholes, bias, lengths } = RECURRENT_INPUTS;
+  const { products, weight, initial, peepholes, bias, lengths, scales } = RECURRENT_INPUTS;
   const [output, last] = call.outputs as [Operand, Operand];
   const required = [output, ...[products, weight, initial].map((k) => call.operand(k)), last];
-  const options = [peepholes, bias, lengths].map((k) => call.inputs[k]);
+  const options = [peepholes, bias, lengths, scales].map((k) => call.inputs[k]);
   const offsets: number[] = [], buffers: number[] = [], optional: Storage[] = [];
   [...required, ...options].forEach((operand, i) => {
     const isOption = i >= FIRST_OPTIONAL;
@@ -82,11 +82,13 @@ function plan(call: Call): { numbers: Float64Array<ArrayBuffer>; optional: reado
 export const recurrent: Kernel = {
   supports(call) {
     const attributes = call.attributes as RecurrentAttributes;
-    const { lengths } = RECURRENT_INPUTS;
+    const { weight, lengths, scales } = RECURRENT_INPUTS;
     const { dtype, shape } = call.specs[0]!;
-    const fits = call.inputs.every((x, k) =>
-      !isOperand(x) || x.storage.info === (k === lengths ? DTYPE.int32 : DTYPE.float32)
-    );
+    const isOfBytes = isOperand(call.inputs[scales]);
+    const fits = call.inputs.every((x, k) => {
+      const wanted = k === lengths ? "int32" : k === weight && isOfBytes ? "int8" : "float32";
+      return !isOperand(x) || x.storage.info.name === wanted;
+    });
     return dtype === DTYPE.float32 && !shape.includes(0) && fits &&
       [0, 1].every((d) => functionsOf(attributes, d) !== undefined);
   },

@@ -118,17 +118,8 @@ function asProduct(x: T, weight: T, bias: T | undefined, { stride, padding }: Mo
   return made.reshape([x.shape[0]!, ...places, outputs]).moveAxis(-1, 1);
 }
 
-/**
- * The convolution of a call, of `x` and `weight`; `isExact` for integers in floats, whose sums have to
- * be exact.
- */
-export function convolve(
-  call: Call,
-  x: T,
-  weight: T,
-  bias: T | undefined,
-  { isExact = false } = {},
-): T {
+/** The convolution of a call, of `x` and `weight`. */
+function convolve(call: Call, x: T, weight: T, bias: T | undefined): T {
   const rank = x.rank - 2;
   const { stride, dilation, padding } = windowsOf(call, x.shape, weight.shape.slice(2));
   const groups = call.node.int("group", 1);
@@ -148,7 +139,7 @@ export function convolve(
     return made.unsqueeze(last);
   }
   if (isForProduct(x, weight, options)) return asProduct(x, weight, bias, options);
-  if (rank === 2 && !isExact && isForWinograd(x, weight, options)) {
+  if (rank === 2 && isForWinograd(x, weight, options)) {
     return nn.conv2d(x, weight, bias, { ...options, winograd: true }) as T;
   }
   return conv(x, weight, bias, options) as T;

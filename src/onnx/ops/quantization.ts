@@ -7,14 +7,16 @@ import { stack } from "../../api/functions/tensors.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { formatShape } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
+import { convInteger, packConv } from "../../ops/conv/bytes.ts";
 import { matmulInteger, packBytes } from "../../ops/linear/bytes.ts";
+import { quantizeDynamic } from "../../ops/reduce/quantize_dynamic.ts";
 import { linearNibbles, packNibbles } from "../../ops/linear/nibbles.ts";
 import { full, tensor } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { typeName } from "../graph/initializers.ts";
 import type { T, Value } from "../graph/values.ts";
 import { attendFused } from "./attention.ts";
-import { convolve } from "./convolutions.ts";
+import { windowsOf } from "./convolutions.ts";
 
 /** A scale or zero point for each element of `x`: one, one along `axis`, or one for each block. */
 function spread(call: Call, parameter: T, x: T, axis: number, block: number): T {
@@ -78,13 +80,9 @@ function quantizeLinear(call: Call): readonly Value[] {
 }
 
 /** x as uint8, with a scale and a zero point for all of it. */
-function dynamically(x: T): readonly [y: T, scale: T, zero: T] {
-  const [low, high] = [(x.min() as T).minimum(0), (x.max() as T).maximum(0)] as [T, T];
-  const range: T = high.sub(low).div(255);
-  // All zeros: any scale is right.
-  const scale: T = range.add(range.equal(0).astype("float32"));
-  const zero: T = low.neg().div(scale).clip(0, 255).round().astype("uint8") as T;
-  return [quantized(x, scale, zero, "uint8"), range, zero];
+function dynamically(call: Call): readonly [y: T, scale: T, zero: T] {
+  const { bytes, scale, zero } = quantizeDynamic(call.node.op, call.tensor(0));
+  return [bytes as T, scale as T, zero as T];
 }
 
 /** The numbers of `x` less its zero point: int32. */
@@ -122,31 +120,7 @@ function integerProduct(
   return matmulInteger(name, a, packed, aZero) as T;
 }
 
-/** Integers up to this one are exact in float32. */
-const EXACT = 2 ** 24;
-/** The most that elements of 8 bits differ from their zero point. */
-const MOST_BYTE = 255;
-
-/**
- * The weight of a convolution less its zero point, which a model makes once: float32, if that has all sums
- * of products with bytes, and float64 otherwise.
- */
-function centeredWeight(call: Call, at: number, zeroAt: number): T {
-  const w = call.tensor(at), zero = call.optional(zeroAt);
-  const own: T | undefined = zero === undefined || zero.size === 1
-    ? zero?.reshape([])
-    : zero.reshape([zero.size, ...Array<number>(w.rank - 1).fill(1)]);
-  const made = call.prepare([at, zeroAt], () => {
-    const whole = centered(w, own);
-    const rows: T = whole.reshape([w.shape[0]!, w.size / Math.max(w.shape[0]!, 1)]);
-    const sums: T = rows.abs().sum(1) as T;
-    const most = w.size === 0 ? 0 : Number(sums.max().item()) * MOST_BYTE;
-    return { groups: whole.astype(most <= EXACT ? "float32" : "float64") };
-  });
-  return made?.groups ?? centered(w, own).astype("float64");
-}
-
-/** The exact convolution of integers of 8 bits: floats have all sums. */
+/** The exact convolution of integers of 8 bits, as int32, of x and the weight at a place. */
 function integerConv(
   call: Call,
   x: T,
@@ -154,9 +128,13 @@ function integerConv(
   weightAt: number,
   zeroAt: number,
 ): T {
-  const weight = centeredWeight(call, weightAt, zeroAt);
-  const wide: T = centered(x, xZero?.reshape([])).astype(weight.dtype);
-  return convolve(call, wide, weight, undefined, { isExact: true }).astype("int32");
+  const { node } = call;
+  const name = node.op;
+  const weight = call.tensor(weightAt), zero = call.optional(zeroAt);
+  const { kernel: _, ...windows } = windowsOf(call, x.shape, weight.shape.slice(2));
+  const packed = call.prepare([weightAt, zeroAt], () => packConv(name, weight, zero)) ??
+    packConv(name, weight, zero);
+  return convInteger(name, x, packed, xZero, { ...windows, groups: node.int("group", 1) }) as T;
 }
 
 function qLinearMatMul(call: Call): readonly Value[] {
@@ -190,8 +168,8 @@ function qLinearConv(call: Call): readonly Value[] {
 
 /** A product of floats that are quantized first, by quantized weights. */
 function dynamicMatMul(call: Call): readonly Value[] {
-  const [x, bScale] = [call.tensor(0), call.tensor(2)];
-  const [q, scale, zero] = dynamically(x);
+  const bScale = call.tensor(2);
+  const [q, scale, zero] = dynamically(call);
   const sums = integerProduct(call, q, 1, zero, 3);
   const y: T = sums.astype("float32").mul(scale.mul(bScale));
   const bias = call.optional(4);
@@ -347,7 +325,7 @@ function matMulInteger(call: Call): readonly Value[] {
 export const QUANTIZATION: Readonly<Record<string, Implementation>> = {
   QuantizeLinear: quantizeLinear,
   DequantizeLinear: dequantizeLinear,
-  DynamicQuantizeLinear: (call) => dynamically(call.tensor(0)),
+  DynamicQuantizeLinear: dynamically,
   MatMulInteger: matMulInteger,
   ConvInteger: (call) => [
     integerConv(call, call.tensor(0), call.optional(2), 1, 3),

@@ -6,9 +6,14 @@
 import { formatShape } from "../../base/shape.ts";
 import {
   type Cell,
+  lstmOfBytes,
+  packLstm,
   RECURRENT_FUNCTIONS,
   type RecurrentActivation,
+  type RecurrentAttributes,
   recurrentLayer,
+  type RecurrentLayerInputs,
+  type RecurrentResults,
 } from "../../ops/recurrent/op.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import type { T, Value } from "../graph/values.ts";
@@ -54,14 +59,8 @@ const DIRECTIONS: Readonly<Record<string, readonly boolean[]>> = {
   bidirectional: [false, true],
 };
 
-/** The weights of a layer: [D, G · H, I] and [D, G · H, H]. */
-interface Weights {
-  readonly w: T;
-  readonly r: T;
-}
-
-/** A layer of a call, with weights that may be made of its inputs. */
-function layer(call: Call, cell: Cell, { w, r }: Weights): readonly Value[] {
+/** How the layer of a call runs, and its inputs with steps first. */
+function setup(call: Call, cell: Cell, directions: number) {
   const { node } = call;
   const direction = node.string("direction", "forward").toLowerCase();
   const reversed = Object.hasOwn(DIRECTIONS, direction) ? DIRECTIONS[direction]! : (
@@ -72,52 +71,58 @@ function layer(call: Call, cell: Cell, { w, r }: Weights): readonly Value[] {
   const turn = (x: T): T => isTurned ? x.swapAxes(0, 1) : x;
   const turned = (x: T | undefined): T | undefined => x === undefined ? undefined : turn(x);
   const x = call.tensor(0);
-  if (x.rank !== 3 || w.rank !== 3 || w.shape[0] !== reversed.length) {
+  if (x.rank !== 3 || directions !== reversed.length) {
     call.failShape(
-      `inputs ${formatShape(x.shape)} and weights ${formatShape(w.shape)} of ` +
-        `${reversed.length} directions`,
+      `inputs ${
+        formatShape(x.shape)
+      } and weights of ${directions} for ${reversed.length} directions`,
     );
   }
   const activations = activationsOf(call, cell, reversed.length);
   const isLstm = cell === "lstm";
-  const made = recurrentLayer(
-    node.op,
-    turn(x),
-    { w, r, b: call.optional(3), p: isLstm ? call.optional(7) : undefined },
-    {
-      ...{ cell, reversed, resetsAfter: node.flag("linear_before_reset") },
-      ...(activations === undefined ? {} : { activations }),
-      ...(node.has("clip") ? { clip: node.float("clip") } : {}),
-      ...(isLstm ? { coupled: node.flag("input_forget") } : {}),
-    },
-    {
-      lengths: call.optional(4),
-      hidden: turned(call.optional(5)),
-      cell: isLstm ? turned(call.optional(6)) : undefined,
-    },
-  );
-  const output = made.output as T;
-  const all: T = isTurned ? output.swapAxes(0, 1) : output.moveAxis(2, 1);
-  const last = turn(made.hidden as T);
-  return made.cell === undefined ? [all, last] : [all, last, turn(made.cell as T)];
+  const attributes: RecurrentAttributes = {
+    ...{ cell, reversed, resetsAfter: node.flag("linear_before_reset") },
+    ...(activations === undefined ? {} : { activations }),
+    ...(node.has("clip") ? { clip: node.float("clip") } : {}),
+    ...(isLstm ? { coupled: node.flag("input_forget") } : {}),
+  };
+  const inputs: RecurrentLayerInputs = {
+    lengths: call.optional(4),
+    hidden: turned(call.optional(5)),
+    cell: isLstm ? turned(call.optional(6)) : undefined,
+  };
+  const outputs = (made: RecurrentResults): readonly Value[] => {
+    const output = made.output as T;
+    const all: T = isTurned ? output.swapAxes(0, 1) : output.moveAxis(2, 1);
+    const last = turn(made.hidden as T);
+    return made.cell === undefined ? [all, last] : [all, last, turn(made.cell as T)];
+  };
+  return { x: turn(x), attributes, inputs, outputs };
 }
 
-const recurrent = (cell: Cell): Implementation => (call) =>
-  layer(call, cell, { w: call.tensor(1), r: call.tensor(2) });
+const recurrent = (cell: Cell): Implementation => (call) => {
+  const [w, r] = [call.tensor(1), call.tensor(2)];
+  if (w.rank !== 3) call.failShape(`weights of shape ${formatShape(w.shape)}`);
+  const { x, attributes, inputs, outputs } = setup(call, cell, w.shape[0]!);
+  const p = cell === "lstm" ? call.optional(7) : undefined;
+  const weights = { w, r, b: call.optional(3), p };
+  return outputs(recurrentLayer(call.node.op, x, weights, attributes, inputs));
+};
 
-/** An LSTM with weights [D, I, 4 · H] of 8 bits. They are multiplied by their scales first. */
+/** An LSTM with weights [D, I, 4 · H] of 8 bits, for states that are rounded to 8 bits too. */
 function quantizedLstm(call: Call): readonly Value[] {
-  const weight = (k: number, scale: number): T => {
-    const w = call.tensor(k);
-    // One scale for each direction, or for each of its columns.
-    const spread = (x: T): T =>
-      x.rank === 2 ? x.unsqueeze(1) : x.reshape([x.size === 1 ? 1 : x.size, 1, 1]);
-    const zero = call.optional(scale + 1);
-    const wide: T = w.astype("float32");
-    const centered: T = zero === undefined ? wide : wide.sub(spread(zero).astype("float32"));
-    return centered.mul(spread(call.tensor(scale))).swapAxes(1, 2);
-  };
-  return layer(call, "lstm", { w: weight(1, 8), r: weight(2, 10) });
+  const { op } = call.node;
+  const pack = () =>
+    packLstm(
+      op,
+      { weight: call.tensor(1), zeros: call.optional(9) },
+      { weight: call.tensor(2), zeros: call.optional(11) },
+    );
+  const packed = call.prepare([1, 2, 9, 11], pack) ?? pack();
+  const { x, attributes, inputs, outputs } = setup(call, "lstm", packed.directions);
+  const scales = { w: call.tensor(8), r: call.tensor(10) };
+  const options = { b: call.optional(3), p: call.optional(7) };
+  return outputs(lstmOfBytes(op, x, packed, scales, options, attributes, inputs));
 }
 
 /** The ops. */

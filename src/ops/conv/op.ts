@@ -5,11 +5,14 @@
  */
 import { DTYPE, promoteTypes } from "../../base/dtype.ts";
 import { ShapeError } from "../../base/errors.ts";
-import { formatShape, sameShape } from "../../base/shape.ts";
+import { Layout } from "../../base/layout.ts";
+import { formatShape, sameShape, sizeOf } from "../../base/shape.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import type { ConvAttributes } from "./problem.ts";
+import { copyAs, part } from "../../core/composite.ts";
 import { cast } from "../../core/copy.ts";
 import { inDType } from "../../core/prepare.ts";
+import { pad } from "../manipulate/op.ts";
 import { rowDType } from "../softmax_norm/problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand } from "../../table/infer.ts";
@@ -71,6 +74,34 @@ export function specOf(call: Call, shape: readonly number[]): readonly OutputSpe
 /** A view in another shape. */
 export const reshaped = (x: Operand, shape: readonly number[]): Operand =>
   applyView(VIEWS.reshape, x, "reshape", shape);
+
+/** The elements of x that each result meets, for a weight and a result of these shapes: [N, G, C · taps, pixels]. */
+export function columnsOf(
+  x: Operand,
+  weight: readonly number[],
+  result: readonly number[],
+  { stride, padding, dilation, groups }: ConvAttributes,
+): Operand {
+  const pairs = padding.map(([before, after]): [number, number] => [before, after]);
+  const isPadded = padding.some(([before, after]) => before + after > 0);
+  const padded = isPadded ? pad(x, [[0, 0], [0, 0], ...pairs]) : x;
+  const { strides, offset } = padded.layout;
+  const [n, c, ...space] = strides as [number, number, ...number[]];
+  const kernel = weight.slice(2), out = result.slice(2), channels = weight[1]!;
+  const windows = new Layout(
+    [result[0]!, groups, channels, ...kernel, ...out],
+    [
+      ...[n, c * channels, c],
+      ...space.map((step, i) => step * dilation[i]!),
+      ...space.map((step, i) => step * stride[i]!),
+    ],
+    offset,
+  );
+  return copyAs(part(padded, windows), [
+    ...[result[0]!, groups],
+    ...[channels * sizeOf(kernel), sizeOf(out)],
+  ]);
+}
 
 /** Adds bias and residual to sums, in place, and applies the activation. */
 function finish(call: Call, y: Operand, bias?: Operand, add?: Operand): Operand {

@@ -23,6 +23,27 @@ export interface ConvAttributes {
   readonly activation?: Activation | undefined;
 }
 
+/** Attributes of `convBytes`; inputs: x, packed weight, zero point of x. */
+export interface ConvBytesAttributes extends ConvAttributes {
+  /** The shape of the weight: [O, C / groups, …]. */
+  readonly weight: readonly number[];
+}
+
+/** The bytes of a word, whose products are added at once. */
+export const WORD = 4;
+
+/** The words of n bytes. */
+export const wordsOf = (n: number): number => Math.ceil(n / WORD);
+
+/**
+ * Whether the words of a packed weight [O, C / groups, …] are of taps along the last axis, not of
+ * channels: whichever are fewer.
+ */
+export function hasWordsOfTaps(weight: readonly number[]): boolean {
+  const channels = weight[1]!, taps = weight.at(-1)!;
+  return channels * wordsOf(taps) < wordsOf(channels) * taps;
+}
+
 /** An axis of space. */
 export interface ConvAxis {
   /** The size of x. */
@@ -67,9 +88,12 @@ export function convAxes(
 
 const NO_AXIS: ConvAxis = { size: 1, kernel: 1, out: 1, stride: 1, padding: 0, dilation: 1 };
 
-/** The sizes of a call of `conv`. */
-export function convOf(call: Call): ConvSizes {
-  const x = call.operand(0).layout.shape, weight = call.operand(1).layout.shape;
+/** The sizes of a call of `conv`, or of one whose weight is packed. */
+export function convOf(
+  call: Call,
+  weight: readonly number[] = call.operand(1).layout.shape,
+): ConvSizes {
+  const x = call.operand(0).layout.shape;
   const attributes = call.attributes as ConvAttributes;
   const { groups } = attributes;
   const axes = convAxes(x, weight, attributes);

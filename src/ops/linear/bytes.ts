@@ -28,7 +28,7 @@ export function bytesGroup(depth: number): number {
 }
 
 /** Throws a DTypeError for elements that are not bytes. */
-function checkBytes(x: Input, name: string): asserts x is Operand {
+export function checkBytes(x: Input, name: string): asserts x is Operand {
   checkOperand(x, name);
   const { info } = x.storage;
   if (info === DTYPE.int8 || info === DTYPE.uint8) return;
@@ -73,7 +73,7 @@ export interface BytesSizes {
   readonly columns: number;
 }
 
-/** The numbers of a packed matrix less their zero points, int32 [K, N]. */
+/** See {@link unpackBytes}. */
 const UNPACK_BYTES: Op = makeOp({
   kind: "kernel",
   name: "unpackBytes",
@@ -83,6 +83,11 @@ const UNPACK_BYTES: Op = makeOp({
     return call.result([depth, columns], DTYPE.int32);
   },
 });
+
+/** The numbers of a packed matrix less their zero points, int32 [K, N]. */
+export function unpackBytes(name: string, groups: Operand, sizes: BytesSizes): Operand {
+  return dispatch(UNPACK_BYTES, [groups], sizes, undefined, name);
+}
 
 /** Inputs: bytes [..., K], groups of packBytes, and perhaps zero points of rows, int32 [...]. */
 const MATMUL_BYTES: Op = makeOp({
@@ -118,7 +123,7 @@ const MATMUL_BYTES: Op = makeOp({
         applyView(VIEWS.reshape, zeros as Operand, "reshape", column),
       );
     }
-    const matrix = dispatch(UNPACK_BYTES, [groups], attributes, undefined, name);
+    const matrix = unpackBytes(name, groups as Operand, attributes as BytesSizes);
     return matmul(rows, matrix, { dtype: "int32" });
   },
 });

@@ -4,12 +4,12 @@
  *
  * @module
  */
-import { DTYPE } from "../../base/dtype.ts";
+import { DTYPE, type DType } from "../../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../../base/errors.ts";
 import { formatShape, sameShape } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import { apply, applyInto, applyView } from "../../core/apply.ts";
-import { cast, writeCopy, writeValue } from "../../core/copy.ts";
+import { cast, contiguousCopy, writeCopy, writeValue } from "../../core/copy.ts";
 import { dispatchAll } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
 import { kernelCopy } from "../../core/prepare.ts";
@@ -23,7 +23,10 @@ import { VIEWS } from "../../table/views.ts";
 import { AFFINE, expression } from "../chain/expression.ts";
 import { fullOperand } from "../create/full.ts";
 import { concat, stack } from "../join/op.ts";
+import { bytesGroup, matmulInteger, packBytes } from "../linear/bytes.ts";
 import { linear } from "../linear/op.ts";
+import { GROUP_ROWS } from "../quantized/groups.ts";
+import { quantizeDynamic, roundToBytes } from "../reduce/quantize_dynamic.ts";
 
 /** The kinds of layers. */
 export const CELLS = ["lstm", "gru", "plain"] as const;
@@ -131,6 +134,7 @@ export const RECURRENT_INPUTS = {
   peepholes: 3,
   bias: 4,
   lengths: 5,
+  scales: 6,
 } as const;
 
 /** The sizes of a call. */
@@ -203,7 +207,13 @@ function infer(call: Call): readonly OutputSpec[] {
   checkOperand(weight, name);
   const { info } = products.storage;
   const { shape } = products.layout;
-  const size = weight.layout.shape.at(-1) ?? 0;
+  const [initial, scales] = [inputs[RECURRENT_INPUTS.initial], inputs[RECURRENT_INPUTS.scales]];
+  const isOfBytes = scales !== undefined;
+  if (isOfBytes && attributes.cell !== "lstm") {
+    throw new ArgumentError(`Cannot ${name} with a weight of bytes: only an LSTM has one`);
+  }
+  checkOperand(initial, name);
+  const size = (isOfBytes ? initial : weight).layout.shape.at(-1) ?? 0;
   if (shape.length !== 3) {
     throw new ShapeError(
       `Cannot ${name} products of shape ${formatShape(shape)}: they have steps, a batch and gates`,
@@ -212,11 +222,14 @@ function infer(call: Call): readonly OutputSpec[] {
   const [steps, batch] = shape as [number, number];
   const wanted: Readonly<Record<keyof typeof RECURRENT_INPUTS, readonly number[]>> = {
     products: [steps, batch, directions * gates * size],
-    weight: [directions, gates * size, size],
+    weight: isOfBytes
+      ? [directions, Math.ceil(gates * size / GROUP_ROWS), bytesGroup(size)]
+      : [directions, gates * size, size],
     initial: [states, directions, batch, size],
     peepholes: [directions, 3 * size],
     bias: [directions, size],
     lengths: [batch],
+    scales: [directions, gates * size],
   };
   for (const key in wanted) {
     const what = key as keyof typeof wanted;
@@ -224,7 +237,8 @@ function infer(call: Call): readonly OutputSpec[] {
     if (x === undefined && RECURRENT_INPUTS[what] > RECURRENT_INPUTS.initial) continue;
     checkOperand(x, name);
     checkDevice(products.storage, x.storage, name);
-    checkKind(x.storage.info, what === "lengths" ? "iu" : "f", name);
+    const isInteger = what === "lengths" || what === "weight" && isOfBytes;
+    checkKind(x.storage.info, isInteger ? "iu" : "f", name);
     if (sameShape(x.layout.shape, wanted[what])) continue;
     throw new ShapeError(
       `Cannot ${name} with ${what} of shape ${formatShape(x.layout.shape)}: it must have shape ` +
@@ -246,6 +260,8 @@ const BLENDED = expression("blended", "y + x * (z - y)");
 /** The operands of one direction. */
 interface Direction {
   readonly weight: Operand;
+  /** The scales of the columns of a weight of bytes. */
+  readonly scales: Operand | undefined;
   readonly peepholes: Operand | undefined;
   readonly bias: Operand | undefined;
   readonly activations: readonly RecurrentActivation[];
@@ -279,16 +295,24 @@ function activate(
 const compute = (op: typeof KEPT, x: Operand, y: Operand, z: Operand): Operand =>
   applyInto(op, "recurrent", x, y, z, undefined);
 
+/** The product of states [B, H], rounded to bytes row by row, with groups of bytes, plus `add`. */
+function byteProduct(states: Operand, groups: Operand, scales: Operand, add: Operand): Operand {
+  const { bytes, scale, zero } = roundToBytes(states, 1);
+  const [depth, columns] = [states.layout.shape[1]!, scales.layout.size];
+  const sums = matmulInteger("recurrent", bytes, { groups, depth, columns }, zero);
+  return compute(AFFINE, cast(sums, "float32"), apply(MAP.mul, scale, scales), add);
+}
+
 /** The states after a step, from the product with its input. */
 function step(
   attributes: RecurrentAttributes,
-  { weight, peepholes, bias, activations: [f, g, h] }: Direction,
+  { weight, scales, peepholes, bias, activations: [f, g, h] }: Direction,
   input: Operand,
   [state, cell]: readonly Operand[],
 ): Operand[] {
   const { cell: kind, coupled, resetsAfter } = attributes;
   const gates: readonly number[] = attributes.gates ?? GATE_ORDERS.onnx[kind];
-  const n = weight.layout.shape[1]!;
+  const n = state!.layout.shape[1]!;
   const gateOf = (x: Operand, k: number): Operand => cut(x, gates[k]! * n, n);
   if (kind === "plain") {
     return [activate(attributes, f!, linear(state!, weight, undefined, { add: input }))];
@@ -305,7 +329,9 @@ function step(
       : linear(apply(MAP.mul, reset, state!), last, bias, { add: added });
     return [compute(BLENDED, update, activate(attributes, g!, sum), state!)];
   }
-  const sums = linear(state!, weight, undefined, { add: input });
+  const sums = scales === undefined
+    ? linear(state!, weight, undefined, { add: input })
+    : byteProduct(state!, weight, scales, input);
   const peeking = (k: number, from: Operand): Operand => {
     const sum = gateOf(sums, k);
     return peepholes === undefined ? sum : compute(AFFINE, cut(peepholes, k * n, n), from, sum);
@@ -325,7 +351,7 @@ function decompose(call: Call): Operand[] {
   const attributes = call.attributes as RecurrentAttributes;
   const { cell, reversed = [false] } = attributes;
   const { gates, states } = CELL_SIZES[cell];
-  const [products, weight, initial, peepholes, bias, lengths] = call.inputs as (
+  const [products, weight, initial, peepholes, bias, lengths, scales] = call.inputs as (
     | Operand
     | undefined
   )[];
@@ -334,6 +360,7 @@ function decompose(call: Call): Operand[] {
   for (let d = 0; d < directions; d++) {
     const direction: Direction = {
       weight: at(weight!, 0, d),
+      scales: scales && at(scales, 0, d),
       peepholes: peepholes && at(peepholes, 0, d),
       bias: bias && at(bias, 0, d),
       activations: activationsOf(attributes, d),
@@ -366,13 +393,14 @@ function decompose(call: Call): Operand[] {
  * All steps of a layer. Inputs: the products with the inputs, with biases [T, B, D · G · H]; the
  * recurrent weight [D, G · H, H]; the first states [S, D, B, H], of an LSTM those of the cells second;
  * peepholes [D, 3 · H] of the input, output and forget gate; the bias of the product of a GRU's new gate
- * [D, H]; how many steps each sequence has [B]. Outputs: the state after each step [T, B, D, H], 0 after
+ * [D, H]; how many steps each sequence has [B]; the scales [D, 4 · H] of the columns of an LSTM's weight,
+ * which is groups of bytes then, so that rows of the state are rounded to bytes in each step. Outputs: the state after each step [T, B, D, H], 0 after
  * the last one of a sequence, and the last states [S, D, B, H].
  */
 export const RECURRENT: Op = makeOp({
   kind: "kernel",
   name: "recurrent",
-  contiguous: [0, 1, 2, 3, 4, 5],
+  contiguous: [0, 1, 2, 3, 4, 5, 6],
   infer,
   prepare(call) {
     const { dtype } = call.specs[0]!;
@@ -380,7 +408,8 @@ export const RECURRENT: Op = makeOp({
     call.inputs.forEach((x, i) => {
       if (!isOperand(x)) return;
       const wanted = i === RECURRENT_INPUTS.lengths ? DTYPE.int32 : dtype;
-      if (x.storage.info === wanted) return;
+      const isOfBytes = i === RECURRENT_INPUTS.weight && x.storage.info === DTYPE.int8;
+      if (isOfBytes || x.storage.info === wanted) return;
       inputs ??= call.inputs.slice();
       inputs[i] = kernelCopy(x, wanted);
     });
@@ -394,6 +423,8 @@ export interface RecurrentOptions {
   readonly peepholes?: Operand | undefined;
   readonly bias?: Operand | undefined;
   readonly lengths?: Operand | undefined;
+  /** The scales of a weight of bytes. */
+  readonly scales?: Operand | undefined;
 }
 
 /** The outputs and the last states of a layer; see {@link RECURRENT}. */
@@ -403,9 +434,9 @@ export function recurrent(
   weight: Operand,
   initial: Operand,
   attributes: RecurrentAttributes,
-  { peepholes, bias, lengths }: RecurrentOptions = {},
+  { peepholes, bias, lengths, scales }: RecurrentOptions = {},
 ): [outputs: Operand, states: Operand] {
-  const inputs: Input[] = [products, weight, initial, peepholes, bias, lengths];
+  const inputs: Input[] = [products, weight, initial, peepholes, bias, lengths, scales];
   while (inputs.at(-1) === undefined) inputs.pop();
   const [outputs, states] = dispatchAll(RECURRENT, inputs, attributes, name);
   return [outputs!, states!];
@@ -433,6 +464,13 @@ export interface RecurrentLayerInputs {
   readonly lengths?: Operand | undefined;
 }
 
+/** The states after each step [T, B, D, H], and the last ones: [D, B, H] each. */
+export interface RecurrentResults {
+  readonly output: Operand;
+  readonly hidden: Operand;
+  readonly cell: Operand | undefined;
+}
+
 /**
  * A layer with inputs x: [T, B, I], as ONNX's LSTM, GRU and RNN define it: the product with all inputs,
  * then {@link recurrent}. Gives the states after each step [T, B, D, H], and the last ones: [D, B, H]
@@ -444,10 +482,10 @@ export function recurrentLayer(
   given: RecurrentLayerWeights,
   attributes: RecurrentAttributes,
   { hidden, cell, lengths }: RecurrentLayerInputs = {},
-): { output: Operand; hidden: Operand; cell: Operand | undefined } {
+): RecurrentResults {
   checkAttributes(name, attributes);
   return tidy(() => {
-    const { gates, states } = CELL_SIZES[attributes.cell];
+    const { gates } = CELL_SIZES[attributes.cell];
     const { name: dtype } = x.storage.info, wide = rowDType(x.storage.info).name;
     const [w, r] = [cast(given.w, wide), cast(given.r, wide)];
     const [b, p] = [given.b && cast(given.b, wide), given.p && cast(given.p, wide)];
@@ -480,26 +518,164 @@ export function recurrentLayer(
       flat(w, [directions * rows, columns]),
       sum && flat(sum, [directions * rows]),
     );
-    const shape = [directions, x.layout.shape[1]!, size];
-    const firsts = [hidden, cell].slice(0, states).map((one): Operand => {
-      if (one === undefined) return fullOperand(name, shape, 0, wide, x.storage.device);
-      if (sameShape(one.layout.shape, shape)) return cast(one, wide);
+    const options = { peepholes: p, bias, lengths };
+    return fromProducts(name, products, r, attributes, { hidden, cell }, options, dtype);
+  });
+}
+
+/** The last part of a layer: all steps, from the products with the inputs. */
+function fromProducts(
+  name: string,
+  products: Operand,
+  weight: Operand,
+  attributes: RecurrentAttributes,
+  { hidden, cell }: RecurrentLayerInputs,
+  options: RecurrentOptions,
+  dtype: DType,
+): RecurrentResults {
+  const { gates, states } = CELL_SIZES[attributes.cell];
+  const { storage: { info, device }, layout: { shape: [, batch, columns] } } = products;
+  const directions = attributes.reversed?.length ?? 1;
+  const shape = [directions, batch!, columns! / gates / directions];
+  const firsts = [hidden, cell].slice(0, states).map((one): Operand => {
+    if (one === undefined) return fullOperand(name, shape, 0, info.name, device);
+    if (sameShape(one.layout.shape, shape)) return cast(one, info.name);
+    throw new ShapeError(
+      `Cannot ${name} with first states of shape ${formatShape(one.layout.shape)}: they must ` +
+        `have shape ${formatShape(shape)}`,
+    );
+  });
+  const initial = states === 1
+    ? applyView(VIEWS.expandDims, firsts[0]!, "expandDims", 0)
+    : stack(firsts, 0);
+  const [output, last] = recurrent(name, products, weight, initial, attributes, options);
+  const stateOf = (s: number): Operand =>
+    cast(applyView(VIEWS.selectAxis, last, "selectAxis", 0, s), dtype);
+  return {
+    output: cast(output, dtype),
+    hidden: stateOf(0),
+    cell: states === 2 ? stateOf(1) : undefined,
+  };
+}
+
+/** The weights of {@link lstmOfBytes}; see {@link packLstm}. */
+export interface PackedLstm {
+  /** The groups of both products, one after the other: int8. */
+  readonly groups: Operand;
+  readonly directions: number;
+  /** The lengths of inputs and states. */
+  readonly inputs: number;
+  readonly size: number;
+}
+
+/** A weight of bytes of an LSTM. */
+export interface LstmBytes {
+  /** [D, I, 4 · H], or [D, H, 4 · H] for the states. */
+  readonly weight: Operand;
+  /** Zero points, of the dtype of the weight: [D], or [D, 4 · H]. */
+  readonly zeros?: Operand | undefined;
+}
+
+/** Scales or zero points as [D, 4 · H]. */
+function perColumn(name: string, given: Operand, directions: number, columns: number): Operand {
+  const { shape, size } = given.layout;
+  const isOne = size === directions;
+  if (!isOne && !sameShape(shape, [directions, columns])) {
+    throw new ShapeError(
+      `Cannot ${name} with scales or zero points of shape ${formatShape(shape)}: they have ` +
+        `${formatShape([directions])} or ${formatShape([directions, columns])}`,
+    );
+  }
+  const rows = applyView(VIEWS.reshape, given, "reshape", isOne ? [directions, 1] : [...shape]);
+  return contiguousCopy(applyView(VIEWS.broadcastTo, rows, "broadcastTo", [directions, columns]));
+}
+
+/** The weights of an LSTM of bytes, packed once. */
+export function packLstm(name: string, w: LstmBytes, r: LstmBytes): PackedLstm {
+  return tidy(() => {
+    const [directions, inputs, columns] = w.weight.layout.shape as [number, number, number];
+    const size = columns / 4;
+    const wanted = [directions, size, columns];
+    if (w.weight.layout.rank !== 3 || !sameShape(r.weight.layout.shape, wanted)) {
+      const [one, other] = [w, r].map(({ weight }) => formatShape(weight.layout.shape));
       throw new ShapeError(
-        `Cannot ${name} with first states of shape ${formatShape(one.layout.shape)}: they must ` +
-          `have shape ${formatShape(shape)}`,
+        `Cannot ${name} with weights of shapes ${one} and ${other}: they have [D, I, 4 · H] and ` +
+          "[D, H, 4 · H]",
+      );
+    }
+    const all = [w, r].flatMap(({ weight, zeros }) => {
+      const own = zeros && perColumn(name, zeros, directions, columns);
+      return Array.from(
+        { length: directions },
+        (_, d) => packBytes(name, at(weight, 0, d), own && at(own, 0, d)).groups,
       );
     });
-    const initial = states === 1
-      ? applyView(VIEWS.expandDims, firsts[0]!, "expandDims", 0)
-      : stack(firsts, 0);
-    const options = { peepholes: p, bias, lengths };
-    const [output, last] = recurrent(name, products, r, initial, attributes, options);
-    const stateOf = (s: number): Operand =>
-      cast(applyView(VIEWS.selectAxis, last, "selectAxis", 0, s), dtype);
-    return {
-      output: cast(output, dtype),
-      hidden: stateOf(0),
-      cell: states === 2 ? stateOf(1) : undefined,
+    const flat = all.map((one) => applyView(VIEWS.reshape, one, "reshape", [one.layout.size]));
+    return { groups: concat(flat, 0), directions, inputs, size };
+  });
+}
+
+/**
+ * An LSTM with inputs x [T, B, I] and weights of bytes with `scales` [D] or [D, 4 · H] of both, as ONNX
+ * Runtime's DynamicQuantizeLSTM: x is rounded to bytes by its range, and each row of the state, in each
+ * step, by its own.
+ */
+export function lstmOfBytes(
+  name: string,
+  x: Operand,
+  { groups, directions, inputs, size }: PackedLstm,
+  scales: { readonly w: Operand; readonly r: Operand },
+  { b, p }: Pick<RecurrentLayerWeights, "b" | "p">,
+  attributes: RecurrentAttributes,
+  { lengths, ...firsts }: RecurrentLayerInputs = {},
+): RecurrentResults {
+  if (attributes.cell !== "lstm") {
+    throw new ArgumentError(`Cannot ${name} with a weight of bytes: only an LSTM has one`);
+  }
+  if (checkAttributes(name, attributes) !== directions) {
+    throw new ArgumentError(`Cannot ${name}: the weights are of ${directions} directions`);
+  }
+  return tidy(() => {
+    const columns = 4 * size, count = Math.ceil(columns / GROUP_ROWS);
+    const [ofInputs, ofStates] = [inputs, size].map((depth) => count * bytesGroup(depth)) as [
+      number,
+      number,
+    ];
+    const groupsAt = (from: number, length: number, shape: number[]): Operand =>
+      applyView(
+        VIEWS.reshape,
+        part(groups, groups.layout.sliceAxis(0, from, length, 1)),
+        "reshape",
+        shape,
+      );
+    const { bytes, scale, zero } = quantizeDynamic(name, x);
+    const wScales = perColumn(name, scales.w, directions, columns);
+    const products = Array.from({ length: directions }, (_, d) => {
+      const own = groupsAt(d * ofInputs, ofInputs, [count, bytesGroup(inputs)]);
+      const sums = matmulInteger(name, bytes, { groups: own, depth: inputs, columns }, zero);
+      const factors = apply(MAP.mul, scale, at(wScales, 0, d));
+      const wide = cast(sums, "float32");
+      if (b === undefined) return apply(MAP.mul, wide, factors);
+      const biases = at(b, 0, d);
+      return compute(
+        AFFINE,
+        wide,
+        factors,
+        apply(
+          MAP.add,
+          ...[0, 1].map((k) => cut(biases, k * columns, columns)) as [Operand, Operand],
+        ),
+      );
+    });
+    const weight = groupsAt(directions * ofInputs, directions * ofStates, [
+      ...[directions, count, bytesGroup(size)],
+    ]);
+    const options = {
+      peepholes: p,
+      lengths,
+      scales: perColumn(name, scales.r, directions, columns),
     };
+    const whole = directions === 1 ? products[0]! : concat(products, 2);
+    return fromProducts(name, whole, weight, attributes, firsts, options, "float32");
   });
 }

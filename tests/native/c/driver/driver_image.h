@@ -314,6 +314,75 @@ static void run_bytes(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) {
   finish_image(&out, in, 4);
 }
 
+static void run_conv_bytes(int threads) {
+  const int left = below(2) == 0 ? RM_INT8 : RM_UINT8, right = below(2) == 0 ? RM_INT8 : RM_UINT8;
+  const bool has_p = below(2) == 0, has_q = below(2) == 0, of_taps = below(2) == 0;
+  const ptrdiff_t images = 1 + below(2), groups = 1 + below(3);
+  const ptrdiff_t channels = 1 + below(9), rows = 1 + below(20), all = groups * rows;
+  /* Size, kernel, results, stride, padding and dilation of each axis. */
+  ptrdiff_t axes[3][6], plane = 1, places = 1, taps = 1;
+  for (int i = 0; i < 3; i++) {
+    const ptrdiff_t size = 1 + below(i == 2 ? 40 : 6), kernel_size = 1 + below(i == 2 ? 6 : 3);
+    const ptrdiff_t stride = 1 + below(3), dilation = 1 + below(3);
+    const ptrdiff_t reach = (kernel_size - 1) * dilation + 1, padding = below(reach + 1);
+    /* There may be padding at the end. */
+    const ptrdiff_t most = size + padding + below(3) - reach;
+    const ptrdiff_t own[6] = {size, kernel_size, most < 0 ? 1 : most / stride + 1, stride, padding,
+                              dilation};
+    memcpy(axes[i], own, sizeof own);
+    plane *= size;
+    places *= own[2];
+    taps *= kernel_size;
+  }
+  const ptrdiff_t *z = axes[0], *y = axes[1], *x = axes[2];
+  snprintf(about, sizeof about, "convolution of bytes, dtypes %d and %d, %td groups of %td to %td", left,
+           right, groups, channels, rows);
+  const ptrdiff_t last = of_taps ? (x[1] + 3) / 4 * 4 : x[1];
+  const ptrdiff_t depth =
+      of_taps ? channels * z[1] * y[1] * last : (channels + 3) / 4 * 4 * z[1] * y[1] * last;
+  buffer in[] = {make(left, images * groups * channels * plane, ANY_BITS),
+                 make(right, depth * all, ANY_BITS), make(left, 1, ANY_BITS), make(RM_INT32, all, SMALL)};
+  buffer packed = make(RM_INT8, (all + 15) / 16 * (128 + 16 * depth), ANY_BITS);
+  buffer out = make(RM_INT32, images * all * places, ANY_BITS);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  double first[] = {(double)depth, (double)all, 0, 0, 0};
+  double second[9 + 18] = {(double)images, (double)groups, (double)channels, (double)rows, of_taps};
+  for (int i = 0; i < 18; i++) second[9 + i] = (double)axes[i / 6][i % 6];
+  if (!is_served(rm_run(kernel("packBytes"), pack(RM_INT8, right, has_q ? RM_INT32 : RM_NONE, RM_NONE),
+                        RM_INT8, first, packed.data, in[1].data, has_q ? in[3].data : NULL, NULL))) {
+    fail("it was not packed");
+  }
+  if (!is_served(rm_run(kernel("convBytes"), pack(RM_INT32, left, RM_INT8, has_p ? left : RM_NONE),
+                        RM_INT32, second, out.data, in[0].data, packed.data,
+                        has_p ? in[2].data : NULL))) {
+    fail("it was not served");
+  }
+  const double p = has_p ? get(left, in[2].data, 0) : 0;
+  for (ptrdiff_t at = 0; at < images * all * places; at++) {
+    const ptrdiff_t o = at / places % all, image = at / places / all;
+    const double q = has_q ? get(RM_INT32, in[3].data, o) : 0;
+    double sum = 0;
+    for (ptrdiff_t i = 0; i < channels * taps; i++) {
+      const ptrdiff_t c = i / taps, tap = i % taps;
+      const ptrdiff_t kz = tap / x[1] / y[1], ky = tap / x[1] % y[1], kx = tap % x[1];
+      const ptrdiff_t depth_at = at % places / x[2] / y[2] * z[3] - z[4] + kz * z[5];
+      const ptrdiff_t row = at % places / x[2] % y[2] * y[3] - y[4] + ky * y[5];
+      const ptrdiff_t column = at % x[2] * x[3] - x[4] + kx * x[5];
+      if (depth_at < 0 || depth_at >= z[0] || row < 0 || row >= y[0] || column < 0 || column >= x[0]) {
+        continue;
+      }
+      const ptrdiff_t from = ((image * groups + o / rows) * channels + c) * plane +
+                             (depth_at * y[0] + row) * x[0] + column;
+      const ptrdiff_t line = of_taps ? ((c * z[1] + kz) * y[1] + ky) * last + kx
+                                     : (((c / 4 * z[1] + kz) * y[1] + ky) * x[1] + kx) * 4 + c % 4;
+      sum += (get(left, in[0].data, from) - p) * (get(right, in[1].data, line * all + o) - q);
+    }
+    if (get(RM_INT32, out.data, at) != sum) fail("a result is wrong");
+  }
+  drop(&packed);
+  finish_image(&out, in, 4);
+}
+
 static void run_nibbles(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, ptrdiff_t block, int threads) {
   snprintf(about, sizeof about, "four bits, [%td, %td] by [%td, %td] in blocks of %td", m, k, n, k, block);
   const ptrdiff_t blocks = (k + block - 1) / block, groups = (n + 15) / 16;
@@ -353,6 +422,7 @@ static void try_few_bits(ptrdiff_t most, int cases) {
   for (int i = 0; i < 3 * cases; i++) {
     run_bytes(1 + below(i % 4 == 0 ? 70 : 9), 1 + below(most), 1 + below(i % 5 == 0 ? 1500 : 70),
               1 + (int)below(3));
+    run_conv_bytes(1 + (int)below(3));
     run_nibbles(1 + below(i % 4 == 0 ? 70 : 9), 1 + below(most), 1 + below(300),
                 (ptrdiff_t)16 << below(5), 1 + (int)below(3));
   }
