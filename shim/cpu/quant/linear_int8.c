@@ -23,8 +23,11 @@ enum {
   STRIP_WORDS = 256,
   /* The words of a block, as INT8_BLOCK of panels.ts. */
   BLOCK_WORDS = 32,
-  /* The rows of x that a group meets at once. */
+  /* The rows of x that a group meets at once, and those of a product of bytes. */
   STRIP_ROWS = 64,
+  BYTES_ROWS = 96,
+  /* The words of a strip of two groups. */
+  PAIR_WORDS = 128,
   /* The scales and the sums before the words of a block. */
   HEAD_BYTES = 8 * GROUP_ROWS,
   BLOCK_BYTES = HEAD_BYTES + BLOCK_WORDS * WORD_BYTES,
@@ -34,7 +37,7 @@ enum {
   LEAST_TILED_ROWS = 6
 };
 
-static const double TASK_NS = 8000, BYTES_PER_NS = 12, PRODUCTS_PER_NS = 60, TILED_PER_NS = 600;
+static const double TASK_NS = 8000, BYTES_PER_NS = 12, ROUNDED_PER_NS = 2, PRODUCTS_PER_NS = 60, TILED_PER_NS = 600;
 
 /* Of a block of a row of x: the number of q = 0, less WORD_SHIFT, and the distance of two numbers. */
 typedef struct {
@@ -751,7 +754,7 @@ int32_t RM_FOR_ISA(pack_bytes)(const rm_call *call) {
 }
 
 typedef struct {
-  ptrdiff_t m, n, k, words, row_blocks, groups_per_task;
+  ptrdiff_t m, n, k, words, block_rows, row_blocks, groups_per_task;
   uint8_t flip;
   int32_t shift;
   bool has_vnni;
@@ -760,6 +763,10 @@ typedef struct {
   int32_t *out, *sums;
   uint8_t *rows;
 } bytes_context;
+
+static const uint8_t *bytes_group(const bytes_context *ctx, ptrdiff_t g) {
+  return ctx->groups + g * (BYTES_HEAD + ctx->words * WORD_BYTES);
+}
 
 /* Makes the words of rows of x, tile after tile, and the sum of each row. */
 static void bytes_rows_task(void *context, ptrdiff_t index) {
@@ -779,19 +786,26 @@ static void bytes_rows_task(void *context, ptrdiff_t index) {
       }
       ctx->sums[first + r] = sum;
       const uint32_t flips = 0x01010101u * ctx->flip;
-      ROLLED for (ptrdiff_t t = 0; t < ctx->words; t++) {
-        uint32_t word = 0;
-        if (4 * t + 4 <= ctx->k) memcpy(&word, from + 4 * t, 4);
-        else memcpy(&word, from + 4 * t, (size_t)(ctx->k - 4 * t));
-        word ^= flips;
-        uint8_t *to = tile + (t * rows + r) * bytes;
-        if (ctx->has_vnni) {
-          memcpy(to, &word, 4);
-        } else {
-          int8_t each[4];
-          memcpy(each, &word, 4);
-          store_signed_word(to, each);
+      const ptrdiff_t whole = ctx->k / 4;
+      uint8_t *to = tile + r * bytes;
+      if (ctx->has_vnni) {
+        ROLLED for (ptrdiff_t t = 0; t < whole; t++) {
+          uint32_t word;
+          memcpy(&word, from + 4 * t, 4);
+          word ^= flips;
+          memcpy(to + t * rows * 4, &word, 4);
         }
+      } else {
+        store_signed_words(to, rows * bytes, from, whole, ctx->flip);
+      }
+      if (whole < ctx->words) {
+        uint32_t word = 0;
+        memcpy(&word, from + 4 * whole, (size_t)(ctx->k - 4 * whole));
+        word ^= flips;
+        int8_t each[4];
+        memcpy(each, &word, 4);
+        if (ctx->has_vnni) memcpy(to + whole * rows * bytes, each, 4);
+        else store_signed_word(to + whole * rows * bytes, each);
       }
     }
     first += rows;
@@ -814,33 +828,115 @@ static RM_ALWAYS_INLINE void multiply_bytes(const bool has_vnni, const bytes_con
   }
 }
 
-/* Rows [first, last), at most STRIP_ROWS, times a group. */
-static void bytes_group(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t last, ptrdiff_t g) {
-  int32_t sums[STRIP_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
-  const uint8_t *group = ctx->groups + g * (BYTES_HEAD + ctx->words * WORD_BYTES);
-  if (ctx->has_vnni) multiply_bytes(true, ctx, first, last, group + BYTES_HEAD, sums);
-  else multiply_bytes(false, ctx, first, last, group + BYTES_HEAD, sums);
-  uint32_t rest[GROUP_ROWS], zeros[GROUP_ROWS];
+/* Writes sums of rows [first, last) and a group, less what the zero points add. */
+static void finish_bytes(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t last, ptrdiff_t g,
+                         int32_t *sums) {
+  const uint8_t *group = bytes_group(ctx, g);
+  uint32_t rest[GROUP_ROWS], zeros[GROUP_ROWS], moved[GROUP_ROWS] = {0}, any = 0, moved_by = 0;
   memcpy(rest, group, sizeof rest);
   memcpy(zeros, group + sizeof rest, sizeof zeros);
-  for (int j = 0; j < GROUP_ROWS; j++) rest[j] -= (uint32_t)ctx->k * zeros[j];
+  for (int j = 0; j < GROUP_ROWS; j++) {
+    rest[j] -= (uint32_t)ctx->k * zeros[j];
+    any |= zeros[j];
+  }
   const ptrdiff_t columns = rm_min(GROUP_ROWS, ctx->n - g * GROUP_ROWS);
   for (ptrdiff_t row = first; row < last; row++) {
-    const uint32_t sum = (uint32_t)ctx->sums[row];
     const uint32_t zero = (uint32_t)((ctx->zeros == NULL ? 0 : ctx->zeros[row]) + ctx->shift);
     uint32_t *from = (uint32_t *)(void *)(sums + (row - first) * GROUP_ROWS);
-    RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) from[j] -= zeros[j] * sum + zero * rest[j];
-    memcpy(ctx->out + row * ctx->n + g * GROUP_ROWS, from, (size_t)columns * sizeof *from);
+    /* The rows of most matrices have one zero point. */
+    if (zero != moved_by) {
+      moved_by = zero;
+      RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) moved[j] = zero * rest[j];
+    }
+    if (any == 0) {
+      RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) from[j] -= moved[j];
+    } else {
+      const uint32_t sum = (uint32_t)ctx->sums[row];
+      RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) from[j] -= zeros[j] * sum + moved[j];
+    }
+    int32_t *to = ctx->out + row * ctx->n + g * GROUP_ROWS;
+    if (columns == GROUP_ROWS) memcpy(to, from, GROUP_ROWS * sizeof *from);
+    else memcpy(to, from, (size_t)columns * sizeof *from);
+  }
+}
+
+#if defined(MULTIPLY_BYTES) && defined(__AVX512F__)
+#define RM_GROUP_PAIRS
+/* Adds the products of TILE_ROWS rows of x and two groups to sums: [2, BYTES_ROWS, GROUP_ROWS]. */
+static RM_ALWAYS_INLINE void multiply_pair(ptrdiff_t words, const uint8_t *x, const uint8_t *weight,
+                                           ptrdiff_t group_bytes, int32_t *sums, bool add) {
+  v_s32 all[TILE_ROWS][2];
+  UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+    UNROLL for (int g = 0; g < 2; g++) {
+      all[r][g] = add ? *(v_s32 *)(sums + (g * BYTES_ROWS + r) * GROUP_ROWS) : (v_s32)0;
+    }
+  }
+  ROLLED for (ptrdiff_t t = 0; t < words; t++, x += 4 * TILE_ROWS, weight += WORD_BYTES) {
+    const v_u8 w[] = {load_bytes(weight), load_bytes(weight + group_bytes)};
+    UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+      const v_u8 word = repeat_word(x + 4 * r);
+      UNROLL for (int g = 0; g < 2; g++) MULTIPLY_BYTES(all[r][g], word, w[g]);
+    }
+  }
+  UNROLL for (int r = 0; r < TILE_ROWS; r++) {
+    UNROLL for (int g = 0; g < 2; g++) {
+      *(v_s32 *)(sums + (g * BYTES_ROWS + r) * GROUP_ROWS) = all[r][g];
+    }
+  }
+}
+
+/* Rows [first, last), at most BYTES_ROWS, times two groups. */
+static void multiply_pairs(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t last,
+                           const uint8_t *group, int32_t *sums) {
+  const ptrdiff_t group_bytes = BYTES_HEAD + ctx->words * WORD_BYTES;
+  for (ptrdiff_t t = 0; t < ctx->words; t += PAIR_WORDS) {
+    const ptrdiff_t words = rm_min(PAIR_WORDS, ctx->words - t);
+    const uint8_t *weight = group + BYTES_HEAD + t * WORD_BYTES;
+    for (ptrdiff_t row = first; row < last;) {
+      const int rows = rm_tile_rows(ctx->m - row);
+      const uint8_t *x = ctx->rows + (row * ctx->words + t * rows) * 4;
+      int32_t *to = sums + (row - first) * GROUP_ROWS;
+      if (rows == TILE_ROWS) {
+        multiply_pair(words, x, weight, group_bytes, to, t > 0);
+      } else {
+        for (int g = 0; g < 2; g++) {
+          multiply_tile(NULL, true, rows, words, x, weight + g * group_bytes,
+                        to + g * BYTES_ROWS * GROUP_ROWS, t > 0);
+        }
+      }
+      row += rows;
+    }
+  }
+}
+#endif
+
+/* Rows [first, last), at most BYTES_ROWS, times the groups [begin, end). */
+static void bytes_groups(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t last, ptrdiff_t begin,
+                         ptrdiff_t end) {
+  int32_t sums[2 * BYTES_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
+  ptrdiff_t g = begin;
+#if defined(RM_GROUP_PAIRS)
+  for (; ctx->has_vnni && last - first >= TILE_ROWS && g + 1 < end; g += 2) {
+    multiply_pairs(ctx, first, last, bytes_group(ctx, g), sums);
+    finish_bytes(ctx, first, last, g, sums);
+    finish_bytes(ctx, first, last, g + 1, sums + BYTES_ROWS * GROUP_ROWS);
+  }
+#endif
+  for (; g < end; g++) {
+    const uint8_t *group = bytes_group(ctx, g);
+    if (ctx->has_vnni) multiply_bytes(true, ctx, first, last, group + BYTES_HEAD, sums);
+    else multiply_bytes(false, ctx, first, last, group + BYTES_HEAD, sums);
+    finish_bytes(ctx, first, last, g, sums);
   }
 }
 
 static void bytes_task(void *context, ptrdiff_t index) {
   const bytes_context *ctx = context;
-  const ptrdiff_t first = index % ctx->row_blocks * STRIP_ROWS;
-  const ptrdiff_t last = rm_min(ctx->m, first + STRIP_ROWS);
+  const ptrdiff_t first = index % ctx->row_blocks * ctx->block_rows;
+  const ptrdiff_t last = rm_min(ctx->m, first + ctx->block_rows);
   const ptrdiff_t begin = index / ctx->row_blocks * ctx->groups_per_task;
   const ptrdiff_t end = rm_min(rm_ceil_div(ctx->n, GROUP_ROWS), begin + ctx->groups_per_task);
-  for (ptrdiff_t g = begin; g < end; g++) bytes_group(ctx, first, last, g);
+  bytes_groups(ctx, first, last, begin, end);
 }
 
 /* The bytes of the words of rows of x, after which their sums are. */
@@ -869,7 +965,7 @@ void RM_FOR_ISA(multiply_byte_rows)(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t
   };
   place_bytes(&ctx, false, room);
   bytes_rows_task(&ctx, 0);
-  for (ptrdiff_t g = 0; g < rm_ceil_div(columns, GROUP_ROWS); g++) bytes_group(&ctx, 0, rows, g);
+  bytes_groups(&ctx, 0, rows, 0, rm_ceil_div(columns, GROUP_ROWS));
 }
 
 int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
@@ -899,13 +995,17 @@ int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
       RM_FOR_ISA(workspace_alloc)((size_t)(bytes_of_rows(&ctx) + 4 * ctx.m), 0);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");
   place_bytes(&ctx, dtype == RM_INT8, workspace->data);
-  ctx.row_blocks = rm_ceil_div(ctx.m, STRIP_ROWS);
-  rm_parallel(ctx.row_blocks, (double)ctx.m * (double)ctx.k, bytes_rows_task, &ctx);
+  rm_parallel(rm_ceil_div(ctx.m, STRIP_ROWS), (double)ctx.m * (double)ctx.k / ROUNDED_PER_NS,
+              bytes_rows_task, &ctx);
+  /* A few rows more than a strip are no strip of their own, which would read the weight again. */
+  ctx.row_blocks = rm_ceil_div(ctx.m, BYTES_ROWS);
+  ctx.block_rows = rm_round_up(rm_ceil_div(ctx.m, ctx.row_blocks), TILE_ROWS);
+  ctx.row_blocks = rm_ceil_div(ctx.m, ctx.block_rows);
   const ptrdiff_t groups = rm_ceil_div(ctx.n, GROUP_ROWS);
   const double group_ns = ((double)ctx.m / PRODUCTS_PER_NS + 4 / BYTES_PER_NS) * (double)ctx.k *
                           GROUP_ROWS / 4;
   const double per_task = 1 + TASK_NS * (double)ctx.row_blocks / (group_ns + 1);
-  ctx.groups_per_task = rm_min(groups, (ptrdiff_t)per_task);
+  ctx.groups_per_task = rm_min(groups, rm_round_up((ptrdiff_t)per_task, 2));
   rm_parallel(ctx.row_blocks * rm_ceil_div(groups, ctx.groups_per_task),
               group_ns * (double)groups, bytes_task, &ctx);
   RM_FOR_ISA(workspace_free)(workspace);

@@ -121,6 +121,31 @@ static RM_ALWAYS_INLINE void store_signed_word(uint8_t *to, const int8_t *from) 
 #endif
 }
 
+/* As many words of bytes, of which some bits are flipped, `step` bytes apart. */
+static inline void store_signed_words(uint8_t *to, ptrdiff_t step, const uint8_t *from,
+                                      ptrdiff_t words, uint8_t flip) {
+  ptrdiff_t t = 0;
+#if defined(MULTIPLY_PAIRS)
+  VECTOR(v_part, int8_t, 16);
+  VECTOR(v_wide, int16_t, 16);
+  for (; t + 4 <= words; t += 4) {
+    v_part x;
+    memcpy(&x, from + 4 * t, sizeof x);
+    x ^= (v_part)(int8_t)flip;
+    x = __builtin_shufflevector(x, x, 0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+    const v_wide wide = __builtin_convertvector(x, v_wide);
+    UNROLL for (int i = 0; i < 4; i++) {
+      memcpy(to + (t + i) * step, (const char *)&wide + i * SIGNED_WORD_BYTES, SIGNED_WORD_BYTES);
+    }
+  }
+#endif
+  ROLLED for (; t < words; t++) {
+    int8_t word[4];
+    for (int i = 0; i < 4; i++) word[i] = (int8_t)(from[4 * t + i] ^ flip);
+    store_signed_word(to + t * step, word);
+  }
+}
+
 /* Four numbers from 0 to 255, less WORD_SHIFT: ARM multiplies signed bytes only. */
 #if defined(MULTIPLY_PAIRS)
 enum { WORD_SHIFT = 0 };

@@ -205,22 +205,30 @@ static void try_images(int cases) {
 
 /* ---- recurrent layers ------------------------------------------------------------------------ */
 
-enum { RECURRENT_NUMBERS = 30, RECURRENT_AT_OFFSETS = 19, RECURRENT_INPUTS = 6 };
+enum { RECURRENT_NUMBERS = 32, RECURRENT_AT_OFFSETS = 19, RECURRENT_INPUTS = 7 };
 
-/* Rows of a batch, which share a packed weight, have the results that each has alone. */
+/* Rows of a batch, which share a packed weight, have the results that each has alone. The weight of an LSTM
+ * may be groups of bytes. */
 static void run_recurrent(int cell, ptrdiff_t steps, ptrdiff_t batch, ptrdiff_t size, int threads) {
   const ptrdiff_t directions = 1 + below(2), gates = cell == 0 ? 4 : cell == 1 ? 3 : 1;
   const ptrdiff_t states = cell == 0 ? 2 : 1;
-  snprintf(about, sizeof about, "recurrent layer %d of %td steps, %td x %td, %td directions", cell,
-           steps, batch, size, directions);
+  const bool of_bytes = cell == 0 && below(2) == 0;
+  snprintf(about, sizeof about, "recurrent layer %d of %td steps, %td x %td, %td directions%s", cell,
+           steps, batch, size, directions, of_bytes ? ", bytes" : "");
+  const ptrdiff_t group = 128 + 64 * ((size + 3) / 4), groups = directions * ((4 * size + 15) / 16);
   const bool resets_after = below(2) == 0;
   const ptrdiff_t row = directions * gates * size, out_row = directions * size;
   buffer in[RECURRENT_INPUTS] = {
-      make(RM_FLOAT32, steps * batch * row, SMALL), make(RM_FLOAT32, row * size, SMALL),
+      make(RM_FLOAT32, steps * batch * row, SMALL),
+      of_bytes ? make(RM_INT8, groups * group, ANY_BITS) : make(RM_FLOAT32, row * size, SMALL),
       make(RM_FLOAT32, states * directions * batch * size, SMALL),
       make(RM_FLOAT32, 3 * directions * size, SMALL), make(RM_FLOAT32, directions * size, SMALL),
-      make(RM_INT32, batch, SMALL)};
-  for (int i = 0; i < 5; i++) {
+      make(RM_INT32, batch, SMALL), make(RM_FLOAT32, row, SMALL)};
+  if (of_bytes) {
+    for (ptrdiff_t g = 0; g < groups; g++) memset(in[1].data + g * group, 0, 128);
+  }
+  for (int i = 0; i < RECURRENT_INPUTS; i++) {
+    if (i == 5 || (i == 1 && of_bytes)) continue;
     for (size_t k = 0; k < in[i].bytes / 4; k++) ((float *)in[i].data)[k] /= 32;
   }
   for (ptrdiff_t b = 0; b < batch; b++) ((int32_t *)in[5].data)[b] = (int32_t)below(steps + 1);
@@ -232,14 +240,15 @@ static void run_recurrent(int cell, ptrdiff_t steps, ptrdiff_t batch, ptrdiff_t 
       (double)below(2) / 8, resets_after, (double)below(2), 0, 1, 2, 3};
   for (int i = 0; i < 6; i++) numbers[13 + i] = i % 3 == 0 ? RM_ACTIVATION_SIGMOID : RM_ACTIVATION_TANH;
   const int optional[] = {cell == 0 && below(2) == 0 ? 5 : -1, cell == 1 && below(2) == 0 ? 6 : -1,
-                          below(2) == 0 ? 7 : -1};
-  for (int i = 0; i < 3; i++) numbers[RECURRENT_AT_OFFSETS + 8 + i] = optional[i];
+                          below(2) == 0 ? 7 : -1, of_bytes ? 6 : -1};
+  for (int i = 0; i < 4; i++) numbers[RECURRENT_AT_OFFSETS + 9 + i] = optional[i];
+  const void *bias = in[of_bytes ? 6 : 4].data;
   rm_configure(RM_CONFIGURE_THREADS, threads);
   const int32_t more = pack(RM_FLOAT32, RM_FLOAT32, RM_FLOAT32, RM_INT32);
-  const int32_t dtypes = pack(RM_FLOAT32, RM_FLOAT32, RM_FLOAT32, RM_FLOAT32);
+  const int32_t dtypes = pack(RM_FLOAT32, RM_FLOAT32, of_bytes ? RM_INT8 : RM_FLOAT32, RM_FLOAT32);
   const int32_t number = kernel("recurrent");
   if (!is_served(run_many(number, dtypes, more, RM_FLOAT32, numbers, out.data, in[0].data, in[1].data,
-                          in[2].data, last.data, in[3].data, in[4].data, in[5].data))) {
+                          in[2].data, last.data, in[3].data, bias, in[5].data))) {
     fail("it was not served");
   }
   const ptrdiff_t b = below(batch);
@@ -256,7 +265,7 @@ static void run_recurrent(int cell, ptrdiff_t steps, ptrdiff_t batch, ptrdiff_t 
   memcpy(length.data, in[5].data + 4 * b, 4);
   numbers[1] = 1;
   if (!is_served(run_many(number, dtypes, more, RM_FLOAT32, numbers, alone.data, x.data, in[1].data,
-                          first.data, end.data, in[3].data, in[4].data, length.data))) {
+                          first.data, end.data, in[3].data, bias, length.data))) {
     fail("a row was not served");
   }
   for (ptrdiff_t i = 0; i < steps * out_row; i++) {
@@ -312,6 +321,38 @@ static void run_bytes(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) {
   }
   drop(&packed);
   finish_image(&out, in, 4);
+}
+
+static void run_quantize_dynamic(ptrdiff_t n, int threads) {
+  snprintf(about, sizeof about, "%td floats to bytes by their range", n);
+  buffer in[] = {make(RM_FLOAT32, n, below(3) == 0 ? ANY_BITS : SMALL)};
+  buffer out = make(RM_UINT8, n, ANY_BITS), scale = make(RM_FLOAT32, 1, ANY_BITS);
+  buffer zero = make(RM_UINT8, 1, ANY_BITS);
+  double numbers[] = {(double)n, 0, 0, 0, 0};
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  if (!is_served(rm_run(kernel("quantizeDynamic"), pack(RM_UINT8, RM_FLOAT32, RM_FLOAT32, RM_UINT8),
+                        RM_UINT8, numbers, out.data, in[0].data, scale.data, zero.data))) {
+    fail("it was not served");
+  }
+  const float *x = (const float *)in[0].data;
+  float low = 0, high = 0;
+  bool has_nan = false;
+  for (ptrdiff_t i = 0; i < n; i++) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+    has_nan = has_nan || isnan(x[i]);
+  }
+  const float made = *(const float *)scale.data, wanted = has_nan ? NAN : (high - low) / 255;
+  if (made != wanted && !(isnan(made) && isnan(wanted))) fail("the scale is wrong");
+  for (ptrdiff_t i = 0; i < n; i++) {
+    const float divisor = made == 0 ? 1 : made;
+    float q = rintf(x[i] / divisor) + (float)*(const uint8_t *)zero.data;
+    q = q > 0 ? q : 0;
+    if (((const uint8_t *)out.data)[i] != (uint8_t)(q < 255 ? q : 255)) fail("a result is wrong");
+  }
+  drop(&scale);
+  drop(&zero);
+  finish_image(&out, in, 1);
 }
 
 static void run_conv_bytes(int threads) {
@@ -423,6 +464,7 @@ static void try_few_bits(ptrdiff_t most, int cases) {
     run_bytes(1 + below(i % 4 == 0 ? 70 : 9), 1 + below(most), 1 + below(i % 5 == 0 ? 1500 : 70),
               1 + (int)below(3));
     run_conv_bytes(1 + (int)below(3));
+    run_quantize_dynamic(1 + below(i % 7 == 0 ? 40000 : 70), 1 + (int)below(3));
     run_nibbles(1 + below(i % 4 == 0 ? 70 : 9), 1 + below(most), 1 + below(300),
                 (ptrdiff_t)16 << below(5), 1 + (int)below(3));
   }
