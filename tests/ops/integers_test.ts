@@ -37,10 +37,14 @@ function randomFrom(seed: number): (n: number) => number {
 
 type Bytes = Int8Array | Uint8Array;
 
-/** Bytes of any value, or only those at the ends of the range. */
+/** Bytes of any value, only those at the ends of the range, or of a range of 7 bits. */
 function bytes(below: (n: number) => number, count: number): Bytes {
-  const extreme = below(4) === 0;
-  const value = () => extreme ? 255 * below(2) : below(256);
+  const kind = below(5);
+  const value = [
+    () => 255 * below(2),
+    () => 64 + 128 * below(2),
+    () => 70 + below(129),
+  ][kind] ?? (() => below(256));
   const all = Uint8Array.from({ length: count }, value);
   return below(2) === 0 ? all : new Int8Array(all.buffer).map((x) => x);
 }

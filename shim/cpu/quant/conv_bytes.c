@@ -59,7 +59,8 @@ typedef struct {
 
 typedef struct {
   ptrdiff_t images, groups, channels, rows;
-  bool of_taps, has_vnni, has_zeros;
+  bool of_taps, has_zeros;
+  int how;
   byte_axis axes[AXES];
   /* The channels of words of a group; the words of a plane, of a channel's phases, and of a group of an image. */
   ptrdiff_t words, plane, channel_words, group_words;
@@ -200,11 +201,11 @@ static RM_ALWAYS_INLINE signed_word data_word_of(v_u8 x) {
 }
 
 /* Sums of some rows of the weight, from `weight` on, and of vectors of pixels, from `data` on. */
-static RM_ALWAYS_INLINE void multiply(const int rows, const int vectors, const bool has_vnni,
+static RM_ALWAYS_INLINE void multiply(const int rows, const int vectors, const int how,
                                       const conv_bytes_context *ctx, const uint8_t *data,
                                       const uint8_t *weight, ptrdiff_t weight_step,
                                       v_s32 all[][TILE_VECTORS]) {
-  (void)has_vnni;
+  (void)how;
   v_s32 sums[MOST_ROWS][TILE_VECTORS];
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < vectors; v++) sums[r][v] = (v_s32)0;
@@ -213,12 +214,26 @@ static RM_ALWAYS_INLINE void multiply(const int rows, const int vectors, const b
   ROLLED for (; at < end; at++, weight += weight_step) {
     const uint8_t *from = data + *at;
 #if defined(MULTIPLY_BYTES)
-    if (has_vnni) {
+    if (how == VNNI_WORDS) {
       v_u8 x[TILE_VECTORS];
       UNROLL for (int v = 0; v < vectors; v++) memcpy(&x[v], from + v * VECTOR_BYTES, VECTOR_BYTES);
       UNROLL for (int r = 0; r < rows; r++) {
         const v_u8 w = repeat_word(weight + 4 * r);
         UNROLL for (int v = 0; v < vectors; v++) MULTIPLY_BYTES(sums[r][v], x[v], w);
+      }
+      continue;
+    }
+#endif
+#if defined(MULTIPLY_SMALL)
+    if (how == SMALL_WORDS) {
+      v_u8 x[TILE_VECTORS];
+      UNROLL for (int v = 0; v < vectors; v++) memcpy(&x[v], from + v * VECTOR_BYTES, VECTOR_BYTES);
+      UNROLL for (int r = 0; r < rows; r++) {
+        const v_u8 w = repeat_word(weight + 4 * r);
+        UNROLL for (int v = 0; v < vectors; v++) {
+          MULTIPLY_SMALL(sums[r][v], x[v], w);
+          IN_ORDER(sums[r][v]);
+        }
       }
       continue;
     }
@@ -274,14 +289,14 @@ typedef struct {
 } pixel_tile;
 
 /* `rows` rows of a tile, of which `kept` are stored. */
-static RM_ALWAYS_INLINE void multiply_rows(const int rows, const int vectors, const bool has_vnni,
+static RM_ALWAYS_INLINE void multiply_rows(const int rows, const int vectors, const int how,
                                            const conv_bytes_context *ctx, const pixel_tile *tile,
                                            ptrdiff_t kept) {
   v_s32 made[MOST_ROWS][TILE_VECTORS];
   const ptrdiff_t lane = tile->channel % GROUP_ROWS, group = tile->channel / GROUP_ROWS;
-  const ptrdiff_t word = has_vnni ? 4 : SIGNED_WORD_BYTES;
+  const ptrdiff_t word = how == WIDE_WORDS ? SIGNED_WORD_BYTES : 4;
   const ptrdiff_t stride = ctx->wide == NULL ? ctx->group_bytes : ctx->steps * GROUP_ROWS * word;
-  multiply(rows, vectors, has_vnni, ctx, tile->data, ctx->weight + group * stride + lane * word,
+  multiply(rows, vectors, how, ctx, tile->data, ctx->weight + group * stride + lane * word,
            GROUP_ROWS * word, made);
   const uint8_t *head = ctx->groups_of_weight + group * ctx->group_bytes + 4 * lane;
   ptrdiff_t plane = 1;
@@ -290,7 +305,7 @@ static RM_ALWAYS_INLINE void multiply_rows(const int rows, const int vectors, co
   for (ptrdiff_t r = 0; r < kept; r++, out += plane) {
     uint32_t sum, zero;
     memcpy(&sum, head + 4 * r, sizeof sum);
-    memcpy(&zero, head + BYTES_HEAD / 2 + 4 * r, sizeof zero);
+    memcpy(&zero, head + BYTES_ZEROS + 4 * r, sizeof zero);
     const uint32_t rest = (uint32_t)ctx->zero * (sum - 4 * (uint32_t)ctx->steps * zero);
     UNROLL for (int v = 0; v < vectors; v++) {
       if (zero != 0) made[r][v] -= tile->sums[v] * (int32_t)zero;
@@ -305,18 +320,18 @@ static RM_ALWAYS_INLINE void multiply_rows(const int rows, const int vectors, co
 }
 
 /* All rows [row, end) of a group of the convolution and a tile of pixels from `data` on. */
-static RM_ALWAYS_INLINE void multiply_tile(const int vectors, const bool has_vnni,
+static RM_ALWAYS_INLINE void multiply_tile(const int vectors, const int how,
                                            const conv_bytes_context *ctx, pixel_tile tile,
                                            ptrdiff_t rows) {
   enum { ONES_BYTES = 2 * 4 };
-  const int most = has_vnni ? VNNI_ROWS : PAIR_ROWS;
+  const int most = how == WIDE_WORDS ? PAIR_ROWS : VNNI_ROWS;
   v_s32 sums[1][TILE_VECTORS];
   if (ctx->has_zeros) {
     uint8_t ones[ONES_BYTES];
     const int8_t word[4] = {1, 1, 1, 1};
-    if (has_vnni) memcpy(ones, word, sizeof word);
+    if (how != WIDE_WORDS) memcpy(ones, word, sizeof word);
     else store_signed_word(ones, word);
-    multiply(1, vectors, has_vnni, ctx, tile.data, ones, 0, sums);
+    multiply(1, vectors, how, ctx, tile.data, ones, 0, sums);
     tile.sums = sums[0];
   }
   while (rows > 0) {
@@ -325,14 +340,20 @@ static RM_ALWAYS_INLINE void multiply_tile(const int vectors, const bool has_vnn
     ptrdiff_t kept = 1;
     if (left >= most && 2 * rows > most) {
       kept = rm_min(rows, most);
-      if (has_vnni) multiply_rows(VNNI_ROWS, vectors, has_vnni, ctx, &tile, kept);
-      else multiply_rows(PAIR_ROWS, vectors, has_vnni, ctx, &tile, kept);
+      if (how != WIDE_WORDS) multiply_rows(VNNI_ROWS, vectors, how, ctx, &tile, kept);
+      else multiply_rows(PAIR_ROWS, vectors, how, ctx, &tile, kept);
     } else {
-      multiply_rows(1, vectors, has_vnni, ctx, &tile, 1);
+      multiply_rows(1, vectors, how, ctx, &tile, 1);
     }
     tile.channel += kept;
     rows -= kept;
   }
+}
+
+static RM_ALWAYS_INLINE void multiply_any(const int how, const conv_bytes_context *ctx,
+                                          pixel_tile tile, ptrdiff_t rows, ptrdiff_t pixels) {
+  if (pixels > LANES) multiply_tile(TILE_VECTORS, how, ctx, tile, rows);
+  else multiply_tile(1, how, ctx, tile, rows);
 }
 
 static void conv_task(void *context, ptrdiff_t index) {
@@ -356,13 +377,11 @@ static void conv_task(void *context, ptrdiff_t index) {
         .count = find_runs(ctx, pixel, count, runs),
     };
     if (tile.count == 0) continue;
-    if (count > LANES) {
-      if (ctx->has_vnni) multiply_tile(TILE_VECTORS, true, ctx, tile, rows);
-      else multiply_tile(TILE_VECTORS, false, ctx, tile, rows);
-    } else {
-      if (ctx->has_vnni) multiply_tile(1, true, ctx, tile, rows);
-      else multiply_tile(1, false, ctx, tile, rows);
-    }
+    if (ctx->how == VNNI_WORDS) multiply_any(VNNI_WORDS, ctx, tile, rows, count);
+#if defined(MULTIPLY_SMALL)
+    else if (ctx->how == SMALL_WORDS) multiply_any(SMALL_WORDS, ctx, tile, rows, count);
+#endif
+    else multiply_any(WIDE_WORDS, ctx, tile, rows, count);
   }
 }
 
@@ -458,11 +477,11 @@ int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
   };
   read_axes(&ctx, numbers + SPACE);
   if (ctx.images < 1 || ctx.groups < 1 || ctx.rows < 1 || ctx.steps < 1) return RM_OK;
-#if defined(MULTIPLY_BYTES)
-  ctx.has_vnni = rm_has_byte_products();
-#endif
+  ctx.group_bytes = BYTES_HEAD + ctx.steps * WORD_BYTES;
+  const ptrdiff_t weight_groups = rm_ceil_div(ctx.groups * ctx.rows, GROUP_ROWS);
+  ctx.how = words_for_groups(ctx.groups_of_weight, weight_groups, ctx.group_bytes);
 #if defined(MULTIPLY_PAIRS)
-  const bool is_flipped = dtype == RM_INT8, is_widened = !ctx.has_vnni;
+  const bool is_flipped = dtype == RM_INT8, is_widened = ctx.how == WIDE_WORDS;
 #else
   const bool is_flipped = dtype == RM_UINT8, is_widened = false;
 #endif
@@ -478,11 +497,9 @@ int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
 #else
   ctx.zero = (int8_t)ctx.padding;
 #endif
-  ctx.group_bytes = BYTES_HEAD + ctx.steps * WORD_BYTES;
-  const ptrdiff_t weight_groups = rm_ceil_div(ctx.groups * ctx.rows, GROUP_ROWS);
   for (ptrdiff_t i = 0; i < weight_groups && !ctx.has_zeros; i++) {
-    const uint8_t *zeros = ctx.groups_of_weight + i * ctx.group_bytes + BYTES_HEAD / 2;
-    for (int j = 0; j < BYTES_HEAD / 2; j++) ctx.has_zeros = ctx.has_zeros || zeros[j] != 0;
+    const uint8_t *zeros = ctx.groups_of_weight + i * ctx.group_bytes + BYTES_ZEROS;
+    for (int j = 0; j < BYTES_PAIRS - BYTES_ZEROS; j++) ctx.has_zeros = ctx.has_zeros || zeros[j] != 0;
   }
   const ptrdiff_t image_bytes = 4 * ctx.groups * ctx.group_words;
   const ptrdiff_t images = rm_min(ctx.images, 1 + MOST_STAGED / image_bytes);

@@ -56,8 +56,8 @@ typedef struct {
   group_output output;
 } int8_context;
 
-static RM_ALWAYS_INLINE ptrdiff_t word_bytes(bool has_vnni) {
-  return has_vnni ? 4 : SIGNED_WORD_BYTES;
+static RM_ALWAYS_INLINE ptrdiff_t word_bytes(int how) {
+  return how == WIDE_WORDS ? SIGNED_WORD_BYTES : 4;
 }
 
 static ptrdiff_t blocks_of(ptrdiff_t words) { return rm_ceil_div(words, BLOCK_WORDS); }
@@ -286,16 +286,16 @@ static RM_ALWAYS_INLINE void multiply_chains(ptrdiff_t words, const uint8_t *x,
 
 /* Sums of rows of x and a group: [rows, GROUP_ROWS], as integers without factors, or as float32. `add`
  * says to add to those that are there. */
-static RM_ALWAYS_INLINE void multiply(const factors *by, const bool has_vnni, const int rows,
+static RM_ALWAYS_INLINE void multiply(const factors *by, const int how, const int rows,
                                       ptrdiff_t words, const uint8_t *x, const uint8_t *weight,
                                       void *sums, bool add) {
-  (void)has_vnni;
+  (void)how;
   v_s32 all[TILE_ROWS][GROUP_VECTORS];
   UNROLL for (int r = 0; r < rows; r++) {
     UNROLL for (int v = 0; v < GROUP_VECTORS; v++) all[r][v] = (v_s32)0;
   }
 #if defined(MULTIPLY_BYTES)
-  if (has_vnni && rows == 1) {
+  if (how == VNNI_WORDS && rows == 1) {
     multiply_chains(words, x, weight, all[0]);
     words = 0;
   }
@@ -303,12 +303,28 @@ static RM_ALWAYS_INLINE void multiply(const factors *by, const bool has_vnni, co
   ROLLED for (ptrdiff_t t = 0; t < words; t++) {
     __builtin_prefetch(weight + AHEAD_BYTES);
 #if defined(MULTIPLY_BYTES)
-    if (has_vnni) {
+    if (how == VNNI_WORDS) {
       v_u8 w[GROUP_VECTORS];
       UNROLL for (int v = 0; v < GROUP_VECTORS; v++) w[v] = load_bytes(weight + v * VECTOR_BYTES);
       UNROLL for (int r = 0; r < rows; r++) {
         const v_u8 word = repeat_word(x + 4 * r);
         UNROLL for (int v = 0; v < GROUP_VECTORS; v++) MULTIPLY_BYTES(all[r][v], word, w[v]);
+      }
+      x += rows * 4;
+      weight += WORD_BYTES;
+      continue;
+    }
+#endif
+#if defined(MULTIPLY_SMALL)
+    if (how == SMALL_WORDS) {
+      v_u8 w[GROUP_VECTORS];
+      UNROLL for (int v = 0; v < GROUP_VECTORS; v++) w[v] = load_bytes(weight + v * VECTOR_BYTES);
+      UNROLL for (int r = 0; r < rows; r++) {
+        const v_u8 word = repeat_word(x + 4 * r);
+        UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+          MULTIPLY_SMALL(all[r][v], word, w[v]);
+          IN_ORDER(all[r][v]);
+        }
       }
       x += rows * 4;
       weight += WORD_BYTES;
@@ -341,16 +357,16 @@ static RM_ALWAYS_INLINE void multiply(const factors *by, const bool has_vnni, co
   }
 }
 
-static RM_ALWAYS_INLINE void multiply_tile(const factors *by, const bool has_vnni, int rows,
+static RM_ALWAYS_INLINE void multiply_tile(const factors *by, const int how, int rows,
                                            ptrdiff_t words, const uint8_t *x,
                                            const uint8_t *weight, void *sums, bool add) {
-  if (rows == 1) multiply(by, has_vnni, 1, words, x, weight, sums, add);
-  else if (rows == 2) multiply(by, has_vnni, 2, words, x, weight, sums, add);
+  if (rows == 1) multiply(by, how, 1, words, x, weight, sums, add);
+  else if (rows == 2) multiply(by, how, 2, words, x, weight, sums, add);
 #if defined(__AVX2__) || defined(__aarch64__)
-  else if (rows == 4) multiply(by, has_vnni, 4, words, x, weight, sums, add);
+  else if (rows == 4) multiply(by, how, 4, words, x, weight, sums, add);
 #endif
 #if defined(__AVX512F__)
-  else multiply(by, has_vnni, 8, words, x, weight, sums, add);
+  else multiply(by, how, 8, words, x, weight, sums, add);
 #endif
 }
 
@@ -696,37 +712,80 @@ int32_t RM_FOR_ISA(matmul_int8)(const rm_call *call) {
 
 /* The numbers of packBytes, and of matmulBytes. */
 enum { PACKED_K, PACKED_N, PACKED_TO, PACKED_FROM, PACKED_ZEROS };
-enum { BYTES_M, BYTES_N, BYTES_K, BYTES_OUT, BYTES_X, BYTES_GROUPS, BYTES_ZEROS };
+enum { BYTES_M, BYTES_N, BYTES_K, BYTES_OUT, BYTES_X, BYTES_GROUPS, BYTES_ZEROS_AT };
 
 typedef struct {
   ptrdiff_t n, k, words;
-  uint8_t flip;
+  bool is_signed;
   const uint8_t *from;
   const int32_t *zeros;
   uint8_t *to;
 } pack_bytes_context;
+
+/* A byte, and its distance from another number. */
+static RM_ALWAYS_INLINE int32_t value_of(uint8_t byte, bool is_signed) {
+  return is_signed ? (int8_t)byte : byte;
+}
+static RM_ALWAYS_INLINE int32_t size_of(int32_t x) { return x < 0 ? -x : x; }
+
+/* The largest sums of the sizes of two bytes of columns, less `shifts`. */
+static void find_pairs(const pack_bytes_context *ctx, const uint8_t *from, ptrdiff_t columns,
+                       const int32_t *shifts, int32_t *pairs) {
+  for (ptrdiff_t row = 0; row < ctx->k; row += 2, from += 2 * ctx->n) {
+    const bool is_last = row + 1 == ctx->k;
+    for (ptrdiff_t j = 0; j < columns; j++) {
+      int32_t size = size_of(value_of(from[j], ctx->is_signed) - shifts[j]);
+      if (!is_last) size += size_of(value_of(from[ctx->n + j], ctx->is_signed) - shifts[j]);
+      pairs[j] = size > pairs[j] ? size : pairs[j];
+    }
+  }
+}
+
+/* The numbers that columns are moved by, and their pairs then. */
+static void choose_shifts(const pack_bytes_context *ctx, const uint8_t *from, ptrdiff_t columns,
+                          int32_t *shifts, int32_t *pairs) {
+  const int32_t usual = ctx->is_signed ? 0 : 128;
+  for (int j = 0; j < GROUP_ROWS; j++) shifts[j] = usual;
+  find_pairs(ctx, from, columns, shifts, pairs);
+  for (ptrdiff_t j = 0; j < columns; j++) {
+    if (pairs[j] <= MOST_PAIR) continue;
+    int32_t low = 255, high = -128;
+    for (ptrdiff_t row = 0; row < ctx->k; row++) {
+      const int32_t value = value_of(from[row * ctx->n + j], ctx->is_signed);
+      low = value < low ? value : low;
+      high = value > high ? value : high;
+    }
+    if (high - low > MOST_PAIR) continue;
+    shifts[j] = low + MOST_PAIR / 2;
+    pairs[j] = 0;
+    find_pairs(ctx, from + j, 1, shifts + j, pairs + j);
+  }
+}
 
 static void pack_bytes_task(void *context, ptrdiff_t index) {
   const pack_bytes_context *ctx = context;
   const ptrdiff_t column = index * GROUP_ROWS, columns = rm_min(GROUP_ROWS, ctx->n - column);
   uint8_t *group = ctx->to + index * (BYTES_HEAD + ctx->words * WORD_BYTES);
   int32_t sums[GROUP_ROWS] = {0}, zeros[GROUP_ROWS] = {0};
+  int32_t shifts[GROUP_ROWS], pairs[GROUP_ROWS] = {0};
+  choose_shifts(ctx, ctx->from + column, columns, shifts, pairs);
   uint8_t *to = group + BYTES_HEAD;
   memset(to, 0, (size_t)(ctx->words * WORD_BYTES));
   for (ptrdiff_t row = 0; row < ctx->k; row++) {
     const uint8_t *from = ctx->from + row * ctx->n + column;
     uint8_t *word = to + row / 4 * WORD_BYTES + row % 4;
     RM_SCALAR for (ptrdiff_t j = 0; j < columns; j++) {
-      const uint8_t byte = from[j] ^ ctx->flip;
-      word[4 * j] = byte;
-      sums[j] += (int8_t)byte;
+      const int32_t value = value_of(from[j], ctx->is_signed) - shifts[j];
+      word[4 * j] = (uint8_t)value;
+      sums[j] += value;
     }
   }
   for (ptrdiff_t j = 0; j < columns; j++) {
-    zeros[j] = (ctx->zeros == NULL ? 0 : ctx->zeros[column + j]) - (ctx->flip == 0 ? 0 : 128);
+    zeros[j] = (ctx->zeros == NULL ? 0 : ctx->zeros[column + j]) - shifts[j];
   }
   memcpy(group, sums, sizeof sums);
-  memcpy(group + sizeof sums, zeros, sizeof zeros);
+  memcpy(group + BYTES_ZEROS, zeros, sizeof zeros);
+  memcpy(group + BYTES_PAIRS, pairs, sizeof pairs);
 }
 
 int32_t RM_FOR_ISA(pack_bytes)(const rm_call *call) {
@@ -740,7 +799,7 @@ int32_t RM_FOR_ISA(pack_bytes)(const rm_call *call) {
   pack_bytes_context ctx = {
       .k = (ptrdiff_t)numbers[PACKED_K],
       .n = (ptrdiff_t)numbers[PACKED_N],
-      .flip = dtype == RM_UINT8 ? 0x80 : 0,
+      .is_signed = dtype == RM_INT8,
       .to = (uint8_t *)call->buffers[0] + (ptrdiff_t)numbers[PACKED_TO],
       .from = (const uint8_t *)call->buffers[1] + (ptrdiff_t)numbers[PACKED_FROM],
   };
@@ -757,7 +816,7 @@ typedef struct {
   ptrdiff_t m, n, k, words, block_rows, row_blocks, groups_per_task;
   uint8_t flip;
   int32_t shift;
-  bool has_vnni;
+  int how;
   const uint8_t *x, *groups;
   const int32_t *zeros;
   int32_t *out, *sums;
@@ -771,7 +830,7 @@ static const uint8_t *bytes_group(const bytes_context *ctx, ptrdiff_t g) {
 /* Makes the words of rows of x, tile after tile, and the sum of each row. */
 static void bytes_rows_task(void *context, ptrdiff_t index) {
   const bytes_context *ctx = context;
-  const ptrdiff_t bytes = word_bytes(ctx->has_vnni);
+  const ptrdiff_t bytes = word_bytes(ctx->how);
   const ptrdiff_t last = rm_min(ctx->m, (index + 1) * STRIP_ROWS);
   for (ptrdiff_t first = index * STRIP_ROWS; first < last;) {
     const int rows = rm_tile_rows(ctx->m - first);
@@ -779,7 +838,7 @@ static void bytes_rows_task(void *context, ptrdiff_t index) {
     for (int r = 0; r < rows; r++) {
       const uint8_t *from = ctx->x + (first + r) * ctx->k;
       int32_t sum = 0;
-      if (ctx->has_vnni) {
+      if (ctx->how != WIDE_WORDS) {
         RM_ANY_ORDER for (ptrdiff_t i = 0; i < ctx->k; i++) sum += from[i] ^ ctx->flip;
       } else {
         RM_ANY_ORDER for (ptrdiff_t i = 0; i < ctx->k; i++) sum += (int8_t)(from[i] ^ ctx->flip);
@@ -788,7 +847,7 @@ static void bytes_rows_task(void *context, ptrdiff_t index) {
       const uint32_t flips = 0x01010101u * ctx->flip;
       const ptrdiff_t whole = ctx->k / 4;
       uint8_t *to = tile + r * bytes;
-      if (ctx->has_vnni) {
+      if (ctx->how != WIDE_WORDS) {
         ROLLED for (ptrdiff_t t = 0; t < whole; t++) {
           uint32_t word;
           memcpy(&word, from + 4 * t, 4);
@@ -804,7 +863,7 @@ static void bytes_rows_task(void *context, ptrdiff_t index) {
         word ^= flips;
         int8_t each[4];
         memcpy(each, &word, 4);
-        if (ctx->has_vnni) memcpy(to + whole * rows * bytes, each, 4);
+        if (ctx->how != WIDE_WORDS) memcpy(to + whole * rows * bytes, each, 4);
         else store_signed_word(to + whole * rows * bytes, each);
       }
     }
@@ -812,16 +871,16 @@ static void bytes_rows_task(void *context, ptrdiff_t index) {
   }
 }
 
-static RM_ALWAYS_INLINE void multiply_bytes(const bool has_vnni, const bytes_context *ctx,
+static RM_ALWAYS_INLINE void multiply_bytes(const int how, const bytes_context *ctx,
                                             ptrdiff_t first, ptrdiff_t last, const uint8_t *weight,
                                             int32_t *sums) {
-  const ptrdiff_t bytes = word_bytes(has_vnni);
+  const ptrdiff_t bytes = word_bytes(how);
   for (ptrdiff_t t = 0; t < ctx->words; t += STRIP_WORDS) {
     const ptrdiff_t words = rm_min(STRIP_WORDS, ctx->words - t);
     for (ptrdiff_t row = first; row < last;) {
       const int rows = rm_tile_rows(ctx->m - row);
       const uint8_t *x = ctx->rows + (row * ctx->words + t * rows) * bytes;
-      multiply_tile(NULL, has_vnni, rows, words, x, weight + t * WORD_BYTES,
+      multiply_tile(NULL, how, rows, words, x, weight + t * WORD_BYTES,
                     sums + (row - first) * GROUP_ROWS, t > 0);
       row += rows;
     }
@@ -834,7 +893,7 @@ static void finish_bytes(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t la
   const uint8_t *group = bytes_group(ctx, g);
   uint32_t rest[GROUP_ROWS], zeros[GROUP_ROWS], moved[GROUP_ROWS] = {0}, any = 0, moved_by = 0;
   memcpy(rest, group, sizeof rest);
-  memcpy(zeros, group + sizeof rest, sizeof zeros);
+  memcpy(zeros, group + BYTES_ZEROS, sizeof zeros);
   for (int j = 0; j < GROUP_ROWS; j++) {
     rest[j] -= (uint32_t)ctx->k * zeros[j];
     any |= zeros[j];
@@ -916,7 +975,7 @@ static void bytes_groups(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t la
   int32_t sums[2 * BYTES_ROWS * GROUP_ROWS] __attribute__((aligned(64)));
   ptrdiff_t g = begin;
 #if defined(RM_GROUP_PAIRS)
-  for (; ctx->has_vnni && last - first >= TILE_ROWS && g + 1 < end; g += 2) {
+  for (; ctx->how == VNNI_WORDS && last - first >= TILE_ROWS && g + 1 < end; g += 2) {
     multiply_pairs(ctx, first, last, bytes_group(ctx, g), sums);
     finish_bytes(ctx, first, last, g, sums);
     finish_bytes(ctx, first, last, g + 1, sums + BYTES_ROWS * GROUP_ROWS);
@@ -924,8 +983,15 @@ static void bytes_groups(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t la
 #endif
   for (; g < end; g++) {
     const uint8_t *group = bytes_group(ctx, g);
-    if (ctx->has_vnni) multiply_bytes(true, ctx, first, last, group + BYTES_HEAD, sums);
-    else multiply_bytes(false, ctx, first, last, group + BYTES_HEAD, sums);
+    if (ctx->how == VNNI_WORDS) {
+      multiply_bytes(VNNI_WORDS, ctx, first, last, group + BYTES_HEAD, sums);
+#if defined(MULTIPLY_SMALL)
+    } else if (ctx->how == SMALL_WORDS) {
+      multiply_bytes(SMALL_WORDS, ctx, first, last, group + BYTES_HEAD, sums);
+#endif
+    } else {
+      multiply_bytes(WIDE_WORDS, ctx, first, last, group + BYTES_HEAD, sums);
+    }
     finish_bytes(ctx, first, last, g, sums);
   }
 }
@@ -939,14 +1005,19 @@ static void bytes_task(void *context, ptrdiff_t index) {
   bytes_groups(ctx, first, last, begin, end);
 }
 
+static void choose_words(bytes_context *ctx) {
+  ctx->how = words_for_groups(ctx->groups, rm_ceil_div(ctx->n, GROUP_ROWS),
+                              BYTES_HEAD + ctx->words * WORD_BYTES);
+}
+
 /* The bytes of the words of rows of x, after which their sums are. */
 static ptrdiff_t bytes_of_rows(const bytes_context *ctx) {
-  return rm_round_up(ctx->m * ctx->words * word_bytes(ctx->has_vnni), 64);
+  return rm_round_up(ctx->m * ctx->words * word_bytes(ctx->how), 64);
 }
 
 /* Says how x is multiplied, and where its words and sums are. */
 static void place_bytes(bytes_context *ctx, bool is_signed, char *room) {
-  ctx->flip = is_signed == ctx->has_vnni ? 0x80 : 0;
+  ctx->flip = is_signed == (ctx->how != WIDE_WORDS) ? 0x80 : 0;
   ctx->shift = ctx->flip == 0 ? 0 : is_signed ? 128 : -128;
   ctx->rows = (uint8_t *)room;
   ctx->sums = (int32_t *)(void *)(room + bytes_of_rows(ctx));
@@ -961,8 +1032,9 @@ void RM_FOR_ISA(multiply_byte_rows)(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t
                                     char *room, int32_t *out) {
   bytes_context ctx = {
       .m = rows, .n = columns, .k = depth, .words = rm_ceil_div(depth, 4),
-      .has_vnni = rm_has_byte_products(), .x = x, .groups = groups, .zeros = zeros, .out = out,
+      .x = x, .groups = groups, .zeros = zeros, .out = out,
   };
+  choose_words(&ctx);
   place_bytes(&ctx, false, room);
   bytes_rows_task(&ctx, 0);
   bytes_groups(&ctx, 0, rows, 0, rm_ceil_div(columns, GROUP_ROWS));
@@ -981,7 +1053,6 @@ int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
       .m = (ptrdiff_t)numbers[BYTES_M],
       .n = (ptrdiff_t)numbers[BYTES_N],
       .k = (ptrdiff_t)numbers[BYTES_K],
-      .has_vnni = rm_has_byte_products(),
       .out = (int32_t *)call->buffers[0] + (ptrdiff_t)numbers[BYTES_OUT],
       .x = (const uint8_t *)call->buffers[1] + (ptrdiff_t)numbers[BYTES_X],
       .groups = (const uint8_t *)call->buffers[2] + (ptrdiff_t)numbers[BYTES_GROUPS],
@@ -989,8 +1060,9 @@ int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
   if (ctx.m < 1 || ctx.n < 1 || ctx.k < 1) return RM_OK;
   ctx.zeros = call->buffers[3] == NULL
                   ? NULL
-                  : (const int32_t *)call->buffers[3] + (ptrdiff_t)numbers[BYTES_ZEROS];
+                  : (const int32_t *)call->buffers[3] + (ptrdiff_t)numbers[BYTES_ZEROS_AT];
   ctx.words = rm_ceil_div(ctx.k, 4);
+  choose_words(&ctx);
   gemm_workspace *workspace =
       RM_FOR_ISA(workspace_alloc)((size_t)(bytes_of_rows(&ctx) + 4 * ctx.m), 0);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a matrix product");

@@ -172,6 +172,12 @@ static RM_ALWAYS_INLINE void store_unsigned_word(uint8_t *to, const int16_t *fro
   __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w))
 #endif
 
+/* The same without VNNI, where two products of a word do not exceed 16 bits. */
+#if defined(__AVX2__) && !defined(__AVX512F__)
+#define MULTIPLY_SMALL(sum, x, w) \
+  (sum) += WIDEN(_mm256_maddubs_epi16((__m256i)(x), (__m256i)(w)))
+#endif
+
 /* A word of a weight of signed bytes. */
 typedef struct {
 #if defined(MULTIPLY_PAIRS)

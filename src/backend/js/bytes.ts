@@ -3,7 +3,13 @@
  *
  * @module
  */
-import { BYTES_HEAD, bytesGroup, type BytesSizes } from "../../ops/linear/bytes.ts";
+import {
+  BYTES_HEAD,
+  BYTES_PART,
+  bytesGroup,
+  type BytesSizes,
+  MOST_PAIR,
+} from "../../ops/linear/bytes.ts";
 import {
   NIBBLES_HEAD,
   nibblesBlock,
@@ -29,9 +35,27 @@ function placeOf(k: number, j: number, depth: number): number {
     4 * within + (k & 3);
 }
 
-/** Where the sum of column j lies; its zero point is {@link BYTES_HEAD} / 2 bytes later. */
+/** Where the sum of column j lies; its zero point and its pairs are in the parts after it. */
 function headOf(j: number, depth: number): number {
   return Math.floor(j / GROUP_ROWS) * bytesGroup(depth) + 4 * (j % GROUP_ROWS);
+}
+
+/** The number that a column is moved by, and the largest sum of the sizes of two bytes then. */
+function movedBy(values: readonly number[], usual: number): [shift: number, pairs: number] {
+  const pairsAt = (shift: number): number => {
+    let most = 0;
+    for (let k = 0; k < values.length; k += 2) {
+      const second = k + 1 < values.length ? Math.abs(values[k + 1]! - shift) : 0;
+      most = Math.max(most, Math.abs(values[k]! - shift) + second);
+    }
+    return most;
+  };
+  const pairs = pairsAt(usual);
+  const low = values.reduce((a, b) => Math.min(a, b), 255);
+  const high = values.reduce((a, b) => Math.max(a, b), -128);
+  if (pairs <= MOST_PAIR || high - low > MOST_PAIR) return [usual, pairs];
+  const shift = low + MOST_PAIR / 2;
+  return [shift, pairsAt(shift)];
 }
 
 /** A matrix of bytes as groups of columns. */
@@ -40,18 +64,22 @@ export function packBytes(call: Call): void {
   const zeros = call.inputs[1] as Operand | undefined;
   const [depth, columns] = b.layout.shape as [number, number];
   const [from] = bytesOf(b), [to, view] = bytesOf(out);
-  const shift = b.storage.info.kind === "u" ? 128 : 0;
+  const usual = b.storage.info.kind === "u" ? 128 : 0;
   to.fill(0);
   for (let j = 0; j < columns; j++) {
+    const values = Array.from({ length: depth }, (_, k) => from[k * columns + j]!);
+    const [shift, pairs] = movedBy(values, usual);
     let sum = 0;
     for (let k = 0; k < depth; k++) {
-      const value = from[k * columns + j]! - shift;
+      const value = values[k]! - shift;
       to[placeOf(k, j, depth)] = value;
       sum += value;
     }
     const zero = zeros === undefined ? 0 : zeros.storage.array[zeros.layout.offset + j] as number;
-    view.setInt32(headOf(j, depth), sum, true);
-    view.setInt32(headOf(j, depth) + BYTES_HEAD / 2, zero - shift, true);
+    const head = headOf(j, depth);
+    [sum, zero - shift, pairs].forEach((number, i) =>
+      view.setInt32(head + i * BYTES_PART, number, true)
+    );
   }
 }
 
@@ -61,7 +89,7 @@ export function unpackBytes(call: Call): void {
   const [from, view] = bytesOf(call.operand(0));
   const { storage, layout: { offset } } = call.outputs[0]!;
   for (let j = 0; j < columns; j++) {
-    const zero = view.getInt32(headOf(j, depth) + BYTES_HEAD / 2, true);
+    const zero = view.getInt32(headOf(j, depth) + BYTES_PART, true);
     for (let k = 0; k < depth; k++) {
       storage.array[offset + k * columns + j] = from[placeOf(k, j, depth)]! - zero;
     }

@@ -19,8 +19,17 @@ import { VIEWS } from "../../table/views.ts";
 import { doNotFit, matmul } from "../matmul/op.ts";
 import { GROUP_ROWS } from "../quantized/groups.ts";
 
-/** The bytes before the words of a group: an int32 sum and an int32 zero point of each column. */
-export const BYTES_HEAD = 8 * GROUP_ROWS;
+/** The bytes of an int32 of each column of a group. */
+export const BYTES_PART = 4 * GROUP_ROWS;
+
+/**
+ * The bytes before the words of a group. Parts are the sums of the columns, their zero points, and the
+ * largest sums of the sizes of bytes 2 i and 2 i + 1.
+ */
+export const BYTES_HEAD = 3 * BYTES_PART;
+
+/** The most that such a sum may be, so that 255 times it fits 16 bits. */
+export const MOST_PAIR = 128;
 
 /** The bytes of a group of columns of `depth` rows: the head, then words of four rows. */
 export function bytesGroup(depth: number): number {

@@ -215,7 +215,7 @@ static void run_recurrent(int cell, ptrdiff_t steps, ptrdiff_t batch, ptrdiff_t 
   const bool of_bytes = cell == 0 && below(2) == 0;
   snprintf(about, sizeof about, "recurrent layer %d of %td steps, %td x %td, %td directions%s", cell,
            steps, batch, size, directions, of_bytes ? ", bytes" : "");
-  const ptrdiff_t group = 128 + 64 * ((size + 3) / 4), groups = directions * ((4 * size + 15) / 16);
+  const ptrdiff_t group = 192 + 64 * ((size + 3) / 4), groups = directions * ((4 * size + 15) / 16);
   const bool resets_after = below(2) == 0;
   const ptrdiff_t row = directions * gates * size, out_row = directions * size;
   buffer in[RECURRENT_INPUTS] = {
@@ -225,7 +225,11 @@ static void run_recurrent(int cell, ptrdiff_t steps, ptrdiff_t batch, ptrdiff_t 
       make(RM_FLOAT32, 3 * directions * size, SMALL), make(RM_FLOAT32, directions * size, SMALL),
       make(RM_INT32, batch, SMALL), make(RM_FLOAT32, row, SMALL)};
   if (of_bytes) {
-    for (ptrdiff_t g = 0; g < groups; g++) memset(in[1].data + g * group, 0, 128);
+    /* Nothing is said about the sums, and that bytes are large. */
+    for (ptrdiff_t i = 0; i < groups * 16; i++) {
+      const int32_t head[] = {0, 0, 255};
+      for (int k = 0; k < 3; k++) memcpy(in[1].data + i / 16 * group + k * 64 + i % 16 * 4, &head[k], 4);
+    }
   }
   for (int i = 0; i < RECURRENT_INPUTS; i++) {
     if (i == 5 || (i == 1 && of_bytes)) continue;
@@ -289,6 +293,13 @@ static void try_recurrent(ptrdiff_t most, int cases) {
 
 /* ---- products of bytes and of four bits ------------------------------------------------------ */
 
+/* At times makes bytes of 7 bits, whose products add in 16 bits. */
+static void maybe_narrow(buffer *bytes) {
+  if (below(2) == 0) return;
+  for (size_t i = 0; i < bytes->bytes; i++) bytes->data[i] &= 0x7f;
+  memcpy(bytes->before, bytes->data, bytes->bytes);
+}
+
 static void run_bytes(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) {
   const int left = below(2) == 0 ? RM_INT8 : RM_UINT8, right = below(2) == 0 ? RM_INT8 : RM_UINT8;
   const bool has_p = below(2) == 0, has_q = below(2) == 0;
@@ -296,8 +307,9 @@ static void run_bytes(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) {
            k, n);
   buffer in[] = {make(left, m * k, ANY_BITS), make(right, k * n, ANY_BITS),
                  make(RM_INT32, m, SMALL), make(RM_INT32, n, SMALL)};
+  maybe_narrow(&in[1]);
   const ptrdiff_t groups = (n + 15) / 16;
-  buffer packed = make(RM_INT8, groups * (128 + 64 * ((k + 3) / 4)), ANY_BITS);
+  buffer packed = make(RM_INT8, groups * (192 + 64 * ((k + 3) / 4)), ANY_BITS);
   buffer out = make(RM_INT32, m * n, ANY_BITS);
   rm_configure(RM_CONFIGURE_THREADS, threads);
   double first[] = {(double)k, (double)n, 0, 0, 0}, second[] = {(double)m, (double)n, (double)k, 0, 0, 0, 0};
@@ -383,7 +395,8 @@ static void run_conv_bytes(int threads) {
       of_taps ? channels * z[1] * y[1] * last : (channels + 3) / 4 * 4 * z[1] * y[1] * last;
   buffer in[] = {make(left, images * groups * channels * plane, ANY_BITS),
                  make(right, depth * all, ANY_BITS), make(left, 1, ANY_BITS), make(RM_INT32, all, SMALL)};
-  buffer packed = make(RM_INT8, (all + 15) / 16 * (128 + 16 * depth), ANY_BITS);
+  maybe_narrow(&in[1]);
+  buffer packed = make(RM_INT8, (all + 15) / 16 * (192 + 16 * depth), ANY_BITS);
   buffer out = make(RM_INT32, images * all * places, ANY_BITS);
   rm_configure(RM_CONFIGURE_THREADS, threads);
   double first[] = {(double)depth, (double)all, 0, 0, 0};
