@@ -728,38 +728,49 @@ static RM_ALWAYS_INLINE int32_t value_of(uint8_t byte, bool is_signed) {
 }
 static RM_ALWAYS_INLINE int32_t size_of(int32_t x) { return x < 0 ? -x : x; }
 
-/* The largest sums of the sizes of two bytes of columns, less `shifts`. */
-static void find_pairs(const pack_bytes_context *ctx, const uint8_t *from, ptrdiff_t columns,
-                       const int32_t *shifts, int32_t *pairs) {
+/* Of columns less `shifts`: the largest sum of the sizes of two bytes, the least and the largest. */
+typedef struct {
+  int32_t pairs[GROUP_ROWS], low[GROUP_ROWS], high[GROUP_ROWS];
+} column_sizes;
+
+static RM_ALWAYS_INLINE void measure_columns(const pack_bytes_context *ctx, const uint8_t *from,
+                                             const ptrdiff_t columns, const int32_t *shifts,
+                                             column_sizes *found) {
+  for (ptrdiff_t j = 0; j < columns; j++) {
+    found->pairs[j] = 0;
+    found->low[j] = 255;
+    found->high[j] = -255;
+  }
   for (ptrdiff_t row = 0; row < ctx->k; row += 2, from += 2 * ctx->n) {
-    const bool is_last = row + 1 == ctx->k;
-    for (ptrdiff_t j = 0; j < columns; j++) {
-      int32_t size = size_of(value_of(from[j], ctx->is_signed) - shifts[j]);
-      if (!is_last) size += size_of(value_of(from[ctx->n + j], ctx->is_signed) - shifts[j]);
-      pairs[j] = size > pairs[j] ? size : pairs[j];
+    /* The last row may be alone. */
+    const uint8_t *second = row + 1 < ctx->k ? from + ctx->n : from;
+    const int32_t counts = row + 1 < ctx->k ? -1 : 0;
+    RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) {
+      const int32_t a = value_of(from[j], ctx->is_signed) - shifts[j];
+      const int32_t b = value_of(second[j], ctx->is_signed) - shifts[j];
+      const int32_t pair = size_of(a) + (size_of(b) & counts);
+      const int32_t low = a < b ? a : b, high = a > b ? a : b;
+      found->pairs[j] = pair > found->pairs[j] ? pair : found->pairs[j];
+      found->low[j] = low < found->low[j] ? low : found->low[j];
+      found->high[j] = high > found->high[j] ? high : found->high[j];
     }
   }
 }
 
 /* The numbers that columns are moved by, and their pairs then. */
 static void choose_shifts(const pack_bytes_context *ctx, const uint8_t *from, ptrdiff_t columns,
-                          int32_t *shifts, int32_t *pairs) {
+                          int32_t *shifts, column_sizes *found) {
   const int32_t usual = ctx->is_signed ? 0 : 128;
   for (int j = 0; j < GROUP_ROWS; j++) shifts[j] = usual;
-  find_pairs(ctx, from, columns, shifts, pairs);
+  if (columns == GROUP_ROWS) measure_columns(ctx, from, GROUP_ROWS, shifts, found);
+  else measure_columns(ctx, from, columns, shifts, found);
+  bool is_moved = false;
   for (ptrdiff_t j = 0; j < columns; j++) {
-    if (pairs[j] <= MOST_PAIR) continue;
-    int32_t low = 255, high = -128;
-    for (ptrdiff_t row = 0; row < ctx->k; row++) {
-      const int32_t value = value_of(from[row * ctx->n + j], ctx->is_signed);
-      low = value < low ? value : low;
-      high = value > high ? value : high;
-    }
-    if (high - low > MOST_PAIR) continue;
-    shifts[j] = low + MOST_PAIR / 2;
-    pairs[j] = 0;
-    find_pairs(ctx, from + j, 1, shifts + j, pairs + j);
+    if (found->pairs[j] <= MOST_PAIR || found->high[j] - found->low[j] > MOST_PAIR) continue;
+    shifts[j] += found->low[j] + MOST_PAIR / 2;
+    is_moved = true;
   }
+  if (is_moved) measure_columns(ctx, from, columns, shifts, found);
 }
 
 static void pack_bytes_task(void *context, ptrdiff_t index) {
@@ -767,14 +778,15 @@ static void pack_bytes_task(void *context, ptrdiff_t index) {
   const ptrdiff_t column = index * GROUP_ROWS, columns = rm_min(GROUP_ROWS, ctx->n - column);
   uint8_t *group = ctx->to + index * (BYTES_HEAD + ctx->words * WORD_BYTES);
   int32_t sums[GROUP_ROWS] = {0}, zeros[GROUP_ROWS] = {0};
-  int32_t shifts[GROUP_ROWS], pairs[GROUP_ROWS] = {0};
-  choose_shifts(ctx, ctx->from + column, columns, shifts, pairs);
+  int32_t shifts[GROUP_ROWS];
+  column_sizes found = {0};
+  choose_shifts(ctx, ctx->from + column, columns, shifts, &found);
   uint8_t *to = group + BYTES_HEAD;
   memset(to, 0, (size_t)(ctx->words * WORD_BYTES));
   for (ptrdiff_t row = 0; row < ctx->k; row++) {
     const uint8_t *from = ctx->from + row * ctx->n + column;
     uint8_t *word = to + row / 4 * WORD_BYTES + row % 4;
-    RM_SCALAR for (ptrdiff_t j = 0; j < columns; j++) {
+    RM_ANY_ORDER for (ptrdiff_t j = 0; j < columns; j++) {
       const int32_t value = value_of(from[j], ctx->is_signed) - shifts[j];
       word[4 * j] = (uint8_t)value;
       sums[j] += value;
@@ -785,7 +797,7 @@ static void pack_bytes_task(void *context, ptrdiff_t index) {
   }
   memcpy(group, sums, sizeof sums);
   memcpy(group + BYTES_ZEROS, zeros, sizeof zeros);
-  memcpy(group + BYTES_PAIRS, pairs, sizeof pairs);
+  memcpy(group + BYTES_PAIRS, found.pairs, sizeof found.pairs);
 }
 
 int32_t RM_FOR_ISA(pack_bytes)(const rm_call *call) {
