@@ -286,6 +286,24 @@ export class TraceError extends Error {
   }
 }
 
+/** A function whose derivative is not known, or would be wrong. */
+export class DerivativeError extends Error {
+  static {
+    nameError(this, "DerivativeError");
+  }
+
+  /** The class name. */
+  declare readonly name: "DerivativeError";
+  /** Survives `structuredClone`, unlike the class. */
+  readonly code = "RM_DERIVATIVE";
+
+  /** Builds the error from its message. */
+  constructor(message?: string, options?: ErrorOptions) {
+    super(message, options);
+    locate(this);
+  }
+}
+
 /** A native call that reported a failure. */
 export class NativeError extends Error {
   static {

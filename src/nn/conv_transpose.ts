@@ -42,7 +42,7 @@ export interface ConvTransposeOptions extends Omit<ConvOptions, "padding" | "win
 }
 
 /** Attributes of `convTranspose`; inputs: x, weight, bias. */
-interface TransposeAttributes extends ConvAttributes {
+export interface TransposeAttributes extends ConvAttributes {
   /** Zeros after the result. */
   readonly outputPadding: readonly number[];
 }
@@ -128,7 +128,7 @@ function composeTranspose(call: Call, inputs: readonly (Operand | undefined)[]):
 }
 
 /** x: [N, C, …], weight: [C, O / groups, …] and bias: [O]. */
-const CONV_TRANSPOSE: Op = makeOp({
+export const CONV_TRANSPOSE: Op = makeOp({
   kind: "kernel",
   name: "convTranspose",
   infer: inferTranspose,

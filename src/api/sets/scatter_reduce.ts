@@ -92,7 +92,8 @@ function means(call: Call, x: Operand, values: Operand): Operand {
   return apply(MAP.where, apply(MAP.equal, counts, 0), x, cast(quotients, x.storage.info.name));
 }
 
-const SCATTER_REDUCE: Op = makeOp({
+/** `x` with values combined into the elements at indices along an axis; inputs: x, indices, values. */
+export const SCATTER_REDUCE: Op = makeOp({
   kind: "kernel",
   name: "scatterReduce",
   infer(call: Call): readonly OutputSpec[] {

@@ -75,21 +75,24 @@ export function specOf(call: Call, shape: readonly number[]): readonly OutputSpe
 export const reshaped = (x: Operand, shape: readonly number[]): Operand =>
   applyView(VIEWS.reshape, x, "reshape", shape);
 
-/** The elements of x that each result meets, for a weight and a result of these shapes: [N, G, C · taps, pixels]. */
-export function columnsOf(
+/**
+ * The elements of x, with its padding, that each result of a convolution meets, for a kernel and results
+ * of these sizes: a view, [N, G, C, kernel, out].
+ */
+export function windowsOf(
   x: Operand,
-  weight: readonly number[],
-  result: readonly number[],
+  kernel: readonly number[],
+  out: readonly number[],
   { stride, padding, dilation, groups }: ConvAttributes,
 ): Operand {
   const pairs = padding.map(([before, after]): [number, number] => [before, after]);
   const isPadded = padding.some(([before, after]) => before + after > 0);
   const padded = isPadded ? pad(x, [[0, 0], [0, 0], ...pairs]) : x;
-  const { strides, offset } = padded.layout;
+  const { shape: [images, all], strides, offset } = padded.layout;
   const [n, c, ...space] = strides as [number, number, ...number[]];
-  const kernel = weight.slice(2), out = result.slice(2), channels = weight[1]!;
+  const channels = all! / groups;
   const windows = new Layout(
-    [result[0]!, groups, channels, ...kernel, ...out],
+    [images!, groups, channels, ...kernel, ...out],
     [
       ...[n, c * channels, c],
       ...space.map((step, i) => step * dilation[i]!),
@@ -97,9 +100,20 @@ export function columnsOf(
     ],
     offset,
   );
-  return copyAs(part(padded, windows), [
-    ...[result[0]!, groups],
-    ...[channels * sizeOf(kernel), sizeOf(out)],
+  return part(padded, windows);
+}
+
+/** {@link windowsOf} in memory, for a weight and a result of these shapes: [N, G, C · taps, pixels]. */
+export function columnsOf(
+  x: Operand,
+  weight: readonly number[],
+  result: readonly number[],
+  attributes: ConvAttributes,
+): Operand {
+  const kernel = weight.slice(2), out = result.slice(2);
+  return copyAs(windowsOf(x, kernel, out, attributes), [
+    ...[result[0]!, attributes.groups],
+    ...[weight[1]! * sizeOf(kernel), sizeOf(out)],
   ]);
 }
 

@@ -8,6 +8,7 @@ import { apply } from "../../core/apply.ts";
 import { dispatch, dispatchAll, run } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
 import { isOperandArgument, type Operand } from "../../memory/operand.ts";
+import { part } from "../../core/composite.ts";
 import { checkDevice, checkOperand } from "../../table/infer.ts";
 import { INDEX } from "./kernels.ts";
 import { Call, type Inferred, makeOp, type Op } from "../../table/op.ts";
@@ -64,7 +65,7 @@ export function nonzero(x: Operand): Operand[] {
 
 /** A copy of the picked elements. */
 function gather(name: string, x: Operand, what: Selection): Operand {
-  const source = what.source === x.layout ? x : operand(x.storage, what.source);
+  const source = what.source === x.layout ? x : part(x, what.source);
   const call = new Call(INDEX.gather, name, [source, what.indices], { axis: what.place });
   run(call);
   checkFound(name, x.layout, what, call.badIndex);

@@ -22,6 +22,7 @@ import { dispatch, run } from "../../core/dispatch.ts";
 import { checkStore, disturbs, overlaps, prepareWrite } from "../../core/write.ts";
 import { readElement } from "../../memory/element.ts";
 import { isOperandArgument, type Operand } from "../../memory/operand.ts";
+import { part } from "../../core/composite.ts";
 import { checkWholeBlocks } from "../../core/lanes.ts";
 import { allocateIn } from "../../memory/device.ts";
 import { recycle } from "../../memory/pool.ts";
@@ -180,7 +181,7 @@ function broadcastValue(name: string, value: Operand, shape: readonly number[]):
       `Cannot ${name} shape ${formatShape(shape)} to a value of shape ${formatShape(layout.shape)}`,
     );
   }
-  return operand(value.storage, layout.broadcastTo(shape));
+  return part(value, layout.broadcastTo(shape));
 }
 
 /** Writes `value`, broadcast, to the elements of `x` at the index. */

@@ -349,7 +349,7 @@ function checkWidth(width: unknown, shape: Shape, axis: number | undefined, by: 
 }
 
 /** [before, after] for each axis of `shape`. */
-function padPairs(widths: PadWidths, shape: Shape): (readonly number[])[] {
+export function padPairs(widths: PadWidths, shape: Shape): (readonly number[])[] {
   if (typeof widths === "number") {
     checkWidth(widths, shape, undefined, widths);
     return shape.map(() => [widths, widths]);

@@ -1,0 +1,300 @@
+/**
+ * Derivatives of functions of trees of tensors.
+ *
+ * @example
+ * ```ts
+ * import { tensor } from "@rowmajor/tensor";
+ * import { grad } from "@rowmajor/tensor/grad";
+ *
+ * const slope = grad((x) => x.mul(x).sum());
+ * slope(tensor([1, 2, 3])).toArray(); // => [2, 4, 6]
+ * ```
+ *
+ * @module
+ */
+import { ArgumentError, DerivativeError, ShapeError } from "../base/errors.ts";
+import { formatShape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { applyView } from "../core/apply.ts";
+import { dispose, wrap } from "../core/handles.ts";
+import { fullOperand } from "../ops/create/full.ts";
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { checkOptions } from "../table/infer.ts";
+import { VIEWS } from "../table/views.ts";
+import "../tensor/tensor.ts";
+import { type AnyTensor, scope, type Tensor } from "../tensor/tensor.ts";
+import type * as t from "../types/mod.ts";
+import { zeros } from "./arithmetic.ts";
+import { elementwise } from "./elementwise.ts";
+import { CONSTANT, setMapRule, Tape } from "./tape.ts";
+import { type Tree, treeOf } from "./trees.ts";
+import "./rules/views.ts";
+import "./rules/axes.ts";
+import "./rules/products.ts";
+import "./rules/rows.ts";
+import "./rules/indexes.ts";
+import "./rules/conv.ts";
+
+setMapRule(elementwise);
+
+/** The derivatives by a tree: a tensor of the same shape and dtype for each tensor. */
+export type Gradients<P> = P extends Tensor<infer D, infer S, infer V, t.Access> ? Tensor<D, S, V>
+  : P extends readonly unknown[] ? { [K in keyof P]: Gradients<P[K]> }
+  : { [K in keyof P]: Gradients<P[K]> };
+
+/** Options of {@link grad} and {@link valueAndGrad}. */
+export interface GradOptions {
+  /** Whether the function returns `[value, aux]`, of which only the value is differentiated. */
+  readonly aux?: boolean | undefined;
+}
+
+/** A function of a tree of tensors and other arguments. */
+export type Differentiable<P, R extends readonly unknown[], Y> = (params: P, ...rest: R) => Y;
+
+/** A run of a function on a tape. */
+interface Run<Y> {
+  readonly tape: Tape;
+  readonly tree: Tree;
+  readonly ids: readonly number[];
+  readonly result: Y;
+}
+
+function checkFunction(name: string, f: unknown): void {
+  if (typeof f === "function") return;
+  throw new ArgumentError(`Cannot ${name} ${describe(f)}: it is a function`);
+}
+
+/** Runs `f` on handles of its own of the tensors of `params`. */
+function recorded<P, R extends readonly unknown[], Y>(
+  name: string,
+  f: Differentiable<P, R, Y>,
+  params: P,
+  rest: R,
+): Run<Y> {
+  const tree = treeOf(name, params);
+  const tape = new Tape();
+  const own = tree.leaves.map((x) => tape.argument(x));
+  try {
+    const given = tree.map((_, i) => own[i]!.handle);
+    const result = scope(() => tape.record(() => f(given as P, ...rest)));
+    return { tape, tree, ids: own.map(({ id }) => id), result };
+  } catch (error) {
+    tape.dispose();
+    throw error;
+  } finally {
+    for (const { handle } of own) tape.retire(handle);
+  }
+}
+
+/** The derivatives of a run by its tree, given that by its result. */
+function gradientsOf<Y>(
+  { tape, tree, ids }: Run<Y>,
+  from: readonly (readonly [number, Operand])[],
+  isLast: boolean,
+): unknown {
+  const made = tape.backward(from, ids, isLast);
+  return tree.map((x, i) => made[i] ?? zeros(x.layout.shape, x));
+}
+
+/** The value that a function returned, which is a float without axes. */
+function checkValue(name: string, value: unknown): asserts value is Operand {
+  if (!isOperandArgument(value)) {
+    throw new ArgumentError(
+      `Cannot ${name}: the function returned ${describe(value)}; it returns a tensor of shape []`,
+    );
+  }
+  const { layout: { shape }, storage: { info } } = value;
+  if (shape.length > 0 || info.kind !== "f") {
+    throw new ShapeError(
+      `Cannot ${name}: the function returned ${info.name} of shape ${
+        formatShape(shape)
+      }; it returns a float of shape [], such as a mean`,
+    );
+  }
+}
+
+/**
+ * Returns a function that returns the value of `f` and the derivatives by the tensors of its first
+ * argument: a tensor, or tensors in arrays and objects.
+ *
+ * `f` runs once, by ordinary ops, on handles of its own: it consumes nothing, and may use `if`, loops,
+ * `scope` and `using`. Derivatives can be taken of derivatives, and inside of `compile`.
+ *
+ * @returns `[value, gradients]`, or `[value, gradients, aux]` with `aux`.
+ * @throws {DerivativeError} For an op without a derivative, a read of values, a write to an argument or
+ *   to what the derivative needs, and a value that does not depend on the first argument.
+ * @throws {ShapeError} If the value has axes.
+ *
+ * @example
+ * ```ts
+ * const params = { w: tensor([1, 2]), b: tensor(0.5) };
+ * const loss = (p: typeof params, x: Tensor) => x.mul(p.w).sum().add(p.b);
+ * const [value, gradients] = valueAndGrad(loss)(params, tensor([3, 4]));
+ * value.item(); // => 11.5
+ * gradients.w.toArray(); // => [3, 4]
+ * ```
+ */
+export function valueAndGrad<P, R extends readonly unknown[], Y extends AnyTensor>(
+  f: Differentiable<P, R, Y>,
+  options?: GradOptions & { readonly aux?: false | undefined },
+): (params: P, ...rest: R) => [value: Y, gradients: Gradients<P>];
+export function valueAndGrad<P, R extends readonly unknown[], Y extends AnyTensor, A>(
+  f: Differentiable<P, R, readonly [Y, A]>,
+  options: { readonly aux: true },
+): (params: P, ...rest: R) => [value: Y, gradients: Gradients<P>, aux: A];
+export function valueAndGrad(
+  f: (params: never, ...rest: never[]) => unknown,
+  options: GradOptions = {},
+): (params: unknown, ...rest: readonly unknown[]) => unknown {
+  const both = withGradient(f, options);
+  return (params, ...rest) => {
+    const made = both(params, ...rest);
+    return options.aux ? made : made.slice(0, 2);
+  };
+}
+
+/** The value, the derivatives and what else the function returned. */
+function withGradient(
+  f: (params: never, ...rest: never[]) => unknown,
+  options: GradOptions,
+): (params: unknown, ...rest: readonly unknown[]) => [Operand, unknown, unknown] {
+  const name = "differentiate";
+  checkFunction(name, f);
+  checkOptions(name, options, ["aux"]);
+  const { aux = false } = options;
+  return (params, ...rest) => {
+    const run = recorded(
+      name,
+      f as Differentiable<unknown, readonly unknown[], unknown>,
+      params,
+      rest,
+    );
+    try {
+      const given = run.result;
+      if (aux && (!Array.isArray(given) || given.length !== 2)) {
+        throw new ArgumentError(`Cannot ${name} with aux: the function returns [value, aux]`);
+      }
+      const value: unknown = aux ? (given as unknown[])[0] : given;
+      checkValue(name, value);
+      const id = run.tape.idOf(value);
+      if (id < 0) {
+        throw new DerivativeError(
+          `Cannot ${name}: the value does not depend on the tensors of argument 0; use those that ` +
+            "the function gets, not tensors from outside",
+        );
+      }
+      const { storage } = value;
+      const one = fullOperand("ones", [], 1, storage.info.name, storage.device);
+      const gradients = gradientsOf(run, [[id, one]], true);
+      return [value, gradients, aux ? (given as unknown[])[1] : undefined];
+    } finally {
+      run.tape.dispose();
+    }
+  };
+}
+
+/**
+ * Returns a function that returns the derivatives of `f` by the tensors of its first argument, in its
+ * structure; see {@link valueAndGrad}. With `aux` it returns `[gradients, aux]`.
+ *
+ * @example
+ * ```ts
+ * const cube = (x: Tensor) => x.pow(3).sum();
+ * grad(cube)(tensor([1, 2])).toArray(); // => [3, 12]
+ * const second = grad((x: Tensor) => grad(cube)(x).sum());
+ * second(tensor([1, 2])).toArray(); // => [6, 12]
+ * ```
+ */
+export function grad<P, R extends readonly unknown[], Y extends AnyTensor>(
+  f: Differentiable<P, R, Y>,
+  options?: GradOptions & { readonly aux?: false | undefined },
+): (params: P, ...rest: R) => Gradients<P>;
+export function grad<P, R extends readonly unknown[], Y extends AnyTensor, A>(
+  f: Differentiable<P, R, readonly [Y, A]>,
+  options: { readonly aux: true },
+): (params: P, ...rest: R) => [gradients: Gradients<P>, aux: A];
+export function grad(
+  f: (params: never, ...rest: never[]) => unknown,
+  options: GradOptions = {},
+): (params: unknown, ...rest: readonly unknown[]) => unknown {
+  const both = withGradient(f, options);
+  return (params, ...rest) => {
+    const [value, gradients, aux] = both(params, ...rest);
+    dispose(value);
+    return options.aux ? [gradients, aux] : gradients;
+  };
+}
+
+/** The value of a function, and the way back from it: see {@link vjp}. */
+export interface Pullback<P, Y> extends Disposable {
+  /** What the function returned: a tensor, or tensors in arrays and objects. */
+  readonly value: Y;
+  /** The derivatives by the first argument, given those by the value, in its structure. */
+  pullback(gradients: Gradients<Y>): Gradients<P>;
+  /** Frees what the way back needs; the value stays. */
+  dispose(): void;
+}
+
+/**
+ * Runs `f`, and returns its value and a function that multiplies a vector by the Jacobian of `f`: from
+ * derivatives by the value to those by the tensors of the first argument. The function can be called
+ * several times, until `dispose`.
+ *
+ * @throws {DerivativeError} As {@link valueAndGrad}.
+ *
+ * @example
+ * ```ts
+ * using run = vjp((x: Tensor) => x.mul(x), tensor([1, 2]));
+ * run.value.toArray(); // => [1, 4]
+ * run.pullback(tensor([1, 10])).toArray(); // => [2, 40]
+ * ```
+ */
+export function vjp<P, R extends readonly unknown[], Y>(
+  f: Differentiable<P, R, Y>,
+  params: P,
+  ...rest: R
+): Pullback<P, Y> {
+  const name = "differentiate";
+  checkFunction(name, f);
+  const run = recorded(name, f, params, rest);
+  const results = treeOf(name, run.result);
+  const ids = results.leaves.map((x) => run.tape.idOf(x));
+  return {
+    value: run.result,
+    pullback(gradients) {
+      const given = treeOf(name, gradients);
+      if (given.leaves.length !== results.leaves.length) {
+        throw new ArgumentError(
+          `Cannot ${name}: ${given.leaves.length} derivatives are given for ${results.leaves.length} values`,
+        );
+      }
+      const from = given.leaves.flatMap((x, i) => {
+        const { layout: { shape }, storage } = results.leaves[i]!;
+        if (formatShape(x.layout.shape) !== formatShape(shape) || x.storage.info !== storage.info) {
+          throw new ShapeError(
+            `Cannot ${name}: derivative ${i} is ${x.storage.info.name} of shape ${
+              formatShape(x.layout.shape)
+            }, and the value ${storage.info.name} of shape ${formatShape(shape)}`,
+          );
+        }
+        return ids[i]! < 0 ? [] : [[ids[i]!, applyView(VIEWS.view, x, "view")] as const];
+      });
+      return gradientsOf(run, from, false) as Gradients<P>;
+    },
+    dispose: () => run.tape.dispose(),
+    [Symbol.dispose]: () => run.tape.dispose(),
+  };
+}
+
+/**
+ * Returns the same tensors, by other handles, as constants for derivatives.
+ *
+ * @example
+ * ```ts
+ * grad((x: Tensor) => x.mul(stopGradient(x)).sum())(tensor([3])).toArray(); // => [3]
+ * ```
+ */
+export function stopGradient<P>(x: P): P {
+  const tree = treeOf("stop the gradient", x);
+  return tree.map(({ storage, layout, flags }) => wrap(storage, layout, flags | CONSTANT)) as P;
+}

@@ -1,0 +1,148 @@
+/**
+ * Derivatives of products of matrices and of linear layers.
+ *
+ * @module
+ */
+import { dispatch } from "../../core/dispatch.ts";
+import { DerivativeError } from "../../base/errors.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { Activation } from "../../ops/linear/panels.ts";
+import { unpack } from "../../ops/linear/packed_weight.ts";
+import { DEQUANTIZE } from "../../ops/quantized/op.ts";
+import { isQuantized } from "../../ops/quantized/dtypes.ts";
+import { type Expr, parseExpr } from "../../table/expr.ts";
+import type { Call } from "../../table/op.ts";
+import { castTo, conj, matmul, mT, reshape, sum } from "../arithmetic.ts";
+import { timesFactor } from "../elementwise.ts";
+import { addRules, type Kept, type Performed, type Rule } from "../tape.ts";
+
+/** A vector as a matrix of one row or one column. */
+const asRows = (x: Operand): Operand => x.layout.rank === 1 ? reshape(x, [1, x.layout.size]) : x;
+const asColumns = (x: Operand): Operand => x.layout.rank === 1 ? reshape(x, [x.layout.size, 1]) : x;
+
+/** All rows of a batch of matrices as those of one. */
+const flatRows = (x: Operand): Operand => reshape(x, [-1, x.layout.shape.at(-1)!]);
+
+const product: Rule = ({ inputs, outputs, wants, keep }) => {
+  const [a, b] = inputs as [Operand, Operand];
+  const left = wants(1) ? keep(a) : undefined, right = wants(0) ? keep(b) : undefined;
+  const { info } = outputs[0]!.storage;
+  const [p, q] = [a.layout.shape, b.layout.shape];
+  return ([given]) => {
+    const isMatrix = [p, q].map(({ length }) => Number(length > 1));
+    const { shape } = given!.layout;
+    const batch = shape.slice(0, shape.length - isMatrix[0]! - isMatrix[1]!);
+    const [rows, columns] = [isMatrix[0] ? p.at(-2)! : 1, isMatrix[1] ? q.at(-1)! : 1];
+    const g = reshape(given!, [...batch, rows, columns]);
+    return [
+      right && reshapedLike(matmul(g, mT(conj(castTo(asColumns(right()), info)))), p, 0),
+      left && weightGradient(conj(castTo(asRows(left()), info)), g, q),
+    ];
+  };
+};
+
+/** The derivative by a vector, which stood for a matrix, without the axis that it got. */
+const reshapedLike = (x: Operand, shape: readonly number[], axis: 0 | 1): Operand =>
+  shape.length > 1 ? x : reshape(x, x.layout.shape.toSpliced(axis === 0 ? -2 : -1, 1));
+
+/** The derivative by the second matrix: one product of all rows if it has no batch. */
+function weightGradient(a: Operand, g: Operand, shape: readonly number[]): Operand {
+  if (shape.length === 2 && a.layout.rank > 2 && sameBatch(a, g)) {
+    return matmul(mT(flatRows(a)), flatRows(g));
+  }
+  return reshapedLike(matmul(mT(a), g), shape, 1);
+}
+
+function sameBatch(a: Operand, b: Operand): boolean {
+  const [p, q] = [a, b].map(({ layout }) => layout.shape.slice(0, -1));
+  return p!.length === q!.length && p!.every((n, i) => n === q![i]);
+}
+
+// ---- linear layers -----------------------------------------------------------------------------
+
+/** The factors of activations, of the result. Others need the value before: the layer decomposes. */
+const OF_RESULT: Partial<Record<Activation, Expr>> = {
+  relu: parseExpr("r > 0 ? 1 : 0"),
+  tanh: parseExpr("1 - r * r"),
+  sigmoid: parseExpr("r * (1 - r)"),
+};
+
+/** Whether a layer's derivative needs nothing but its inputs and its result. */
+export function isDirect(call: Call): boolean {
+  const { inputs, attributes } = call;
+  const { activation } = (attributes ?? {}) as { activation?: Activation };
+  if (activation === undefined) return true;
+  return inputs[3] === undefined && OF_RESULT[activation] !== undefined;
+}
+
+/** The derivative by what an activation got. */
+function beforeActivation({ call, outputs, keep }: Performed): (g: Operand) => Operand {
+  const { activation } = (call.attributes ?? {}) as { activation?: Activation };
+  const factor = activation && OF_RESULT[activation];
+  if (factor === undefined) return (g) => g;
+  const result = keep(outputs[0]!);
+  return (g) => timesFactor(g, factor, { r: result() });
+}
+
+/** The derivatives by bias and residual. */
+function byAddends({ inputs, wants }: Performed, g: Operand, before: Operand) {
+  const bias = inputs[2] !== undefined && wants(2) ? sum(flatRows(before), [0]) : undefined;
+  return [bias, inputs[3] !== undefined && wants(3) ? g : undefined];
+}
+
+/** x: [..., I], weight: [O, I], bias: [O], residual. */
+const linear: Rule = (performed) => {
+  const { inputs, outputs, wants, keep } = performed;
+  const [x, weight] = inputs as [Operand, Operand];
+  const { info } = outputs[0]!.storage;
+  const rows = wants(1) ? keep(x) : undefined, columns = wants(0) ? keep(weight) : undefined;
+  const through = beforeActivation(performed);
+  return ([g]) => {
+    const before = through(g!);
+    return [
+      columns && matmul(before, conj(castTo(columns(), info))),
+      rows && matmul(mT(flatRows(before)), conj(flatRows(castTo(rows(), info)))),
+      ...byAddends(performed, g!, before),
+    ];
+  };
+};
+
+/** A packed or quantized weight as plain numbers, in the dtype of `like`. */
+function plainWeight(weight: Operand, { call }: Performed, like: Operand): Operand {
+  const { columns, depth } = (call.attributes ?? {}) as { columns?: number; depth?: number };
+  let plain = weight;
+  if (columns !== undefined && (depth !== undefined || weight.layout.rank !== 2)) {
+    plain = weight.layout.rank === 2
+      ? weight
+      : unpack(weight, columns, depth ?? weight.layout.shape.at(-1)!);
+  }
+  if (isQuantized(plain.storage.info)) plain = dispatch(DEQUANTIZE, [plain]);
+  return castTo(plain, like.storage.info);
+}
+
+/** A layer with a packed or quantized weight, which is a constant. */
+const frozen: Rule = (performed) => {
+  const { call, inputs, wants, keep } = performed;
+  if (wants(1)) {
+    throw new DerivativeError(
+      `Cannot differentiate ${call.name} by a packed weight: pass the weight itself`,
+    );
+  }
+  const weight: Kept<Operand> = keep(inputs[1] as Operand);
+  const through = beforeActivation(performed);
+  return ([g]) => {
+    const before = through(g!);
+    return [
+      wants(0) ? matmul(before, plainWeight(weight(), performed, before)) : undefined,
+      undefined,
+      ...byAddends(performed, g!, before),
+    ];
+  };
+};
+
+addRules({
+  matmul: product,
+  linear: { rule: linear, applies: isDirect },
+  linearPacked: { rule: frozen, applies: isDirect },
+  linearQuantized: { rule: frozen, applies: isDirect },
+});

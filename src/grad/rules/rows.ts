@@ -1,0 +1,144 @@
+/**
+ * Derivatives of softmax and norms, and of attention.
+ *
+ * @module
+ */
+import { normalizeAxes } from "../../base/shape.ts";
+import { apply } from "../../core/apply.ts";
+import type { Operand } from "../../memory/operand.ts";
+import { splitHeads } from "../../ops/attention/problem.ts";
+import { softmax as softmaxOf } from "../../ops/softmax_norm/op.ts";
+import { epsilonOf } from "../../ops/softmax_norm/problem.ts";
+import { MAP } from "../../table/table.ts";
+import { add, div, exp, matmul, mean, mT, mul, reshape, sub, sum, where } from "../arithmetic.ts";
+import { addRules, type Rule } from "../tape.ts";
+import { iota } from "../../ops/index/selection.ts";
+
+const softmax: Rule = ({ call, outputs, keep }) => {
+  const { axis } = call.attributes, result = keep(outputs[0]!);
+  return ([g]) => {
+    const p = result();
+    return [mul(sub(g!, sum(mul(g!, p), [axis], true)), p)];
+  };
+};
+
+const logSoftmax: Rule = ({ call, outputs, keep }) => {
+  const { axis } = call.attributes, result = keep(outputs[0]!);
+  return ([g]) => [sub(g!, mul(exp(result()), sum(g!, [axis], true)))];
+};
+
+/** Norms of rows: x times the inverse root of the mean square, with or without the mean. */
+const norm = (isCentred: boolean): Rule => ({ call, inputs, outputs, wants, keep }) => {
+  const [x, weight, bias] = inputs as [Operand, Operand?, Operand?];
+  const { rank, shape } = x.layout;
+  const axes = normalizeAxes(call.name, call.attributes.axis ?? -1, rank).sort((a, b) => a - b);
+  const { info } = outputs[0]!.storage;
+  // Sums of 16-bit floats are kept in 32 bits.
+  const wide = info.bytes === 2 ? "float32" : info.name;
+  const value = keep(x), scale = weight && keep(weight);
+  const epsilon = epsilonOf(call, info);
+  const aligned = (one: Operand): Operand => {
+    const sizes = one.layout.shape;
+    const own = axes.map((_, i) => sizes[i - axes.length + sizes.length] ?? 1);
+    return reshape(one, shape.map((_, k) => axes.includes(k) ? own[axes.indexOf(k)]! : 1));
+  };
+  /** The derivative by a weight, whose axes are those of the norm. */
+  const byWeight = (each: Operand): Operand => {
+    const others = shape.flatMap((_, k) => axes.includes(k) ? [] : [k]);
+    return sum(each, others);
+  };
+  return ([given]) => {
+    const g = apply(MAP.copy, given, undefined, undefined, undefined, "astype", { dtype: wide });
+    const x = apply(MAP.copy, value(), undefined, undefined, undefined, "astype", { dtype: wide });
+    const centred = isCentred ? sub(x, mean(x, axes)) : x;
+    const inverse = apply(MAP.rsqrt, add(mean(apply(MAP.square, centred), axes), epsilon));
+    const normed = mul(centred, inverse);
+    const h = scale === undefined ? g : mul(g, aligned(scale()));
+    let each: Operand | undefined;
+    if (wants(0)) {
+      each = sub(h, mul(normed, mean(mul(h, normed), axes)));
+      if (isCentred) each = sub(each, mean(h, axes));
+      each = mul(each, inverse);
+    }
+    return [
+      each,
+      weight && wants(1) ? byWeight(mul(g, normed)) : undefined,
+      bias && wants(2) ? byWeight(g) : undefined,
+    ];
+  };
+};
+
+// ---- attention ---------------------------------------------------------------------------------
+
+/**
+ * softmax(q kᵀ scale + mask) v, of which nothing but the inputs and the result is kept: the way back
+ * computes the scores again.
+ */
+const attention: Rule = ({ call, inputs, outputs, wants, keep }) => {
+  const [q, k, v, mask] = inputs as [Operand, Operand, Operand, Operand?];
+  const { scale, causal, softCap } = call.attributes;
+  const kept = [q, k, v, outputs[0]!].map((one) => keep(one));
+  const keptMask = mask && keep(mask);
+  const [heads, m, d] = q.layout.shape.slice(-3) as [number, number, number];
+  const [own, n] = k.layout.shape.slice(-3) as [number, number];
+  const by: number = scale ?? 1 / Math.sqrt(d);
+  const groups = heads / own;
+  /** Heads of queries by the head of keys that they share. */
+  const split = (x: Operand): Operand => {
+    const { shape } = x.layout;
+    return groups === 1 ? x : reshape(x, [...shape.slice(0, -3), own, groups, ...shape.slice(-2)]);
+  };
+  const shared = (x: Operand): Operand => {
+    const { shape } = x.layout;
+    return groups === 1 ? x : reshape(x, [...shape.slice(0, -2), 1, ...shape.slice(-2)]);
+  };
+  /** The heads again as those of queries. */
+  const joined = (x: Operand): Operand => {
+    const { shape } = x.layout;
+    return groups === 1 ? x : reshape(x, [...shape.slice(0, -4), heads, ...shape.slice(-2)]);
+  };
+  return ([given]) => {
+    const [Q, K, V, R] = kept.map((one) => one()) as [Operand, Operand, Operand, Operand];
+    const g = split(given!), queries = split(Q), keys = shared(K), values = shared(V);
+    const raw = mul(matmul(queries, mT(keys)), by);
+    const capped = softCap === undefined || softCap === 0
+      ? raw
+      : mul(apply(MAP.tanh, div(raw, softCap)), softCap);
+    let scores = capped;
+    const isHidden = causal === true ? hidden(R, m, n) : undefined;
+    const hiding = keptMask?.();
+    if (hiding !== undefined) {
+      const whole = groups > 1 && hiding.layout.rank > 2
+        ? reshape(hiding, splitHeads(hiding.layout.shape, own))
+        : hiding;
+      scores = whole.storage.info.kind === "b"
+        ? where(whole, scores, -Infinity)
+        : add(scores, whole);
+    }
+    if (isHidden !== undefined) scores = where(isHidden, -Infinity, scores);
+    const p = softmaxOf("softmax", scores, -1);
+    // Rows without keys have no shares.
+    const shares = where(apply(MAP.isnan, p), 0, p);
+    const delta = sum(mul(g, split(R)), [-1], true);
+    const byScores = mul(sub(matmul(g, mT(values)), delta), shares);
+    const slope = capped === raw
+      ? byScores
+      : mul(byScores, sub(1, apply(MAP.square, div(capped, softCap))));
+    const byRaw = mul(slope, by);
+    const overGroups = (x: Operand): Operand => groups === 1 ? x : sum(x, [-3]);
+    return [
+      wants(0) ? joined(matmul(byRaw, keys)) : undefined,
+      wants(1) ? overGroups(matmul(mT(byRaw), queries)) : undefined,
+      wants(2) ? overGroups(matmul(mT(shares), g)) : undefined,
+      mask && wants(3) ? joined(byScores) : undefined,
+    ];
+  };
+};
+
+/** Where a query does not see a key: the last query sees all. */
+function hidden(like: Operand, m: number, n: number): Operand {
+  const rows = reshape(add(iota(like.storage, m), n - m), [m, 1]);
+  return apply(MAP.greater, reshape(iota(like.storage, n), [1, n]), rows);
+}
+
+addRules({ softmax, logSoftmax, layerNorm: norm(true), rmsNorm: norm(false), attention });

@@ -1,0 +1,572 @@
+/**
+ * A tape: an interpreter that notes the calls of a function, and how derivatives go back through each.
+ *
+ * A variable is a value of the function at one time: the result of a call, or the elements of a storage
+ * after a write. A tensor is a variable by its handle, or a part of the variable that its storage holds,
+ * however that part was made: ops that are composed of copies between parts of memory need no rule.
+ *
+ * @module
+ */
+import { DerivativeError } from "../base/errors.ts";
+import type { DTypeInfo } from "../base/dtype.ts";
+import { Layout } from "../base/layout.ts";
+import { formatShape } from "../base/shape.ts";
+import { applyView } from "../core/apply.ts";
+import { decomposeBy, infer, performCall, runPartsHere } from "../core/dispatch.ts";
+import { dispose, tidy, wrap } from "../core/handles.ts";
+import { interpret, type Interpreter } from "../core/interpreter.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
+import { recycle } from "../memory/pool.ts";
+import type { Storage } from "../memory/storage.ts";
+import type { Call, Input } from "../table/op.ts";
+import { VIEWS } from "../table/views.ts";
+import { add, fit } from "./arithmetic.ts";
+import { isSameLayout, isWhole, readBackward, viewBackward, writeBackward } from "./memory.ts";
+
+/** A value that the way back needs: the tensor, while the way back runs. */
+export type Kept<X extends Input = Input> = () => X;
+
+/** A call that has run, for a rule. */
+export interface Performed {
+  readonly call: Call;
+  readonly inputs: readonly Input[];
+  /** The results; for ops that write an input, what that input holds now. */
+  readonly outputs: readonly Operand[];
+  /** Whether a derivative by input `k` is asked for. */
+  wants(k: number): boolean;
+  /** Keeps a value until the way back has used it. */
+  keep<X extends Input>(x: X): Kept<X>;
+}
+
+/** A derivative, or undefined for none. */
+export type Gradient = Operand | undefined;
+
+/**
+ * The derivatives by the inputs, given those by the outputs, of which at least one is there. Results may
+ * be given tensors themselves.
+ */
+export type Backward = (gradients: readonly Gradient[]) => readonly Gradient[];
+
+/** How derivatives go back through an op. */
+export type Rule = (performed: Performed) => Backward;
+
+/** A rule that is for some calls of an op only; others are decomposed. */
+export interface PartialRule {
+  readonly rule: Rule;
+  applies(call: Call): boolean;
+}
+
+/** The rules of ops by their names; ops without one are decomposed. */
+export const RULES: Map<string, PartialRule> = new Map();
+
+/** Adds rules. */
+export function addRules(rules: Readonly<Record<string, Rule | PartialRule>>): void {
+  for (const [name, rule] of Object.entries(rules)) {
+    RULES.set(name, typeof rule === "function" ? { rule, applies: () => true } : rule);
+  }
+}
+
+/** Ops whose float results do not depend on the elements of their inputs, and why that is right. */
+export const WITHOUT: ReadonlyMap<string, string> = new Map([
+  ["random", "random numbers"],
+  ["distinctPlaces", "random numbers"],
+  ["histogramBinEdges", "edges of bins"],
+]);
+
+/** A variable. */
+interface Variable {
+  readonly shape: readonly number[];
+  readonly info: DTypeInfo;
+  readonly like: Storage;
+}
+
+/** What a storage holds. */
+interface Content {
+  /** The variable, whose elements are at `layout`. */
+  readonly id: number;
+  readonly layout: Layout;
+  /** The same elements as a vector of the storage's length, once it was asked for. */
+  flat: number | undefined;
+  /** The count of writes for which it holds. */
+  readonly stamp: number;
+  /** For an argument: the flag of handles that belong to it. */
+  readonly flag: number;
+}
+
+/** A handle that is a variable. */
+interface Named {
+  readonly id: number;
+  readonly stamp: number;
+}
+
+/** A step of the way back. */
+interface Step {
+  readonly name: string;
+  readonly inputs: readonly number[];
+  readonly outputs: readonly number[];
+  readonly backward: Backward;
+  readonly kept: readonly KeptValue[];
+}
+
+/** A value that is kept, with the number of writes of its storage. */
+interface KeptValue {
+  readonly of: Operand;
+  readonly storage: Storage;
+  readonly layout: Layout;
+  readonly flags: number;
+  readonly stamp: number;
+}
+
+/** The rule of elementwise ops, by their expressions. */
+let mapRule: Rule | undefined;
+
+/** Sets the rule of elementwise ops. */
+export function setMapRule(rule: Rule): void {
+  mapRule = rule;
+}
+
+function ruleOf(call: Call): Rule | undefined {
+  const { op } = call;
+  const own = RULES.get(op.name);
+  if (own !== undefined) return own.applies(call) ? own.rule : undefined;
+  return op.kind === "map" ? mapRule : undefined;
+}
+
+function withoutRule({ name, op }: Call): DerivativeError {
+  const which = name === op.name ? name : `${name} (${op.name})`;
+  return new DerivativeError(
+    `Cannot differentiate ${which}: no derivative is known; use stopGradient() for its inputs if ` +
+      "none is needed",
+  );
+}
+
+/** The bit of handles that are constants for all tapes; views of them have it too. */
+export const CONSTANT = 1 << 3;
+/** Bits of handles for arguments, one for each tape around another. */
+const FIRST_FLAG = 1 << 4;
+const MOST_NESTED = 24;
+
+/** The tapes whose functions run now. */
+let nested = 0;
+
+const isDifferentiable = ({ kind }: DTypeInfo): boolean => kind === "f" || kind === "c";
+
+/** Reads that show a tensor without using its elements. */
+const SHOWS = new Set(["toString"]);
+
+/** Records the calls of one function. */
+export class Tape implements Interpreter {
+  readonly #variables: Variable[] = [];
+  readonly #handles = new WeakMap<Operand, Named>();
+  readonly #contents = new WeakMap<Storage, Content>();
+  /** The writes of storages that this tape has seen, as those of a trace have no count. */
+  readonly #writes = new WeakMap<Storage, number>();
+  readonly #steps: Step[] = [];
+  readonly #flag: number;
+  #kept: KeptValue[] = [];
+
+  constructor() {
+    if (nested >= MOST_NESTED) {
+      throw new DerivativeError(
+        `Cannot differentiate more than ${MOST_NESTED} functions in another`,
+      );
+    }
+    this.#flag = FIRST_FLAG << nested;
+  }
+
+  /** The bytes that are kept for the way back. */
+  get keptBytes(): number {
+    const storages = new Set(this.#steps.flatMap(({ kept }) => kept.map(({ storage }) => storage)));
+    let bytes = 0;
+    for (const { length, info } of storages) bytes += length * info.bytes;
+    return bytes;
+  }
+
+  /** Runs `body`, whose calls are noted. */
+  record<R>(body: () => R): R {
+    nested++;
+    try {
+      return interpret(this, body, "differentiate");
+    } finally {
+      nested--;
+    }
+  }
+
+  // ---- variables -------------------------------------------------------------------------------
+
+  /** A handle for an argument of the function: a variable. */
+  argument(x: Operand): { readonly handle: Operand; readonly id: number } {
+    const handle = wrap(x.storage, x.layout, x.flags | this.#flag);
+    const id = this.#variable(handle);
+    this.#handles.set(handle, { id, stamp: this.#stampOf(x.storage) });
+    // Of arguments that share a storage, only handles are known.
+    const isShared = this.#contents.has(x.storage);
+    this.#contents.set(x.storage, {
+      id: isShared ? -1 : id,
+      layout: x.layout,
+      flat: undefined,
+      stamp: this.#stampOf(x.storage),
+      flag: this.#flag,
+    });
+    return { handle, id };
+  }
+
+  /** Disposes of the handle of an argument; steps of its variable stay. */
+  retire(handle: Operand): void {
+    dispose(handle);
+  }
+
+  #variable({ layout: { shape }, storage }: Operand): number {
+    return this.#variables.push({ shape, info: storage.info, like: storage }) - 1;
+  }
+
+  #stampOf(storage: Storage): number {
+    return storage.version + (this.#writes.get(storage) ?? 0);
+  }
+
+  #noteWrite(storage: Storage): void {
+    this.#writes.set(storage, (this.#writes.get(storage) ?? 0) + 1);
+  }
+
+  /** The variable of an operand; -1 for a constant. */
+  idOf(x: Input): number {
+    if (!isOperand(x)) return -1;
+    const { storage, layout, flags } = x;
+    const content = this.#contents.get(storage);
+    if (content === undefined || (flags & CONSTANT) !== 0) return -1;
+    const named = this.#handles.get(x);
+    if (named !== undefined && named.stamp === this.#stampOf(storage)) return named.id;
+    // The same tensor from outside is a constant.
+    if (content.flag !== 0 && (flags & content.flag) === 0) return -1;
+    if (content.stamp !== this.#stampOf(storage)) {
+      // The memory was reused, or written in a way that no call shows.
+      this.#contents.delete(storage);
+      return -1;
+    }
+    if (content.id < 0) {
+      throw new DerivativeError(
+        `Cannot differentiate a view of shape ${
+          formatShape(layout.shape)
+        }: several arguments share its memory; copy one of them`,
+      );
+    }
+    if (isSameLayout(layout, content.layout)) return content.id;
+    const id = this.#variable(x);
+    this.#steps.push({
+      name: "view",
+      inputs: [this.#flatOf(storage, content)],
+      outputs: [id],
+      backward: readBackward(storage.length, layout),
+      kept: [],
+    });
+    this.#handles.set(x, { id, stamp: content.stamp });
+    return id;
+  }
+
+  /** The variable of all elements of a storage, as a vector. */
+  #flatOf(storage: Storage, content: Content): number {
+    if (content.flat !== undefined) return content.flat;
+    const { length, info } = storage;
+    const flat = this.#variables.push({ shape: [length], info, like: storage }) - 1;
+    const { layout } = content;
+    this.#steps.push({
+      name: "view",
+      inputs: [content.id],
+      outputs: [flat],
+      // The other way round: the elements of the variable are a view of the vector.
+      backward: viewBackward(layout),
+      kept: [],
+    });
+    content.flat = flat;
+    return flat;
+  }
+
+  /** Notes that a storage holds the variable `id` at the layout of `x`; -1 for a constant. */
+  #hold(x: Operand, id: number): void {
+    const { storage, layout } = x;
+    const stamp = this.#stampOf(storage);
+    if (id < 0) this.#contents.delete(storage);
+    else {
+      const flat = isWhole(layout, storage) && layout.shape.length === 1 ? id : undefined;
+      this.#contents.set(storage, { id, layout, flat, stamp, flag: 0 });
+      this.#handles.set(x, { id, stamp });
+    }
+  }
+
+  // ---- calls -----------------------------------------------------------------------------------
+
+  read(x: Operand, how: string): void {
+    if (SHOWS.has(how) || !isDifferentiable(x.storage.info) || this.idOf(x) < 0) return;
+    throw new DerivativeError(
+      `Cannot ${how} a tensor of shape ${
+        formatShape(x.layout.shape)
+      } in a function that is differentiated: the derivative would not go through the number; ` +
+        "use stopGradient() first if it should not",
+    );
+  }
+
+  run(call: Call): void {
+    const { op } = call;
+    const inputs = call.inputs.slice();
+    const ids = inputs.map((x) => this.idOf(x));
+    const given = call.outputs[0];
+    const isTracked = ids.some((id) => id >= 0);
+    if (op.writes !== undefined) return this.#runWriting(call, inputs, ids);
+    if (given !== undefined) return this.#runInto(call, inputs, ids, given);
+    if (!isTracked) {
+      performCall(call);
+      return this.#forget(call, inputs);
+    }
+    this.#runTracked(call, inputs, ids);
+  }
+
+  /** Fresh results that are constants, in memory that may have held a variable. */
+  #forget(call: Call, inputs: readonly Input[]): void {
+    for (const { storage } of call.outputs) {
+      if (inputs.some((x) => isOperand(x) && x.storage === storage)) continue;
+      this.#contents.delete(storage);
+    }
+  }
+
+  /** A call that allocates its results, of inputs with variables. */
+  #runTracked(call: Call, inputs: readonly Input[], ids: readonly number[]): void {
+    const { op } = call;
+    const rule = ruleOf(call);
+    if (rule === undefined && op.name !== "tensorOf" && op.kind !== "argReduce") {
+      const specs = infer(call);
+      const isFloat = specs === "data-dependent" ||
+        specs.some(({ dtype }) => isDifferentiable(dtype));
+      if (isFloat && !WITHOUT.has(op.name)) return this.#decompose(call);
+    }
+    if (op.name === "tensorOf") return this.#decompose(call);
+    performCall(call);
+    if (rule === undefined || !call.outputs.some((one) => isDifferentiable(one.storage.info))) {
+      return this.#forget(call, inputs);
+    }
+    this.#record(call, rule, inputs, ids, call.outputs);
+    for (const [k, output] of call.outputs.entries()) {
+      const id = this.#steps.at(-1)!.outputs[k]!;
+      const source = inputs.find((x) => isOperand(x) && x.storage === output.storage);
+      if (source === undefined) this.#hold(output, id);
+      else this.#handles.set(output, { id, stamp: this.#stampOf(output.storage) });
+    }
+  }
+
+  /** Notes a call that has run: `outputs` become variables. */
+  #record(
+    call: Call,
+    rule: Rule,
+    inputs: readonly Input[],
+    ids: readonly number[],
+    outputs: readonly Operand[],
+  ): void {
+    const kept: KeptValue[] = [];
+    const backward = rule({
+      call,
+      inputs,
+      outputs,
+      wants: (k) => (ids[k] ?? -1) >= 0,
+      keep: (x) => this.#keep(call.name, x, kept),
+    });
+    this.#kept.push(...kept);
+    const made = outputs.map((one) => this.#variable(one));
+    this.#steps.push({ name: call.name, inputs: ids, outputs: made, backward, kept });
+  }
+
+  #decompose(call: Call): void {
+    const { op } = call;
+    if (op.decompose !== undefined) decomposeBy(this, call);
+    else if (op.run !== undefined) interpret(this, () => runPartsHere(call, op.run!));
+    else throw withoutRule(call);
+    // A result that got its elements beside the calls would have a derivative of 0.
+    for (const output of call.outputs) {
+      const { layout: { size }, storage: { info } } = output;
+      if (isDifferentiable(info) && size > 0 && this.idOf(output) < 0) throw withoutRule(call);
+    }
+  }
+
+  /** A call that writes its result to a given tensor. */
+  #runInto(call: Call, inputs: readonly Input[], ids: readonly number[], given: Operand): void {
+    const isTracked = ids.some((id) => id >= 0);
+    if (!isTracked && !this.#contents.has(given.storage)) {
+      performCall(call);
+      return this.#noteWrite(given.storage);
+    }
+    const { storage } = given;
+    this.#checkWrite(call, storage);
+    const rule = isTracked ? ruleOf(call) : undefined;
+    if (isTracked && rule === undefined && isDifferentiable(storage.info)) {
+      return this.#decompose(call);
+    }
+    const before = this.#before(storage);
+    performCall(call);
+    this.#noteWrite(storage);
+    let id = -1;
+    if (rule !== undefined && isDifferentiable(storage.info)) {
+      this.#record(call, rule, inputs, ids, [given]);
+      id = this.#steps.at(-1)!.outputs[0]!;
+    }
+    this.#store(given, id, before);
+  }
+
+  /** The variable of a storage's elements before a write: -1 for constants. */
+  #before(storage: Storage): number {
+    const content = this.#contents.get(storage);
+    if (content === undefined || content.stamp !== this.#stampOf(storage)) return -1;
+    return this.#flatOf(storage, content);
+  }
+
+  #checkWrite(call: Call, storage: Storage): void {
+    if ((this.#contents.get(storage)?.flag ?? 0) === 0) return;
+    throw new DerivativeError(
+      `Cannot ${call.name}: it writes an argument of a function that is differentiated; write a copy`,
+    );
+  }
+
+  /** Notes that the variable `id`, or a constant, was written to `target`. */
+  #store(target: Operand, id: number, before: number): void {
+    const { storage, layout } = target;
+    if (before < 0 && id < 0) return this.#hold(target, -1);
+    if (isWhole(layout, storage)) return this.#hold(target, id);
+    const { length, info } = storage;
+    const flat = this.#variables.push({ shape: [length], info, like: storage }) - 1;
+    this.#steps.push({
+      name: "write",
+      inputs: [id, before],
+      outputs: [flat],
+      backward: writeBackward(layout, id >= 0, before >= 0),
+      kept: [],
+    });
+    const whole = Layout.contiguous([length]);
+    this.#contents.set(storage, {
+      id: flat,
+      layout: whole,
+      flat,
+      stamp: this.#stampOf(storage),
+      flag: 0,
+    });
+  }
+
+  /** A call of an op that writes an input. */
+  #runWriting(call: Call, inputs: readonly Input[], ids: readonly number[]): void {
+    const { op } = call;
+    const target = call.operand(op.writes![0]!);
+    const { storage } = target;
+    const isTracked = ids.some((id) => id >= 0) || this.#contents.has(storage);
+    if (!isTracked) {
+      performCall(call);
+      return this.#noteWrite(storage);
+    }
+    this.#checkWrite(call, storage);
+    const rule = ruleOf(call);
+    if (rule === undefined && !WITHOUT.has(op.name) && isDifferentiable(storage.info)) {
+      if (op.decompose === undefined) throw withoutRule(call);
+      return decomposeBy(this, call);
+    }
+    const before = this.#before(storage);
+    performCall(call);
+    this.#noteWrite(storage);
+    let id = -1;
+    if (rule !== undefined && isDifferentiable(storage.info)) {
+      this.#record(call, rule, inputs, ids, [target]);
+      id = this.#steps.at(-1)!.outputs[0]!;
+    }
+    this.#store(target, id, before);
+  }
+
+  // ---- kept values -----------------------------------------------------------------------------
+
+  #keep<X extends Input>(name: string, x: X, kept: KeptValue[]): Kept<X> {
+    if (!isOperand(x)) return () => x;
+    const { storage, layout, flags } = x;
+    const own = { of: x, storage, layout, flags, stamp: this.#stampOf(storage) };
+    storage.handles++;
+    kept.push(own);
+    return () => this.#reopened(name, own) as X & Operand;
+  }
+
+  /** A kept value as a tensor. */
+  #reopened(name: string, { of, storage, layout, flags, stamp }: KeptValue): Operand {
+    if (stamp !== this.#stampOf(storage)) {
+      throw new DerivativeError(
+        `Cannot differentiate ${name}: a tensor of shape ${
+          formatShape(layout.shape)
+        } that its derivative needs was written since; write a copy`,
+      );
+    }
+    // A trace knows the handles that its program uses: those from outside stay the same.
+    return of.storage === storage && of.layout === layout ? of : wrap(storage, layout, flags);
+  }
+
+  #release(kept: readonly KeptValue[]): void {
+    for (const { storage } of kept) if (--storage.handles === 0) recycle(storage);
+  }
+
+  /** Frees what is kept. */
+  dispose(): void {
+    for (const { kept } of this.#steps.splice(0)) this.#release(kept);
+    this.#kept = [];
+  }
+
+  // ---- the way back ----------------------------------------------------------------------------
+
+  /**
+   * The derivatives by the variables `wanted`, given that by the variables `from`: undefined for those
+   * that do not matter. `isLast` frees what is kept as it is used.
+   */
+  backward(
+    from: readonly (readonly [id: number, gradient: Operand])[],
+    wanted: readonly number[],
+    isLast: boolean,
+  ): Gradient[] {
+    const gradients = new Map<number, Operand>();
+    const take = (id: number, gradient: Operand): void => {
+      const before = gradients.get(id);
+      if (before === undefined) return void gradients.set(id, gradient);
+      const sum = add(before, gradient);
+      dispose(before);
+      dispose(gradient);
+      gradients.set(id, sum);
+    };
+    for (const [id, gradient] of from) take(id, gradient);
+    const reached = new Set(wanted);
+    const needed = this.#steps.map(({ inputs, outputs }) => {
+      const is = inputs.some((id) => reached.has(id));
+      if (is) { for (const id of outputs) reached.add(id); }
+      return is;
+    });
+    const stays = new Set(wanted);
+    for (let k = this.#steps.length - 1; k >= 0; k--) {
+      const { inputs, outputs, backward, kept } = this.#steps[k]!;
+      const given = outputs.map((id) => gradients.get(id));
+      if (needed[k] && given.some((one) => one !== undefined)) {
+        const places: number[] = [];
+        const made = tidy(() => {
+          // Results are tensors of their own: their owner disposes of them.
+          const taken = new Set<Operand | undefined>(given);
+          for (const { of } of kept) taken.add(of);
+          return backward(given).flatMap((one, i) => {
+            const id = inputs[i]!;
+            if (one === undefined || !reached.has(id)) return [];
+            const { shape, info } = this.#variables[id]!;
+            const fitted = fit(one, shape, info);
+            const own = taken.has(fitted) ? applyView(VIEWS.view, fitted, "view") : fitted;
+            taken.add(own);
+            places.push(id);
+            return [own];
+          });
+        });
+        made.forEach((one, i) => take(places[i]!, one));
+      }
+      for (const id of outputs) {
+        const gradient = gradients.get(id);
+        if (gradient === undefined || stays.has(id)) continue;
+        dispose(gradient);
+        gradients.delete(id);
+      }
+      if (isLast) this.#release(kept);
+    }
+    if (isLast) this.#steps.length = 0;
+    return wanted.map((id) => gradients.get(id));
+  }
+}

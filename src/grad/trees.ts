@@ -1,0 +1,58 @@
+/**
+ * Trees of tensors: tensors in arrays and objects, at any depth.
+ *
+ * @module
+ */
+import { ArgumentError, DTypeError } from "../base/errors.ts";
+import { listIn } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { isRecord, MAX_NESTING } from "../compile/signature.ts";
+import { adopt } from "../core/foreign.ts";
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
+
+/** A tree: tensors, arrays of trees, or objects of them. */
+export interface Tree {
+  /** Calls `use` for each tensor, in order, with its path. */
+  map(use: (x: Operand, index: number) => unknown): unknown;
+  readonly leaves: readonly Operand[];
+}
+
+/** The tree of the argument `value`; `name` is that of the function in errors. */
+export function treeOf(name: string, value: unknown): Tree {
+  const leaves: Operand[] = [];
+  const build = (given: unknown, path: string, depth: number): Build => {
+    if (depth > MAX_NESTING) {
+      throw new ArgumentError(`Cannot ${name}: ${path} is nested more than ${MAX_NESTING} deep`);
+    }
+    const one = adopt(given, name);
+    if (isOperandArgument(one)) {
+      const { storage: { info } } = one;
+      if (info.kind !== "f" && info.kind !== "c") {
+        throw new DTypeError(
+          `Cannot ${name} by ${path}, of ${info.name}: derivatives are by floats and complex ` +
+            "numbers; pass others as further arguments",
+        );
+      }
+      const index = leaves.push(one) - 1;
+      return (use) => use(one, index);
+    }
+    const list = listIn(one, (part, i) => build(part, `${path}[${i}]`, depth + 1));
+    if (list !== undefined) return (use) => list.map((part) => part(use));
+    if (isRecord(one)) {
+      const parts = Object.entries(one).map(([key, part]) =>
+        [key, build(part, `${path}.${key}`, depth + 1)] as const
+      );
+      return (use) => Object.fromEntries(parts.map(([key, part]) => [key, part(use)]));
+    }
+    throw new ArgumentError(
+      `Cannot ${name} by ${path}, ${
+        describe(given)
+      }: the first argument is a tree of tensors; pass others as further arguments`,
+    );
+  };
+  const root = build(value, "argument 0", 0);
+  if (leaves.length === 0) throw new ArgumentError(`Cannot ${name}: argument 0 has no tensors`);
+  return { leaves, map: root };
+}
+
+type Build = (use: (x: Operand, index: number) => unknown) => unknown;
