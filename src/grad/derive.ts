@@ -167,6 +167,74 @@ function substitute(expr: Expr, by: Readonly<Record<string, Expr>>): Expr {
 
 const ARITHMETIC = ["+", "-", "*", "/"];
 
+/** The value of a number, with or without a sign; undefined for other expressions. */
+export function valueOf(expr: Expr): number | undefined {
+  if (expr.kind === "num") return Number(expr.text);
+  if (expr.kind !== "unary" || expr.op !== "-") return undefined;
+  const inner = valueOf(expr.arg);
+  return inner === undefined ? undefined : -inner;
+}
+
+function computed(op: string, a: number, b: number): number | undefined {
+  switch (op) {
+    case "+":
+      return a + b;
+    case "-":
+      return a - b;
+    case "*":
+      return a * b;
+    case "/":
+      return a / b;
+    case "==":
+      return Number(a === b);
+    case "!=":
+      return Number(a !== b);
+    case "<":
+      return Number(a < b);
+    case "<=":
+      return Number(a <= b);
+    case ">":
+      return Number(a > b);
+    case ">=":
+      return Number(a >= b);
+    default:
+      return undefined;
+  }
+}
+
+/** `expr` with numbers in the place of some names, and with the operators on numbers computed. */
+export function withNumbers(expr: Expr, numbers: Readonly<Record<string, number>>): Expr {
+  const within = (part: Expr): Expr => withNumbers(part, numbers);
+  switch (expr.kind) {
+    case "num":
+      return expr;
+    case "name": {
+      const value = numbers[expr.name];
+      return value === undefined ? expr : number(value);
+    }
+    case "call":
+      return { ...expr, args: expr.args.map(within) };
+    case "unary": {
+      const arg = within(expr.arg);
+      return expr.op === "-" ? negative(arg) : { ...expr, arg };
+    }
+    case "binary": {
+      const [left, right] = [within(expr.left), within(expr.right)];
+      const [a, b] = [valueOf(left), valueOf(right)];
+      const value = a === undefined || b === undefined ? undefined : computed(expr.op, a, b);
+      return value === undefined || Number.isNaN(value)
+        ? binary(expr.op, left, right)
+        : number(value);
+    }
+    case "if": {
+      const test = within(expr.test);
+      const value = valueOf(test);
+      if (value !== undefined) return within(value !== 0 ? expr.then : expr.otherwise);
+      return { kind: "if", test, then: within(expr.then), otherwise: within(expr.otherwise) };
+    }
+  }
+}
+
 /** The derivative of `expr` by a name; undefined if none is known. */
 export function differentiate(expr: Expr, name: string): Expr | undefined {
   switch (expr.kind) {

@@ -14,7 +14,7 @@ import { type Expr, parseExpr } from "../table/expr.ts";
 import type { Input, MapOp } from "../table/op.ts";
 import { exprFor, MAP, TABLE } from "../table/table.ts";
 import { conj, mul, neg, where } from "./arithmetic.ts";
-import { type Factor, factorsOf, isNumber, namesIn } from "./derive.ts";
+import { type Factor, factorsOf, isNumber, namesIn, valueOf, withNumbers } from "./derive.ts";
 import type { Gradient, Kept, Performed, Rule } from "./tape.ts";
 
 /** The ops of the operators of expressions. */
@@ -63,6 +63,8 @@ function evaluate(expr: Expr, values: Values, known: Map<string, Input>): Input 
 
 function evaluateParts(expr: Expr, values: Values, known: Map<string, Input>): Input {
   const of = (part: Expr): Input => evaluate(part, values, known);
+  const number = valueOf(expr);
+  if (number !== undefined) return number;
   switch (expr.kind) {
     case "num":
       return Number(expr.text);
@@ -70,13 +72,10 @@ function evaluateParts(expr: Expr, values: Values, known: Map<string, Input>): I
       return values[expr.name];
     case "unary": {
       const x = of(expr.arg);
-      if (expr.op === "-") return typeof x === "number" ? -x : neg(x);
-      return apply(MAP.logicalNot, x);
+      return expr.op === "-" ? neg(x) : apply(MAP.logicalNot, x);
     }
     case "binary": {
-      const [a, b] = [of(expr.left), of(expr.right)];
-      if (typeof a === "number" && typeof b === "number") return compute(expr.op, a, b);
-      return apply(OPERATORS[expr.op]!, a, b);
+      return apply(OPERATORS[expr.op]!, of(expr.left), of(expr.right));
     }
     case "call": {
       const [x, y, z] = expr.args.map(of);
@@ -84,32 +83,6 @@ function evaluateParts(expr: Expr, values: Values, known: Map<string, Input>): I
     }
     case "if":
       return where(of(expr.test), of(expr.then), of(expr.otherwise));
-  }
-}
-
-/** An operator on numbers; a comparison gives 1 or 0. */
-function compute(op: string, a: number, b: number): number {
-  switch (op) {
-    case "+":
-      return a + b;
-    case "-":
-      return a - b;
-    case "*":
-      return a * b;
-    case "/":
-      return a / b;
-    case "==":
-      return Number(a === b);
-    case "!=":
-      return Number(a !== b);
-    case "<":
-      return Number(a < b);
-    case "<=":
-      return Number(a <= b);
-    case ">":
-      return Number(a > b);
-    default:
-      return Number(a >= b);
   }
 }
 
@@ -156,9 +129,9 @@ function chained(expr: Expr, values: Values, g: Operand): Operand | undefined {
     return made;
   };
   const step = (part: Expr): Value => {
+    const value = valueOf(part);
+    if (value !== undefined) return chain.input(value);
     switch (part.kind) {
-      case "num":
-        return chain.input(Number(part.text));
       case "name": {
         const value = values[part.name];
         const made = inputs.get(part.name) ??
@@ -196,9 +169,15 @@ function hasTest(expr: Expr): boolean {
   }
 }
 
+/** A factor with the values that are numbers. */
+function numbered(factor: Expr, values: Values): Expr {
+  const numbers = Object.entries(values).filter(([, value]) => typeof value === "number");
+  return withNumbers(factor, Object.fromEntries(numbers) as Record<string, number>);
+}
+
 /** `g` times a factor of named values. */
 export function timesFactor(g: Operand, factor: Expr, values: Values): Operand {
-  const expr = product(factor);
+  const expr = product(numbered(factor, values));
   if (expr === G) return g;
   const all = { ...values, g };
   // Traces fuse ops themselves, and tapes around this one know the ops.
@@ -240,7 +219,7 @@ export const elementwise: Rule = (performed) => {
 
 /** As PyTorch's: the derivative by a complex number is that of the conjugate of the factor. */
 function conjugated(g: Operand, factor: Expr, values: Values): Operand {
-  const made = evaluate(factor, values, new Map());
+  const made = evaluate(numbered(factor, values), values, new Map());
   return mul(g, isOperand(made) ? conj(made) : made);
 }
 

@@ -34,6 +34,8 @@ import "./rules/products.ts";
 import "./rules/rows.ts";
 import "./rules/indexes.ts";
 import "./rules/conv.ts";
+import "./rules/linalg.ts";
+import "./rules/signals.ts";
 
 setMapRule(elementwise);
 

@@ -12,6 +12,7 @@ import type { DTypeInfo } from "../base/dtype.ts";
 import { Layout } from "../base/layout.ts";
 import { formatShape } from "../base/shape.ts";
 import { applyView } from "../core/apply.ts";
+import { contiguousCopy, writeCopy } from "../core/copy.ts";
 import { decomposeBy, infer, performCall, runPartsHere } from "../core/dispatch.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
 import { interpret, type Interpreter } from "../core/interpreter.ts";
@@ -19,6 +20,7 @@ import { isOperand, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { Call, Input } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
 import { add, fit } from "./arithmetic.ts";
 import { isSameLayout, isWhole, readBackward, viewBackward, writeBackward } from "./memory.ts";
@@ -70,7 +72,6 @@ export function addRules(rules: Readonly<Record<string, Rule | PartialRule>>): v
 export const WITHOUT: ReadonlyMap<string, string> = new Map([
   ["random", "random numbers"],
   ["distinctPlaces", "random numbers"],
-  ["histogramBinEdges", "edges of bins"],
 ]);
 
 /** A variable. */
@@ -110,11 +111,11 @@ interface Step {
 
 /** A value that is kept, with the number of writes of its storage. */
 interface KeptValue {
-  readonly of: Operand;
-  readonly storage: Storage;
-  readonly layout: Layout;
+  of: Operand;
+  storage: Storage;
+  layout: Layout;
   readonly flags: number;
-  readonly stamp: number;
+  stamp: number;
 }
 
 /** The rule of elementwise ops, by their expressions. */
@@ -376,8 +377,10 @@ export class Tape implements Interpreter {
   #decompose(call: Call): void {
     const { op } = call;
     if (op.decompose !== undefined) decomposeBy(this, call);
-    else if (op.run !== undefined) interpret(this, () => runPartsHere(call, op.run!));
-    else throw withoutRule(call);
+    else if (op.run !== undefined) {
+      infer(call);
+      interpret(this, () => runPartsHere(call, op.run!));
+    } else throw withoutRule(call);
     // A result that got its elements beside the calls would have a derivative of 0.
     for (const output of call.outputs) {
       const { layout: { size }, storage: { info } } = output;
@@ -399,13 +402,24 @@ export class Tape implements Interpreter {
       return this.#decompose(call);
     }
     const before = this.#before(storage);
-    performCall(call);
-    this.#noteWrite(storage);
     let id = -1;
-    if (rule !== undefined && isDifferentiable(storage.info)) {
-      this.#record(call, rule, inputs, ids, [given]);
+    if (rule === undefined || !isDifferentiable(storage.info)) performCall(call);
+    else {
+      // What the way back needs is a result of its own, as this one may be among the inputs, or written
+      // again. Copies need nothing.
+      const isCopy = call.op === MAP.copy;
+      if (!isCopy) call.outputs = [];
+      performCall(call);
+      const [made] = call.outputs as [Operand];
+      this.#record(call, rule, inputs, ids, [made]);
       id = this.#steps.at(-1)!.outputs[0]!;
+      if (!isCopy) {
+        this.#separate(this.#steps.at(-1)!.kept, storage);
+        writeCopy(given, made);
+        call.outputs = [given];
+      }
     }
+    this.#noteWrite(storage);
     this.#store(given, id, before);
   }
 
@@ -496,6 +510,20 @@ export class Tape implements Interpreter {
     }
     // A trace knows the handles that its program uses: those from outside stay the same.
     return of.storage === storage && of.layout === layout ? of : wrap(storage, layout, flags);
+  }
+
+  /** Copies those of kept values that are in a storage which is about to be written. */
+  #separate(kept: readonly KeptValue[], storage: Storage): void {
+    for (const one of kept) {
+      if (one.storage !== storage) continue;
+      const copy = contiguousCopy(one.of);
+      one.of = copy;
+      one.storage = copy.storage;
+      one.layout = copy.layout;
+      one.stamp = this.#stampOf(copy.storage);
+      copy.storage.handles++;
+      storage.handles--;
+    }
   }
 
   #release(kept: readonly KeptValue[]): void {

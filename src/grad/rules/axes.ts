@@ -7,6 +7,7 @@ import { normalizeAxes, normalizeAxis } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
+import { iota } from "../../ops/index/selection.ts";
 import { MAP, REDUCE, SCAN } from "../../table/table.ts";
 import {
   broadcastTo,
@@ -21,10 +22,12 @@ import {
   mean,
   mul,
   narrow,
+  reshape,
   sub,
   sum,
   where,
 } from "../arithmetic.ts";
+import { scatteredAlong } from "./indexes.ts";
 import { addRules, type Performed, type Rule } from "../tape.ts";
 
 /** The input of a reduction, and its axes. */
@@ -266,7 +269,20 @@ const cumulativeProd: Rule = (performed) => {
   };
 };
 
+/** Each result is an element before it: the last one of equal ones. */
+const cumulativeExtreme: Rule = (performed) => {
+  const { x, axis } = scanOf(performed);
+  const { shape } = x.layout;
+  const isHit = equal(x, performed.outputs[0]!);
+  const places = reshape(iota(x.storage, shape[axis]!), shape.map((n, k) => k === axis ? n : 1));
+  const at = dispatch(SCAN.cumulativeMax, [where(isHit, places, 0)], { axis });
+  const kept = performed.keep(at);
+  return ([g]) => [scatteredAlong(shape, g!, kept(), axis)];
+};
+
 addRules({
+  cumulativeMax: cumulativeExtreme,
+  cumulativeMin: cumulativeExtreme,
   sum: summed,
   mean: averaged,
   max: extreme,

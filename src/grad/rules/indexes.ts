@@ -31,7 +31,7 @@ function scattered(
 }
 
 /** `values` added at `indices` of zeros of `shape`, as `takeAlongAxis` reads them. */
-const scatteredAlong = (
+export const scatteredAlong = (
   shape: readonly number[],
   values: Operand,
   indices: Operand,
