@@ -11,10 +11,12 @@ import { SCATTER_REDUCE } from "../../api/sets/scatter_reduce.ts";
 import { INDEX } from "../../ops/index/kernels.ts";
 import { takeAlongAxis } from "../../ops/index/op.ts";
 import { padPairs, type PadWidths } from "../../ops/manipulate/op.ts";
+import { iota } from "../../ops/index/selection.ts";
+import { ARGPARTITION } from "../../ops/sort/partition.ts";
 import { sort as sorted } from "../../ops/sort/op.ts";
 import { Call, type Op } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
-import { narrow, reshape, select, zeros } from "../arithmetic.ts";
+import { castTo, matmul, narrow, reshape, select, sub, zeros } from "../arithmetic.ts";
 import { addRules, type Rule } from "../tape.ts";
 
 /** `values` added at `indices` of zeros of `shape`, along an axis that the indices' axes replace. */
@@ -134,6 +136,37 @@ const topk: Rule = ({ call, inputs, outputs, keep }) => {
   return ([g]) => [g && scatteredAlong(shape, g, at(), axis)];
 };
 
+/**
+ * A quantile is a sum of two elements in order. Its shares are those of its place between their indices:
+ * the quantile of 0, 1, 2, ….
+ */
+const quantilesOfRows: Rule = ({ call, inputs, keep }) => {
+  const x = inputs[0] as Operand;
+  const n = x.layout.shape.at(-1)!, count: number = call.attributes.q.length;
+  const order = keep(sorted("argsort", x, -1, {}));
+  const { info } = call.outputs[0]!.storage;
+  const ramp = castTo(iota(x.storage, n), info);
+  const places = dispatch(call.op, [reshape(ramp, [1, n])], call.attributes);
+  const distance = apply(MAP.abs, sub(reshape(places, [count, 1]), ramp));
+  const shares = keep(apply(MAP.maximum, sub(1, distance), 0));
+  return ([g]) => {
+    const byOrder = matmul(reshape(g!, [-1, count]), shares());
+    const places = sorted("argsort", order(), -1, {});
+    return [takeAlongAxis(reshape(byOrder, x.layout.shape), places, -1)];
+  };
+};
+
+const ignoresNothing = (call: Call): boolean => call.attributes.ignoreNaN !== true;
+
+/** The indices of a partition are those of the op that returns them. */
+const partition: Rule = ({ call, inputs, keep }) => {
+  const x = inputs[0] as Operand;
+  const { shape } = x.layout;
+  const axis = normalizeAxis(call.name, call.attributes.axis, shape.length);
+  const at = keep(dispatch(ARGPARTITION, [x], call.attributes));
+  return ([g]) => [scatteredAlong(shape, g!, at(), axis)];
+};
+
 const isSum = (call: Call): boolean => call.attributes.reduce === "sum";
 const isConstantPad = (call: Call): boolean => call.attributes.mode === "constant";
 const isAlongTensor = (call: Call): boolean => typeof call.inputs[1] === "object";
@@ -149,4 +182,6 @@ addRules({
   pad: { rule: padded, applies: isConstantPad },
   sort,
   topk,
+  partition,
+  quantilesOfRows: { rule: quantilesOfRows, applies: ignoresNothing },
 });

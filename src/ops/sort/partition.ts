@@ -39,7 +39,7 @@ function partitionOp(name: "partition" | "argpartition"): Op {
 }
 
 const PARTITION = partitionOp("partition");
-const ARGPARTITION = partitionOp("argpartition");
+export const ARGPARTITION = partitionOp("argpartition");
 
 /** Ranks from 0 on, each once, in ascending order. */
 function ranksOf(name: string, kth: unknown, axis: number, shape: readonly number[]): number[] {
