@@ -16,6 +16,7 @@ import { ArgumentError, DerivativeError, ShapeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
+import { dispatchAll } from "../core/dispatch.ts";
 import { dispose, wrap } from "../core/handles.ts";
 import { fullOperand } from "../ops/create/full.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
@@ -26,8 +27,8 @@ import { type AnyTensor, scope, type Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { zeros } from "./arithmetic.ts";
 import { elementwise } from "./elementwise.ts";
-import { CONSTANT, setMapRule, Tape } from "./tape.ts";
-import { type Tree, treeOf } from "./trees.ts";
+import { CHECKPOINT, CONSTANT, isTaped, setMapRule, Tape } from "./tape.ts";
+import { looseTree, type Tree, treeOf } from "./trees.ts";
 import "./rules/views.ts";
 import "./rules/axes.ts";
 import "./rules/products.ts";
@@ -299,4 +300,43 @@ export function vjp<P, R extends readonly unknown[], Y>(
 export function stopGradient<P>(x: P): P {
   const tree = treeOf("stop the gradient", x);
   return tree.map(({ storage, layout, flags }) => wrap(storage, layout, flags | CONSTANT)) as P;
+}
+
+/**
+ * Returns a function with the results of `f` that keeps nothing but its arguments for derivatives: the
+ * way back runs `f` again. It takes time for memory.
+ *
+ * Tensors are found in arguments that are trees of tensors; other arguments are as they are. `f` may use
+ * constants from outside, and returns tensors, alone or in arrays and objects.
+ *
+ * @throws {DerivativeError} If `f` uses a tensor that has a derivative and is no argument.
+ *
+ * @example
+ * ```ts
+ * const block = checkpoint((x: Tensor) => x.sin().exp());
+ * grad((x: Tensor) => block(x).sum())(tensor([0])).toArray(); // => [1]
+ * ```
+ */
+export function checkpoint<A extends readonly unknown[], Y>(
+  f: (...args: A) => Y,
+): (...args: A) => Y {
+  checkFunction("checkpoint", f);
+  return (...args) => {
+    if (!isTaped()) return f(...args);
+    const trees = args.map((arg) => looseTree(arg));
+    const leaves = trees.flatMap((tree) => tree.leaves);
+    let shape: Tree | undefined;
+    const flat = (inputs: readonly Operand[]): readonly Operand[] => {
+      let at = 0;
+      const own = trees.map((tree) => {
+        const from = at;
+        at += tree.leaves.length;
+        return tree.map((_, i) => inputs[from + i]);
+      });
+      shape = treeOf("checkpoint", f(...own as unknown as A));
+      return shape.leaves;
+    };
+    const results = dispatchAll(CHECKPOINT, leaves, { f: flat });
+    return shape!.map((_, i) => results[i]) as Y;
+  };
 }

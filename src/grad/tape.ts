@@ -13,13 +13,13 @@ import { Layout } from "../base/layout.ts";
 import { formatShape } from "../base/shape.ts";
 import { applyView } from "../core/apply.ts";
 import { contiguousCopy, writeCopy } from "../core/copy.ts";
-import { decomposeBy, infer, performCall, runPartsHere } from "../core/dispatch.ts";
+import { decomposeBy, dispatch, infer, performCall, runPartsHere } from "../core/dispatch.ts";
 import { dispose, tidy, wrap } from "../core/handles.ts";
-import { interpret, type Interpreter } from "../core/interpreter.ts";
+import { frame, interpret, type Interpreter } from "../core/interpreter.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
-import type { Call, Input } from "../table/op.ts";
+import { type Call, type Input, makeOp, type Op } from "../table/op.ts";
 import { MAP } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
 import { add, fit } from "./arithmetic.ts";
@@ -143,6 +143,66 @@ function withoutRule({ name, op }: Call): DerivativeError {
 
 /** The bit of handles that are constants for all tapes; views of them have it too. */
 export const CONSTANT = 1 << 3;
+/** The bit of handles that are arguments of a function of {@link CHECKPOINT}. */
+const ARGUMENT = 1 << 2;
+
+/** Attributes of {@link CHECKPOINT}. */
+export interface CheckpointAttributes {
+  /** The function, of the inputs. */
+  readonly f: (inputs: readonly Operand[]) => readonly Operand[];
+}
+
+/**
+ * A function of its inputs whose way back computes it again. Only tapes get calls of it: elsewhere the
+ * function is called.
+ */
+export const CHECKPOINT: Op = makeOp<Op>({
+  kind: "kernel",
+  name: "checkpoint",
+  infer: () => "data-dependent",
+  run: (call) => (call.attributes as CheckpointAttributes).f(call.inputs as Operand[]),
+});
+
+/** Whether the calls of the program go to a tape first. */
+export function isTaped(): boolean {
+  return frame?.by instanceof Tape;
+}
+
+/** Lets a function use its arguments and constants only. */
+class Guard implements Interpreter {
+  readonly #tape: Tape;
+
+  constructor(tape: Tape) {
+    this.#tape = tape;
+  }
+
+  read(): void {}
+
+  run(call: Call): void {
+    for (const x of call.inputs) {
+      if (!isOperand(x) || (x.flags & ARGUMENT) !== 0 || this.#tape.idOf(x) < 0) continue;
+      throw new DerivativeError(
+        `Cannot ${call.name} in a function of checkpoint() with a tensor of shape ${
+          formatShape(x.layout.shape)
+        } from outside, which has a derivative: pass it as an argument`,
+      );
+    }
+    performCall(call);
+  }
+}
+
+let barriers = 0;
+
+/**
+ * A value that a trace computes once more: what is made of it is not the same as what was made of `x`
+ * before.
+ */
+function again(x: Operand): Operand {
+  if (frame === null) return x;
+  const attributes = { dtype: x.storage.info.name, again: ++barriers };
+  return dispatch(MAP.copy, [x], attributes);
+}
+
 /** Bits of handles for arguments, one for each tape around another. */
 const FIRST_FLAG = 1 << 4;
 const MOST_NESTED = 24;
@@ -310,6 +370,7 @@ export class Tape implements Interpreter {
     const { op } = call;
     const inputs = call.inputs.slice();
     const ids = inputs.map((x) => this.idOf(x));
+    if (op === CHECKPOINT) return this.#checkpoint(call, inputs as Operand[], ids);
     const given = call.outputs[0];
     const isTracked = ids.some((id) => id >= 0);
     if (op.writes !== undefined) return this.#runWriting(call, inputs, ids);
@@ -372,6 +433,35 @@ export class Tape implements Interpreter {
     this.#kept.push(...kept);
     const made = outputs.map((one) => this.#variable(one));
     this.#steps.push({ name: call.name, inputs: ids, outputs: made, backward, kept });
+  }
+
+  /** Runs a function beside the tape, and notes one step. */
+  #checkpoint(call: Call, inputs: readonly Operand[], ids: readonly number[]): void {
+    const { f } = call.attributes as CheckpointAttributes;
+    const own = inputs.map(({ storage, layout, flags }) => wrap(storage, layout, flags | ARGUMENT));
+    call.outputs = tidy(() => interpret(new Guard(this), () => [...f(own)]));
+    const rule: Rule = ({ keep, wants }) => {
+      const kept = inputs.map((x) => keep(x));
+      return (gradients) => {
+        const tape = new Tape();
+        try {
+          const given = kept.map((x) => tape.argument(again(x())));
+          const results = tape.record(() => f(given.map(({ handle }) => handle)));
+          const from = results.flatMap((result, k) => {
+            const gradient = gradients[k], id = tape.idOf(result);
+            if (gradient === undefined || id < 0) return [];
+            return [[id, applyView(VIEWS.view, gradient, "view")] as const];
+          });
+          const wanted = given.flatMap(({ id }, k) => wants(k) ? [id] : []);
+          const made = tape.backward(from, wanted, true);
+          return given.map(({ id }) => made[wanted.indexOf(id)]);
+        } finally {
+          tape.dispose();
+        }
+      };
+    };
+    this.#record(call, rule, inputs, ids, call.outputs);
+    call.outputs.forEach((output, k) => this.#hold(output, this.#steps.at(-1)!.outputs[k]!));
   }
 
   #decompose(call: Call): void {

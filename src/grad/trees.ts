@@ -55,4 +55,26 @@ export function treeOf(name: string, value: unknown): Tree {
   return { leaves, map: root };
 }
 
+/** The tree of an argument that may be or have anything: tensors of floats are its leaves. */
+export function looseTree(value: unknown): Tree {
+  const leaves: Operand[] = [];
+  const build = (given: unknown, depth: number): Build => {
+    if (depth > MAX_NESTING) return () => given;
+    if (isOperandArgument(given)) {
+      const { storage: { info } } = given;
+      if (info.kind !== "f" && info.kind !== "c") return () => given;
+      const index = leaves.push(given) - 1;
+      return (use) => use(given, index);
+    }
+    const list = Array.isArray(given) ? listIn(given, (part) => build(part, depth + 1)) : undefined;
+    if (list !== undefined) return (use) => list.map((part) => part(use));
+    if (!isRecord(given)) return () => given;
+    const parts = Object.entries(given).map(([key, part]) =>
+      [key, build(part, depth + 1)] as const
+    );
+    return (use) => Object.fromEntries(parts.map(([key, part]) => [key, part(use)]));
+  };
+  return { map: build(value, 0), leaves };
+}
+
 type Build = (use: (x: Operand, index: number) => unknown) => unknown;
