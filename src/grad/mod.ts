@@ -12,12 +12,12 @@
  *
  * @module
  */
-import { ArgumentError, DerivativeError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, DerivativeError, DisposedError, ShapeError } from "../base/errors.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
 import { dispatchAll } from "../core/dispatch.ts";
-import { dispose, wrap } from "../core/handles.ts";
+import { dispose as disposeOf, wrap } from "../core/handles.ts";
 import { fullOperand } from "../ops/create/full.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
 import { checkOptions } from "../table/infer.ts";
@@ -125,7 +125,7 @@ function checkValue(name: string, value: unknown): asserts value is Operand {
  *
  * @returns `[value, gradients]`, or `[value, gradients, aux]` with `aux`.
  * @throws {DerivativeError} For an op without a derivative, a read of values, a write to an argument or
- *   to what the derivative needs, and a value that does not depend on the first argument.
+ *   to what the derivative needs, and a function that uses none of the tensors that it gets.
  * @throws {ShapeError} If the value has axes.
  *
  * @example
@@ -180,15 +180,16 @@ function withGradient(
       const value: unknown = aux ? (given as unknown[])[0] : given;
       checkValue(name, value);
       const id = run.tape.idOf(value);
-      if (id < 0) {
+      if (!run.tape.isUsed) {
         throw new DerivativeError(
-          `Cannot ${name}: the value does not depend on the tensors of argument 0; use those that ` +
-            "the function gets, not tensors from outside",
+          `Cannot ${name}: the function uses no tensor of argument 0; use those that it gets, not ` +
+            "tensors from outside",
         );
       }
       const { storage } = value;
       const one = fullOperand("ones", [], 1, storage.info.name, storage.device);
-      const gradients = gradientsOf(run, [[id, one]], true);
+      // A value that is constant in the arguments has the derivative 0.
+      const gradients = gradientsOf(run, id < 0 ? [] : [[id, one]], true);
       return [value, gradients, aux ? (given as unknown[])[1] : undefined];
     } finally {
       run.tape.dispose();
@@ -223,7 +224,7 @@ export function grad(
   const both = withGradient(f, options);
   return (params, ...rest) => {
     const [value, gradients, aux] = both(params, ...rest);
-    dispose(value);
+    disposeOf(value);
     return options.aux ? [gradients, aux] : gradients;
   };
 }
@@ -262,9 +263,15 @@ export function vjp<P, R extends readonly unknown[], Y>(
   const run = recorded(name, f, params, rest);
   const results = treeOf(name, run.result);
   const ids = results.leaves.map((x) => run.tape.idOf(x));
+  let disposed = false;
+  const dispose = (): void => {
+    disposed = true;
+    run.tape.dispose();
+  };
   return {
     value: run.result,
     pullback(gradients) {
+      if (disposed) throw new DisposedError("Cannot pull back: the run was disposed");
       const given = treeOf(name, gradients);
       if (given.leaves.length !== results.leaves.length) {
         throw new ArgumentError(
@@ -284,8 +291,8 @@ export function vjp<P, R extends readonly unknown[], Y>(
       });
       return gradientsOf(run, from, false) as Gradients<P>;
     },
-    dispose: () => run.tape.dispose(),
-    [Symbol.dispose]: () => run.tape.dispose(),
+    dispose,
+    [Symbol.dispose]: dispose,
   };
 }
 

@@ -289,8 +289,17 @@ export class Tape implements Interpreter {
     this.#writes.set(storage, (this.#writes.get(storage) ?? 0) + 1);
   }
 
+  /** Whether a call used a variable. */
+  isUsed = false;
+
   /** The variable of an operand; -1 for a constant. */
   idOf(x: Input): number {
+    const id = this.#idOf(x);
+    if (id >= 0) this.isUsed = true;
+    return id;
+  }
+
+  #idOf(x: Input): number {
     if (!isOperand(x)) return -1;
     const { storage, layout, flags } = x;
     const content = this.#contents.get(storage);

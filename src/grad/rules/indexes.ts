@@ -5,6 +5,7 @@
  */
 import { normalizeAxis } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
+import { toDevice } from "../../core/copy.ts";
 import { dispatch, run } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { SCATTER_REDUCE } from "../../api/sets/scatter_reduce.ts";
@@ -171,7 +172,14 @@ const isSum = (call: Call): boolean => call.attributes.reduce === "sum";
 const isConstantPad = (call: Call): boolean => call.attributes.mode === "constant";
 const isAlongTensor = (call: Call): boolean => typeof call.inputs[1] === "object";
 
+/** A move between devices. */
+const moved: Rule = ({ inputs }) => {
+  const { device } = (inputs[0] as Operand).storage;
+  return ([g]) => [toDevice(g!, device)];
+};
+
 addRules({
+  to: moved,
   gather,
   scatter,
   scatterAdd,

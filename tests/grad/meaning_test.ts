@@ -1,0 +1,224 @@
+/**
+ * What derivatives mean: nested ones, writes, constants, checkpoints, programs, and errors.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { test } from "node:test";
+import * as rm from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
+import {
+  checkpoint,
+  grad as gradOf,
+  stopGradient,
+  valueAndGrad as bothOf,
+  vjp as vjpOf,
+} from "../../src/grad/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
+import { loose } from "../support.ts";
+import type { T } from "./differences.ts";
+
+const [grad, valueAndGrad, vjp] = [gradOf, bothOf, vjpOf].map(loose);
+const N: T = nn;
+const f64 = (data: unknown): T => rm.tensor(loose(data), { dtype: "float64" });
+const f32 = (data: unknown): T => rm.tensor(loose(data), { dtype: "float32" });
+
+test("derivatives of derivatives do not mix up their variables", () => {
+  const cube = (x: T): T => x.pow(3).sum();
+  assertEquals(grad((x: T) => grad(cube)(x).sum())(f64([1, 2])).toArray(), [6, 12]);
+  // d/dx of x · d/dy (y · x) = 2 x
+  const mixed = grad((x: T) => grad((y: T) => y.mul(x).sum())(x).mul(x).sum());
+  assertEquals(mixed(f64([1, 2, 3])).toArray(), [2, 4, 6]);
+  // A Hessian by a vector.
+  const product = (x: T, v: T): T => grad((own: T) => grad(cube)(own).mul(v).sum())(x);
+  assertEquals(product(f64([1, 2]), f64([1, 10])).toArray(), [6, 120]);
+  // The second derivative of what is linear.
+  assertEquals(grad((x: T) => grad((y: T) => y.mul(3).sum())(x).sum())(f64([1])).toArray(), [0]);
+});
+
+test("tensors from outside are constants, also those of the arguments", () => {
+  const x = f64([1, 2]);
+  assertEquals(grad((own: T) => own.mul(x).sum())(x).toArray(), [1, 2]);
+  assertEquals(grad((own: T, other: T) => own.mul(other).sum())(x, x).toArray(), [1, 2]);
+  // The same tensor twice in the tree is two variables.
+  const both = grad(([a, b]: T[]) => a.mul(b).mul(b).sum())([x, x]);
+  assertEquals(both.map((one: T) => one.toArray()), [[1, 4], [2, 8]]);
+  assertEquals(grad((own: T) => own.mul(stopGradient(own).reshape([2])).sum())(x).toArray(), [
+    1,
+    2,
+  ]);
+});
+
+test("trees keep their structure, and nothing is consumed", () => {
+  const params = { w: f64([1, 2]), deep: [{ b: f64(3) }, f64([4])] };
+  const value = (p: T): T => p.w.sum().mul(p.deep[0].b).add(p.deep[1].sum());
+  const [loss, gradients, aux] = valueAndGrad((p: T) => [value(p), { seen: p.w.add(1) }], {
+    aux: true,
+  })(params);
+  assertEquals(loss.item(), 13);
+  assertEquals(gradients.w.toArray(), [3, 3]);
+  assertEquals(gradients.deep[0].b.item(), 3);
+  assertEquals(gradients.deep[1].toArray(), [1]);
+  assertEquals(aux.seen.toArray(), [2, 3]);
+  assertEquals(params.w.toArray(), [1, 2]);
+  const using = grad((x: T) => {
+    const y = x.mul(2);
+    const z = rm.scope(() => y.mul(y));
+    y.dispose();
+    return z.sum();
+  });
+  assertEquals(using(f64([1, 3])).toArray(), [8, 24]);
+});
+
+test("memory does not grow with runs", () => {
+  const x = f32(new Array(1000).fill(0.5));
+  const step = grad((own: T) => own.mul(own).exp().sum());
+  step(x).dispose();
+  const before = rm.memory().bytes;
+  for (let k = 0; k < 50; k++) step(x).dispose();
+  assert(rm.memory().bytes <= before, `${rm.memory().bytes} beside ${before}`);
+});
+
+test("writes in place and to out have the derivatives of their values", () => {
+  const written = grad((x: T) => {
+    const y = x.mul(2);
+    y.add_(x);
+    y.slice(0).mul_(10);
+    return y.sum();
+  });
+  assertEquals(written(f64([1, 2, 5])).toArray(), [30, 3, 3]);
+  const squared = grad((x: T) => {
+    const y = x.mul(1);
+    y.square_();
+    y.square_();
+    return y.sum();
+  });
+  assertEquals(squared(f64([1, 2])).toArray(), [4, 32]);
+  const filled = grad((x: T) => {
+    const out = rm.zeros([2, 2], { dtype: "float64" });
+    const first: T = loose(out).slice(0);
+    loose(x).mul(3, { out: first });
+    return out.mul(f64([[1, 2], [3, 4]])).sum();
+  });
+  assertEquals(filled(f64([1, 1])).toArray(), [3, 6]);
+});
+
+test("vjp multiplies by the Jacobian, several times", () => {
+  using run: T = vjp((x: T) => ({ square: x.mul(x), constant: f64([1]) }), f64([1, 2]));
+  assertEquals(run.value.square.toArray(), [1, 4]);
+  const by = (data: number[]): T => run.pullback({ square: f64(data), constant: f64([5]) });
+  assertEquals(by([1, 0]).toArray(), [2, 0]);
+  assertEquals(by([1, 10]).toArray(), [2, 40]);
+  assertThrows(() => run.pullback({ square: f64([1]), constant: f64([5]) }), rm.ShapeError);
+});
+
+test("checkpoint gives the same derivatives, with less memory in a program", () => {
+  const block = (x: T, { w }: T): T => x.mul(w).sin().exp().mul(w).tanh();
+  const model = (each: T) => (p: T): T => {
+    let x = p.x;
+    for (let k = 0; k < 4; k++) x = each(x, { w: p.w, name: "block" });
+    return x.sum();
+  };
+  const params = { x: f32([0.1, 0.2]), w: f32([2, 3]) };
+  const plain = grad(model(block))(params), again = grad(model(checkpoint(block)))(params);
+  for (const name of ["x", "w"]) assertEquals(again[name].toArray(), plain[name].toArray());
+  const large = { x: rm.ones([200, 100]), w: rm.ones([200, 100]) };
+  const arena = (each: T): number => {
+    using program: T = compile((p: T) => grad(model(each))(p));
+    program(large);
+    return program.explain()[0].toJSON().memory.arena;
+  };
+  const [kept, less] = [arena(block), arena(checkpoint(block))];
+  assert(less < kept, `${less} and ${kept} bytes`);
+  const second = grad((x: T) => grad((y: T) => checkpoint((z: T) => z.pow(3))(y).sum())(x).sum());
+  assertEquals(second(f64([1, 2])).toArray(), [6, 12]);
+});
+
+test("a step of training is one program with the results of single ops", () => {
+  const loss = (p: T, x: T, y: T): T =>
+    N.crossEntropy(x.linear(p.a, p.b, { activation: "relu" }).linear(p.c), y);
+  const step = (p: T, x: T, y: T): T => {
+    const [value, gradients] = valueAndGrad(loss)(p, x, y);
+    for (const name of ["a", "b", "c"]) p[name].sub_(gradients[name].mul(0.1));
+    return value;
+  };
+  const make = (): T => ({
+    a: rm.arange(12).reshape([4, 3]).mul(0.1).sin(),
+    b: rm.zeros([4]),
+    c: rm.arange(8).reshape([2, 4]).mul(0.3).cos(),
+  });
+  const [eager, compiled] = [make(), make()];
+  using program: T = compile(step);
+  const x = rm.arange(15).reshape([5, 3]).mul(0.2).sin();
+  const y = rm.tensor([0, 1, 1, 0, 1], { dtype: "int32" });
+  for (let k = 0; k < 5; k++) {
+    const [one, other] = [step(eager, x, y).item(), program(compiled, x, y).item()];
+    assert(Math.abs(one - other) < 1e-6, `${one} and ${other}`);
+  }
+  assertEquals(program.programs, 1);
+});
+
+test("programs that have no derivative are errors that name the place", () => {
+  const { DerivativeError } = rm;
+  const x = f64([1, 2]);
+  const cases: [f: (x: T) => unknown, error: T, text: string][] = [
+    [(x) => x.mul(x.item?.() ?? 1), DerivativeError, "Cannot item"],
+    [(x) => x.mul(x.toArray()[0]), DerivativeError, "Cannot toArray"],
+    [(x) => x.add_(1).sum(), DerivativeError, "Cannot add_"],
+    [
+      (x) => {
+        x.slice(0).mul_(2);
+        return x.sum();
+      },
+      DerivativeError,
+      "it writes an argument",
+    ],
+    [
+      (x) => {
+        const y = x.mul(2);
+        const z = y.mul(y);
+        y.add_(1);
+        return z.sum();
+      },
+      DerivativeError,
+      "Cannot differentiate mul",
+    ],
+    [() => x.sum(), DerivativeError, "uses no tensor of argument 0"],
+    [(x) => x.mul(x), rm.ShapeError, "shape [2]"],
+    [() => 3, rm.ArgumentError, "returned 3"],
+    [(x) => x.sum().astype("int32"), rm.ShapeError, "int32"],
+    [
+      (x) => rm.linalg.eigvals(x.reshape([1, 2]).mT.matmul(x.reshape([1, 2]))).real().sum(),
+      DerivativeError,
+      "eigvals",
+    ],
+    [(x) => rm.uniqueValues(x).sum(), DerivativeError, "uniqueRuns"],
+    [(x) => x.mode().values?.sum() ?? loose(x.mode()).sum(), DerivativeError, "modesOfRows"],
+    [(x) => loose(checkpoint)((y: T) => y.mul(x))(x.mul(2)).sum(), DerivativeError, "from outside"],
+    [
+      (x) => {
+        x.dispose();
+        return x.sum();
+      },
+      rm.DisposedError,
+      "dispose",
+    ],
+    [(x) => Promise.resolve(x.sum()), TypeError, "async"],
+    [(x) => [x.sum(), 1, 2], rm.ArgumentError, "returned an array"],
+  ];
+  for (const [f, error, text] of cases) {
+    assertThrows(() => grad(f)(x), error, text, `${f}`);
+    assertEquals(x.toArray(), [1, 2]);
+  }
+  assertThrows(() => grad((x: T) => x.sum())(rm.ones([2], { dtype: "int32" })), rm.DTypeError);
+  assertThrows(() => grad((x: T) => x.sum())({ n: 3, x }), rm.ArgumentError, "argument 0.n");
+  assertThrows(() => grad((x: T) => x.sum())([]), rm.ArgumentError, "no tensors");
+  assertThrows(() => grad(3), rm.ArgumentError, "it is a function");
+  assertThrows(() => grad((x: T) => x, { auxiliary: true }), TypeError, "auxiliary");
+  assertThrows(() => grad((x: T) => x.sum(), { aux: true })(x), rm.ArgumentError, "[value, aux]");
+  using run: T = vjp((own: T) => own.mul(own), x);
+  assertThrows(() => run.pullback([x, x]), rm.ArgumentError, "2 derivatives");
+  assertThrows(() => run.pullback(f32([1, 2])), rm.ShapeError, "float32");
+  run.dispose();
+  assertThrows(() => run.pullback(x), rm.DisposedError);
+});
