@@ -25,9 +25,10 @@ import { VIEWS } from "../table/views.ts";
 import "../tensor/tensor.ts";
 import { type AnyTensor, scope, type Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
-import { zeros } from "./arithmetic.ts";
-import { elementwise } from "./elementwise.ts";
-import { CHECKPOINT, CONSTANT, isTaped, setMapRule, Tape } from "./tape.ts";
+import { zeros } from "./tape/arithmetic.ts";
+import { elementwise } from "./tape/elementwise.ts";
+import { setMapRule } from "./tape/rule.ts";
+import { CHECKPOINT, CONSTANT, isTaped, Tape } from "./tape/tape.ts";
 import { looseTree, type Tree, treeOf } from "./trees.ts";
 import "./rules/views.ts";
 import "./rules/axes.ts";
@@ -141,6 +142,7 @@ export function valueAndGrad<P, R extends readonly unknown[], Y extends AnyTenso
   f: Differentiable<P, R, Y>,
   options?: GradOptions & { readonly aux?: false | undefined },
 ): (params: P, ...rest: R) => [value: Y, gradients: Gradients<P>];
+/** {@link valueAndGrad} of a function that returns `[value, aux]`. */
 export function valueAndGrad<P, R extends readonly unknown[], Y extends AnyTensor, A>(
   f: Differentiable<P, R, readonly [Y, A]>,
   options: { readonly aux: true },
@@ -213,6 +215,7 @@ export function grad<P, R extends readonly unknown[], Y extends AnyTensor>(
   f: Differentiable<P, R, Y>,
   options?: GradOptions & { readonly aux?: false | undefined },
 ): (params: P, ...rest: R) => Gradients<P>;
+/** {@link grad} of a function that returns `[value, aux]`. */
 export function grad<P, R extends readonly unknown[], Y extends AnyTensor, A>(
   f: Differentiable<P, R, readonly [Y, A]>,
   options: { readonly aux: true },

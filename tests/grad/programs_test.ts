@@ -11,7 +11,7 @@ import "../../src/distributed/mod.ts";
 import "../../src/llm/mod.ts";
 import "../../src/nn/mod.ts";
 import { isTableOp, OPS } from "../../src/table/op.ts";
-import { RULES, WITHOUT } from "../../src/grad/tape.ts";
+import { RULES, WITHOUT } from "../../src/grad/tape/rule.ts";
 import { operands, PROGRAMS } from "../ops/programs.ts";
 import { isSampled, RUNS_ALL } from "../support/amount.ts";
 import { IN_BUN, runsHere } from "../support/engine.ts";

@@ -91,8 +91,7 @@ function infer(call: Call): readonly OutputSpec[] {
   return call.result([...rows.layout.shape.slice(0, -1), length], DTYPE[dtype]);
 }
 
-/** Sums of products of rows and a kernel; attributes are {@link ConvolveAttributes}. */
-export const CONVOLVE: Op = makeOp<Op>({
+const CONVOLVE: Op = makeOp<Op>({
   kind: "kernel",
   name: "convolve",
   contiguous: [0, 1],

@@ -26,9 +26,9 @@ import {
   sub,
   sum,
   where,
-} from "../arithmetic.ts";
+} from "../tape/arithmetic.ts";
 import { scatteredAlong } from "./indexes.ts";
-import { addRules, type Performed, type Rule } from "../tape.ts";
+import { addRules, type Performed, type Rule } from "../tape/rule.ts";
 
 /** The input of a reduction, and its axes. */
 export function reducedAxes(performed: Performed): { x: Operand; axes: number[] } {

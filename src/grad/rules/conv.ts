@@ -30,9 +30,9 @@ import {
   sum,
   swapAxes,
   zeros,
-} from "../arithmetic.ts";
-import { timesFactor } from "../elementwise.ts";
-import { addRules, type Rule } from "../tape.ts";
+} from "../tape/arithmetic.ts";
+import { timesFactor } from "../tape/elementwise.ts";
+import { addRules, type Rule } from "../tape/rule.ts";
 
 const countOf = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
 const spaceOf = (rank: number): number[] => Array.from({ length: rank }, (_, k) => k + 2);

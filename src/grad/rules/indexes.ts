@@ -8,7 +8,7 @@ import { apply } from "../../core/apply.ts";
 import { toDevice } from "../../core/copy.ts";
 import { dispatch, run } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { SCATTER_REDUCE } from "../../api/sets/scatter_reduce.ts";
+import { SCATTER_REDUCE } from "../../ops/index/scatter_reduce.ts";
 import { INDEX } from "../../ops/index/kernels.ts";
 import { takeAlongAxis } from "../../ops/index/op.ts";
 import { padPairs, type PadWidths } from "../../ops/manipulate/op.ts";
@@ -17,8 +17,8 @@ import { ARGPARTITION } from "../../ops/sort/partition.ts";
 import { sort as sorted } from "../../ops/sort/op.ts";
 import { Call, type Op } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
-import { castTo, matmul, narrow, reshape, select, sub, zeros } from "../arithmetic.ts";
-import { addRules, type Rule } from "../tape.ts";
+import { castTo, matmul, narrow, reshape, select, sub, zeros } from "../tape/arithmetic.ts";
+import { addRules, type Rule } from "../tape/rule.ts";
 
 /** `values` added at `indices` of zeros of `shape`, along an axis that the indices' axes replace. */
 function scattered(

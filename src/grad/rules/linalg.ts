@@ -30,8 +30,8 @@ import {
   sub,
   where,
   zeros,
-} from "../arithmetic.ts";
-import { addRules, type Gradient, type Rule } from "../tape.ts";
+} from "../tape/arithmetic.ts";
+import { addRules, type Gradient, type Rule } from "../tape/rule.ts";
 
 /** The conjugate transpose. */
 const adjoint = (x: Operand): Operand => conj(mT(x));

@@ -12,9 +12,9 @@ import { DEQUANTIZE } from "../../ops/quantized/op.ts";
 import { isQuantized } from "../../ops/quantized/dtypes.ts";
 import { type Expr, parseExpr } from "../../table/expr.ts";
 import type { Call } from "../../table/op.ts";
-import { castTo, conj, matmul, mT, reshape, sum } from "../arithmetic.ts";
-import { timesFactor } from "../elementwise.ts";
-import { addRules, type Kept, type Performed, type Rule } from "../tape.ts";
+import { castTo, conj, matmul, mT, reshape, sum } from "../tape/arithmetic.ts";
+import { timesFactor } from "../tape/elementwise.ts";
+import { addRules, type Kept, type Performed, type Rule } from "../tape/rule.ts";
 
 /** A vector as a matrix of one row or one column. */
 const asRows = (x: Operand): Operand => x.layout.rank === 1 ? reshape(x, [1, x.layout.size]) : x;

@@ -10,8 +10,20 @@ import { splitHeads } from "../../ops/attention/problem.ts";
 import { softmax as softmaxOf } from "../../ops/softmax_norm/op.ts";
 import { epsilonOf } from "../../ops/softmax_norm/problem.ts";
 import { MAP } from "../../table/table.ts";
-import { add, div, exp, matmul, mean, mT, mul, reshape, sub, sum, where } from "../arithmetic.ts";
-import { addRules, type Rule } from "../tape.ts";
+import {
+  add,
+  div,
+  exp,
+  matmul,
+  mean,
+  mT,
+  mul,
+  reshape,
+  sub,
+  sum,
+  where,
+} from "../tape/arithmetic.ts";
+import { addRules, type Rule } from "../tape/rule.ts";
 import { iota } from "../../ops/index/selection.ts";
 
 const softmax: Rule = ({ call, outputs, keep }) => {

@@ -6,7 +6,6 @@
 import { apply } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { CONVOLVE } from "../../api/signal/convolve.ts";
 import { FFT } from "../../ops/fft/op.ts";
 import type { FftAttributes } from "../../ops/fft/problem.ts";
 import { iota } from "../../ops/index/selection.ts";
@@ -14,8 +13,8 @@ import { pad } from "../../ops/manipulate/op.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { applyView } from "../../core/apply.ts";
-import { div, equal, flip, matmul, mul, narrow, reshape, where } from "../arithmetic.ts";
-import { addRules, type Rule } from "../tape.ts";
+import { div, equal, flip, matmul, mul, narrow, reshape, where } from "../tape/arithmetic.ts";
+import { addRules, type Rule } from "../tape/rule.ts";
 
 /** The first `n` elements along an axis, with zeros after them if there are fewer. */
 function resized(x: Operand, axis: number, n: number): Operand {

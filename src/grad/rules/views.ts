@@ -9,9 +9,9 @@ import { applyView } from "../../core/apply.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { viewLayout, VIEWS } from "../../table/views.ts";
 import { Call, type ViewOp } from "../../table/op.ts";
-import { flip, moveAxis, permute, reshape, swapAxes } from "../arithmetic.ts";
-import { readBackward } from "../memory.ts";
-import { addRules, type Performed, type Rule } from "../tape.ts";
+import { flip, moveAxis, permute, reshape, swapAxes } from "../tape/arithmetic.ts";
+import { readBackward } from "../tape/memory.ts";
+import { addRules, type Performed, type Rule } from "../tape/rule.ts";
 
 const shapeOf = ({ inputs }: Performed): readonly number[] => (inputs[0] as Operand).layout.shape;
 

@@ -3,17 +3,17 @@
  *
  * @module
  */
-import type { DTypeInfo } from "../base/dtype.ts";
-import { sameShape } from "../base/shape.ts";
-import { apply, applyView } from "../core/apply.ts";
-import { cast } from "../core/copy.ts";
-import { fullOperand } from "../ops/create/full.ts";
-import { matmul as product } from "../ops/matmul/op.ts";
-import { reduce } from "../ops/reduce/op.ts";
-import type { Operand } from "../memory/operand.ts";
-import type { Input, MapOp } from "../table/op.ts";
-import { MAP, REDUCE } from "../table/table.ts";
-import { VIEWS } from "../table/views.ts";
+import type { DTypeInfo } from "../../base/dtype.ts";
+import { sameShape } from "../../base/shape.ts";
+import { apply, applyView } from "../../core/apply.ts";
+import { cast } from "../../core/copy.ts";
+import { fullOperand } from "../../ops/create/full.ts";
+import { matmul as product } from "../../ops/matmul/op.ts";
+import { reduce } from "../../ops/reduce/op.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { Input, MapOp } from "../../table/op.ts";
+import { MAP, REDUCE } from "../../table/table.ts";
+import { VIEWS } from "../../table/views.ts";
 
 const binary = (op: MapOp) => (a: Input, b: Input): Operand => apply(op, a, b);
 const unary = (op: MapOp) => (x: Input): Operand => apply(op, x);

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { type Expr, parseExpr } from "../table/expr.ts";
-import type { MapOp } from "../table/op.ts";
-import { exprFor } from "../table/table.ts";
+import { type Expr, parseExpr } from "../../table/expr.ts";
+import type { MapOp } from "../../table/op.ts";
+import { exprFor } from "../../table/table.ts";
 
 const number = (value: number): Expr =>
   value < 0

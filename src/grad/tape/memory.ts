@@ -3,18 +3,18 @@
  *
  * @module
  */
-import { Layout } from "../base/layout.ts";
-import { sameShape } from "../base/shape.ts";
-import { contiguousCopy, writeCopy, writeValue } from "../core/copy.ts";
-import { part } from "../core/composite.ts";
-import type { Operand } from "../memory/operand.ts";
-import type { Storage } from "../memory/storage.ts";
-import { run } from "../core/dispatch.ts";
-import { INDEX } from "../ops/index/kernels.ts";
-import { iota } from "../ops/index/selection.ts";
-import { Call } from "../table/op.ts";
+import type { Layout } from "../../base/layout.ts";
+import { sameShape } from "../../base/shape.ts";
+import { contiguousCopy, writeCopy, writeValue } from "../../core/copy.ts";
+import { part } from "../../core/composite.ts";
+import type { Operand } from "../../memory/operand.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { run } from "../../core/dispatch.ts";
+import { INDEX } from "../../ops/index/kernels.ts";
+import { iota } from "../../ops/index/selection.ts";
+import { Call } from "../../table/op.ts";
 import { reshape, sum, zeros } from "./arithmetic.ts";
-import type { Backward } from "./tape.ts";
+import type { Backward } from "./rule.ts";
 
 /** Whether two layouts have the same elements in the same order and shape. */
 export function isSameLayout(a: Layout, b: Layout): boolean {

@@ -4,18 +4,18 @@
  *
  * @module
  */
-import { DTYPE, type DTypeInfo } from "../base/dtype.ts";
-import { DerivativeError } from "../base/errors.ts";
-import { apply } from "../core/apply.ts";
-import { frame } from "../core/interpreter.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
-import { Chain, MAX_OPERANDS, type Value } from "../ops/chain/build.ts";
-import { type Expr, parseExpr } from "../table/expr.ts";
-import type { Input, MapOp } from "../table/op.ts";
-import { exprFor, MAP, TABLE } from "../table/table.ts";
+import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
+import { DerivativeError } from "../../base/errors.ts";
+import { apply } from "../../core/apply.ts";
+import { frame } from "../../core/interpreter.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import { Chain, MAX_OPERANDS, type Value } from "../../ops/chain/build.ts";
+import { type Expr, parseExpr } from "../../table/expr.ts";
+import type { Input, MapOp } from "../../table/op.ts";
+import { exprFor, MAP, TABLE } from "../../table/table.ts";
 import { conj, mul, neg, where } from "./arithmetic.ts";
 import { type Factor, factorsOf, isNumber, namesIn, valueOf, withNumbers } from "./derive.ts";
-import type { Gradient, Kept, Performed, Rule } from "./tape.ts";
+import type { Gradient, Kept, Performed, Rule } from "./rule.ts";
 
 /** The ops of the operators of expressions. */
 const OPERATORS: Readonly<Record<string, MapOp>> = {

@@ -7,72 +7,24 @@
  *
  * @module
  */
-import { DerivativeError } from "../base/errors.ts";
-import type { DTypeInfo } from "../base/dtype.ts";
-import { Layout } from "../base/layout.ts";
-import { formatShape } from "../base/shape.ts";
-import { applyView } from "../core/apply.ts";
-import { contiguousCopy, writeCopy } from "../core/copy.ts";
-import { decomposeBy, dispatch, infer, performCall, runPartsHere } from "../core/dispatch.ts";
-import { dispose, tidy, wrap } from "../core/handles.ts";
-import { frame, interpret, type Interpreter } from "../core/interpreter.ts";
-import { isOperand, type Operand } from "../memory/operand.ts";
-import { recycle } from "../memory/pool.ts";
-import type { Storage } from "../memory/storage.ts";
-import { type Call, type Input, makeOp, type Op } from "../table/op.ts";
-import { MAP } from "../table/table.ts";
-import { VIEWS } from "../table/views.ts";
+import { DerivativeError } from "../../base/errors.ts";
+import type { DTypeInfo } from "../../base/dtype.ts";
+import { Layout } from "../../base/layout.ts";
+import { formatShape } from "../../base/shape.ts";
+import { applyView } from "../../core/apply.ts";
+import { contiguousCopy, writeCopy } from "../../core/copy.ts";
+import { decomposeBy, dispatch, infer, performCall, runPartsHere } from "../../core/dispatch.ts";
+import { dispose, tidy, wrap } from "../../core/handles.ts";
+import { frame, interpret, type Interpreter } from "../../core/interpreter.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import { recycle } from "../../memory/pool.ts";
+import type { Storage } from "../../memory/storage.ts";
+import { type Call, type Input, makeOp, type Op } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
+import { VIEWS } from "../../table/views.ts";
 import { add, fit } from "./arithmetic.ts";
+import { type Backward, type Gradient, type Kept, type Rule, ruleOf, WITHOUT } from "./rule.ts";
 import { isSameLayout, isWhole, readBackward, viewBackward, writeBackward } from "./memory.ts";
-
-/** A value that the way back needs: the tensor, while the way back runs. */
-export type Kept<X extends Input = Input> = () => X;
-
-/** A call that has run, for a rule. */
-export interface Performed {
-  readonly call: Call;
-  readonly inputs: readonly Input[];
-  /** The results; for ops that write an input, what that input holds now. */
-  readonly outputs: readonly Operand[];
-  /** Whether a derivative by input `k` is asked for. */
-  wants(k: number): boolean;
-  /** Keeps a value until the way back has used it. */
-  keep<X extends Input>(x: X): Kept<X>;
-}
-
-/** A derivative, or undefined for none. */
-export type Gradient = Operand | undefined;
-
-/**
- * The derivatives by the inputs, given those by the outputs, of which at least one is there. Results may
- * be given tensors themselves.
- */
-export type Backward = (gradients: readonly Gradient[]) => readonly Gradient[];
-
-/** How derivatives go back through an op. */
-export type Rule = (performed: Performed) => Backward;
-
-/** A rule that is for some calls of an op only; others are decomposed. */
-export interface PartialRule {
-  readonly rule: Rule;
-  applies(call: Call): boolean;
-}
-
-/** The rules of ops by their names; ops without one are decomposed. */
-export const RULES: Map<string, PartialRule> = new Map();
-
-/** Adds rules. */
-export function addRules(rules: Readonly<Record<string, Rule | PartialRule>>): void {
-  for (const [name, rule] of Object.entries(rules)) {
-    RULES.set(name, typeof rule === "function" ? { rule, applies: () => true } : rule);
-  }
-}
-
-/** Ops whose float results do not depend on the elements of their inputs, and why that is right. */
-export const WITHOUT: ReadonlyMap<string, string> = new Map([
-  ["random", "random numbers"],
-  ["distinctPlaces", "random numbers"],
-]);
 
 /** A variable. */
 interface Variable {
@@ -116,21 +68,6 @@ interface KeptValue {
   layout: Layout;
   readonly flags: number;
   stamp: number;
-}
-
-/** The rule of elementwise ops, by their expressions. */
-let mapRule: Rule | undefined;
-
-/** Sets the rule of elementwise ops. */
-export function setMapRule(rule: Rule): void {
-  mapRule = rule;
-}
-
-function ruleOf(call: Call): Rule | undefined {
-  const { op } = call;
-  const own = RULES.get(op.name);
-  if (own !== undefined) return own.applies(call) ? own.rule : undefined;
-  return op.kind === "map" ? mapRule : undefined;
 }
 
 function withoutRule({ name, op }: Call): DerivativeError {

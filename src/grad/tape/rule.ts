@@ -1,0 +1,72 @@
+/**
+ * Rules: how derivatives go back through ops.
+ *
+ * @module
+ */
+import type { Operand } from "../../memory/operand.ts";
+import type { Call, Input } from "../../table/op.ts";
+
+/** A value that the way back needs: the tensor, while the way back runs. */
+export type Kept<X extends Input = Input> = () => X;
+
+/** A call that has run, for a rule. */
+export interface Performed {
+  readonly call: Call;
+  readonly inputs: readonly Input[];
+  /** The results; for ops that write an input, what that input holds now. */
+  readonly outputs: readonly Operand[];
+  /** Whether a derivative by input `k` is asked for. */
+  wants(k: number): boolean;
+  /** Keeps a value until the way back has used it. */
+  keep<X extends Input>(x: X): Kept<X>;
+}
+
+/** A derivative, or undefined for none. */
+export type Gradient = Operand | undefined;
+
+/**
+ * The derivatives by the inputs, given those by the outputs, of which at least one is there. Results may
+ * be given tensors themselves.
+ */
+export type Backward = (gradients: readonly Gradient[]) => readonly Gradient[];
+
+/** How derivatives go back through an op. */
+export type Rule = (performed: Performed) => Backward;
+
+/** A rule that is for some calls of an op only; others are decomposed. */
+export interface PartialRule {
+  readonly rule: Rule;
+  applies(call: Call): boolean;
+}
+
+/** The rules of ops by their names; ops without one are decomposed. */
+export const RULES: Map<string, PartialRule> = new Map();
+
+/** Adds rules. */
+export function addRules(rules: Readonly<Record<string, Rule | PartialRule>>): void {
+  for (const [name, rule] of Object.entries(rules)) {
+    RULES.set(name, typeof rule === "function" ? { rule, applies: () => true } : rule);
+  }
+}
+
+/** Ops whose float results do not depend on the elements of their inputs, and why that is right. */
+export const WITHOUT: ReadonlyMap<string, string> = new Map([
+  ["random", "random numbers"],
+  ["distinctPlaces", "random numbers"],
+]);
+
+/** The rule of elementwise ops, by their expressions. */
+let mapRule: Rule | undefined;
+
+/** Sets the rule of elementwise ops. */
+export function setMapRule(rule: Rule): void {
+  mapRule = rule;
+}
+
+/** The rule of a call; undefined if it is decomposed. */
+export function ruleOf(call: Call): Rule | undefined {
+  const { op } = call;
+  const own = RULES.get(op.name);
+  if (own !== undefined) return own.applies(call) ? own.rule : undefined;
+  return op.kind === "map" ? mapRule : undefined;
+}
