@@ -338,12 +338,12 @@ export function checkpoint<A extends readonly unknown[], Y>(
     let shape: Tree | undefined;
     const flat = (inputs: readonly Operand[]): readonly Operand[] => {
       let at = 0;
-      const own = trees.map((tree) => {
+      const own: readonly unknown[] = trees.map((tree) => {
         const from = at;
         at += tree.leaves.length;
         return tree.map((_, i) => inputs[from + i]);
       });
-      shape = treeOf("checkpoint", f(...own as unknown as A));
+      shape = treeOf("checkpoint", f(...own as A));
       return shape.leaves;
     };
     const results = dispatchAll(CHECKPOINT, leaves, { f: flat });

@@ -1,0 +1,296 @@
+/**
+ * Optimizers that change parameters in place: descent, Adam, AdamW.
+ *
+ * @module
+ */
+import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { formatShape, sameShape } from "../base/shape.ts";
+import { describe } from "../base/text.ts";
+import { applyInto } from "../core/apply.ts";
+import { tidy } from "../core/handles.ts";
+import { add, castTo, div, mul, sub, zeros } from "../grad/tape/arithmetic.ts";
+import { type Tree, treeOf } from "../grad/trees.ts";
+import type { Gradients } from "../grad/mod.ts";
+import { contiguousCopy } from "../core/copy.ts";
+import type { Operand } from "../memory/operand.ts";
+import { fullOperand } from "../ops/create/full.ts";
+import { checkOptions } from "../table/infer.ts";
+import type { Input } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
+import type { Tensor } from "../tensor/tensor.ts";
+
+/** What an optimizer keeps for parameters: tensors, which can be saved and be arguments of programs. */
+export interface OptimizerState<P = unknown> {
+  /** The number of updates, float32 of shape []. */
+  readonly step: Tensor;
+  /** Weights in float32 of parameters of 16 bits, in the order of the parameters. */
+  readonly weights: readonly Tensor[];
+  /** Means of derivatives and of their squares, float32 for parameters of 16 bits. */
+  readonly moments: readonly Gradients<P>[];
+}
+
+/** Options of an update. */
+export interface UpdateOptions {
+  /** The learning rate of this update, in place of that of the optimizer. */
+  readonly learningRate?: number | undefined;
+}
+
+/** Changes parameters by their derivatives. */
+export interface Optimizer {
+  /** The state for parameters: zeros on their devices. */
+  init<P>(params: P): OptimizerState<P>;
+  /**
+   * Changes parameters and state in place, one update for each tensor. In `compile`, both are arguments
+   * of the program; the learning rate may be one.
+   *
+   * @throws {ShapeError} For derivatives of other shapes. Nothing has changed then.
+   */
+  update<P>(
+    params: P,
+    gradients: Gradients<P>,
+    state: OptimizerState<P>,
+    options?: UpdateOptions,
+  ): void;
+}
+
+/** Options of all optimizers. */
+interface CommonOptions {
+  /** How far an update goes. */
+  readonly learningRate: number;
+  /**
+   * Whether the weight of a path such as `layers[0].w` decays; all do by default, if `weightDecay` is
+   * not 0.
+   */
+  readonly decays?: ((path: string, shape: readonly number[]) => boolean) | undefined;
+}
+
+/** Options of {@link sgd}. */
+export interface SgdOptions extends CommonOptions {
+  /** The part of the last update that is added to the next; 0 by default. */
+  readonly momentum?: number | undefined;
+  /** Whether the momentum counts before the derivative, as Nesterov's does; false by default. */
+  readonly nesterov?: boolean | undefined;
+  /** The part of weights that is added to their derivatives; 0 by default. */
+  readonly weightDecay?: number | undefined;
+}
+
+/** Options of {@link adam}. */
+export interface AdamOptions extends CommonOptions {
+  /** How much of the means of derivatives and of their squares stays; [0.9, 0.999] by default. */
+  readonly betas?: readonly [number, number] | undefined;
+  /** Added to roots of means; 1e-8 by default. */
+  readonly epsilon?: number | undefined;
+  /** The part of weights that is added to their derivatives; 0 by default. */
+  readonly weightDecay?: number | undefined;
+}
+
+/** Options of {@link adamw}. */
+export interface AdamWOptions extends Omit<AdamOptions, "weightDecay"> {
+  /** The part of weights, times the learning rate, that an update takes away; 0.01 by default. */
+  readonly weightDecay?: number | undefined;
+}
+
+/** A rule of one tensor: writes the moments, and returns what the weight loses. */
+type Rule = (
+  weight: Operand,
+  gradient: Operand,
+  moments: readonly Operand[],
+  numbers: Numbers,
+) => Operand;
+
+/** Numbers of an update. */
+interface Numbers {
+  readonly rate: Input;
+  readonly decay: number;
+  /** The number of updates with this one. */
+  readonly step: Operand;
+}
+
+function checkNumber(name: string, what: string, value: unknown, low: number, high: number): void {
+  if (typeof value === "number" && value >= low && value <= high) return;
+  throw new ArgumentError(
+    `Cannot make ${name} with ${what} ${describe(value)}: it is a number from ${low} to ${high}`,
+  );
+}
+
+/** `target = value`, in the dtype of the target. */
+function write(target: Operand, value: Operand): void {
+  applyInto(MAP.copy, "update", value, undefined, undefined, target);
+}
+
+/** mean = beta · mean + (1 − beta) · x */
+function average(mean: Operand, x: Operand, beta: number): void {
+  applyInto(MAP.add, "update", mul(mean, beta), mul(x, 1 - beta), undefined, mean);
+}
+
+const isShort = ({ storage: { info } }: Operand): boolean => info.bytes === 2;
+
+/** The paths of a tree's tensors. */
+function pathsOf(params: unknown, path = ""): string[] {
+  if (Array.isArray(params)) return params.flatMap((one, i) => pathsOf(one, `${path}[${i}]`));
+  if (typeof params === "object" && params !== null && !("layout" in params)) {
+    return Object.entries(params).flatMap(([key, one]) =>
+      pathsOf(one, path === "" ? key : `${path}.${key}`)
+    );
+  }
+  return [path];
+}
+
+function optimizer(
+  name: string,
+  count: number,
+  { learningRate, decays }: CommonOptions,
+  weightDecay: number,
+  rule: Rule,
+): Optimizer {
+  checkNumber(name, "learningRate", learningRate, 0, Infinity);
+  checkNumber(name, "weightDecay", weightDecay, 0, Infinity);
+  if (decays !== undefined && typeof decays !== "function") {
+    throw new ArgumentError(
+      `Cannot make ${name} with decays ${describe(decays)}: it is a function`,
+    );
+  }
+  return {
+    init(params) {
+      const tree = treeOf(`init ${name}`, params);
+      const [first] = tree.leaves as [Operand];
+      const wide = (x: Operand): Operand =>
+        isShort(x) ? fullOperand("zeros", x.layout.shape, 0, "float32", x.storage.device) : zeros(
+          x.layout.shape,
+          x,
+        );
+      return {
+        step: fullOperand("zeros", [], 0, "float32", first.storage.device) as Tensor,
+        weights: tree.leaves.filter(isShort).map((x) => contiguousCopy(x, "float32") as Tensor),
+        moments: Array.from({ length: count }, () => tree.map(wide) as Gradients<typeof params>),
+      };
+    },
+    update(params, gradients, state, options = {}) {
+      checkOptions("update", options, ["learningRate"]);
+      const trees = [params, gradients, ...state.moments].map((one) => treeOf("update", one));
+      const [own, slopes, ...moments] = trees as [Tree, Tree, ...Tree[]];
+      checkShapes(own, trees);
+      const paths = decays === undefined ? [] : pathsOf(params);
+      const rate: Input = options.learningRate ?? learningRate;
+      tidy(() => {
+        const step = state.step as Operand;
+        applyInto(MAP.add, "update", step, 1, undefined, step);
+        let short = 0;
+        own.leaves.forEach((param, i) => {
+          const weight = isShort(param) ? state.weights[short++] as Operand : param;
+          const gradient = castTo(slopes.leaves[i]!, weight.storage.info);
+          const isDecaying = decays === undefined || decays(paths[i]!, param.layout.shape);
+          const numbers = { rate, decay: isDecaying ? weightDecay : 0, step };
+          const loss = rule(weight, gradient, moments.map(({ leaves }) => leaves[i]!), numbers);
+          applyInto(MAP.sub, "update", weight, loss, undefined, weight);
+          if (weight !== param) write(param, weight);
+        });
+      });
+    },
+  };
+}
+
+function checkShapes({ leaves }: Tree, trees: readonly Tree[]): void {
+  for (const tree of trees) {
+    if (tree.leaves.length !== leaves.length) {
+      throw new ShapeError(
+        `Cannot update ${leaves.length} parameters by ${tree.leaves.length} tensors`,
+      );
+    }
+    tree.leaves.forEach(({ layout: { shape } }, i) => {
+      const own = leaves[i]!.layout.shape;
+      if (sameShape(own, shape)) return;
+      throw new ShapeError(
+        `Cannot update parameter ${i} of shape ${formatShape(own)} by shape ${formatShape(shape)}`,
+      );
+    });
+  }
+}
+
+/**
+ * Gradient descent, with momentum as in PyTorch: v = momentum · v + g, w −= rate · v.
+ *
+ * @throws {ArgumentError} For numbers out of range.
+ *
+ * @example
+ * ```ts
+ * const params = [tensor([1, 2])];
+ * const optimizer = optim.sgd({ learningRate: 0.5 });
+ * optimizer.update(params, [tensor([2, 2])], optimizer.init(params));
+ * params[0]!.toArray(); // => [0, 1]
+ * ```
+ */
+export function sgd(options: SgdOptions): Optimizer {
+  checkOptions("make sgd", options, [
+    ...["learningRate", "decays", "momentum", "nesterov", "weightDecay"],
+  ]);
+  const { momentum = 0, nesterov = false, weightDecay = 0 } = options;
+  checkNumber("sgd", "momentum", momentum, 0, 1);
+  return optimizer("sgd", momentum === 0 ? 0 : 1, options, weightDecay, (
+    weight,
+    gradient,
+    [velocity],
+    { rate, decay },
+  ) => {
+    const slope = decay === 0 ? gradient : add(gradient, mul(weight, decay));
+    if (velocity === undefined) return mul(slope, rate);
+    applyInto(MAP.add, "update", mul(velocity, momentum), slope, undefined, velocity);
+    return mul(nesterov ? add(slope, mul(velocity, momentum)) : velocity, rate);
+  });
+}
+
+function adamRule(
+  [first, second]: readonly [number, number],
+  epsilon: number,
+  isDecoupled: boolean,
+): Rule {
+  return (weight, gradient, [mean, square], { rate, decay, step }) => {
+    const slope = decay === 0 || isDecoupled ? gradient : add(gradient, mul(weight, decay));
+    average(mean!, slope, first);
+    average(square!, mul(slope, slope), second);
+    // The means begin at 0: what they lack is known.
+    const info = weight.storage.info;
+    const corrected = (mean: Operand, beta: number): Operand =>
+      div(mean, castTo(sub(1, applyInto(MAP.pow, "pow", beta, step, undefined, undefined)), info));
+    const root = applyInto(
+      MAP.sqrt,
+      "sqrt",
+      corrected(square!, second),
+      undefined,
+      undefined,
+      undefined,
+    );
+    const change = mul(div(corrected(mean!, first), add(root, epsilon)), rate);
+    return decay !== 0 && isDecoupled ? add(change, mul(mul(weight, decay), rate)) : change;
+  };
+}
+
+function makeAdam(name: string, options: AdamOptions, decay: number, isDecoupled: boolean) {
+  checkOptions(`make ${name}`, options, [
+    ...["learningRate", "decays", "betas", "epsilon", "weightDecay"],
+  ]);
+  const { betas = [0.9, 0.999], epsilon = 1e-8 } = options;
+  const [first, second] = betas;
+  checkNumber(name, "the first of betas", first, 0, 1);
+  checkNumber(name, "the second of betas", second, 0, 1);
+  checkNumber(name, "epsilon", epsilon, 0, Infinity);
+  return optimizer(name, 2, options, decay, adamRule([first, second], epsilon, isDecoupled));
+}
+
+/**
+ * Adam: descent along means of derivatives, over the roots of means of their squares.
+ *
+ * @throws {ArgumentError} For numbers out of range.
+ */
+export function adam(options: AdamOptions): Optimizer {
+  return makeAdam("adam", options, options.weightDecay ?? 0, false);
+}
+
+/**
+ * {@link adam} with weights that decay by themselves, not by their derivatives.
+ *
+ * @throws {ArgumentError} For numbers out of range.
+ */
+export function adamw(options: AdamWOptions): Optimizer {
+  return makeAdam("adamw", options, options.weightDecay ?? 0.01, true);
+}

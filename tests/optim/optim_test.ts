@@ -1,0 +1,182 @@
+/**
+ * Optimizers beside PyTorch's, in programs, and with bfloat16.
+ *
+ * @module
+ */
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import * as rm from "../../mod.ts";
+import { root } from "../../scripts/tools.ts";
+import { compile } from "../../src/compile/mod.ts";
+import { valueAndGrad } from "../../src/grad/mod.ts";
+import * as optim from "../../src/optim/mod.ts";
+import { loose } from "../support.ts";
+
+// Tests pass options and tensors that types would refuse.
+// deno-lint-ignore no-explicit-any
+type T = any;
+
+interface Golden {
+  readonly shapes: readonly number[][];
+  readonly steps: number;
+  readonly cases: readonly {
+    readonly name: "sgd" | "adam" | "adamw";
+    readonly options: object;
+    readonly params: readonly number[][];
+  }[];
+}
+
+const golden: Golden = JSON.parse(
+  readFileSync(join(root, "tests", "golden", "optim.json"), "utf8"),
+);
+
+function made(shape: readonly number[], at: (i: number) => number, dtype = "float64"): T {
+  const count = shape.reduce((a, b) => a * b, 1);
+  const data = new Float64Array(Array.from({ length: count }, (_, i) => at(i)));
+  return loose(rm.tensor)(data, { shape: [...shape], dtype });
+}
+
+/** The parameters after all steps of a case. */
+function run(optimizer: T, update: T, dtype = "float64"): T[] {
+  const params = golden.shapes.map((shape) => made(shape, Math.cos, dtype));
+  const state = optimizer.init(params);
+  for (let step = 1; step <= golden.steps; step++) {
+    const slopes = golden.shapes.map((shape) => made(shape, (i) => Math.sin(step * i + 1), dtype));
+    update(params, slopes, state);
+  }
+  return params;
+}
+
+function assertNear(params: readonly T[], expected: readonly number[][], tolerance: number): void {
+  params.forEach((param, k) => {
+    const own: number[] = [...param.astype("float64").flatten().toTypedArray()];
+    own.forEach((value, i) => {
+      const difference = Math.abs(value - expected[k]![i]!);
+      assert(difference < tolerance, `${value} beside ${expected[k]![i]}`);
+    });
+  });
+}
+
+test("optimizers make PyTorch's steps, by single ops and in programs", () => {
+  for (const { name, options, params } of golden.cases) {
+    const optimizer: T = loose(optim)[name](options);
+    assertNear(run(optimizer, optimizer.update), params, 1e-6);
+    using program: T = compile(loose((p: T, g: T, s: T) => optimizer.update(p, g, s)));
+    assertNear(run(optimizer, program), params, 1e-6);
+    assertEquals(program.programs, 1);
+  }
+});
+
+test("parameters of bfloat16 have weights of float32 beside them", () => {
+  const { name, options, params } = golden.cases[3]!;
+  const optimizer: T = loose(optim)[name](options);
+  assertNear(run(optimizer, optimizer.update, "bfloat16"), params, 2e-2);
+  // Updates below the precision of bfloat16 add up.
+  const weight = [rm.ones([1], { dtype: "bfloat16" })];
+  const small: T = optim.sgd({ learningRate: 1e-4 });
+  const state = small.init(weight);
+  for (let k = 0; k < 100; k++) small.update(weight, [rm.ones([1], { dtype: "bfloat16" })], state);
+  assert(Math.abs(weight[0]!.astype("float32").item() - 0.99) < 3e-3);
+});
+
+test("weights decay where they should", () => {
+  const params = { layer: { w: rm.ones([2, 2]), b: rm.ones([2]) } };
+  const optimizer = optim.adamw({
+    learningRate: 0.1,
+    weightDecay: 0.5,
+    decays: (path, shape) => path !== "layer.b" && shape.length > 1,
+  });
+  const zeros = { layer: { w: rm.zeros([2, 2]), b: rm.zeros([2]) } };
+  optimizer.update(params, loose(zeros), loose(optimizer.init(params)));
+  assertEquals(params.layer.b.toArray(), [1, 1]);
+  assert(Math.abs(Number(params.layer.w.item?.call(params.layer.w.slice(0, 0))) - 0.95) < 1e-6);
+});
+
+test("a rate of each step, clipped and summed derivatives", () => {
+  const params = [rm.tensor([1, 1])];
+  const optimizer = optim.sgd({ learningRate: 1 });
+  const state = optimizer.init(params);
+  optimizer.update(params, loose([rm.tensor([2, 4])]), state, { learningRate: 0.25 });
+  assertEquals(params[0]!.toArray(), [0.5, 0]);
+  const slopes = { a: rm.tensor([3, 0]), b: rm.tensor([0, 4]) };
+  assertEquals(optim.clipByNorm(slopes, 10).item(), 5);
+  assertEquals(slopes.b.toArray(), [0, 4]);
+  optim.clipByNorm(slopes, 2.5);
+  assert(Math.abs(Number(slopes.b.toArray()[1]) - 2) < 1e-5);
+  optim.accumulate(slopes, slopes, 2);
+  assert(Math.abs(Number(slopes.b.toArray()[1]) - 6) < 1e-5);
+  optim.clipByValue(slopes, 1);
+  assertEquals(slopes.b.toArray(), [0, 1]);
+  assertEquals([0, 1, 2, 6, 10, 99].map(optim.linear({ peak: 1, steps: 10, warmup: 2 })), [
+    ...[0.5, 1, 1, 0.5, 0, 0],
+  ]);
+  assertEquals(optim.cosine({ peak: 1, steps: 10, end: 0.5 })(20), 0.5);
+});
+
+test("a smooth function has its minimum found", () => {
+  const params = { x: rm.tensor([-1.2, 1, 0.3], { dtype: "float64" }) };
+  const rosenbrock = ({ x }: T): T => {
+    const [low, high] = [x.slice(":-1"), x.slice("1:")];
+    return high.sub(low.square()).square().mul(100).add(low.sub(1).square()).sum();
+  };
+  const found = optim.minimize(rosenbrock, params);
+  assert(found.converged && found.value < 1e-9 && found.steps < 60, JSON.stringify(found));
+  const logistic = { w: rm.zeros([3]), b: rm.zeros([]) };
+  const x = rm.arange(30).reshape([10, 3]).sin();
+  const y = x.slice(":, 0").greater(0).astype("float32");
+  const loss = ({ w, b }: T): T =>
+    loose(x).matmul(w).add(b).mul(loose(y).mul(-2).add(1)).exp().add(1).log().mean()
+      .add(w.square().sum().mul(0.01));
+  assert(optim.minimize(loss, logistic, { tolerance: 1e-4 }).converged);
+});
+
+test("a model learns, and memory stays", () => {
+  const params = {
+    a: rm.arange(16).reshape([8, 2]).mul(0.7).sin(),
+    b: rm.zeros([8]),
+    c: rm.arange(8).reshape([1, 8]).mul(0.9).cos(),
+  };
+  const x = rm.tensor([[0, 0], [0, 1], [1, 0], [1, 1]]);
+  const y = rm.tensor([[0], [1], [1], [0]]);
+  const optimizer = optim.adam({ learningRate: 0.05 });
+  const state = optimizer.init(params);
+  const loss = (p: T): T => loose(x).linear(p.a, p.b).tanh().linear(p.c).sub(y).square().mean();
+  const step = compile(loose((p: T, s: T) => {
+    const [value, gradients] = valueAndGrad(loss)(p);
+    loose(optimizer).update(p, gradients, s);
+    return value;
+  })) as T;
+  let value = NaN, before = 0;
+  for (let k = 0; k < 300; k++) {
+    const made = step(params, state);
+    value = made.item();
+    made.dispose();
+    if (k === 50) before = rm.memory().bytes;
+  }
+  assert(value < 0.01, `${value}`);
+  assert(rm.memory().bytes <= before);
+  step.dispose();
+});
+
+test("wrong options and shapes are errors, and change nothing", () => {
+  const params = [rm.ones([2])];
+  for (
+    const make of [
+      () => optim.sgd({ learningRate: -1 }),
+      () => optim.adam({ learningRate: NaN }),
+      () => optim.adam({ learningRate: 1, betas: [2, 0.9] }),
+      () => optim.adamw({ learningRate: 1, decays: loose(3) }),
+      () => optim.cosine({ peak: 1, steps: 1, warmup: 2 }),
+      () => optim.clipByNorm(params, 0),
+      () => optim.minimize(loose((x: T) => x.sum()), params, { steps: -1 }),
+    ]
+  ) assertThrows(make, rm.ArgumentError);
+  const optimizer: T = optim.adam({ learningRate: 1 });
+  const state = optimizer.init(params);
+  assertThrows(() => optimizer.update(params, [rm.ones([3])], state), rm.ShapeError);
+  assertThrows(() => optimizer.update(params, [], state), rm.ArgumentError);
+  assertThrows(() => optimizer.update(params, [rm.ones([2]), rm.ones([2])], state), rm.ShapeError);
+  assertEquals([params[0]!.toArray(), state.step.item()], [[1, 1], 0]);
+});
