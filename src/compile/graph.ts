@@ -14,6 +14,7 @@ import { NO_ARRAY } from "../memory/device.ts";
 import type { Operand } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
 import type { CreateOp, Input, Op } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
 
 /** Where the elements of a traced storage are when a program runs. */
 export type Origin =
@@ -164,9 +165,34 @@ export function writesOf(node: Node): readonly TracedStorage[] {
   return writtenValues(node).map(({ storage }) => storage);
 }
 
-function writtenValues({ op, inputs, outputs, given }: Node): Value[] {
-  const written = (op.writes ?? []).map((k) => inputs[k] as Value);
-  return given ? [...written, ...outputs] : written;
+/** Whether output `k` of a node existed before it. */
+export function isGiven({ given, outputs }: Node, k: number): boolean {
+  return given ? k === 0 : isOutside(outputs[k]!.storage.origin);
+}
+
+/** The outputs of a node that existed before it, at their places; none if there are none. */
+export function givenOutputs(node: Node): readonly (Value | undefined)[] {
+  const given = node.outputs.map((one, k) => isGiven(node, k) ? one : undefined);
+  return given.some((one) => one !== undefined) ? given : [];
+}
+
+function writtenValues(node: Node): Value[] {
+  const written = (node.op.writes ?? []).map((k) => node.inputs[k] as Value);
+  return [...written, ...givenOutputs(node).filter((one) => one !== undefined)];
+}
+
+/**
+ * Whether a node copies a value that was made to memory outside, after which nothing reads that memory:
+ * passes keep such nodes at the end.
+ */
+export function isFinalCopy({ op, given, inputs: [input], outputs: [output] }: Node): boolean {
+  return given && op === MAP.copy && isOutside(output!.storage.origin) && isValue(input) &&
+    input.storage.origin.kind === "made";
+}
+
+/** The nodes that copy values to memory outside, at the end of a graph. */
+export function finalCopies({ nodes }: Graph): ReadonlySet<Node> {
+  return new Set(nodes.slice(nodes.findLastIndex((node) => !isFinalCopy(node)) + 1));
 }
 
 /** The parts of memory outside that a graph writes, each once. */

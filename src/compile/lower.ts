@@ -21,7 +21,9 @@ import { Call, type Input, type MapOp } from "../table/op.ts";
 import { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import {
   type Created,
+  givenOutputs,
   type Graph,
+  isGiven,
   isValue,
   type Node,
   type NodeInput,
@@ -181,7 +183,7 @@ class Lowering {
   }
 
   #native(node: Node): void {
-    const { op, name, inputs, outputs, given, attributes } = node;
+    const { op, name, inputs, outputs, attributes } = node;
     if (op === CHAIN) return this.#chain(node);
     const hasPlaceholder = inputs.some((input) => input instanceof Placeholder);
     if (hasPlaceholder && op.kind !== "map") throw new NotLowerable(name);
@@ -191,12 +193,19 @@ class Lowering {
       inputs.map((input) => hasPlaceholder ? input as Input : this.#operand(input)),
       attributes === undefined ? undefined : { ...attributes },
     );
-    if (given) call.outputs[0] = this.#operand(outputs[0]!) as Operand;
+    this.#give(call, node);
     if (hasPlaceholder) this.#mapWithPlaceholders(call, node);
     else run(call);
     outputs.forEach(({ storage }, k) => {
-      if (given && k === 0) return;
+      if (isGiven(node, k)) return;
       this.#buffers.set(storage, this.#plain(call.outputs[k]!, call.inputs).storage as Buffer);
+    });
+  }
+
+  /** Gives a call the outputs that existed before its node. */
+  #give(call: Call, node: Node): void {
+    givenOutputs(node).forEach((one, k) => {
+      if (one !== undefined) call.outputs[k] = this.#operand(one) as Operand;
     });
   }
 
@@ -319,8 +328,10 @@ class Lowering {
         : this.#operand(input)
     );
     const call = new Call(op, name, operands, { ...attributes as object });
+    this.#give(call, node);
     run(call);
     outputs.forEach(({ storage }, k) => {
+      if (isGiven(node, k)) return;
       this.#buffers.set(storage, this.#plain(call.outputs[k]!, operands).storage as Buffer);
     });
   }

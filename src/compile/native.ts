@@ -30,7 +30,9 @@ import {
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../table/op.ts";
 import {
+  givenOutputs,
   type Graph,
+  isGiven,
   isOutside,
   isValue,
   type NodeInput,
@@ -571,13 +573,15 @@ function runEager({ call: node, buffers }: EagerStep, run: Run): void {
       const { storage, layout, flags } = value;
       return { storage: realOf(buffers.get(storage)!), layout, flags };
     };
-    const { op, name, inputs, outputs, given, attributes } = node;
+    const { op, name, inputs, outputs, attributes } = node;
     const own = attributes === undefined ? undefined : { ...attributes };
     const call = new Call(op, name, inputs.map(operand), own);
-    if (given) call.outputs[0] = operand(outputs[0]!) as Operand;
+    givenOutputs(node).forEach((one, k) => {
+      if (one !== undefined) call.outputs[k] = operand(one) as Operand;
+    });
     performCall(call);
     outputs.forEach(({ storage, layout }, k) => {
-      if (given && k === 0) return;
+      if (isGiven(node, k)) return;
       const target = realOf(buffers.get(storage)!);
       copyInto({ storage: target, layout, flags: 0 }, call.outputs[k]!);
     });

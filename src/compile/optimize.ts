@@ -6,6 +6,7 @@
 import { joinAttention } from "./attend.ts";
 import type { Graph } from "./graph.ts";
 import { fuseElementwise } from "./fuse.ts";
+import { placeWrites, renameWrites } from "./writes.ts";
 import { joinEpilogues, packWeights } from "./products.ts";
 import {
   dropDeadCode,
@@ -49,7 +50,7 @@ export const ALL_PASSES: Passes = {
 
 /** The improved graph, whose constants `compute` computes, and what they depend on. */
 export function optimize(graph: Graph, passes: Passes, compute: Fold): Folded {
-  let improved = graph;
+  let improved = passes.fuse ? renameWrites(graph) : graph;
   if (passes.subexpressions) improved = shareSubexpressions(improved);
   let versions: Folded["versions"] = new Map();
   // Packing is worth its time only if it happens once.
@@ -58,6 +59,6 @@ export function optimize(graph: Graph, passes: Passes, compute: Fold): Folded {
   if (passes.deadCode) improved = dropDeadCode(improved);
   if (passes.attention) improved = joinAttention(improved);
   if (passes.epilogues) improved = joinEpilogues(improved);
-  if (passes.fuse) improved = fuseElementwise(improved);
+  if (passes.fuse) improved = placeWrites(fuseElementwise(improved));
   return { graph: improved, versions };
 }

@@ -11,7 +11,9 @@ import type { Storage } from "../memory/storage.ts";
 import type { Input } from "../table/op.ts";
 import type { Computation } from "./constants.ts";
 import {
+  finalCopies,
   type Graph,
+  isGiven,
   isOutside,
   isTotal,
   isValue,
@@ -25,14 +27,19 @@ import {
 import { sameInput, sameValue } from "./same.ts";
 
 /** How often the nodes of a graph write each storage; those that are made count once. */
-function writeCounts({ nodes }: Graph): Map<TracedStorage, number> {
+function writeCounts(graph: Graph): Map<TracedStorage, number> {
+  const final = finalCopies(graph);
   const counts = new Map<TracedStorage, number>();
   const add = (storage: TracedStorage): void => {
     counts.set(storage, (counts.get(storage) ?? 0) + 1);
   };
-  for (const node of nodes) {
+  for (const node of graph.nodes) {
+    // Nothing reads what they write.
+    if (final.has(node)) continue;
     for (const storage of writesOf(node)) add(storage);
-    if (!node.given) { for (const { storage } of node.outputs) add(storage); }
+    node.outputs.forEach(({ storage }, k) => {
+      if (!isGiven(node, k) && !node.given) add(storage);
+    });
   }
   return counts;
 }
@@ -69,7 +76,7 @@ export function dropDeadCode(graph: Graph): Graph {
 }
 
 /** A copy of `node` whose operands are in other storages. */
-function redirected(node: Node, to: ReadonlyMap<TracedStorage, TracedStorage>): Node {
+export function redirected(node: Node, to: ReadonlyMap<TracedStorage, TracedStorage>): Node {
   const moveValue = (value: Value): Value => {
     const storage = to.get(value.storage);
     return storage === undefined ? value : { ...value, storage };

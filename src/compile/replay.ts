@@ -14,7 +14,9 @@ import type { Storage } from "../memory/storage.ts";
 import { Call, type Input } from "../table/op.ts";
 import {
   type Created,
+  givenOutputs,
   type Graph,
+  isGiven,
   isOutside,
   isValue,
   type Node,
@@ -151,13 +153,16 @@ export class Replay implements Executor {
     return { storage: this.#storages[storage.id]!, layout, flags };
   }
 
-  #runNode({ op, name, inputs, outputs, given, attributes }: Node): void {
+  #runNode(node: Node): void {
+    const { op, name, inputs, outputs, attributes } = node;
     const own = attributes === undefined ? undefined : { ...attributes };
     const call = new Call(op, name, inputs.map((input) => this.#operand(input)), own);
-    if (given) call.outputs[0] = this.#operand(outputs[0]!) as Operand;
+    givenOutputs(node).forEach((one, k) => {
+      if (one !== undefined) call.outputs[k] = this.#operand(one) as Operand;
+    });
     performCall(call);
     outputs.forEach(({ storage: { id } }, k) => {
-      if (given && k === 0) return;
+      if (isGiven(node, k)) return;
       const made = call.outputs[k]!;
       this.#handles[id] = made;
       // Ops may return views in place of copies.
