@@ -49,6 +49,7 @@ export const LAYER_GROUPS: readonly LayerGroup[] = [
       { folders: ["onnx"], what: "models in ONNX files, as programs" },
       { folders: ["onnx/ops"], what: "the ops of ONNX" },
       { folders: ["onnx/graph"], what: "graphs of ONNX files, and their values" },
+      { folders: ["train"], what: "batches of data, and checkpoints of training" },
       { folders: ["optim"], what: "optimizers of parameters by their derivatives" },
       { folders: ["grad"], what: "derivatives of functions of trees of tensors" },
       { folders: ["grad/rules"], what: "derivatives of ops" },
