@@ -115,7 +115,18 @@ export {
   localResponseNorm,
   type LocalResponseNormOptions,
   type Normed,
+  type TrainingNorm,
+  type TrainingNormOptions,
 } from "./norm.ts";
+export {
+  type InitOptions,
+  kaimingNormal,
+  type KaimingOptions,
+  kaimingUniform,
+  xavierNormal,
+  type XavierOptions,
+  xavierUniform,
+} from "./init.ts";
 export {
   gru,
   lstm,

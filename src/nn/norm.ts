@@ -1,5 +1,5 @@
 /**
- * Norms over batches, groups and channels, for inference, and dropout, which then does nothing.
+ * Norms over batches, groups and channels, and dropout, for inference and for training.
  *
  * @module
  */
@@ -9,16 +9,19 @@ import { apply, applyInto, applyView } from "../core/apply.ts";
 import { cast } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
+import { generate, type Key } from "../api/random/create.ts";
+import { reduce } from "../ops/reduce/op.ts";
 import { rowDType } from "../ops/softmax_norm/problem.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../table/infer.ts";
-import { MAP } from "../table/table.ts";
+import { MAP, REDUCE } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
 import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import {
   badArgument,
   channelsOf,
+  checkFlag,
   checkNumber,
   checkVector,
   floats,
@@ -44,6 +47,24 @@ export interface AffineNormOptions extends ChannelNormOptions {
   readonly weight?: AnyTensor;
   /** Added to each channel: [C]. */
   readonly bias?: AnyTensor;
+}
+
+/** Options of a norm by the statistics of the batch itself. */
+export interface TrainingNormOptions extends AffineNormOptions {
+  /** Whether the batch's own statistics count. */
+  readonly training: true;
+  /** How much of the batch's statistics the new running ones have; 0.1 by default. */
+  readonly momentum?: number;
+}
+
+/** The norm of a batch by its own statistics. */
+export interface TrainingNorm<X extends AnyTensor> {
+  /** The norm. */
+  readonly value: Normed<X>;
+  /** The new running mean: [C], of float32 for floats of 16 bits. */
+  readonly mean: AnyTensor;
+  /** The new running variance: [C]. */
+  readonly variance: AnyTensor;
 }
 
 const OPTIONS = ["weight", "bias", "epsilon"];
@@ -83,15 +104,41 @@ export function batchNorm<X extends AnyTensor>(
   variance: AnyTensor,
   options?: AffineNormOptions,
 ): Normed<X>;
+/**
+ * {@link batchNorm} by the mean and the variance of the batch itself. It returns new running statistics
+ * too, as PyTorch computes them: (1 − `momentum`) · running + `momentum` · batch, with the variance of
+ * the batch over n − 1. It changes nothing.
+ *
+ * @throws {ShapeError} For one element for each channel, which has no variance.
+ *
+ * @example
+ * ```ts
+ * const x = tensor([[1, 2], [3, 6]]);
+ * const training = { training: true, momentum: 0.5 } as const;
+ * const { value, mean, variance } = nn.batchNorm(x, zeros([2]), ones([2]), training);
+ * value.round().toArray(); // => [[-1, -1], [1, 1]]
+ * [mean.toArray(), variance.toArray()]; // => [[1, 2], [1.5, 4.5]]
+ * ```
+ */
+export function batchNorm<X extends AnyTensor>(
+  x: X,
+  mean: AnyTensor,
+  variance: AnyTensor,
+  options: TrainingNormOptions,
+): TrainingNorm<X>;
 export function batchNorm(
   x: AnyTensor,
   mean: AnyTensor,
   variance: AnyTensor,
-  options: AffineNormOptions = {},
-): Operand {
+  options: AffineNormOptions & { readonly training?: boolean; readonly momentum?: number } = {},
+): Operand | TrainingNorm<AnyTensor> {
   const name = "batchNorm";
-  checkOptions(name, options, OPTIONS);
-  return tidy(() => {
+  const { training = false } = options;
+  checkOptions(name, options, [
+    ...OPTIONS,
+    ...checkFlag(name, "training", training) ? ["training", "momentum"] : ["training"],
+  ]);
+  const made = tidy(() => {
     const own = floats(x, name);
     const epsilon = checkNumber(name, "epsilon", options.epsilon ?? 1e-5, 0);
     channelsOf(name, own);
@@ -99,9 +146,50 @@ export function batchNorm(
     const square = perChannel(name, "variance", own, floats(variance, name))!;
     const weight = perChannel(name, "weight", own, options.weight);
     const bias = perChannel(name, "bias", own, options.bias);
+    if (training) {
+      const momentum = checkNumber(name, "momentum", options.momentum ?? 0.1, 0);
+      if (momentum > 1) throw badArgument(name, "momentum", momentum, "at most 1");
+      return normalizeBatch(own, [center, square], [weight, bias], epsilon, momentum);
+    }
     const [scale, shift] = foldStatistics(weight, bias, center, square, epsilon);
-    return cast(affine(widened(own), scale, shift), own.storage.info.name);
-  });
+    return [cast(affine(widened(own), scale, shift), own.storage.info.name)];
+  }) as AnyTensor[];
+  const [value, newMean, newVariance] = made;
+  return training ? { value: value!, mean: newMean!, variance: newVariance! } : value! as Operand;
+}
+
+/** The norm by the batch's own statistics, and the new running ones. */
+function normalizeBatch(
+  x: Operand,
+  [center, square]: readonly [Operand, Operand],
+  [weight, bias]: readonly [Operand | undefined, Operand | undefined],
+  epsilon: number,
+  momentum: number,
+): Operand[] {
+  const { shape, size } = x.layout;
+  const count = shape[1] === 0 ? 0 : size / shape[1]!;
+  if (count === 1) {
+    throw new ShapeError(
+      `Cannot batchNorm shape ${formatShape(shape)} in training: one element for each channel ` +
+        "has no variance",
+    );
+  }
+  const wide = widened(x);
+  const axes = shape.map((_, axis) => axis).filter((axis) => axis !== 1);
+  const along = (vector: Operand): Operand =>
+    applyView(VIEWS.reshape, vector, "reshape", [shape[1]!, ...shape.slice(2).fill(1)]);
+  const mean = reduce(REDUCE.mean, wide, axes);
+  const centered = apply(MAP.sub, wide, along(mean));
+  const variance = reduce(REDUCE.mean, apply(MAP.square, centered), axes);
+  const inverse = apply(MAP.rsqrt, apply(MAP.add, variance, epsilon));
+  const scale = weight === undefined ? inverse : apply(MAP.mul, inverse, weight);
+  const running = (before: Operand, now: Operand, factor: number): Operand =>
+    apply(MAP.add, apply(MAP.mul, before, 1 - momentum), apply(MAP.mul, now, factor));
+  return [
+    cast(affine(centered, scale, bias), x.storage.info.name),
+    running(center, mean, momentum),
+    running(square, variance, momentum * count / (count - 1)),
+  ];
 }
 
 function overGroups<X extends AnyTensor>(
@@ -243,25 +331,39 @@ export function localResponseNorm(
 
 /** Options of {@link dropout}. */
 export interface DropoutOptions {
-  /** The part of the elements that training sets to 0; has no effect. */
+  /** The part of the elements that become 0; 0.5 by default. */
   readonly p?: number;
+  /** The key of the elements that become 0; without one, none does. */
+  readonly key?: Key | undefined;
 }
 
 /**
- * `x` itself: only training drops elements, and this library is for inference. With it, a model that
- * is ported keeps its form.
+ * `x` with a random part `p` of its elements set to 0, and the others divided by 1 − `p`. The same key
+ * gives the same elements. Without a key, as for inference, it is `x` itself.
  *
- * @throws {ArgumentError} For a `p` that is not between 0 and 1.
+ * @throws {ArgumentError} For a `p` that is not between 0 and 1, and for a value that is no key.
  *
  * @example
  * ```ts
  * nn.dropout(tensor([1, 2])).toArray(); // => [1, 2]
+ * const key = random.key(1);
+ * nn.dropout(ones([8]), { p: 0.5, key }).toArray(); // => [2, 0, 0, 2, 2, 0, 2, 2]
  * ```
  */
-export function dropout<X extends AnyTensor>(x: X, options: DropoutOptions = {}): X {
-  checkOptions("dropout", options, ["p"]);
-  const { p = 0.5 } = options;
-  if (checkNumber("dropout", "p", p, 0) > 1) throw badArgument("dropout", "p", p, "at most 1");
-  floats(x, "dropout");
-  return x;
+export function dropout<X extends AnyTensor>(x: X, options?: DropoutOptions): X;
+export function dropout(x: AnyTensor, options: DropoutOptions = {}): Operand {
+  const name = "dropout";
+  checkOptions(name, options, ["p", "key"]);
+  const { p = 0.5, key } = options;
+  if (checkNumber(name, "p", p, 0) > 1) throw badArgument(name, "p", p, "at most 1");
+  const own = floats(x, name);
+  if (key === undefined) return own;
+  return tidy(() => {
+    const { layout: { shape }, storage: { device } } = own;
+    const place = { shape, dtype: "float32", device: device as t.Device } as const;
+    const draw = generate(name, key, "f", { ...place, distribution: "uniform", low: 0, high: 1 });
+    const isKept = apply(MAP.greaterEqual, draw, p);
+    const scaled = apply(MAP.mul, own, p === 1 ? 0 : 1 / (1 - p));
+    return applyInto(MAP.where, name, isKept, scaled, 0, undefined);
+  });
 }

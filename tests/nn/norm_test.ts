@@ -52,7 +52,7 @@ test("norms of no elements", () => {
   assertEquals(nn.localResponseNorm(zeros([2, 0, 3]), 2).shape, [2, 0, 3]);
 });
 
-test("dropout is the identity", () => {
+test("dropout without a key is the identity", () => {
   const x = ones([2]);
   assertStrictEquals(nn.dropout(x, { p: 1 }), x);
   assertRefused(() => nn.dropout(x, { p: 1.5 }), ArgumentError, ["dropout", "p 1.5"], x);
