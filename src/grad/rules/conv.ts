@@ -4,7 +4,6 @@
  * @module
  */
 import { apply } from "../../core/apply.ts";
-import { copyAs } from "../../core/composite.ts";
 import { dispatch, dispatchAll, run } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { CONV } from "../../nn/conv.ts";
@@ -67,7 +66,7 @@ function byWeight(
     ...Array.from({ length: rank - 3 - taps }, (_, k) => k + 3 + taps),
   ];
   const places = images * countOf(out);
-  const columns = copyAs(permute(windows, order), [groups, channels * countOf(kernel), places]);
+  const columns = reshape(permute(windows, order), [groups, channels * countOf(kernel), places]);
   const rows = shape[0]! / groups;
   const results = permute(reshape(g, [images, groups, rows, countOf(out)]), [1, 2, 0, 3]);
   const made = matmul(reshape(results, [groups, rows, places]), mT(columns));
