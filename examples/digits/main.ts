@@ -5,7 +5,8 @@
  *     bun examples/digits/main.ts
  *
  * `--device cuda` does it on a graphics card: bun examples/digits/main.ts --device cuda, or
- * deno run -A examples/digits/main.ts --device cuda.
+ * deno run -A examples/digits/main.ts --device cuda. `--train` trains a convolutional network first, and
+ * prints its accuracy: deno run -A examples/digits/main.ts --train.
  *
  * @module
  */
@@ -74,7 +75,9 @@ export async function demo(device: types.Device = "cpu"): Promise<string> {
 
 if (import.meta.main) {
   try {
-    console.log(await demo(deviceIn(process.argv.slice(2))));
+    const args = process.argv.slice(2);
+    if (args.includes("--train")) await (await import("./train_cnn.ts")).trainAndReport();
+    else console.log(await demo(deviceIn(args)));
   } catch (error) {
     if (!(error instanceof DeviceError)) throw error;
     console.error(error.message);
