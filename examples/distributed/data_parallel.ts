@@ -10,11 +10,13 @@
  *
  * @module
  */
-import { io, random, range, scope, setThreads, type Tensor, tensor } from "../../mod.ts";
+import { io, random, range, scope, setThreads, type Tensor } from "../../mod.ts";
 import { averageGradients, type Group, init } from "../../src/distributed/mod.ts";
+import { valueAndGrad } from "../../src/grad/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
 import { type Digits, loadDigits, pick } from "../digits/digits.ts";
-import type { Model } from "../digits/model.ts";
-import { accuracy, adam, initialModel, lossAndGradients, SEED } from "../digits/train.ts";
+import { hidden, type Model, scores } from "../digits/model.ts";
+import { accuracy, adam, initialModel, SEED } from "../digits/train.ts";
 
 const BATCH = 64;
 /** The parts of a batch: each rank has as many. */
@@ -27,6 +29,10 @@ function onGrid(x: Tensor): Tensor {
   return x.mul(GRID).round().div(GRID);
 }
 
+const lossAndGradients = valueAndGrad((model: Model, { images, labels }: Digits) =>
+  nn.crossEntropy(scores(model, hidden(model, images)), labels)
+);
+
 /** The mean gradients, and loss, of some parts of a batch: [parts, rows] of `digits`. */
 function meanOfParts(
   model: Model,
@@ -36,8 +42,8 @@ function meanOfParts(
   return scope(() => {
     const sums: Record<string, Tensor> = {};
     for (const rows of parts) {
-      const { loss, gradients } = lossAndGradients(model, pick(digits, rows));
-      for (const [name, x] of Object.entries({ ...gradients, loss: tensor(loss) })) {
+      const [loss, gradients] = lossAndGradients(model, pick(digits, rows));
+      for (const [name, x] of Object.entries<Tensor>({ ...gradients, loss })) {
         const rounded = onGrid(x);
         sums[name] = sums[name] === undefined ? rounded : sums[name].add(rounded);
       }
