@@ -356,6 +356,30 @@ export const FEATURES: Readonly<Record<string, readonly Feature[]>> = {
         "nested by shape, aligned, shortened if long, with the dtype; in consoles and notebooks",
     },
   ],
+  "Training": [
+    {
+      title: "Derivatives",
+      semantics:
+        "of functions of trees of tensors, nested, in programs; PyTorch's numbers; an op without one is an error",
+    },
+    {
+      title: "Batches",
+      semantics: "rows of a tree of tensors, in an order that a key decides",
+    },
+    {
+      title: "Checkpoints",
+      semantics: "parameters, state, keys and numbers in one safetensors file, replaced as a whole",
+    },
+    {
+      title: "First values of weights",
+      semantics: "Kaiming and Xavier, uniform and normal, by a key",
+    },
+    { title: "Dropout", semantics: "by a key; without one the identity" },
+    {
+      title: "Batch norms in training",
+      semantics: "by the batch's statistics; running ones are returned, not written",
+    },
+  ],
   "Bad input": [
     { title: "Bad shapes", semantics: "a ShapeError that names op, shapes and axis" },
     { title: "Bad axes", semantics: "an AxisError that names op and axis" },

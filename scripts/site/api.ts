@@ -6,12 +6,14 @@
  */
 import * as library from "../../mod.ts";
 import * as programs from "../../src/compile/mod.ts";
+import * as derivatives from "../../src/grad/mod.ts";
 import * as hub from "../../src/hub/mod.ts";
 import * as distributed from "../../src/distributed/mod.ts";
 import * as images from "../../src/images/mod.ts";
 import * as models from "../../src/models/mod.ts";
 import * as profiles from "../../src/profile/mod.ts";
 import * as serving from "../../src/serve/mod.ts";
+import * as training from "../../src/train/mod.ts";
 import { readText } from "../tools.ts";
 import { API_PAGES, type ApiPage } from "./api_pages.ts";
 import {
@@ -43,6 +45,9 @@ export const ENTRIES: Readonly<Record<string, EntryPoint>> = {
   "src/compile/mod.ts": { from: `${PACKAGE}/compile`, values: programs },
   "src/api/fft.ts": { from: PACKAGE, namespace: "fft" },
   "src/constraints/mod.ts": { from: `${PACKAGE}/constraints`, namespace: "constraints" },
+  "src/grad/mod.ts": { from: `${PACKAGE}/grad`, values: derivatives },
+  "src/optim/mod.ts": { from: `${PACKAGE}/optim`, namespace: "optim" },
+  "src/train/mod.ts": { from: `${PACKAGE}/train`, values: training },
   "src/hub/mod.ts": { from: `${PACKAGE}/hub`, values: hub },
   "src/images/mod.ts": { from: `${PACKAGE}/images`, values: images },
   "src/distributed/mod.ts": { from: `${PACKAGE}/distributed`, values: distributed },

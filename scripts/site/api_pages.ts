@@ -185,6 +185,13 @@ export const API_PAGES: readonly ApiPage[] = [
     files: ["nn", "io/find_model.ts", "hub"],
   },
   {
+    id: "training",
+    title: "Derivatives and training",
+    about: "Derivatives of functions, optimizers, batches and checkpoints.",
+    guides: { "Train a model": "train.md", "Derivatives": "derivatives.md" },
+    files: ["grad", "optim", "train"],
+  },
+  {
     id: "llm",
     title: "Text generation",
     about: "Language models, sessions and sampling.",

@@ -3,10 +3,10 @@
  *
  * @example
  * ```ts
- * import { tensor } from "@rowmajor/tensor";
+ * import { type Tensor, tensor } from "@rowmajor/tensor";
  * import { grad } from "@rowmajor/tensor/grad";
  *
- * const slope = grad((x) => x.mul(x).sum());
+ * const slope = grad((x: Tensor) => x.mul(x).sum());
  * slope(tensor([1, 2, 3])).toArray(); // => [2, 4, 6]
  * ```
  *

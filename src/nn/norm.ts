@@ -347,7 +347,7 @@ export interface DropoutOptions {
  * ```ts
  * nn.dropout(tensor([1, 2])).toArray(); // => [1, 2]
  * const key = random.key(1);
- * nn.dropout(ones([8]), { p: 0.5, key }).toArray(); // => [2, 0, 0, 2, 2, 0, 2, 2]
+ * nn.dropout(ones([8]), { p: 0.5, key }).toArray(); // => [2, 2, 2, 2, 2, 2, 0, 2]
  * ```
  */
 export function dropout<X extends AnyTensor>(x: X, options?: DropoutOptions): X;

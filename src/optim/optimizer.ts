@@ -216,7 +216,8 @@ function checkShapes({ leaves }: Tree, trees: readonly Tree[]): void {
  * ```ts
  * const params = [tensor([1, 2])];
  * const optimizer = optim.sgd({ learningRate: 0.5 });
- * optimizer.update(params, [tensor([2, 2])], optimizer.init(params));
+ * const gradients = [tensor([2, 2])];
+ * optimizer.update(params, gradients, optimizer.init(params));
  * params[0]!.toArray(); // => [0, 1]
  * ```
  */

@@ -195,11 +195,12 @@ async function impliedImports({ file, lines, exports }: Block): Promise<string> 
     imports += from(names, url);
     shared.push(...names);
   }
-  for (const name of ["nn", "llm"]) {
+  for (const name of ["nn", "llm", "optim"]) {
     const url = new URL(modules[`./${name}`]!, root).href;
     if (uses(name)) imports += `import * as ${name} from "${url}";\n`;
   }
-  const own = exports.filter((name) => uses(name) && !shared.includes(name));
+  // One for each overload.
+  const own = [...new Set(exports)].filter((name) => uses(name) && !shared.includes(name));
   return imports + from(own, new URL(file, root).href);
 }
 
@@ -240,21 +241,23 @@ const MODELS: Readonly<Record<string, (folder: string) => Promise<void>>> = {
   "sentence-transformers/all-MiniLM-L6-v2": writeModel,
   "intfloat/e5-small-v2": writeModel,
 };
+/** Files that examples write. */
+const WRITTEN: ReadonlySet<string> = new Set(["checkpoint.safetensors"]);
 let folder: string | undefined;
 process.on("exit", () => folder !== undefined && rmSync(folder, { recursive: true }));
 
-/** `code` with the paths of {@link FILES} and {@link MODELS} in the place of their names. */
+/** `code` with the paths of files that examples read and write in the place of their names. */
 async function withFiles(code: string): Promise<string> {
   const names = new Set(Array.from(code.matchAll(/"([\w.\/-]+)"/g), ([, name]) => name!));
   let made = code;
   for (const name of names) {
     const isModel = Object.hasOwn(MODELS, name);
-    if (!isModel && !Object.hasOwn(FILES, name)) continue;
+    if (!isModel && !WRITTEN.has(name) && !Object.hasOwn(FILES, name)) continue;
     folder ??= mkdtempSync(join(tmpdir(), "rowmajor-docs-"));
     const path = join(folder, name);
     if (!existsSync(path)) {
       if (isModel) await MODELS[name]!(path);
-      else writeFileSync(path, FILES[name]!());
+      else if (!WRITTEN.has(name)) writeFileSync(path, FILES[name]!());
     }
     made = made.replaceAll(JSON.stringify(name), JSON.stringify(path));
   }

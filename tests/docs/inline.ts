@@ -13,6 +13,8 @@ import * as images from "../../src/images/mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import * as onnxes from "../../src/onnx/mod.ts";
+import * as derivatives from "../../src/grad/mod.ts";
+import * as training from "../../src/train/mod.ts";
 import * as profiling from "../../src/profile/mod.ts";
 import * as serving from "../../src/serve/mod.ts";
 import type { Block } from "./blocks.ts";
@@ -21,6 +23,8 @@ import type { Block } from "./blocks.ts";
 const ENTRIES: readonly (readonly [entry: string, exports: object])[] = [
   ["", rowmajor],
   ["/compile", compiling],
+  ["/grad", derivatives],
+  ["/train", training],
   ["/profile", profiling],
   ["/images", images],
   ["/models", models],
@@ -28,7 +32,7 @@ const ENTRIES: readonly (readonly [entry: string, exports: object])[] = [
   ["/distributed", distributed],
 ];
 /** The entry points that pages import as a namespace. */
-const SPACES: readonly string[] = ["nn", "llm", "tokenizers", "constraints", "onnx"];
+const SPACES: readonly string[] = ["nn", "llm", "tokenizers", "constraints", "onnx", "optim"];
 /** What has the functions that pages name without a receiver. */
 const RECEIVERS: Readonly<Record<string, object>> = {
   x: rowmajor.Tensor.prototype,

@@ -52,6 +52,7 @@ export declare const path: string, folder: string, text: string, url: string, pr
 export declare const bytes: Uint8Array, signal: AbortSignal, address: bigint, options: Any;
 export declare const onProgress: () => void, json: Any, config: Any, cached: Any;
 // Functions, and what the library makes.
+export declare const gradients: Any, data: Any, state: Any;
 export declare const f: Any, make: Any, build: Any, predict: Compiled<(x: Tensor) => Tensor>;
 export declare const report: ProfileReport & ProgramReport, world: World, group: World;
 export declare const key: Key & number, arrow: typeof arrows, column: arrows.Vector;

@@ -19,7 +19,7 @@ function assertNear(own: unknown, expected: unknown, tolerance: number): void {
   assert(difference <= tolerance, `${own} beside ${expected}`);
 }
 
-test("first values have the deviations of their rules", () => {
+test("First values of weights: the deviations of their rules", () => {
   const shape = [80, 40, 3, 3] as const;
   const [inputs, outputs] = [40 * 9, 80 * 9];
   const cases: [x: T, std: number, isUniform: boolean][] = [
@@ -61,7 +61,7 @@ test("first values have the deviations of their rules", () => {
   assertThrows(() => N.xavierNormal(key, [3, 1], { mode: "in" }), TypeError, "mode");
 });
 
-test("dropout by a key sets a part of the elements to 0, and keeps the mean", () => {
+test("Dropout: a key sets a part of the elements to 0, and keeps the mean", () => {
   const x = rm.random.uniform(key, [100, 100], { low: 1, high: 2 });
   for (const p of [0, 0.1, 0.5, 0.9, 1]) {
     const y = nn.dropout(x, { p, key });
@@ -107,7 +107,7 @@ test("derivatives of dropout and of batch norms are those of differences", () =>
   assertDerivatives("batch norm of vectors", (x) => norm(x).value, [uniform([5, 3], next)]);
 });
 
-test("a batch norm in training uses the batch, and returns running statistics", () => {
+test("Batch norms in training: the batch's statistics, and new running ones", () => {
   const x = rm.random.normal(key, [8, 3, 5]);
   const before = [rm.full([3], 2), rm.full([3], 4)] as const;
   const made = nn.batchNorm(x, ...before, { training: true, momentum: 0.25 });

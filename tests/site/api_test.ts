@@ -16,7 +16,10 @@ import { readText, root } from "../../scripts/tools.ts";
 
 const api = readApi();
 const blocks = [...api].flatMap(([path, text]) =>
-  [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = ""]) => ({ path, code }))
+  [...text.matchAll(/^```ts\n([\s\S]*?)^```/gm)].map(([, code = ""]) => ({
+    path,
+    code,
+  }))
 );
 
 test("pages of the API import what their entry points export", () => {
@@ -34,10 +37,12 @@ test("pages of the API import what their entry points export", () => {
       assert(name in entry.values, `${path} imports ${name} from ${from}`);
     }
   }
-  for (const { path, code } of blocks.filter(({ code }) => code.includes("import"))) {
+  for (
+    const { path, code } of blocks.filter(({ code }) => code.includes("import"))
+  ) {
     assertMatch(
       code,
-      /^import (\{ .* \}|\* as (?:nn|llm|tokenizers|constraints|onnx|session)) from /m,
+      /^import (\{ .* \}|\* as (?:nn|llm|tokenizers|constraints|onnx|optim|session)) from /m,
       path,
     );
   }
@@ -53,8 +58,14 @@ test("pages of the API show types of programs, a heading for each name, and link
   const page = (id: string) => api.get(`api/${id}.md`)!;
   for (
     const [id, text] of [
-      ["elementwise", "x.add(other: TensorOrScalar, options?: BinaryOptions): Tensor"],
-      ["comparison", 'x.less(other: TensorOrScalar, options?: BinaryOptions): Tensor<"bool">'],
+      [
+        "elementwise",
+        "x.add(other: TensorOrScalar, options?: BinaryOptions): Tensor",
+      ],
+      [
+        "comparison",
+        'x.less(other: TensorOrScalar, options?: BinaryOptions): Tensor<"bool">',
+      ],
       ["views", "x.reshape(shape: Shape): Tensor"],
       ["in-place", "x.add_(other: TensorOrScalar): this"],
       ["creation", "zeros(shape: Shape, options?: CreateOptions): Tensor"],
@@ -74,7 +85,9 @@ test("pages of the API show types of programs, a heading for each name, and link
   }
   for (const { id, guides } of API_PAGES) {
     assert(Object.keys(guides).length > 0, id);
-    for (const file of Object.values(guides)) assert(page(id).includes(`](../docs/${file})`), id);
+    for (const file of Object.values(guides)) {
+      assert(page(id).includes(`](../docs/${file})`), id);
+    }
   }
   // Every export that programs can call has a heading.
   const headings = new Set(
@@ -82,13 +95,18 @@ test("pages of the API show types of programs, a heading for each name, and link
       [...text.matchAll(/^## `([\w.]+)/gm)].map(([, name]) => name)
     ),
   );
-  const missing = Object.values(ENTRIES).flatMap(({ values = {} }) => Object.keys(values))
+  const missing = Object.values(ENTRIES).flatMap(({ values = {} }) =>
+    Object.keys(values)
+  )
     .filter((name) =>
-      !["random", "io", "fft", "linalg", "special"].includes(name) && !headings.has(name)
+      !["random", "io", "fft", "linalg", "special"].includes(name) &&
+      !headings.has(name)
     );
   assertEquals(missing, []);
   const methods = Object.getOwnPropertyNames(library.Tensor.prototype)
-    .filter((name) => !["constructor", "flags"].includes(name) && !headings.has(`x.${name}`));
+    .filter((name) =>
+      !["constructor", "flags"].includes(name) && !headings.has(`x.${name}`)
+    );
   assertEquals(methods, []);
 });
 
@@ -103,11 +121,21 @@ test("text is no HTML, and code stays as it is", () => {
 
 test("pages show no syntax of tests, and their links to pages and the API lead somewhere", () => {
   const pages = stagePages(api);
-  assertEquals([...pages].filter(([, text]) => text.includes("@ts-expect-error")).length, 0);
+  assertEquals(
+    [...pages].filter(([, text]) => text.includes("@ts-expect-error")).length,
+    0,
+  );
   // The landing page is none of the others.
   assert(!readText("README.md").includes("@ts-expect-error"));
   const landing = pages.get("index.md")!;
-  for (const part of ["layout: home", "benchmarks.svg", "code-group", "bun build --compile"]) {
+  for (
+    const part of [
+      "layout: home",
+      "benchmarks.svg",
+      "code-group",
+      "bun build --compile",
+    ]
+  ) {
     assert(landing.includes(part), part);
   }
   // Links between pages, those of the API among them.

@@ -17,14 +17,25 @@ const withPackages = {
     "site/node_modules is not installed: deno task site",
 };
 
-test("the site builds without a dead link, and its links have its base", withPackages, () => {
-  const { stdout, stderr, status } = spawnSync(
-    findTool("deno"),
-    ["run", "-A", "--no-check", join(root, "scripts", "site.ts")],
-    { encoding: "utf8", cwd: root, env: { ...process.env, SITE_BASE: "/name/" } },
-  );
-  assertEquals(status, 0, stdout + stderr);
-  assertMatch(stdout, /\d+ pages, no dead link/);
-  const landing = readText("zig-out/site/index.html");
-  assert(landing.includes('href="/name/docs/tour.html"'), "links have the base of the site");
-});
+test(
+  "the site builds without a dead link, and its links have its base",
+  withPackages,
+  () => {
+    const { stdout, stderr, status } = spawnSync(
+      findTool("deno"),
+      ["run", "-A", "--no-check", join(root, "scripts", "site.ts")],
+      {
+        encoding: "utf8",
+        cwd: root,
+        env: { ...process.env, SITE_BASE: "/name/" },
+      },
+    );
+    assertEquals(status, 0, stdout + stderr);
+    assertMatch(stdout, /\d+ pages, no dead link/);
+    const landing = readText("zig-out/site/index.html");
+    assert(
+      landing.includes('href="/name/docs/tour.html"'),
+      "links have the base of the site",
+    );
+  },
+);

@@ -31,7 +31,7 @@ async function inFolder(body: (at: (name: string) => string, folder: string) => 
   }
 }
 
-test("batches have all rows once in each epoch, in an order of the key", () => {
+test("Batches: all rows once in each epoch, in an order of the key", () => {
   const data = {
     x: rm.arange(14).reshape([7, 2]),
     more: [{ y: rm.arange(7, { dtype: "int32" }) }],
@@ -143,7 +143,7 @@ function train(from: ReturnType<typeof start>, last: number) {
   return { params, state, step, key };
 }
 
-test("training that goes on from a checkpoint has the bits of one that did not stop", async () => {
+test("Checkpoints: training that goes on has the bits of one that did not stop", async () => {
   await inFolder(async (at, folder) => {
     const whole = train(start(), 13);
     const first = train(start(), 6);
@@ -160,7 +160,7 @@ test("training that goes on from a checkpoint has the bits of one that did not s
   });
 });
 
-test("a checkpoint has tensors by their paths, and values", async () => {
+test("Checkpoints: tensors by their paths, and values", async () => {
   await inFolder(async (at) => {
     const values = {
       params: { layers: [{ w: rm.arange(6).reshape([2, 3]).T }] },
