@@ -12,6 +12,7 @@ import { root } from "../../scripts/tools.ts";
 import { grad, stopGradient } from "../../src/grad/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { loose } from "../support.ts";
+import { BACKENDS, using } from "../ops/table/backends.ts";
 import { isSampled } from "../support/amount.ts";
 import { floatsIn, numbers, type T, uniform, weighted } from "./differences.ts";
 
@@ -84,10 +85,15 @@ test("Derivatives: PyTorch's, of calls of each kind", () => {
   }
 });
 
-for (const kind of new Set(golden.map((one) => one.kind))) {
-  test(`derivatives are PyTorch's: ${kind}`, () => {
-    for (const one of golden) {
-      if (one.kind === kind && isSampled(`${one.seed} ${one.call}`, 3)) assertGolden(one);
-    }
-  });
+for (const target of BACKENDS) {
+  for (const kind of new Set(golden.map((one) => one.kind))) {
+    test(`derivatives are PyTorch's: ${kind}, ${target.name}`, () => {
+      using(target.on, () => {
+        for (const one of golden) {
+          if (one.kind !== kind) continue;
+          if (isSampled(`${one.seed} ${one.call} ${target.name}`, 4)) assertGolden(one);
+        }
+      });
+    });
+  }
 }
