@@ -25,6 +25,7 @@ export {
   adamw,
   type AdamWOptions,
   type Optimizer,
+  type OptimizerOptions,
   type OptimizerState,
   sgd,
   type SgdOptions,

@@ -54,7 +54,7 @@ export interface Optimizer {
 }
 
 /** Options of all optimizers. */
-interface CommonOptions {
+export interface OptimizerOptions {
   /** How far an update goes. */
   readonly learningRate: number;
   /**
@@ -65,7 +65,7 @@ interface CommonOptions {
 }
 
 /** Options of {@link sgd}. */
-export interface SgdOptions extends CommonOptions {
+export interface SgdOptions extends OptimizerOptions {
   /** The part of the last update that is added to the next; 0 by default. */
   readonly momentum?: number | undefined;
   /** Whether the momentum counts before the derivative, as Nesterov's does; false by default. */
@@ -75,7 +75,7 @@ export interface SgdOptions extends CommonOptions {
 }
 
 /** Options of {@link adam}. */
-export interface AdamOptions extends CommonOptions {
+export interface AdamOptions extends OptimizerOptions {
   /** How much of the means of derivatives and of their squares stays; [0.9, 0.999] by default. */
   readonly betas?: readonly [number, number] | undefined;
   /** Added to roots of means; 1e-8 by default. */
@@ -139,7 +139,7 @@ function pathsOf(params: unknown, path = ""): string[] {
 function optimizer(
   name: string,
   count: number,
-  { learningRate, decays }: CommonOptions,
+  { learningRate, decays }: OptimizerOptions,
   weightDecay: number,
   rule: Rule,
 ): Optimizer {
