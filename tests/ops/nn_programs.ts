@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { random } from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import type { Program } from "./programs.ts";
 
@@ -46,6 +47,58 @@ export const NN_PROGRAMS: [name: string, program: Program, ...record: string[]][
     "localResponseNorm: nn_localResponse(x, tensor of [2,3]) {alpha: 0.0001, beta: 0.75, k: 1}",
   ],
   ["nn.dropout", ({ x }) => nn.dropout(x)],
+  [
+    "nn.dropout [key]",
+    ({ x }) => nn.dropout(x, { key: random.key(1) }),
+    'dropout: randomTensor() {shape: [2, 3], dtype: "float32", device: "cpu", ' +
+    'distribution: "uniform", low: 0, high: 1, key: [1, 0]}',
+    "greaterEqual(tensor of [2,3], 0.5)",
+    "mul(x, 2)",
+    "dropout: where(tensor of [2,3], tensor of [2,3], 0)",
+  ],
+  [
+    "nn.batchNorm [training]",
+    ({ x, v }) => nn.batchNorm(x, v, v, { training: true }).value,
+    "mean(x) {axis: [0]}",
+    "reshape(tensor of [3]) {shape: [3]}",
+    "sub(x, tensor of [3])",
+    "square(tensor of [2,3])",
+    "mean(tensor of [2,3]) {axis: [0]}",
+    "add(tensor of [3], 0.00001)",
+    "rsqrt(tensor of [3])",
+    "reshape(tensor of [3]) {shape: [3]}",
+    "mul(tensor of [2,3], tensor of [3])",
+    "mul(v, 0.9)",
+    "mul(tensor of [3], 0.1)",
+    "add(tensor of [3], tensor of [3])",
+    "mul(v, 0.9)",
+    "mul(tensor of [3], 0.2)",
+    "add(tensor of [3], tensor of [3])",
+  ],
+  [
+    "nn.kaimingUniform",
+    () => nn.kaimingUniform(random.key(1), [2, 6]),
+    'kaimingUniform: randomTensor() {shape: [2, 6], dtype: "float32", ' +
+    'distribution: "uniform", low: -1, high: 1, key: [1, 0]}',
+  ],
+  [
+    "nn.kaimingNormal",
+    () => nn.kaimingNormal(random.key(1), [2, 8]),
+    'kaimingNormal: randomTensor() {shape: [2, 8], dtype: "float32", ' +
+    'distribution: "normal", mean: 0, std: 0.5, key: [1, 0]}',
+  ],
+  [
+    "nn.xavierUniform",
+    () => nn.xavierUniform(random.key(1), [2, 4]),
+    'xavierUniform: randomTensor() {shape: [2, 4], dtype: "float32", ' +
+    'distribution: "uniform", low: -0.9999999999999999, high: 0.9999999999999999, key: [1, 0]}',
+  ],
+  [
+    "nn.xavierNormal",
+    () => nn.xavierNormal(random.key(1), [3, 5]),
+    'xavierNormal: randomTensor() {shape: [3, 5], dtype: "float32", ' +
+    'distribution: "normal", mean: 0, std: 0.5, key: [1, 0]}',
+  ],
   ["nn.embedding", ({ i, w }) => nn.embedding(i, w), "embedding(i, w)"],
   [
     "nn.rnn",
