@@ -95,18 +95,14 @@ test("pages of the API show types of programs, a heading for each name, and link
       [...text.matchAll(/^## `([\w.]+)/gm)].map(([, name]) => name)
     ),
   );
-  const missing = Object.values(ENTRIES).flatMap(({ values = {} }) =>
-    Object.keys(values)
-  )
+  const missing = Object.values(ENTRIES).flatMap(({ values = {} }) => Object.keys(values))
     .filter((name) =>
       !["random", "io", "fft", "linalg", "special"].includes(name) &&
       !headings.has(name)
     );
   assertEquals(missing, []);
   const methods = Object.getOwnPropertyNames(library.Tensor.prototype)
-    .filter((name) =>
-      !["constructor", "flags"].includes(name) && !headings.has(`x.${name}`)
-    );
+    .filter((name) => !["constructor", "flags"].includes(name) && !headings.has(`x.${name}`));
   assertEquals(methods, []);
 });
 

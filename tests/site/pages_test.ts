@@ -8,17 +8,12 @@ import { existsSync, readdirSync } from "node:fs";
 import { join, posix } from "node:path";
 import { test } from "node:test";
 import { API_PAGES } from "../../scripts/site/api_pages.ts";
-import {
-  findDeadLinks,
-  findDeadMarkdownLinks,
-  stagePage,
-} from "../../scripts/site/pages.ts";
+import { findDeadLinks, findDeadMarkdownLinks, stagePage } from "../../scripts/site/pages.ts";
 import { readText, root } from "../../scripts/tools.ts";
 import config from "../../site/.vitepress/config.ts";
 
 test("links to pages stay, links to sources lead to the repository", () => {
-  const text =
-    "[a](tour.md#views) [b](../src/ops.ts) ![p](layers.svg) [w](https://x.org) [c](#d)";
+  const text = "[a](tour.md#views) [b](../src/ops.ts) ![p](layers.svg) [w](https://x.org) [c](#d)";
   const rest = "![p](layers.svg) [w](https://x.org) [c](#d)";
   assertEquals(
     stagePage("docs/a.md", text, "https://host/me/it"),
@@ -83,12 +78,8 @@ test("every page has a place in the sidebar, and no place is without a page", ()
     readText("site/.vitepress/sidebar.json"),
   );
   const links = groups.flatMap(({ items }) => items.map(({ link }) => link));
-  const pages = readdirSync(join(root, "docs")).filter((name) =>
-    name.endsWith(".md")
-  )
-    .map((name) =>
-      `/docs/${name.slice(0, -".md".length).replace(/^README$/, "")}`
-    );
+  const pages = readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md"))
+    .map((name) => `/docs/${name.slice(0, -".md".length).replace(/^README$/, "")}`);
   const api = API_PAGES.map(({ id }) => `/api/${id}`);
   const others = ["/CHANGELOG", "/CONTRIBUTING", "/api/", "/docs/adr/"];
   assertEquals([...links].sort(), [...pages, ...api, ...others].sort());
