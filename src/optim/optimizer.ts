@@ -170,14 +170,17 @@ function optimizer(
       const trees = [params, gradients, ...state.moments].map((one) => treeOf("update", one));
       const [own, slopes, ...moments] = trees as [Tree, Tree, ...Tree[]];
       checkShapes(own, trees);
+      const short = own.leaves.filter(isShort);
+      const wide = short.length === 0 ? [] : treeOf("update", state.weights).leaves;
+      checkWeights(short, wide);
       const paths = decays === undefined ? [] : pathsOf(params);
       const rate: Input = options.learningRate ?? learningRate;
       tidy(() => {
         const step = state.step as Operand;
         applyInto(MAP.add, "update", step, 1, undefined, step);
-        let short = 0;
+        let used = 0;
         own.leaves.forEach((param, i) => {
-          const weight = isShort(param) ? state.weights[short++] as Operand : param;
+          const weight = isShort(param) ? wide[used++]! : param;
           const gradient = castTo(slopes.leaves[i]!, weight.storage.info);
           const isDecaying = decays === undefined || decays(paths[i]!, param.layout.shape);
           const numbers = { rate, decay: isDecaying ? weightDecay : 0, step };
@@ -188,6 +191,24 @@ function optimizer(
       });
     },
   };
+}
+
+/** Throws unless there is a weight of float32 for each parameter of 16 bits. */
+function checkWeights(params: readonly Operand[], weights: readonly Operand[]): void {
+  if (params.length !== weights.length) {
+    throw new ShapeError(
+      `Cannot update ${params.length} parameters of 16 bits by ${weights.length} weights`,
+    );
+  }
+  weights.forEach(({ layout: { shape }, storage: { info } }, i) => {
+    const own = params[i]!.layout.shape;
+    if (sameShape(own, shape) && info.name === "float32") return;
+    throw new ShapeError(
+      `Cannot update parameter ${i} of 16 bits, of shape ${
+        formatShape(own)
+      }, by a weight of ${info.name} of shape ${formatShape(shape)}`,
+    );
+  });
 }
 
 function checkShapes({ leaves }: Tree, trees: readonly Tree[]): void {

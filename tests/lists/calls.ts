@@ -12,6 +12,8 @@ import { compile } from "../../src/compile/mod.ts";
 import { download } from "../../src/hub/mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
+import { vjp } from "../../src/grad/mod.ts";
+import * as optim from "../../src/optim/mod.ts";
 import { choices } from "../../src/constraints/mod.ts";
 import * as onnx from "../../src/onnx/mod.ts";
 import * as ort from "../../src/onnx/session.ts";
@@ -63,6 +65,45 @@ for (const [option, list] of [["keys", "key"], ["hosts", "a"], ["cors", "https:/
     (made) => inference({ models: {} }, { [option!]: made }),
   );
 }
+
+// ---- training ----------------------------------------------------------------------------------
+
+for (const name of ["kaimingNormal", "kaimingUniform", "xavierNormal", "xavierUniform"]) {
+  add(`${name} shape`, () => [2, 3], (list) => net[name](key(), list));
+}
+add("Pullback.pullback gradients", () => [line(3)], (list) => {
+  using run: Any = vjp((params: Any) => params, [line(3)]);
+  return run.pullback(list);
+});
+add("adam options.betas", () => [0.5, 0.9], (betas) => {
+  const optimizer = optim.adam({ learningRate: 1, betas });
+  return updated(optimizer, {});
+});
+/** Parameters after an update, of which a part is given. */
+function updated(optimizer: Any, given: Any): Any {
+  const params = [lib.ones([2], { dtype: "bfloat16" })];
+  const { gradients = [lib.ones([2], { dtype: "bfloat16" })], ...state } = given;
+  optimizer.update(params, gradients, { ...optimizer.init(params), ...state });
+  return params;
+}
+// Weights stay the same.
+const adam: Any = optim.adam({ learningRate: 0 });
+const ones = (dtype: string): Any => lib.ones([2], { dtype });
+add(
+  "Optimizer.update gradients",
+  () => [ones("bfloat16")],
+  (gradients) => updated(adam, { gradients }),
+);
+add(
+  "Optimizer.update state.weights",
+  () => [ones("float32")],
+  (weights) => updated(adam, { weights }),
+);
+add(
+  "Optimizer.update state.moments",
+  () => [[ones("float32")], [ones("float32")]],
+  (moments) => updated(adam, { moments }),
+);
 
 // ---- ONNX files --------------------------------------------------------------------------------
 
