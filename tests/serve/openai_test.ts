@@ -433,8 +433,7 @@ test("answers keep to a format", async () => {
     ] as const
   ) {
     const [status, { error }] = await ask("/v1/chat/completions", {
-      ...GREEDY,
-      response_format: format,
+      ...{ ...GREEDY, response_format: format, stream: true },
     });
     assertEquals(status, 400, JSON.stringify(error));
     assert(error.message.includes(message), error.message);

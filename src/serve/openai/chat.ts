@@ -148,12 +148,13 @@ async function requestOf(
     ? prompt
     : [...prompt, ...await format.encodeText(begun === "" ? [] : [begun], work.incoming.signal)];
   model.checkPrompt(ids, "messages");
+  const kept = isForced ? { schema: callSchema(calls!, tools, isMany), place: "tools" } : wanted;
+  await model.prepare(kept);
   model.notePrompt(work, ids);
   return {
     ...{ model, choices, hasLogprobs },
     plan: {
-      ...{ ids, seed, begun, calls },
-      wanted: isForced ? { schema: callSchema(calls!, tools, isMany), place: "tools" } : wanted,
+      ...{ ids, seed, begun, calls, wanted: kept },
       mostCalls: isMany ? undefined : 1,
       options: {
         ...options,

@@ -48,6 +48,7 @@ async function requestOf(
     body.get("prompt").fail(`at most ${MOST_TEXTS} prompts, times n`);
   }
   const wanted = wantedOf(body.get("response_format"));
+  await model.prepare(wanted);
   const options = {
     ...samplingOf(body, vocabulary),
     maxTokens: Math.min(body.get("max_tokens").integer(0) ?? 16, limits.tokens),

@@ -25,7 +25,7 @@ export interface Lease {
   end(): void;
 }
 
-/** What the answer of a request has to be; undefined for any text. */
+/** What the answer of a request has to be. */
 export interface Wanted {
   /** A schema, or any object of JSON. */
   readonly schema: Readonly<Record<string, unknown>> | "object";
@@ -108,7 +108,7 @@ export class Constraints implements Disposable {
   }
 }
 
-/** What a `response_format` asks for. */
+/** What a `response_format` asks for; undefined for any text. */
 export function wantedOf(field: Field): Wanted | undefined {
   const format = field.fields();
   if (format === undefined) return undefined;

@@ -111,6 +111,11 @@ export class TextModel implements Disposable {
     );
   }
 
+  /** Compiles what answers have to be; an HttpError if that cannot be done. */
+  async prepare(wanted: Wanted | undefined): Promise<void> {
+    if (wanted !== undefined) (await this.#constraints.lease(wanted)).end();
+  }
+
   /** Notes the tokens of a prompt. */
   notePrompt(work: Work, ids: readonly number[]): void {
     work.counts.promptTokens += ids.length;
