@@ -1,13 +1,15 @@
 /**
  * A program of `@langchain/openai`, which clients_langchain_test.ts runs in a folder that has the package.
- * Its arguments are the address of a server, and it prints what it has seen as JSON.
+ * Its arguments are the name of the package, as it is no dependency of the tests, and the address of a
+ * server; it prints what it has seen as JSON.
  *
  * @module
  */
 import process from "node:process";
-import { ChatOpenAI, OpenAIEmbeddings } from "@langchain/openai";
 
-const configuration = { baseURL: process.argv.at(-1) };
+const [name, baseURL] = process.argv.slice(-2);
+const { ChatOpenAI, OpenAIEmbeddings } = await import(name);
+const configuration = { baseURL };
 const common = { apiKey: "sk-any", configuration, maxRetries: 0 };
 const model = new ChatOpenAI({
   ...{ ...common, model: "chat", maxTokens: 12, modelKwargs: { seed: 1 }, streamUsage: true },

@@ -37,7 +37,8 @@ test(
       const program = "clients_langchain.mjs";
       copyFileSync(join(root, "tests", "serve", program), join(folder, program));
       const flags = OWN_RUNTIME === "deno" ? ["run", "-A", "--no-check"] : [];
-      const child = spawn(findTool(OWN_RUNTIME), [...flags, program, `${server.url}/v1`], {
+      const args = [...flags, program, "@langchain/openai", `${server.url}/v1`];
+      const child = spawn(findTool(OWN_RUNTIME), args, {
         ...{ cwd: folder, stdio: ["ignore", "pipe", "inherit"] },
       });
       let text = "";
