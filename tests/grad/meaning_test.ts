@@ -103,6 +103,17 @@ test("writes in place and to out have the derivatives of their values", () => {
   assertEquals(filled(f64([1, 1])).toArray(), [3, 6]);
 });
 
+test("indices that a read computes stay until the way back", () => {
+  const i = (data: number[]): T => rm.tensor(data, { dtype: "int32" });
+  const read = grad((x: T) => {
+    const y = x.slice(i([0, 1]), i([3, 3])).mul(2);
+    // Reads of the same size would get the memory of the indices.
+    for (let k = 0; k < 4; k++) x.slice(i([2, 2]), i([0, 0])).dispose();
+    return y.sum();
+  });
+  assertEquals(read(rm.zeros([3, 4])).toArray(), [[0, 0, 0, 2], [0, 0, 0, 2], [0, 0, 0, 0]]);
+});
+
 test("vjp multiplies by the Jacobian, several times", () => {
   using run: T = vjp((x: T) => ({ square: x.mul(x), constant: f64([1]) }), f64([1, 2]));
   assertEquals(run.value.square.toArray(), [1, 4]);

@@ -297,12 +297,13 @@ export function withIndices<R>(
   return tidy(() => spend(select(name, x, partsOf(name, x, given)), use));
 }
 
-/** Calls `use` with a selection, and then frees its memory. */
+/** Calls `use` with a selection, and then frees its memory, unless others hold it. */
 export function spend<R>(what: Selection, use: (what: Selection) => R): R {
   try {
     return use(what);
   } finally {
-    if (what.own) recycle(what.indices.storage);
+    // Programs that are recorded, and derivatives, hold the indices.
+    if (what.own && what.indices.storage.handles === 0) recycle(what.indices.storage);
   }
 }
 
