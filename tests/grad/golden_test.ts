@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import { root } from "../../scripts/tools.ts";
+import { compile } from "../../src/compile/mod.ts";
 import { grad, stopGradient } from "../../src/grad/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { loose } from "../support.ts";
@@ -45,6 +46,9 @@ const SCOPE: Readonly<Record<string, unknown>> = {
   },
 };
 
+/** Calls whose shapes depend on elements. */
+const UNTRACED = /slice\(stop\(x\)\.greater/;
+
 /** An input, as the script makes it. */
 function made(spec: string, next: () => number): T {
   const [sizes = "", spread] = spec.split(":");
@@ -54,14 +58,16 @@ function made(spec: string, next: () => number): T {
   return sizes.endsWith("c") ? loose(rm.complex)(part(), part()) : part();
 }
 
-function assertGolden({ call, inputs, seed, gradients, torch }: Golden): void {
+function assertGolden({ call, inputs, seed, gradients, torch }: Golden, isCompiled = false): void {
   const next = numbers(seed);
   const names = Object.keys(inputs);
   const params = Object.values(inputs).map((spec) => made(spec, next));
   const f = new Function(...Object.keys(SCOPE), ...names, `return ${call};`);
-  const own: T[] = loose(grad)((given: T[]) =>
+  const slope = loose(grad)((given: T[]) =>
     weighted(floatsIn(f(...Object.values(SCOPE), ...given)))
-  )(params);
+  );
+  using program: T = loose(compile)(slope);
+  const own: T[] = (isCompiled ? program : slope)(params);
   own.forEach((gradient, k) => {
     assertEquals(gradient.shape, params[k].shape);
     const parts: T = /^complex/.test(gradient.dtype)
@@ -96,4 +102,13 @@ for (const target of BACKENDS) {
       });
     });
   }
+}
+
+for (const kind of new Set(golden.map((one) => one.kind))) {
+  test(`derivatives in programs are PyTorch's: ${kind}`, () => {
+    for (const one of golden) {
+      if (one.kind !== kind || UNTRACED.test(one.call)) continue;
+      if (isSampled(`${one.seed} ${one.call} compiled`, 3)) assertGolden(one, true);
+    }
+  });
 }
