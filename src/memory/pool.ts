@@ -495,7 +495,8 @@ export function wrapExternal(dtype: DType, array: TypedArray): Storage {
 
 /** Called after the last handle is gone: keeps the memory for the next request of this size. */
 export function recycle(storage: Storage): void {
-  if (storage.exposed) return;
+  // Derivatives and programs may hold what an op has made for itself.
+  if (storage.exposed || storage.handles > 0) return;
   if (storage.free !== undefined) return storage.free();
   const { array, info } = storage;
   const length = array.length / info.entries;

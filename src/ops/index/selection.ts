@@ -297,13 +297,12 @@ export function withIndices<R>(
   return tidy(() => spend(select(name, x, partsOf(name, x, given)), use));
 }
 
-/** Calls `use` with a selection, and then frees its memory, unless others hold it. */
+/** Calls `use` with a selection, and then frees its memory. */
 export function spend<R>(what: Selection, use: (what: Selection) => R): R {
   try {
     return use(what);
   } finally {
-    // Programs that are recorded, and derivatives, hold the indices.
-    if (what.own && what.indices.storage.handles === 0) recycle(what.indices.storage);
+    if (what.own) recycle(what.indices.storage);
   }
 }
 
