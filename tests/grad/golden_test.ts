@@ -10,7 +10,7 @@ import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import { root } from "../../scripts/tools.ts";
 import { compile } from "../../src/compile/mod.ts";
-import { grad, stopGradient } from "../../src/grad/mod.ts";
+import { checkpoint, grad, stopGradient } from "../../src/grad/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { loose } from "../support.ts";
 import { BACKENDS, using } from "../ops/table/backends.ts";
@@ -58,16 +58,19 @@ function made(spec: string, next: () => number): T {
   return sizes.endsWith("c") ? loose(rm.complex)(part(), part()) : part();
 }
 
-function assertGolden({ call, inputs, seed, gradients, torch }: Golden, isCompiled = false): void {
+function assertGolden(
+  { call, inputs, seed, gradients, torch }: Golden,
+  way: "eager" | "program" | "checkpoint" = "eager",
+): void {
   const next = numbers(seed);
   const names = Object.keys(inputs);
   const params = Object.values(inputs).map((spec) => made(spec, next));
   const f = new Function(...Object.keys(SCOPE), ...names, `return ${call};`);
-  const slope = loose(grad)((given: T[]) =>
-    weighted(floatsIn(f(...Object.values(SCOPE), ...given)))
-  );
+  const results = (...given: T[]): T[] => floatsIn(f(...Object.values(SCOPE), ...given));
+  const used: T = way === "checkpoint" ? checkpoint(results) : results;
+  const slope = loose(grad)((given: T[]) => weighted(used(...given)));
   using program: T = loose(compile)(slope);
-  const own: T[] = (isCompiled ? program : slope)(params);
+  const own: T[] = (way === "program" ? program : slope)(params);
   own.forEach((gradient, k) => {
     assertEquals(gradient.shape, params[k].shape);
     const parts: T = /^complex/.test(gradient.dtype)
@@ -105,10 +108,12 @@ for (const target of BACKENDS) {
 }
 
 for (const kind of new Set(golden.map((one) => one.kind))) {
-  test(`derivatives in programs are PyTorch's: ${kind}`, () => {
+  test(`derivatives in programs and checkpoints are PyTorch's: ${kind}`, () => {
     for (const one of golden) {
-      if (one.kind !== kind || UNTRACED.test(one.call)) continue;
-      if (isSampled(`${one.seed} ${one.call} compiled`, 3)) assertGolden(one, true);
+      if (one.kind !== kind) continue;
+      const isTraced = !UNTRACED.test(one.call);
+      if (isTraced && isSampled(`${one.seed} ${one.call} program`, 3)) assertGolden(one, "program");
+      if (isSampled(`${one.seed} ${one.call} checkpoint`, 6)) assertGolden(one, "checkpoint");
     }
   });
 }
