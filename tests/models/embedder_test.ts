@@ -273,7 +273,8 @@ test("a model that is disposed of, or aborted, leaves nothing", async () => {
   using other = await open();
   await assertRejects(() => other.embed(["w1"], { signal }), Error, "stopped");
   other.dispose();
-  assertEquals(memory().bytes, before);
+  // What other tests have left may be collected meanwhile.
+  assert(memory().bytes <= before, `${memory().bytes} bytes, and ${before} before`);
 });
 
 test("files that are missing or of other models", async () => {
