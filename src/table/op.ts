@@ -49,6 +49,19 @@ export interface Prepared {
   readonly layoutOf?: ((made: Layout) => Layout) | undefined;
 }
 
+/** A call that has run, and the derivatives by its results: see {@link Op.backward}. */
+export interface BackwardCall {
+  readonly name: string;
+  readonly attributes: unknown;
+  /** The shapes and dtypes of the inputs; undefined for scalars. */
+  readonly specs: readonly (OutputSpec | undefined)[];
+  /** The inputs and the results, as they were. Throws if one was written since. */
+  readonly inputs: () => readonly Input[];
+  readonly outputs: () => readonly Operand[];
+  /** The derivatives by the results; zeros for results that do not matter. */
+  readonly gradients: readonly Operand[];
+}
+
 /** An op. */
 export interface Op {
   /** How it runs. */
@@ -106,6 +119,11 @@ export interface Op {
    * Returns the outputs.
    */
   run?: ((call: Call) => Operand | readonly Operand[]) | undefined;
+  /**
+   * The derivatives by the inputs, undefined for 0, by other ops: for ops that programs define. Those of
+   * the library have rules in `grad`.
+   */
+  backward?: ((call: BackwardCall) => readonly (Operand | undefined)[]) | undefined;
 }
 
 /** An op whose result is the input's storage in another layout. */
@@ -270,6 +288,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     decompose: given.decompose,
     complexParts: given.complexParts,
     run: given.run,
+    backward: given.backward,
     layout: given.layout,
     create: given.create,
     arity: given.arity,

@@ -7,7 +7,7 @@
 import { lengthOf, listIn } from "../base/shape.ts";
 import { type Expr, parseExpr, printExpr } from "./expr.ts";
 import { inferMap } from "./infer.ts";
-import { makeOp, type MapOp } from "./op.ts";
+import { makeOp, type MapOp, type Op } from "./op.ts";
 
 /** A function of expressions. */
 interface ExprFunction {
@@ -68,9 +68,15 @@ export interface UserExpr {
   readonly parameters: readonly string[];
 }
 
+/** What an op of an expression has beside it. */
+interface Named {
+  readonly name: string;
+  readonly backward?: Op["backward"];
+}
+
 /** The op of an expression in the primitives of backends; integers are computed in float32. */
 export function expressionOp(
-  { name, text, arity, gives, parameters }: UserExpr & { readonly name: string },
+  { name, text, arity, gives, parameters, backward }: UserExpr & Named,
 ): MapOp {
   return makeOp({
     kind: "map",
@@ -89,6 +95,7 @@ export function expressionOp(
     condition: false,
     compares: false,
     parameters,
+    backward,
   });
 }
 

@@ -5,20 +5,30 @@
  */
 import { checkDType, DTYPE, type DType, type TypedArray } from "../base/dtype.ts";
 import { describe } from "../base/text.ts";
-import { DeviceError, DTypeError, OpError } from "../base/errors.ts";
+import { DeviceError, DTypeError, OpError, ShapeError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { brandOf } from "../base/version.ts";
 import { Layout } from "../base/layout.ts";
-import { checkShape, listIn, type Shape } from "../base/shape.ts";
+import { checkShape, formatShape, listIn, sameShape, type Shape } from "../base/shape.ts";
 import { applyInto } from "../core/apply.ts";
 import { contiguousOnCpu } from "../core/copy.ts";
 import { performCall } from "../core/dispatch.ts";
+import { ownOperand } from "../core/foreign.ts";
 import { wrap } from "../core/handles.ts";
 import { asUserArray } from "../memory/element.ts";
-import type { Operand } from "../memory/operand.ts";
+import { isOperand, type Operand } from "../memory/operand.ts";
 import { allocateFor, recycle } from "../memory/pool.ts";
+import { fullOperand } from "../ops/create/full.ts";
 import { checkDevice, checkOperand, checkOptions } from "../table/infer.ts";
-import { Call, type Input, makeOp, type Op, OPS, type OutputSpec } from "../table/op.ts";
+import {
+  type BackwardCall,
+  Call,
+  type Input,
+  makeOp,
+  type Op,
+  OPS,
+  type OutputSpec,
+} from "../table/op.ts";
 import {
   checkUserExpr,
   EXPR_FUNCTIONS,
@@ -28,6 +38,24 @@ import {
 } from "../table/user_expr.ts";
 import type * as t from "../types/mod.ts";
 import type { AnyTensor, Tensor, TensorOrScalar } from "./tensor.ts";
+
+/** A call of an op that has run, for {@link ElementwiseDefinition.backward}. */
+export interface OpBackward<A extends object = object> {
+  /** The inputs; scalars as tensors of shape []. */
+  readonly inputs: readonly Tensor<DType>[];
+  /** The results. */
+  readonly outputs: readonly Tensor<DType>[];
+  /**
+   * The derivatives of the value that is differentiated by each result, of its shape and dtype: zeros
+   * for a result that does not matter, and those of float32 for one of integers.
+   */
+  readonly gradients: readonly Tensor<DType>[];
+  /** The attributes, or the parameters. */
+  readonly attributes: A;
+}
+
+/** Derivatives by the inputs: undefined for 0, and for inputs of integers. */
+export type InputGradients = AnyTensor | undefined | readonly (AnyTensor | undefined)[];
 
 /** An elementwise op by an expression. */
 export interface ElementwiseDefinition {
@@ -41,6 +69,12 @@ export interface ElementwiseDefinition {
   readonly expr: string;
   /** Names of numbers in it that calls pass as options. */
   readonly parameters?: readonly string[];
+  /**
+   * Returns the derivatives by the operands, in the place of those of the expression, which are known
+   * without it: each has the shape of the operand, or that of the result, which is then summed over the
+   * axes that the operand was repeated along. See {@link KernelDefinition.backward}.
+   */
+  backward?(call: OpBackward<Readonly<Record<string, number>>>): InputGradients;
 }
 
 /**
@@ -99,6 +133,16 @@ export interface KernelDefinition<A extends object = object> {
     outputs: readonly KernelArray[],
     attributes: A,
   ): void;
+  /**
+   * Returns the derivatives by the inputs, given those by the results: one for each input, of its shape
+   * and dtype, or the only one. Without it, the op has no derivative.
+   *
+   * Ops compute them: it may call this op too, and derivatives of derivatives are those of its ops.
+   * Inputs and results stay in memory until then. `grad` throws a ShapeError and a DTypeError for
+   * derivatives of another shape and dtype, an OpError for another number of them, and a
+   * DerivativeError if an input or a result that it uses was written since.
+   */
+  backward?(call: OpBackward<A>): InputGradients;
 }
 
 /**
@@ -120,6 +164,9 @@ const defined = new Map<string, ElementwiseFunction | KernelFunction>();
  *
  * An op defined by a function runs on the CPU; for inputs on a device it throws a DeviceError. One that
  * calls itself without end throws an OpError.
+ *
+ * Derivatives of an elementwise op are those of its expression, or of `backward`; an op defined by a
+ * function has those of `backward`.
  *
  * Each worker has only the ops that it defines itself.
  *
@@ -174,8 +221,9 @@ export function getOp(name: string): KernelFunction {
 
 function elementwise(
   name: string,
-  { expr, parameters: given = [] }: ElementwiseDefinition,
+  { expr, parameters: given = [], backward }: ElementwiseDefinition,
 ): ElementwiseFunction {
+  checkBackward(name, backward);
   let parameters: readonly string[];
   let checked: UserExpr;
   try {
@@ -186,7 +234,19 @@ function elementwise(
     throw new OpError(`Cannot defineOp ${name} by ${describe(expr)}: ${error.message}`);
   }
   const { arity } = checked;
-  const op = expressionOp({ name, ...checked });
+  const op = expressionOp({
+    name,
+    ...checked,
+    backward: backward && ((call) => {
+      const values = (call.attributes ?? {}) as Readonly<Record<string, number>>;
+      const named = parameters.map((own, i) => [own, values[checked.parameters[i]!]!] as const);
+      const outputs = call.gradients.map(({ layout: { shape }, storage }) => ({
+        shape,
+        dtype: storage.info,
+      }));
+      return gradientsBy(backward, call, Object.fromEntries(named), outputs);
+    }),
+  });
   const options = ["out", "broadcast", ...parameters];
   return ((...args: unknown[]) => {
     if (args.length < arity || args.length > arity + 1) {
@@ -226,6 +286,8 @@ function attributesOf(
 // ---- by a function -----------------------------------------------------------------------------
 
 function kernel(name: string, definition: KernelDefinition): KernelFunction {
+  const { backward } = definition;
+  checkBackward(name, backward);
   if (typeof definition.infer !== "function" || typeof definition.run !== "function") {
     throw new OpError(
       `Cannot defineOp ${name}: it takes an expr of ${EXPR_FUNCTIONS.length} functions, or infer() ` +
@@ -237,6 +299,8 @@ function kernel(name: string, definition: KernelDefinition): KernelFunction {
     name,
     infer: (call) => inferBy(definition, call),
     run: (call) => runBy(definition, call),
+    backward: backward &&
+      ((call) => gradientsBy(backward.bind(definition), call, call.attributes as object, [])),
   });
   return ((...args: unknown[]) => {
     const last = args.at(-1);
@@ -318,4 +382,81 @@ function runBy(definition: KernelDefinition, call: Call): Operand[] {
 
 function kernelArray({ storage: { array, info }, layout: { shape, offset, size } }: Operand) {
   return { data: asUserArray(array, info, offset, size), shape, dtype: info.name };
+}
+
+// ---- derivatives -------------------------------------------------------------------------------
+
+function checkBackward(name: string, backward: unknown): void {
+  if (backward === undefined || typeof backward === "function") return;
+  throw new OpError(
+    `Cannot defineOp ${name} with backward ${describe(backward)}: it is a function`,
+  );
+}
+
+/** The derivatives that a definition returns, which may have the shapes and dtypes `others`, too. */
+function gradientsBy<A extends object>(
+  backward: (call: OpBackward<A>) => InputGradients,
+  { name, specs, inputs, outputs, gradients }: BackwardCall,
+  attributes: A,
+  others: readonly OutputSpec[],
+): (Operand | undefined)[] {
+  const [result] = gradients;
+  const scalar = (x: Input): Operand =>
+    fullOperand(name, [], x as number, result!.storage.info.name, result!.storage.device);
+  const made = backward({
+    get inputs() {
+      return inputs().map((x) => isOperand(x) ? x : scalar(x)) as Tensor<DType>[];
+    },
+    get outputs() {
+      return outputs() as Tensor<DType>[];
+    },
+    gradients: gradients as Tensor<DType>[],
+    attributes,
+  });
+  const isOne = made === undefined || brandOf(made, "tensor") !== undefined;
+  const list = isOne ? [made] : listIn(made, (one) => one);
+  if (list?.length !== specs.length) {
+    const given = list === undefined ? describe(made) : list.length;
+    throw new OpError(
+      `Cannot differentiate ${name}: backward() gave ${given}, not a derivative for each of ` +
+        `${specs.length} inputs`,
+    );
+  }
+  return list.map((one, k) => {
+    const spec = specs[k];
+    return one === undefined || spec === undefined ? undefined : gradientOf(name, one, k, [
+      spec,
+      ...others,
+    ]);
+  });
+}
+
+/** A derivative by input `k`, which has one of the shapes and one of the dtypes of `specs`. */
+function gradientOf(
+  name: string,
+  given: unknown,
+  k: number,
+  specs: readonly OutputSpec[],
+): Operand {
+  const what = `Cannot differentiate ${name}: backward() gave`;
+  if (brandOf(given, "tensor") === undefined) {
+    throw new OpError(`${what} ${describe(given)} for input ${k}, not a tensor or undefined`);
+  }
+  const made = ownOperand(given, name);
+  const { layout: { shape }, storage: { info } } = made;
+  const [{ shape: expected, dtype }] = specs as [OutputSpec];
+  if (dtype.kind !== "f" && dtype.kind !== "c") {
+    throw new DTypeError(
+      `${what} ${info.name} for input ${k}, of ${dtype.name}, which has no derivative: return undefined`,
+    );
+  }
+  if (!specs.some((spec) => spec.dtype === info)) {
+    throw new DTypeError(`${what} ${info.name} for input ${k}, which is ${dtype.name}`);
+  }
+  if (!specs.some((spec) => sameShape(spec.shape, shape))) {
+    throw new ShapeError(
+      `${what} shape ${formatShape(shape)} for input ${k}, which has shape ${formatShape(expected)}`,
+    );
+  }
+  return made;
 }

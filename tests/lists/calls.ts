@@ -12,7 +12,7 @@ import { compile } from "../../src/compile/mod.ts";
 import { download } from "../../src/hub/mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
-import { vjp } from "../../src/grad/mod.ts";
+import { grad, vjp } from "../../src/grad/mod.ts";
 import * as optim from "../../src/optim/mod.ts";
 import { choices } from "../../src/constraints/mod.ts";
 import * as onnx from "../../src/onnx/mod.ts";
@@ -370,6 +370,16 @@ add(
     lib.defineOp({ name: `listsKernel${kernels++}`, infer: () => specs, run: () => {} })(line(2)),
 );
 
+add("defineOp, what backward gives", () => [lib.ones([2])], (gradients) => {
+  const op: Any = lib.defineOp({
+    name: `listsKernel${kernels++}`,
+    infer: ([own]: Any) => own,
+    run: () => {},
+    backward: () => gradients,
+  });
+  return grad((x: Any) => op(x).sum())(lib.ones([2]));
+});
+
 // ---- nn ----------------------------------------------------------------------------------------
 
 const rope = { dimensions: 4 };
@@ -677,4 +687,5 @@ export const UNTYPED: readonly string[] = [
   ...["histogram2d bins, edges", "conv1d options.padding, pairs", "conv2d options.padding, pairs"],
   ...["conv3d options.padding, pairs", "linalg.tensordot axes"],
   "defineOp, what infer gives",
+  "defineOp, what backward gives",
 ];

@@ -3,8 +3,11 @@
  *
  * @module
  */
-import type { Operand } from "../../memory/operand.ts";
-import type { Call, Input } from "../../table/op.ts";
+import { applyView } from "../../core/apply.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import { fullOperand } from "../../ops/create/full.ts";
+import type { Call, Input, OutputSpec } from "../../table/op.ts";
+import { VIEWS } from "../../table/views.ts";
 
 /** A value that the way back needs: the tensor, while the way back runs. */
 export type Kept<X extends Input = Input> = () => X;
@@ -63,9 +66,44 @@ export function setMapRule(rule: Rule): void {
   mapRule = rule;
 }
 
+/** The rule of ops that programs define with a derivative. */
+const defined: Rule = ({ call: { op, name, attributes }, inputs, outputs, keep }) => {
+  const given = inputs.map((x) => keep(x)), made = outputs.map((x) => keep(x));
+  const specOf = ({ layout: { shape }, storage: { info } }: Operand): OutputSpec => ({
+    shape,
+    dtype: info,
+  });
+  const specs = inputs.map((x) => isOperand(x) ? specOf(x) : undefined);
+  const { device } = outputs[0]!.storage;
+  const results = outputs.map(specOf);
+  // The program may dispose of what it gets.
+  const view = (x: Operand): Operand => applyView(VIEWS.view, x, "view");
+  const zeros = ({ shape, dtype }: OutputSpec): Operand => {
+    const isFloat = dtype.kind === "f" || dtype.kind === "c";
+    return fullOperand("zeros", shape, 0, isFloat ? dtype.name : "float32", device);
+  };
+  return (gradients) =>
+    op.backward!({
+      name,
+      attributes,
+      specs,
+      inputs: () =>
+        given.map((x) => {
+          const one = x();
+          return isOperand(one) ? view(one) : one;
+        }),
+      outputs: () => made.map((x) => view(x())),
+      gradients: results.map((spec, k) => {
+        const own = gradients[k];
+        return own === undefined ? zeros(spec) : view(own);
+      }),
+    });
+};
+
 /** The rule of a call; undefined if it is decomposed. */
 export function ruleOf(call: Call): Rule | undefined {
   const { op } = call;
+  if (op.backward !== undefined) return defined;
   const own = RULES.get(op.name);
   if (own !== undefined) return own.applies(call) ? own.rule : undefined;
   return op.kind === "map" ? mapRule : undefined;

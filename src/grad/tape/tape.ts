@@ -72,9 +72,11 @@ interface KeptValue {
 
 function withoutRule({ name, op }: Call): DerivativeError {
   const which = name === op.name ? name : `${name} (${op.name})`;
+  // The library's own functions have rules.
+  const define = op.run === undefined ? "" : "pass backward() to defineOp(), or ";
   return new DerivativeError(
-    `Cannot differentiate ${which}: no derivative is known; use stopGradient() for its inputs if ` +
-      "none is needed",
+    `Cannot differentiate ${which}: no derivative is known; ${define}use stopGradient() for its ` +
+      "inputs if none is needed",
   );
 }
 
