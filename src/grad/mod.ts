@@ -38,6 +38,7 @@ import "./rules/indexes.ts";
 import "./rules/conv.ts";
 import "./rules/linalg.ts";
 import "./rules/signals.ts";
+import "./rules/images.ts";
 
 setMapRule(elementwise);
 
@@ -317,9 +318,11 @@ export function stopGradient<P>(x: P): P {
  * way back runs `f` again. It takes time for memory.
  *
  * Tensors are found in arguments that are trees of tensors; other arguments are as they are. `f` may use
- * constants from outside, and returns tensors, alone or in arrays and objects.
+ * constants from outside, which stay in memory for the second run, and returns tensors, alone or in arrays
+ * and objects.
  *
- * @throws {DerivativeError} If `f` uses a tensor that has a derivative and is no argument.
+ * @throws {DerivativeError} If `f` uses a tensor that has a derivative and is no argument, or a constant
+ *   that is written before the second run.
  *
  * @example
  * ```ts

@@ -147,6 +147,63 @@ test("checkpoint gives the same derivatives, with less memory in a program", () 
   assertEquals(second(f64([1, 2])).toArray(), [6, 12]);
 });
 
+test("checkpoint keeps the constants that its function uses from outside", () => {
+  const x = f64([0.5, 2]);
+  const make = (): T => rm.full([2], 3, { dtype: "float64" });
+  type Make = (x: T, use: (mask: T) => T) => T;
+  const cases: Record<string, Make> = {
+    "made in the function": (x, use) => use(make()).mul(x),
+    "disposed of in it": (x, use) => {
+      using mask = make();
+      return use(mask).mul(x);
+    },
+    "made in a scope": (x, use) => rm.scope(() => use(make()).mul(x)),
+    "a view and a mask": (x, use) =>
+      use(rm.where(make().greater(2), make(), 0).slice("::-1")).mul(x),
+  };
+  for (const [name, about] of Object.entries(cases)) {
+    const run = (wrap: T) => (own: T): T =>
+      about(own, (mask) => {
+        const block = wrap((y: T) => y.mul(mask).sin().mul(mask.view()).mul(mask.shape[0]));
+        return block(block(own));
+      }).sum();
+    const [plain, again] = [run((f: T) => f), run(checkpoint)];
+    // Sums of derivatives are in another order.
+    const near = (one: T, other: T): void =>
+      assert(one.sub(other).abs().max().item() < 1e-12 * other.abs().max().item(), name);
+    near(grad(again)(x), grad(plain)(x));
+    const second = (f: T): T => grad((own: T) => grad(f)(own).sum())(x);
+    near(second(again), second(plain));
+    using program: T = compile((own: T) => grad(again)(own));
+    for (const own of [x, f64([1, 3])]) {
+      near(program(own), grad(plain)(own));
+    }
+    const before = rm.memory().bytes;
+    for (let k = 0; k < 5; k++) grad(again)(x).dispose();
+    assertEquals(rm.memory().bytes, before, name);
+  }
+  // What was disposed of stays so.
+  let seen: T;
+  grad((own: T) => {
+    seen = make();
+    return loose(checkpoint)((y: T) => y.mul(seen))(own).sum();
+  })(x).dispose();
+  assert(seen.isDisposed);
+  // A constant that is returned, too.
+  const [value, , aux] = valueAndGrad((own: T) => {
+    const mask = make();
+    return [loose(checkpoint)((y: T) => y.mul(mask))(own).sum(), mask];
+  }, { aux: true })(x);
+  assertEquals([value.item(), aux.toArray()], [7.5, [3, 3]]);
+  const written = (own: T): T => {
+    const mask = make();
+    const made = loose(checkpoint)((y: T) => y.mul(mask))(own).sum();
+    mask.add_(1);
+    return made;
+  };
+  assertThrows(() => grad(written)(x), rm.DerivativeError, "Cannot differentiate checkpoint");
+});
+
 test("a step of training is one program with the results of single ops", () => {
   const loss = (p: T, x: T, y: T): T =>
     N.crossEntropy(x.linear(p.a, p.b, { activation: "relu" }).linear(p.c), y);

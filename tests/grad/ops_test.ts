@@ -7,7 +7,10 @@ import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { loose } from "../support.ts";
-import { assertDerivatives, numbers, type T, uniform } from "./differences.ts";
+import { grad } from "../../src/grad/mod.ts";
+import { resize } from "../../src/ops/image/resample.ts";
+import { roiAlign } from "../../src/ops/image/roi_align.ts";
+import { assertDerivatives, float64, numbers, type T, uniform } from "./differences.ts";
 
 const next = numbers(3);
 const random = (...shape: readonly number[]): T => uniform(shape, next);
@@ -19,6 +22,8 @@ const eye = (): T => rm.eye(3, { dtype: "float64" });
 /** A symmetric matrix with positive eigenvalues. */
 const spd = (a: T): T => a.matmul(a.mT).add(eye());
 const cx = (a: T, b: T): T => R.complex(a, b);
+/** Regions inside, over the edges, smaller than an element, and outside. */
+const ROIS: T = float64([1, 0.4, 5, 4, -2, -3, 3.3, 9, 2, 2, 2.4, 2.2, 20, 1, 30, 4], [4, 4]);
 
 type Case = readonly [name: string, f: (...params: T[]) => unknown, params: readonly T[]];
 
@@ -81,6 +86,10 @@ check("linear algebra", [
   ["svdvals", (a) => L.svdvals(a), [random(3, 4)]],
   ["pinv", (a) => L.pinv(a), [random(4, 3)]],
   ["qr", (a) => L.qr(a), [random(4, 3)]],
+  ["qr, wide", (a) => L.qr(a), [random(2, 2, 4)]],
+  ["qr, r of wide", (a) => Object.values<T>(L.qr(a))[1], [random(2, 4)]],
+  ["qr, q of wide", (a) => Object.values<T>(L.qr(a))[0], [random(2, 4)]],
+  ["qr, complete", (a) => L.qr(a, { mode: "complete" }), [random(2, 3)]],
   ["expm", (a) => L.expm(a), [random(2, 3, 3)]],
   ["norms", (a) => [L.vectorNorm(a), L.matrixNorm(a)], [random(3, 3)]],
 ]);
@@ -277,10 +286,6 @@ check("indices and order", [
     y.putAlongAxis_(ints([[0, 1]]), v, 0);
     return y;
   }, [random(3, 2), random(1, 2)]],
-  ["scatterReduce", (x, v) => R.scatterReduce(x, ints([0, 0, 1]), v, "sum"), [
-    random(3),
-    random(3),
-  ]],
   ["repeat", (x) => x.repeat([1, 2, 3], 0), [random(3)]],
   ["gradient", (x) => R.gradient(x), [random(6)]],
   ["prod", (x) => [x.prod(), x.mul(0).prod(0)], [random(2, 3)]],
@@ -291,3 +296,124 @@ check("indices and order", [
     return out;
   }, [random(3)]],
 ]);
+
+/** Combinations of values: elements 0 and 2 get several, element 1 none, and some are equal. */
+const SCATTERED: readonly T[] = [
+  ints([[0, 0, 2, 2], [2, 2, 2, 0]]),
+  ints([[0], [2]]),
+];
+const numbersOf = (x: T): T => R.where(x.greater(-0.7), x, NaN);
+const zeroed = (x: T): T => x.mul(x.abs().greater(0.4));
+check("combined values", [
+  ...["sum", "prod", "max", "min", "mean"].flatMap((reduce) =>
+    SCATTERED.flatMap((at, k) =>
+      [true, false].map((includeSelf): Case => [
+        `scatterReduce, ${reduce}, ${includeSelf}, ${k}`,
+        (x, v) => R.scatterReduce(x, at, v, reduce, { axis: 1, includeSelf }),
+        [random(2, 3), random(2, at.shape[1])],
+      ])
+    )
+  ),
+  ...[true, false].map((includeSelf): Case => [
+    `scatterReduce, prod of zeros, ${includeSelf}`,
+    (x, v) => R.scatterReduce(zeroed(x), SCATTERED[0], zeroed(v), "prod", { axis: 1, includeSelf }),
+    [random(2, 3), random(2, 4)],
+  ]),
+  ["scatterReduce of one value", (x, v) => R.scatterReduce(x, ints([0, 0, 1]), v, "prod"), [
+    random(3),
+    random(1),
+  ]],
+  ["interp", (x, xs, ys) => R.interp(x, xs.cumulativeSum(0), ys), [
+    uniform([2, 3], next, 0, 4),
+    uniform([4], next, 0.5, 1.2),
+    random(4),
+  ]],
+  [
+    "interp, with ends",
+    (x, xs, ys) => R.interp(x, xs.cumulativeSum(0), ys, { left: 7, right: 8 }),
+    [
+      uniform([5], next, 0, 4),
+      uniform([3], next, 0.5, 1.2),
+      random(3),
+    ],
+  ],
+  ["interp, one point", (x, xs, ys) => R.interp(x, xs, ys), [random(3), random(1), random(1)]],
+  ["nanquantile", (x) => numbersOf(x).nanquantile([0.2, 0.9], 1), [random(3, 6)]],
+  ["nanmedian", (x) => numbersOf(x).nanmedian(0), [random(4, 5)]],
+]);
+
+const MODES = ["bilinear", "nearest", "bicubic"], PADDINGS = ["zeros", "border", "reflection"];
+check("samples of images", [
+  ...MODES.flatMap((mode) =>
+    PADDINGS.flatMap((paddingMode) =>
+      [true, false].map((alignCorners): Case => [
+        `gridSample ${mode} ${paddingMode} ${alignCorners}`,
+        (x, grid) => N.gridSample(x, grid, { mode, paddingMode, alignCorners }),
+        [random(2, 2, 3, 4), uniform([2, 3, 2, 2], next, -1.9, 1.9)],
+      ])
+    )
+  ),
+  ["gridSample of lines", (x, grid) => N.gridSample(x, grid, { mode: "bicubic" }), [
+    random(1, 2, 5),
+    random(1, 3, 1),
+  ]],
+  ["gridSample of volumes", (x, grid) => N.gridSample(x, grid, { paddingMode: "border" }), [
+    random(1, 2, 2, 3, 4),
+    uniform([1, 2, 1, 2, 3], next, -1.4, 1.4),
+  ]],
+  ...[0, 2].flatMap((samplingRatio) =>
+    [true, false].map((halfPixel): Case => [
+      `roiAlign ${samplingRatio} ${halfPixel}`,
+      (x, boxes) =>
+        roiAlign("roiAlign", x, boxes.add(ROIS), ints([0, 1, 1, 0]), {
+          bins: [2, 3],
+          samplingRatio,
+          spatialScale: 0.8,
+          halfPixel,
+          mode: "avg",
+        }),
+      [random(2, 2, 5, 6), uniform([4, 4], next, 0, 0.3)],
+    ])
+  ),
+  ...["linear", "cubic", "nearest"].flatMap((mode) =>
+    ["half_pixel", "align_corners", "tf_crop_and_resize"].map((coordinates): Case => [
+      `resize ${mode} ${coordinates}`,
+      (x) =>
+        resize("resize", x, [{ axis: 1, to: 7 }, { axis: 2, to: 2, roi: [-0.2, 0.9] }], {
+          mode: loose(mode),
+          coordinates: loose(coordinates),
+          antialias: coordinates === "half_pixel" && mode !== "nearest",
+        }),
+      [random(1, 4, 5)],
+    ])
+  ),
+  ...["nearest", "nearest-exact", "bicubic", "area"].map((mode): Case => [
+    `interpolate ${mode}`,
+    (x) => N.interpolate(x, { size: [5, 2], mode }),
+    [random(1, 2, 3, 4)],
+  ]),
+]);
+
+test("second derivatives of samples and of combined values are those of differences", () => {
+  const second = (name: string, f: (...params: T[]) => T, params: readonly T[]): void =>
+    assertDerivatives(
+      name,
+      (...own) => loose(grad)((all: T[]) => f(...all).square().sum())(own),
+      params,
+      1e-5,
+    );
+  const x = random(1, 1, 3, 4), grid = uniform([1, 2, 2, 2], next, -1.3, 1.3);
+  second("gridSample", (a, b) => N.gridSample(a, b, { mode: "bicubic" }), [x, grid]);
+  for (const reduce of ["prod", "mean", "max"]) {
+    second(
+      `scatterReduce ${reduce}`,
+      (a, v) => R.scatterReduce(a, SCATTERED[0], v, reduce, { axis: 1 }),
+      [random(2, 3), random(2, 4)],
+    );
+  }
+  second("interp", (a, ys) => R.interp(a, float64([0, 1, 3], [3]), ys.exp()), [
+    uniform([3], next, 0.2, 2.8),
+    random(3),
+  ]);
+  second("qr, wide", (a) => Object.values<T>(L.qr(a))[1], [random(2, 3)]);
+});

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { normalizeAxis } from "../../base/shape.ts";
+import { broadcastAll, normalizeAxis } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
 import { toDevice } from "../../core/copy.ts";
 import { dispatch, run } from "../../core/dispatch.ts";
@@ -13,11 +13,25 @@ import { INDEX } from "../../ops/index/kernels.ts";
 import { takeAlongAxis } from "../../ops/index/op.ts";
 import { padPairs, type PadWidths } from "../../ops/manipulate/op.ts";
 import { iota } from "../../ops/index/selection.ts";
+import { reduce } from "../../ops/reduce/op.ts";
 import { ARGPARTITION } from "../../ops/sort/partition.ts";
 import { sort as sorted } from "../../ops/sort/op.ts";
 import { Call, type Op } from "../../table/op.ts";
-import { MAP } from "../../table/table.ts";
-import { castTo, matmul, narrow, reshape, select, sub, zeros } from "../tape/arithmetic.ts";
+import { MAP, REDUCE } from "../../table/table.ts";
+import {
+  add,
+  castTo,
+  div,
+  equal,
+  matmul,
+  mul,
+  narrow,
+  reshape,
+  select,
+  sub,
+  where,
+  zeros,
+} from "../tape/arithmetic.ts";
 import { addRules, type Rule } from "../tape/rule.ts";
 
 /** `values` added at `indices` of zeros of `shape`, along an axis that the indices' axes replace. */
@@ -85,9 +99,65 @@ const takenAlong: Rule = ({ call, inputs, keep }) => {
   };
 };
 
-const scatterReduce: Rule = ({ call, inputs, keep }) => {
-  const indices = keep(inputs[1] as Operand), { axis } = call.attributes;
-  return ([g]) => [g, undefined, takeAlongAxis(g!, indices(), axis)];
+/**
+ * Values that are combined into elements. `reached` tells the elements that no value reaches: they stay
+ * as they are, whether elements count or not.
+ */
+const scatterReduce: Rule = ({ call, inputs, outputs, keep }) => {
+  const [x, indices, values] = inputs as [Operand, Operand, Operand];
+  const { axis, reduce: how, includeSelf } = call.attributes;
+  const at = keep(indices);
+  const needsValues = how !== "sum" && how !== "mean";
+  const [own, others] = needsValues ? [keep(x), keep(values)] : [];
+  const result = needsValues && how !== "prod" ? keep(outputs[0]!) : undefined;
+  const single = x.layout.shape.with(normalizeAxis(call.name, axis, x.layout.rank), 1);
+  const shape = broadcastAll(call.name, [single, indices.layout.shape]);
+  return ([given]) => {
+    const g = given!, index = at();
+    const folded = (into: Operand, from: Operand, reduce: string, counts: boolean): Operand =>
+      dispatch(SCATTER_REDUCE, [into, index, from], { axis, reduce, includeSelf: counts });
+    const along = (of: Operand): Operand => takeAlongAxis(of, index, axis);
+    const ones = (like: readonly number[]): Operand => sub(1, zeros(like, g));
+    const counted = folded(zeros(x.layout.shape, g), ones(shape), "sum", true);
+    const isLeft = equal(counted, 0);
+    /** The derivative by the elements: that of their shares if they count. */
+    const byElements = (share: Operand): Operand => includeSelf ? share : where(isLeft, g, 0);
+    if (how === "sum") return [byElements(g), undefined, along(g)];
+    if (how === "mean") {
+      const share = div(g, includeSelf ? add(counted, 1) : where(isLeft, 1, counted));
+      return [byElements(share), undefined, along(share)];
+    }
+    const [element, value] = [own!(), others!()];
+    if (how === "prod") {
+      // Zeros are counted: the product of the others of the only one is that of those that are not 0.
+      const [isZero, isNone] = [equal(element, 0), equal(value, 0)];
+      const product = folded(
+        where(isZero, 1, element),
+        where(isNone, 1, value),
+        "prod",
+        includeSelf,
+      );
+      const of = (test: Operand): Operand => castTo(test, g.storage.info);
+      const empty = folded(of(isZero), of(isNone), "sum", includeSelf);
+      const factor = (isOwn: Operand, divisor: Operand, all: Operand, number: Operand): Operand =>
+        where(
+          isOwn,
+          where(equal(number, 1), all, 0),
+          where(equal(number, 0), div(all, where(isOwn, 1, divisor)), 0),
+        );
+      return [
+        byElements(mul(g, factor(isZero, element, product, empty))),
+        undefined,
+        mul(along(g), factor(isNone, value, along(product), along(empty))),
+      ];
+    }
+    // The largest or smallest ones share the derivative, as those of a reduction.
+    const extreme = result!();
+    const isOwn = castTo(equal(element, extreme), g.storage.info);
+    const isValue = castTo(equal(value, along(extreme)), g.storage.info);
+    const share = div(g, apply(MAP.maximum, folded(isOwn, isValue, "sum", includeSelf), 1));
+    return [byElements(mul(isOwn, share)), undefined, mul(isValue, along(share))];
+  };
 };
 
 // ---- joins -------------------------------------------------------------------------------------
@@ -139,25 +209,30 @@ const topk: Rule = ({ call, inputs, outputs, keep }) => {
 
 /**
  * A quantile is a sum of two elements in order. Its shares are those of its place between their indices:
- * the quantile of 0, 1, 2, ….
+ * the quantile of 0, 1, 2, …, as many as there are numbers in the row if NaN does not count.
  */
 const quantilesOfRows: Rule = ({ call, inputs, keep }) => {
   const x = inputs[0] as Operand;
-  const n = x.layout.shape.at(-1)!, count: number = call.attributes.q.length;
+  const { q: { length: count }, ignoreNaN } = call.attributes;
+  const n = x.layout.shape.at(-1)!;
   const order = keep(sorted("argsort", x, -1, {}));
   const { info } = call.outputs[0]!.storage;
-  const ramp = castTo(iota(x.storage, n), info);
-  const places = dispatch(call.op, [reshape(ramp, [1, n])], call.attributes);
-  const distance = apply(MAP.abs, sub(reshape(places, [count, 1]), ramp));
-  const shares = keep(apply(MAP.maximum, sub(1, distance), 0));
+  let ramp = castTo(iota(x.storage, n), info);
+  if (ignoreNaN) {
+    const numbers = reduce(REDUCE.sum, castTo(equal(x, x), info), [-1], { keepDims: true });
+    ramp = where(apply(MAP.less, ramp, reshape(numbers, [-1, 1])), ramp, NaN);
+  }
+  const rows = reshape(ramp, [-1, n]);
+  const places = reshape(dispatch(call.op, [rows], call.attributes), [-1, count, 1]);
+  const distance = apply(MAP.abs, sub(places, reshape(rows, [-1, 1, n])));
+  // What is no number has no share.
+  const shares = keep(where(apply(MAP.less, distance, 1), sub(1, distance), 0));
   return ([g]) => {
-    const byOrder = matmul(reshape(g!, [-1, count]), shares());
+    const byOrder = matmul(reshape(g!, [-1, 1, count]), shares());
     const places = sorted("argsort", order(), -1, {});
     return [takeAlongAxis(reshape(byOrder, x.layout.shape), places, -1)];
   };
 };
-
-const ignoresNothing = (call: Call): boolean => call.attributes.ignoreNaN !== true;
 
 /** The indices of a partition are those of the op that returns them. */
 const partition: Rule = ({ call, inputs, keep }) => {
@@ -168,7 +243,6 @@ const partition: Rule = ({ call, inputs, keep }) => {
   return ([g]) => [scatteredAlong(shape, g!, at(), axis)];
 };
 
-const isSum = (call: Call): boolean => call.attributes.reduce === "sum";
 const isConstantPad = (call: Call): boolean => call.attributes.mode === "constant";
 const isAlongTensor = (call: Call): boolean => typeof call.inputs[1] === "object";
 
@@ -184,12 +258,12 @@ addRules({
   scatter,
   scatterAdd,
   takeAlongAxis: { rule: takenAlong, applies: isAlongTensor },
-  scatterReduce: { rule: scatterReduce, applies: isSum },
+  scatterReduce,
   concat,
   stack,
   pad: { rule: padded, applies: isConstantPad },
   sort,
   topk,
   partition,
-  quantilesOfRows: { rule: quantilesOfRows, applies: ignoresNothing },
+  quantilesOfRows,
 });

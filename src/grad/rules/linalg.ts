@@ -250,32 +250,45 @@ const svd: Rule = ({ call, inputs, outputs, keep }) => {
   };
 };
 
+/** The derivative by a matrix q · r of as many rows as columns or more. */
+function byFactors(q: Operand, r: Operand, gQ: Gradient, gR: Gradient): Operand {
+  let product: Operand | undefined;
+  if (gR !== undefined) product = matmul(r, adjoint(gR));
+  if (gQ !== undefined) {
+    const other = matmul(adjoint(gQ), q);
+    product = product === undefined ? neg(other) : sub(product, other);
+  }
+  // The lower triangle, and above it its conjugate transpose.
+  const lower = triangle("tril", product!, -1);
+  const hermitian = add(triangle("tril", product!, 0), adjoint(lower));
+  const inner = gQ === undefined ? matmul(q, hermitian) : add(gQ, matmul(q, hermitian));
+  // inner · r⁻ᴴ
+  return adjoint(dispatch(LINALG.solveTriangular, [r, adjoint(inner)], { upper: true }));
+}
+
 const qr: Rule = ({ call, inputs, outputs, keep }) => {
   const { shape } = (inputs[0] as Operand).layout;
   const [m, n] = shape.slice(-2) as [number, number];
-  if (m < n || call.attributes.mode === "complete" && m > n) {
+  if (call.attributes.mode === "complete" && m > n) {
     throw new DerivativeError(
       `Cannot differentiate ${call.name} of matrices of ${m} rows and ${n} columns in mode ` +
-        `${call.attributes.mode}: it takes as many rows as columns or more, in mode "reduced"`,
+        `${call.attributes.mode}: the other columns of q are not unique; use mode "reduced"`,
     );
   }
   const q = keep(outputs[0]!), r = keep(outputs[1]!);
+  const y = m < n ? keep(inputs[0] as Operand) : undefined;
   return ([gQ, gR]) => {
     const own = q(), upper = r();
-    let product: Operand | undefined;
-    if (gR !== undefined) product = matmul(upper, adjoint(gR));
-    if (gQ !== undefined) {
-      const other = matmul(adjoint(gQ), own);
-      product = product === undefined ? neg(other) : sub(product, other);
-    }
-    // The lower triangle, and above it its conjugate transpose.
-    const lower = triangle("tril", product!, -1);
-    const hermitian = add(triangle("tril", product!, 0), adjoint(lower));
-    const inner = gQ === undefined ? matmul(own, hermitian) : add(gQ, matmul(own, hermitian));
-    // inner · r⁻ᴴ
-    return [adjoint(
-      dispatch(LINALG.solveTriangular, [upper, adjoint(inner)], { upper: true }),
-    )];
+    if (y === undefined) return [byFactors(own, upper, gQ, gR)];
+    // The first columns x have the factors q and u; those after them are y = q · v.
+    const columns = (of: Operand, from: number, count: number): Operand =>
+      narrow(of, of.layout.rank - 1, from, count);
+    const gV = gR && columns(gR, m, n - m);
+    const rest = gV && matmul(columns(y(), m, n - m), adjoint(gV));
+    const gFirst = gQ === undefined ? rest : rest === undefined ? gQ : add(gQ, rest);
+    const byX = byFactors(own, columns(upper, 0, m), gFirst, gR && columns(gR, 0, m));
+    const byY = gV === undefined ? zeros([...shape.slice(0, -1), n - m], own) : matmul(own, gV);
+    return [concat([byX, byY], -1)];
   };
 };
 

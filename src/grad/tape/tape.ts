@@ -107,9 +107,12 @@ export function isTaped(): boolean {
   return frame?.by instanceof Tape;
 }
 
-/** Lets a function use its arguments and constants only. */
+/** Lets a function use its arguments and constants only, and notes those from outside. */
 class Guard implements Interpreter {
   readonly #tape: Tape;
+  readonly #made = new WeakSet<Storage>();
+  /** The constants from outside. */
+  readonly captured: Set<Operand> = new Set();
 
   constructor(tape: Tape) {
     this.#tape = tape;
@@ -119,16 +122,80 @@ class Guard implements Interpreter {
 
   run(call: Call): void {
     for (const x of call.inputs) {
-      if (!isOperand(x) || (x.flags & ARGUMENT) !== 0 || this.#tape.idOf(x) < 0) continue;
-      throw new DerivativeError(
-        `Cannot ${call.name} in a function of checkpoint() with a tensor of shape ${
-          formatShape(x.layout.shape)
-        } from outside, which has a derivative: pass it as an argument`,
-      );
+      if (!isOperand(x) || (x.flags & ARGUMENT) !== 0) continue;
+      if (this.#tape.idOf(x) >= 0) {
+        throw new DerivativeError(
+          `Cannot ${call.name} in a function of checkpoint() with a tensor of shape ${
+            formatShape(x.layout.shape)
+          } from outside, which has a derivative: pass it as an argument`,
+        );
+      }
+      if (!this.#made.has(x.storage)) this.captured.add(x);
     }
     performCall(call);
+    for (const { storage } of call.outputs) {
+      if (!call.inputs.some((x) => isOperand(x) && x.storage === storage)) this.#made.add(storage);
+    }
   }
 }
+
+/** A handle and the elements that it had. */
+type Captured = readonly [handle: Operand, elements: Kept<Operand>];
+
+/** Runs `body` while those of `captured` that were disposed of have their elements again. */
+function withCaptured<R>(captured: readonly Captured[], body: () => R): R {
+  const revived: Operand[] = [];
+  try {
+    for (const [handle, elements] of captured) {
+      const { storage } = elements();
+      if (handle.storage === storage) continue;
+      storage.handles++;
+      (handle as { storage: Storage }).storage = storage;
+      revived.push(handle);
+    }
+    return body();
+  } finally {
+    revived.forEach(dispose);
+  }
+}
+
+/**
+ * The derivatives of a function by those of its inputs that are wanted, given those by its results: runs
+ * the function.
+ */
+export function pullBack(
+  f: (inputs: readonly Operand[]) => readonly Operand[],
+  inputs: readonly Operand[],
+  gradients: readonly Gradient[],
+  wants: (k: number) => boolean,
+): readonly Gradient[] {
+  const tape = new Tape();
+  try {
+    const given = inputs.map((x) =>
+      isDifferentiable(x.storage.info) ? tape.argument(x) : { handle: x, id: -1 }
+    );
+    const results = tape.record(() => f(given.map(({ handle }) => handle)));
+    const from = results.flatMap((result, k) => {
+      const gradient = gradients[k], id = tape.idOf(result);
+      if (gradient === undefined || id < 0) return [];
+      return [[id, applyView(VIEWS.view, gradient, "view")] as const];
+    });
+    const wanted = given.flatMap(({ id }, k) => wants(k) ? [id] : []);
+    const made = tape.backward(from, wanted, true);
+    return given.map(({ id }) => made[wanted.indexOf(id)]);
+  } finally {
+    tape.dispose();
+  }
+}
+
+/** The rule of an op by a composition of others, of its inputs, which the way back runs. */
+export const byComposition =
+  (compose: (inputs: readonly Operand[], call: Call) => Operand): Rule =>
+  ({ call, inputs, keep, wants }) => {
+    const kept = (inputs as readonly Operand[]).map((x) => keep(x));
+    return (gradients) =>
+      pullBack((own) => [compose(own, call)], kept.map((x) => x()), gradients, wants);
+  };
 
 let barriers = 0;
 
@@ -387,26 +454,13 @@ export class Tape implements Interpreter {
   #checkpoint(call: Call, inputs: readonly Operand[], ids: readonly number[]): void {
     const { f } = call.attributes as CheckpointAttributes;
     const own = inputs.map(({ storage, layout, flags }) => wrap(storage, layout, flags | ARGUMENT));
-    call.outputs = tidy(() => interpret(new Guard(this), () => [...f(own)]));
+    const guard = new Guard(this);
+    call.outputs = tidy(() => interpret(guard, () => [...f(own)]));
     const rule: Rule = ({ keep, wants }) => {
       const kept = inputs.map((x) => keep(x));
-      return (gradients) => {
-        const tape = new Tape();
-        try {
-          const given = kept.map((x) => tape.argument(again(x())));
-          const results = tape.record(() => f(given.map(({ handle }) => handle)));
-          const from = results.flatMap((result, k) => {
-            const gradient = gradients[k], id = tape.idOf(result);
-            if (gradient === undefined || id < 0) return [];
-            return [[id, applyView(VIEWS.view, gradient, "view")] as const];
-          });
-          const wanted = given.flatMap(({ id }, k) => wants(k) ? [id] : []);
-          const made = tape.backward(from, wanted, true);
-          return given.map(({ id }) => made[wanted.indexOf(id)]);
-        } finally {
-          tape.dispose();
-        }
-      };
+      const captured = [...guard.captured].map((x): Captured => [x, keep(x)]);
+      return (gradients) =>
+        withCaptured(captured, () => pullBack(f, kept.map((x) => again(x())), gradients, wants));
     };
     this.#record(call, rule, inputs, ids, call.outputs);
     call.outputs.forEach((output, k) => this.#hold(output, this.#steps.at(-1)!.outputs[k]!));
