@@ -354,6 +354,35 @@ for there, here, x, more in [
 ]:
     case("complex", there, here, x, **more)
 
+# Samples at places, and values that are combined.
+for mode in ["bilinear", "nearest", "bicubic"]:
+    for padding in ["zeros", "border", "reflection"]:
+        for corners in ["False", "True"]:
+            case(
+                "sample",
+                f"F.grid_sample(x, y, mode='{mode}', padding_mode='{padding}', align_corners={corners})",
+                f"nn.gridSample(x, y, {{ mode: '{mode}', paddingMode: '{padding}', alignCorners: {corners.lower()} }})",
+                "2,2,3,4", y="2,2,3,2:-1.9,1.9",
+            )
+case("sample", "F.grid_sample(x, y, align_corners=False)", "nn.gridSample(x, y)", "1,2,2,3,4", y="1,2,1,2,3:-1.3,1.3")
+for reduce, own in [("sum", "sum"), ("prod", "prod"), ("amax", "max"), ("amin", "min"), ("mean", "mean")]:
+    for includes in ["True", "False"]:
+        for equal in [False, True]:
+            # Integers, of which some are equal, with the slope 1. PyTorch counts elements that do not count.
+            if equal and includes == "False" and own in ["max", "min"]:
+                continue
+            theirs = [f"({n} - {n}.detach() + {n}.detach().round())" if equal else n for n in "xy"]
+            ours = [f"{n}.sub(stop({n})).add(stop({n}).round())" if equal else n for n in "xy"]
+            places = "i([[0, 0, 2, 2], [2, 2, 2, 0]])"
+            case(
+                "index",
+                f"{theirs[0]}.scatter_reduce(1, {places}, {theirs[1]}, '{reduce}', include_self={includes})",
+                f"rm.scatterReduce({ours[0]}, {places}, {ours[1]}, '{own}', {{ axis: 1, includeSelf: {includes.lower()} }})",
+                "2,3:-2,2", y="2,4:-2,2",
+            )
+case("linalg", "torch.linalg.qr(x)", "Object.values(L.qr(x))", "2,4")
+case("linalg", "torch.linalg.qr(x).R", "L.qr(x).r", "2,2,3")
+
 
 def numbers(seed):
     state = float(seed)
