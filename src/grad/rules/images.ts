@@ -5,7 +5,6 @@
  * @module
  */
 import { apply } from "../../core/apply.ts";
-import { dispatch } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { GridSampleAttributes } from "../../ops/image/grid_sample.ts";
 import type { RoiAlignAttributes } from "../../ops/image/roi_align.ts";

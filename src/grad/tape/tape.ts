@@ -133,9 +133,7 @@ class Guard implements Interpreter {
       if (!this.#made.has(x.storage)) this.captured.add(x);
     }
     performCall(call);
-    for (const { storage } of call.outputs) {
-      if (!call.inputs.some((x) => isOperand(x) && x.storage === storage)) this.#made.add(storage);
-    }
+    for (const storage of this.#tape.forget(call, call.inputs)) this.#made.add(storage);
   }
 }
 
@@ -392,17 +390,17 @@ export class Tape implements Interpreter {
     if (given !== undefined) return this.#runInto(call, inputs, ids, given);
     if (!isTracked) {
       performCall(call);
-      return this.#forget(call, inputs);
+      return void this.forget(call, inputs);
     }
     this.#runTracked(call, inputs, ids);
   }
 
-  /** Fresh results that are constants, in memory that may have held a variable. */
-  #forget(call: Call, inputs: readonly Input[]): void {
-    for (const { storage } of call.outputs) {
-      if (inputs.some((x) => isOperand(x) && x.storage === storage)) continue;
-      this.#contents.delete(storage);
-    }
+  /** Fresh results that are constants, in memory that may have held a variable; returns their storages. */
+  forget(call: Call, inputs: readonly Input[]): readonly Storage[] {
+    const fresh = call.outputs.map(({ storage }) => storage)
+      .filter((storage) => !inputs.some((x) => isOperand(x) && x.storage === storage));
+    for (const storage of fresh) this.#contents.delete(storage);
+    return fresh;
   }
 
   /** A call that allocates its results, of inputs with variables. */
@@ -418,7 +416,7 @@ export class Tape implements Interpreter {
     if (op.name === "tensorOf") return this.#decompose(call);
     performCall(call);
     if (rule === undefined || !call.outputs.some((one) => isDifferentiable(one.storage.info))) {
-      return this.#forget(call, inputs);
+      return void this.forget(call, inputs);
     }
     this.#record(call, rule, inputs, ids, call.outputs);
     for (const [k, output] of call.outputs.entries()) {
