@@ -42,7 +42,7 @@ import {
 } from "./graph.ts";
 import { lower, type Lowered } from "./lower.ts";
 import type { Passes } from "./optimize.ts";
-import { type PlaceholderValues, Plan } from "./plan.ts";
+import { firstWrite, type PlaceholderValues, Plan } from "./plan.ts";
 import type { Buffer, EagerStep } from "./recorder.ts";
 import { type Executor, type LaterOptions, Replay, writeBack, writtenStorages } from "./replay.ts";
 
@@ -120,7 +120,7 @@ export class Native implements Executor {
     let lowered = this.#lower();
     if (!this.#tried) {
       // The error of an index that is out of range needs the operands at that point.
-      for (const step of lowered.steps) {
+      for (const step of lowered.steps.slice(firstWrite(lowered))) {
         if (step.kind === "native" && step.checksIndex) this.#eager.set(step.node, 2);
       }
       if (this.#eager.size > 0) lowered = this.#lower();
@@ -304,7 +304,10 @@ export class Native implements Executor {
       for (let i = 0; i < segments.length; i++) {
         const segment = segments[i]!;
         if ("eager" in segment) runEager(segment.eager, run);
-        else if (this.#runCalls(run, segment) !== null) return this.#byDispatch(args);
+        else if (this.#runCalls(run, segment) !== null) {
+          // The run after a try finds the same.
+          return replace === undefined ? this.#byDispatch(args) : [];
+        }
       }
       return this.#results(run);
     } catch (error) {

@@ -19,7 +19,7 @@ import { Storage } from "../memory/storage.ts";
 import type { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import { isOutside, isValue } from "./graph.ts";
 import type { Loop, Lowered } from "./lower.ts";
-import type { Buffer, EagerStep, NativeStep } from "./recorder.ts";
+import type { Buffer, EagerStep, NativeStep, Step } from "./recorder.ts";
 
 /**
  * Buffers up to this size are copied into the frame, and out: engines may keep the elements of such
@@ -275,20 +275,23 @@ export class Plan {
 
 /** The buffers that steps write; of second outputs, which are always new, not all. */
 function writesOf({ steps }: Lowered): Set<Buffer> {
-  const written = new Set<Buffer>();
-  for (const step of steps) {
-    if (step.kind === "native") {
-      for (let k = 0; k < step.outputs; k++) written.add(step.buffers[k]!);
-      continue;
-    }
-    const { op, inputs, outputs } = step.call;
-    for (const k of op.writes ?? []) {
-      const input = inputs[k]!;
-      if (isValue(input)) written.add(step.buffers.get(input.storage)!);
-    }
-    for (const { storage } of outputs) written.add(step.buffers.get(storage)!);
-  }
-  return written;
+  return new Set(steps.flatMap(writtenBy));
+}
+
+function writtenBy(step: Step): readonly Buffer[] {
+  if (step.kind === "native") return step.buffers.slice(0, step.outputs) as Buffer[];
+  const { op, inputs, outputs } = step.call;
+  const given = (op.writes ?? []).map((k) => inputs[k]!).filter(isValue);
+  return [...given, ...outputs].map(({ storage }) => step.buffers.get(storage)!);
+}
+
+/** The first step, or that of its loop, which writes memory outside of the program. */
+export function firstWrite({ steps, loops }: Lowered): number {
+  const at = steps.findIndex((step) =>
+    writtenBy(step).some((buffer) => isOutside(buffer.source))
+  );
+  const own = loops.find(({ first, body, rest }) => at >= first && at < first + body + rest);
+  return at < 0 ? steps.length : own?.first ?? at;
 }
 
 /** Bound buffers of each run first, then all others. */
