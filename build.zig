@@ -126,6 +126,7 @@ const kernels = [_][]const u8{
 const divisions = [_][]const u8{
     "cpu/gemm/gemm.c",
     "cpu/attention/attention.c",
+    "cpu/attention/attention_backward.c",
     "cpu/quant/linear_quantized.c",
 };
 

@@ -208,6 +208,11 @@ export function makeConstants(): string {
     enumOf("The ops of complexMap.", "RM_COMPLEX_", Object.fromEntries(COMPLEX_NUMBER)),
     enumOf("The numbers of attention.", "RM_ATTENTION_AT_", abi.ATTENTION_AT),
     enumOf(
+      "The numbers of attentionBackward.",
+      "RM_ATTENTION_BACKWARD_AT_",
+      abi.ATTENTION_BACKWARD_AT,
+    ),
+    enumOf(
       "The numbers of cachedAttention after those of attention.",
       "RM_CACHED_ATTENTION_AT_",
       abi.CACHED_ATTENTION_AT,

@@ -287,9 +287,7 @@ function writtenBy(step: Step): readonly Buffer[] {
 
 /** The first step, or that of its loop, which writes memory outside of the program. */
 export function firstWrite({ steps, loops }: Lowered): number {
-  const at = steps.findIndex((step) =>
-    writtenBy(step).some((buffer) => isOutside(buffer.source))
-  );
+  const at = steps.findIndex((step) => writtenBy(step).some((buffer) => isOutside(buffer.source)));
   const own = loops.find(({ first, body, rest }) => at >= first && at < first + body + rest);
   return at < 0 ? steps.length : own?.first ?? at;
 }

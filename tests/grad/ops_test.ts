@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { assert } from "@std/assert";
 import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import * as nn from "../../src/nn/mod.ts";
@@ -11,6 +12,8 @@ import { grad } from "../../src/grad/mod.ts";
 import { resize } from "../../src/ops/image/resample.ts";
 import { roiAlign } from "../../src/ops/image/roi_align.ts";
 import { assertDerivatives, float64, numbers, type T, uniform } from "./differences.ts";
+import { testOnBackends } from "../compile/support.ts";
+import { compile } from "../../src/compile/mod.ts";
 
 const next = numbers(3);
 const random = (...shape: readonly number[]): T => uniform(shape, next);
@@ -416,4 +419,46 @@ test("second derivatives of samples and of combined values are those of differen
     random(3),
   ]);
   second("qr, wide", (a) => Object.values<T>(L.qr(a))[1], [random(2, 3)]);
+});
+
+/** Queries, keys and values: heads of each, queries, keys, columns of keys and of values. */
+const HEADS = [
+  [[2, 2], 70, 70, 5, 7],
+  [[4, 2], 50, 101, 33, 64],
+  [[2, 1], 9, 3, 16, 16],
+  [[1, 1], 1, 40, 8, 8],
+] as const;
+
+testOnBackends("derivatives of attention in float32 are those in float64", () => {
+  for (const [[heads, own], m, n, d, dv] of HEADS) {
+    const params = [random(2, m, heads, d), random(2, n, own, d), random(2, n, own, dv)];
+    const weight = random(2, heads, m, dv);
+    for (const causal of [false, true]) {
+      // Heads are axis 1 of attention, so that rows have strides.
+      const loss = ([q, k, v]: T[], by: T): T => {
+        const all = [q, k, v].map((x) => x.permute(0, 2, 1, 3)) as [T, T, T];
+        return (N.attention(...all, { causal, scale: 0.4 }) as T).mul(by).sum();
+      };
+      const slope = loose(grad(loss as never));
+      const both = (dtype: string, f: T): T[] =>
+        f(params.map((x) => x.astype(dtype)), weight.astype(dtype));
+      const twice = loose(
+        grad(
+          ((p: T[], by: T) =>
+            slope(p, by).reduce(
+              (sum: T, x: T) => sum.add(x.square().sum()),
+              rm.tensor(0),
+            )) as never,
+        ),
+      );
+      for (const f of [slope, compile(slope), twice]) {
+        const exact = both("float64", f === twice ? twice : slope);
+        both("float32", f).forEach((one, i) => {
+          const error = one.astype("float64").sub(exact[i]!).abs().max().item();
+          const size = exact[i]!.abs().max().item();
+          assert(error <= 2e-5 * (1 + size), `${[heads, own, m, n, d, dv, causal, i]}: ${error}`);
+        });
+      }
+    }
+  }
 });

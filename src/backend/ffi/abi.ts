@@ -364,6 +364,20 @@ export const ATTENTION_AT = {
   numbers: 24,
 } as const;
 
+/** The numbers of `attentionBackward`, which the offsets of the problems of each operand follow. */
+export const ATTENTION_BACKWARD_AT = {
+  batch: 0,
+  groupSize: 1,
+  queries: 2,
+  keys: 3,
+  depth: 4,
+  valueDepth: 5,
+  scale: 6,
+  causal: 7,
+  strides: 8,
+  numbers: 29,
+} as const;
+
 /**
  * The numbers of `cachedAttention` after those of `attention`; the offsets of its cache follow. 0 for no
  * window and no pages.

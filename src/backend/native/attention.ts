@@ -4,6 +4,8 @@
  * @module
  */
 import {
+  type AttentionAttributes,
+  attentionBackwardOf,
   attentionOf,
   type AttentionProblem,
   type AttentionSizes,
@@ -20,7 +22,7 @@ import type { Call } from "../../table/op.ts";
 import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
 import { QUANT } from "../../ops/quantized/formats.ts";
 import { checkLayout, checkRun } from "../ffi/checks.ts";
-import { ATTENTION_AT, CACHED_ATTENTION_AT } from "../ffi/abi.ts";
+import { ATTENTION_AT, ATTENTION_BACKWARD_AT, CACHED_ATTENTION_AT } from "../ffi/abi.ts";
 import type { Kernel } from "./kernel.ts";
 
 /** True for floats of 16 and 32 bits. */
@@ -214,9 +216,31 @@ const rope: Kernel = {
   },
 };
 
+const attentionBackward: Kernel = {
+  supports: ({ inputs }) =>
+    (inputs as Operand[]).every(({ storage, layout: { size } }) =>
+      storage.info === DTYPE.float32 && size > 0
+    ),
+  prepare(call) {
+    const { batch, groupSize, m, n, d, dv, operands } = attentionBackwardOf(call);
+    const { scale, causal } = call.attributes as AttentionAttributes;
+    const { strides, numbers } = ATTENTION_BACKWARD_AT;
+    const made = new Float64Array(numbers + operands.length * batch);
+    made.set([batch, groupSize, m, n, d, dv, scale, Number(causal)]);
+    operands.forEach(({ whole, matrices, groupStride }, i) => {
+      checkLayout("attentionBackward", i, whole, matrices.storage);
+      made.set([groupStride, matrices.rowStride, matrices.columnStride], strides + 3 * i);
+      writeOffsets(matrices, made, numbers + i * batch);
+    });
+    const [out, a, b, c, ...more] = operands.map(({ matrices: { storage } }) => storage);
+    return { numbers: made, out: out!, a, b, c, more };
+  },
+};
+
 /** The kernels by the names of their ops. */
 export const ATTENTION_KERNELS: Readonly<Record<string, Kernel>> = {
   attention,
   cachedAttention,
+  attentionBackward,
   rope,
 };

@@ -3,15 +3,19 @@
  *
  * @module
  */
-import { normalizeAxes } from "../../base/shape.ts";
+import { DTYPE } from "../../base/dtype.ts";
+import { normalizeAxes, sameShape } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
+import { dispatchAll } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
-import { splitHeads } from "../../ops/attention/problem.ts";
+import { type AttentionAttributes, splitHeads } from "../../ops/attention/problem.ts";
 import { softmax as softmaxOf } from "../../ops/softmax_norm/op.ts";
 import { epsilonOf } from "../../ops/softmax_norm/problem.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import {
   add,
+  castTo,
   div,
   exp,
   matmul,
@@ -23,7 +27,7 @@ import {
   sum,
   where,
 } from "../tape/arithmetic.ts";
-import { addRules, type Rule } from "../tape/rule.ts";
+import { addRules, type Gradient, type Rule } from "../tape/rule.ts";
 import { iota } from "../../ops/index/selection.ts";
 
 const softmax: Rule = ({ call, outputs, keep }) => {
@@ -60,8 +64,8 @@ const norm = (isCentred: boolean): Rule => ({ call, inputs, outputs, wants, keep
     return sum(each, others);
   };
   return ([given]) => {
-    const g = apply(MAP.copy, given, undefined, undefined, undefined, "astype", { dtype: wide });
-    const x = apply(MAP.copy, value(), undefined, undefined, undefined, "astype", { dtype: wide });
+    const g = castTo(given!, DTYPE[wide]);
+    const x = castTo(value(), DTYPE[wide]);
     const centred = isCentred ? sub(x, mean(x, axes)) : x;
     const inverse = apply(MAP.rsqrt, add(mean(apply(MAP.square, centred), axes), epsilon));
     const normed = mul(centred, inverse);
@@ -83,17 +87,17 @@ const norm = (isCentred: boolean): Rule => ({ call, inputs, outputs, wants, keep
 // ---- attention ---------------------------------------------------------------------------------
 
 /**
- * softmax(q kᵀ scale + mask) v, of which nothing but the inputs and the result is kept: the way back
- * computes the scores again.
+ * The derivatives of softmax(q kᵀ scale + mask) v by its inputs, of which those that are not wanted are
+ * undefined.
  */
-const attention: Rule = ({ call, inputs, outputs, wants, keep }) => {
-  const [q, k, v, mask] = inputs as [Operand, Operand, Operand, Operand?];
-  const { scale, causal, softCap } = call.attributes;
-  const kept = [q, k, v, outputs[0]!].map((one) => keep(one));
-  const keptMask = mask && keep(mask);
-  const [heads, m, d] = q.layout.shape.slice(-3) as [number, number, number];
-  const [own, n] = k.layout.shape.slice(-3) as [number, number];
-  const by: number = scale ?? 1 / Math.sqrt(d);
+function composed(
+  [Q, K, V, mask]: readonly [Operand, Operand, Operand, Operand?],
+  given: Operand,
+  { scale, causal, softCap }: AttentionAttributes,
+  wants: (k: number) => boolean,
+): readonly Gradient[] {
+  const [heads, m] = Q.layout.shape.slice(-3) as [number, number, number];
+  const [own, n] = K.layout.shape.slice(-3) as [number, number];
   const groups = heads / own;
   /** Heads of queries by the head of keys that they share. */
   const split = (x: Operand): Operand => {
@@ -109,41 +113,69 @@ const attention: Rule = ({ call, inputs, outputs, wants, keep }) => {
     const { shape } = x.layout;
     return groups === 1 ? x : reshape(x, [...shape.slice(0, -4), heads, ...shape.slice(-2)]);
   };
-  return ([given]) => {
-    const [Q, K, V, R] = kept.map((one) => one()) as [Operand, Operand, Operand, Operand];
-    const g = split(given!), queries = split(Q), keys = shared(K), values = shared(V);
-    const raw = mul(matmul(queries, mT(keys)), by);
-    const capped = softCap === undefined || softCap === 0
-      ? raw
-      : mul(apply(MAP.tanh, div(raw, softCap)), softCap);
-    let scores = capped;
-    const isHidden = causal === true ? hidden(R, m, n) : undefined;
-    const hiding = keptMask?.();
-    if (hiding !== undefined) {
-      const whole = groups > 1 && hiding.layout.rank > 2
-        ? reshape(hiding, splitHeads(hiding.layout.shape, own))
-        : hiding;
-      scores = whole.storage.info.kind === "b"
-        ? where(whole, scores, -Infinity)
-        : add(scores, whole);
-    }
-    if (isHidden !== undefined) scores = where(isHidden, -Infinity, scores);
-    const p = softmaxOf("softmax", scores, -1);
-    // Rows without keys have no shares.
-    const shares = where(apply(MAP.isnan, p), 0, p);
-    const delta = sum(mul(g, split(R)), [-1], true);
-    const byScores = mul(sub(matmul(g, mT(values)), delta), shares);
-    const slope = capped === raw
-      ? byScores
-      : mul(byScores, sub(1, apply(MAP.square, div(capped, softCap))));
-    const byRaw = mul(slope, by);
-    const overGroups = (x: Operand): Operand => groups === 1 ? x : sum(x, [-3]);
-    return [
-      wants(0) ? joined(matmul(byRaw, keys)) : undefined,
-      wants(1) ? overGroups(matmul(mT(byRaw), queries)) : undefined,
-      wants(2) ? overGroups(matmul(mT(shares), g)) : undefined,
-      mask && wants(3) ? joined(byScores) : undefined,
-    ];
+  const g = split(given), queries = split(Q), keys = shared(K), values = shared(V);
+  const raw = mul(matmul(queries, mT(keys)), scale);
+  const capped = softCap === undefined || softCap === 0
+    ? raw
+    : mul(apply(MAP.tanh, div(raw, softCap)), softCap);
+  let scores = capped;
+  const isHidden = causal ? hidden(Q, m, n) : undefined;
+  if (mask !== undefined) {
+    const whole = groups > 1 && mask.layout.rank > 2
+      ? reshape(mask, splitHeads(mask.layout.shape, own))
+      : mask;
+    scores = whole.storage.info.kind === "b" ? where(whole, scores, -Infinity) : add(scores, whole);
+  }
+  if (isHidden !== undefined) scores = where(isHidden, -Infinity, scores);
+  const p = softmaxOf("softmax", scores, -1);
+  // Rows without keys have no shares.
+  const shares = where(apply(MAP.isnan, p), 0, p);
+  const byShares = matmul(g, mT(values));
+  const delta = sum(mul(byShares, shares), [-1], true);
+  const byScores = mul(sub(byShares, delta), shares);
+  const slope = capped === raw
+    ? byScores
+    : mul(byScores, sub(1, apply(MAP.square, div(capped, softCap!))));
+  const byRaw = mul(slope, scale);
+  const overGroups = (x: Operand): Operand => groups === 1 ? x : sum(x, [-3]);
+  return [
+    wants(0) ? joined(matmul(byRaw, keys)) : undefined,
+    wants(1) ? overGroups(matmul(mT(byRaw), queries)) : undefined,
+    wants(2) ? overGroups(matmul(mT(shares), g)) : undefined,
+    mask && wants(3) ? joined(byScores) : undefined,
+  ];
+}
+
+/** Derivatives by queries, keys and values of the same axes before the heads, without mask and limit. */
+const ATTENTION_BACKWARD: Op = makeOp({
+  kind: "kernel",
+  name: "attentionBackward",
+  infer: ({ inputs }: Call): readonly OutputSpec[] =>
+    (inputs.slice(0, 3) as Operand[]).map(({ layout: { shape }, storage: { info } }) => ({
+      shape: shape.slice(),
+      dtype: info,
+    })),
+  decompose({ inputs, attributes }: Call): readonly Operand[] {
+    const [q, k, v, g] = inputs as [Operand, Operand, Operand, Operand];
+    const made = composed([q, k, v], g, attributes as AttentionAttributes, () => true);
+    return made.slice(0, 3) as readonly Operand[];
+  },
+});
+
+/** Nothing but the inputs is kept: the way back computes the scores again. */
+const attention: Rule = ({ call, inputs, wants, keep }) => {
+  const kept = inputs.map((one) => keep(one as Operand));
+  const attributes = call.attributes as AttentionAttributes;
+  const { softCap } = attributes;
+  return ([g]) => {
+    const own = kept.map((one) => one()) as [Operand, Operand, Operand, Operand?];
+    const isPlain = own.length === 3 && (softCap === undefined || softCap === 0) &&
+      own.every((x) =>
+        x!.storage.info === g!.storage.info &&
+        sameShape(x!.layout.shape.slice(0, -3), g!.layout.shape.slice(0, -3))
+      );
+    if (!isPlain) return composed(own, g!, attributes, wants);
+    return dispatchAll(ATTENTION_BACKWARD, [...own as Operand[], g!], attributes);
   };
 };
 

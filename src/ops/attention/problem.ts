@@ -119,6 +119,28 @@ export function attentionRowsOf(call: Call): AttentionProblem {
   return problemOf(call, call.inputs[4] as Operand | undefined, call.operand(3), sizes);
 }
 
+/** A call of `attentionBackward`: its sizes, and its operands in the order of the buffers. */
+export interface AttentionBackwardProblem extends AttentionSizes {
+  readonly batch: number;
+  /** The derivative by queries, queries, keys, values, given derivatives, those by keys and values. */
+  readonly operands: readonly HeadBatch[];
+}
+
+/** The problems of a call of `attentionBackward`, whose operands have the same axes before the heads. */
+export function attentionBackwardOf(call: Call): AttentionBackwardProblem {
+  const [q, k, v, g] = call.inputs as [Operand, Operand, Operand, Operand];
+  const [byQ, byK, byV] = call.outputs as [Operand, Operand, Operand];
+  const batch = q.layout.shape.slice(0, -3);
+  const [heads, m, d] = q.layout.shape.slice(-3) as [number, number, number];
+  const [own, n, dv] = v.layout.shape.slice(-3) as [number, number, number];
+  const groupSize = heads / own;
+  const operands = ([[byQ, groupSize], [q, groupSize], [k, 1], [v, 1], [g, groupSize], [byK, 1], [
+    byV,
+    1,
+  ]] as const).map(([x, size]) => headBatch(x, batch, own, size));
+  return { groupSize, m, n, d, dv, batch: operands[0]!.matrices.batch, operands };
+}
+
 /** The positions of the inputs of `cachedAttention` after q, k and v; sinks and pages may be missing. */
 export const CACHED_INPUTS = { keys: 3, values: 4, length: 5, sinks: 6, pages: 7 } as const;
 
