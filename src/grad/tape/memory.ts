@@ -4,7 +4,8 @@
  * @module
  */
 import type { Layout } from "../../base/layout.ts";
-import { sameShape } from "../../base/shape.ts";
+import { sameShape, sizeOf } from "../../base/shape.ts";
+import { apply } from "../../core/apply.ts";
 import { contiguousCopy, writeCopy, writeValue } from "../../core/copy.ts";
 import { part } from "../../core/composite.ts";
 import type { Operand } from "../../memory/operand.ts";
@@ -12,9 +13,11 @@ import type { Storage } from "../../memory/storage.ts";
 import { run } from "../../core/dispatch.ts";
 import { INDEX } from "../../ops/index/kernels.ts";
 import { iota } from "../../ops/index/selection.ts";
+import { concat } from "../../ops/join/op.ts";
 import { Call } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
 import { reshape, sum, zeros } from "./arithmetic.ts";
-import type { Backward } from "./rule.ts";
+import { type Backward, Part } from "./rule.ts";
 
 /** Whether two layouts have the same elements in the same order and shape. */
 export function isSameLayout(a: Layout, b: Layout): boolean {
@@ -42,8 +45,8 @@ function isInjective({ shape, strides }: Layout): boolean {
   return true;
 }
 
-/** The derivative by a vector of `length` elements of which a part was read at `layout`. */
-export function readBackward(length: number, layout: Layout): Backward {
+/** The derivative by a value of `shape`, of which a part was read at `layout`. */
+export function readBackward(shape: readonly number[], layout: Layout): Backward {
   return ([given]) => {
     const g = given!;
     // Repeated elements: their derivatives are summed.
@@ -53,12 +56,10 @@ export function readBackward(length: number, layout: Layout): Backward {
       layout,
     );
     const summed = reshape(sum(g, repeated, true), single.shape);
-    const whole = zeros([length], g);
-    if (isInjective(single)) {
-      writeCopy(part(whole, single), summed);
-      return [whole];
-    }
+    if (isInjective(single)) return [new Part(summed, single, shape)];
     // Windows that overlap: each element by its place.
+    const length = sizeOf(shape);
+    const whole = zeros([length], g);
     const places = iota(g.storage, length);
     const at = contiguousCopy(part(places, single));
     const call = new Call(INDEX.scatterAdd, "add", [
@@ -67,8 +68,33 @@ export function readBackward(length: number, layout: Layout): Backward {
       reshape(at, [single.size]),
     ], { axis: 0 });
     run(call);
-    return [whole];
+    return [reshape(whole, shape)];
   };
+}
+
+/** The sum of parts of one derivative. */
+export function joinedParts(parts: readonly Part[]): Operand {
+  const { shape, of } = parts[0]!;
+  const sorted = parts.toSorted((a, b) => a.layout.offset - b.layout.offset);
+  let end = 0;
+  for (const { layout } of sorted) {
+    end = layout.contiguous && layout.offset === end ? end + layout.size : NaN;
+  }
+  const length = sizeOf(shape);
+  if (end === length) {
+    const flat = sorted.map((one) => reshape(one.of, [one.layout.size]));
+    return reshape(flat.length === 1 ? flat[0]! : concat(flat, 0), shape);
+  }
+  const whole = zeros([length], of);
+  let written = -1;
+  for (const { layout, of } of sorted) {
+    if (layout.size === 0) continue;
+    const target = part(whole, layout), [first, last] = layout.extent();
+    if (first > written) writeCopy(target, of);
+    else apply(MAP.add, target, of, undefined, { out: target });
+    written = Math.max(written, last);
+  }
+  return reshape(whole, shape);
 }
 
 /** `x` in memory of its own, from its first element on. */

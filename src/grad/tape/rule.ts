@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Layout } from "../../base/layout.ts";
 import { applyView } from "../../core/apply.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { fullOperand } from "../../ops/create/full.ts";
@@ -24,6 +25,18 @@ export interface Performed {
   keep<X extends Input>(x: X): Kept<X>;
 }
 
+/**
+ * The derivative by a value of `shape` which is 0 but for a part: where the elements of `of` are, if the
+ * value is in row-major order.
+ */
+export class Part {
+  constructor(
+    readonly of: Operand,
+    readonly layout: Layout,
+    readonly shape: readonly number[],
+  ) {}
+}
+
 /** A derivative, or undefined for none. */
 export type Gradient = Operand | undefined;
 
@@ -31,7 +44,7 @@ export type Gradient = Operand | undefined;
  * The derivatives by the inputs, given those by the outputs, of which at least one is there. Results may
  * be given tensors themselves.
  */
-export type Backward = (gradients: readonly Gradient[]) => readonly Gradient[];
+export type Backward = (gradients: readonly Gradient[]) => readonly (Gradient | Part)[];
 
 /** How derivatives go back through an op. */
 export type Rule = (performed: Performed) => Backward;

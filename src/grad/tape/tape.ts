@@ -23,8 +23,23 @@ import { type Call, type Input, makeOp, type Op } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { add, fit } from "./arithmetic.ts";
-import { type Backward, type Gradient, type Kept, type Rule, ruleOf, WITHOUT } from "./rule.ts";
-import { isSameLayout, isWhole, readBackward, viewBackward, writeBackward } from "./memory.ts";
+import {
+  type Backward,
+  type Gradient,
+  type Kept,
+  Part,
+  type Rule,
+  ruleOf,
+  WITHOUT,
+} from "./rule.ts";
+import {
+  isSameLayout,
+  isWhole,
+  joinedParts,
+  readBackward,
+  viewBackward,
+  writeBackward,
+} from "./memory.ts";
 
 /** A variable. */
 interface Variable {
@@ -330,7 +345,7 @@ export class Tape implements Interpreter {
       name: "view",
       inputs: [this.#flatOf(storage, content)],
       outputs: [id],
-      backward: readBackward(storage.length, layout),
+      backward: readBackward([storage.length], layout),
       kept: [],
     });
     this.#handles.set(x, { id, stamp: content.stamp });
@@ -638,6 +653,7 @@ export class Tape implements Interpreter {
     isLast: boolean,
   ): Gradient[] {
     const gradients = new Map<number, Operand>();
+    const parts = new Map<number, Part[]>();
     const take = (id: number, gradient: Operand): void => {
       const before = gradients.get(id);
       if (before === undefined) return void gradients.set(id, gradient);
@@ -645,6 +661,16 @@ export class Tape implements Interpreter {
       dispose(before);
       dispose(gradient);
       gradients.set(id, sum);
+    };
+    const gradientOf = (id: number): Gradient => {
+      const own = parts.get(id);
+      if (own !== undefined) {
+        parts.delete(id);
+        const sum = tidy(() => joinedParts(own));
+        for (const { of } of own) if (of !== sum) dispose(of);
+        take(id, sum);
+      }
+      return gradients.get(id);
     };
     for (const [id, gradient] of from) take(id, gradient);
     const reached = new Set(wanted);
@@ -656,9 +682,9 @@ export class Tape implements Interpreter {
     const stays = new Set(wanted);
     for (let k = this.#steps.length - 1; k >= 0; k--) {
       const { inputs, outputs, backward, kept } = this.#steps[k]!;
-      const given = outputs.map((id) => gradients.get(id));
+      const given = outputs.map(gradientOf);
       if (needed[k] && given.some((one) => one !== undefined)) {
-        const places: number[] = [];
+        const places: { readonly id: number; readonly part: Part | undefined }[] = [];
         const made = tidy(() => {
           // Results are tensors of their own: their owner disposes of them.
           const taken = new Set<Operand | undefined>(given);
@@ -667,14 +693,20 @@ export class Tape implements Interpreter {
             const id = inputs[i]!;
             if (one === undefined || !reached.has(id)) return [];
             const { shape, info } = this.#variables[id]!;
-            const fitted = fit(one, shape, info);
+            const part = one instanceof Part ? one : undefined;
+            const fitted = one instanceof Part ? one.of : fit(one, shape, info);
             const own = taken.has(fitted) ? applyView(VIEWS.view, fitted, "view") : fitted;
             taken.add(own);
-            places.push(id);
+            places.push({ id, part });
             return [own];
           });
         });
-        made.forEach((one, i) => take(places[i]!, one));
+        made.forEach((one, i) => {
+          const { id, part } = places[i]!;
+          if (part === undefined) return take(id, one);
+          const others = parts.get(id) ?? [];
+          parts.set(id, [...others, new Part(one, part.layout, part.shape)]);
+        });
       }
       for (const id of outputs) {
         const gradient = gradients.get(id);
@@ -685,6 +717,6 @@ export class Tape implements Interpreter {
       if (isLast) this.#release(kept);
     }
     if (isLast) this.#steps.length = 0;
-    return wanted.map((id) => gradients.get(id));
+    return wanted.map(gradientOf);
   }
 }
