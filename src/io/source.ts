@@ -13,6 +13,7 @@ import { host } from "../backend/ffi/runtime.ts";
 import type { DType } from "../base/dtype.ts";
 import { FormatError } from "../base/errors.ts";
 import { describePath } from "../base/text.ts";
+import type { Operand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 import { allocate, asBytes, checkBools, NO_FILE, quote } from "./bytes.ts";
 import {
@@ -53,6 +54,8 @@ export interface FilledEntry extends EntryInfo {
   /** Writes the bytes of all elements to `into`, which has their size. */
   fill(into: Uint8Array): void;
   readonly view?: undefined;
+  /** The tensor of the program whose elements they are. */
+  readonly given?: Operand | undefined;
 }
 
 /** A tensor whose elements can be used where they are. */
@@ -63,6 +66,7 @@ interface ViewedEntry extends EntryInfo {
    */
   view(): Storage;
   readonly fill?: undefined;
+  readonly given?: undefined;
 }
 
 /** A tensor in a file. */

@@ -72,10 +72,11 @@ function callOf(
   weight: Operand,
   bias: Operand | undefined,
   own: Own,
+  isTrained: boolean,
 ) {
   own(weight as AnyTensor);
   if (bias !== undefined) own(bias as AnyTensor);
-  const transformed = options.winograd === true
+  const transformed = options.winograd === true && !isTrained
     ? own(winogradWeight(weight) as AnyTensor) as Operand
     : undefined;
   const call = (x: unknown): Operand =>
@@ -127,7 +128,7 @@ export function convLayer(
     ledger,
     name,
     parts,
-    ({ weight, bias }, own) => callOf(spec, weight!, bias, own),
+    ({ weight, bias }, own, isTrained) => callOf(spec, weight!, bias, own, isTrained),
     { fields: ["weight", "bias"] },
   );
   specs.set(layer, spec);
@@ -180,7 +181,7 @@ export function fold<L extends ConvLayer>(
     );
   }
   const folded: Spec = { ...spec, activation };
-  const layer = mergeLayers("fold", [conv, norm], (tensors, own) => {
+  const layer = mergeLayers("fold", [conv, norm], (tensors, own, isTrained) => {
     const part = (name: string): Operand => tensors[name] as Operand;
     const [weight, moved] = [part("0.weight"), part("0.bias")];
     const [factor, normBias, mean, variance] = ["weight", "bias", "running_mean", "running_var"]
@@ -190,7 +191,7 @@ export function fold<L extends ConvLayer>(
     const each = applyView(VIEWS.reshape, scale, "reshape", [-1, ...shape.slice(1).map(() => 1)]);
     const scaled = cast(apply(MAP.mul, weight, each), info.name);
     const added = isOperand(moved) ? apply(MAP.add, apply(MAP.mul, moved, scale), shift) : shift;
-    return callOf(folded, scaled, cast(added, info.name), own);
+    return callOf(folded, scaled, cast(added, info.name), own, isTrained);
   }, { fields: ["weight", "bias"] });
   specs.set(layer, folded);
   return layer as L;

@@ -146,7 +146,9 @@ function prepare(
   w: Operand,
   own: Own,
   { quantize }: Spec,
+  isTrained: boolean,
 ): Operand | ReturnType<typeof packWeight> {
+  if (isTrained) return w;
   if (quantize !== undefined && !isQuantized(w.storage.info)) return own(quantizeInt8(w));
   if (canPack(w.storage.info)) return own(packWeight(w));
   return own(w as AnyTensor);
@@ -180,15 +182,20 @@ export function linearLayer(
       `Cannot linear with bias ${describe(bias)}: it is true, false or "optional"`,
     );
   }
+  if (quantize !== undefined && ledger.options.trainable) {
+    throw new ArgumentError(
+      `Cannot linear with quantize "int8" for ${name}: its weights are trained`,
+    );
+  }
   checkActivation(activation, "linear");
   const spec: Spec = { sizes: [outputs, inputs], activation, transposed, quantize };
   const parts = {
     weight: transposed ? [inputs, outputs] : [outputs, inputs],
     ...bias === false ? {} : { bias: { shape: [outputs], optional: bias === "optional" } },
   };
-  const layer = defineLayer(ledger, name, parts, (tensors, own) => {
+  const layer = defineLayer(ledger, name, parts, (tensors, own, isTrained) => {
     const { weight: read, bias: shift } = tensors;
-    const weight = prepare(plain(read!, spec), own, spec) as Operand;
+    const weight = prepare(plain(read!, spec), own, spec, isTrained) as Operand;
     const bias = shift && own(numbersOf(shift) as AnyTensor);
     const call = (x: unknown, options: LinearCallOptions = {}): Operand => {
       checkOptions("linear", options, ["add"]);
@@ -274,8 +281,8 @@ export function fuse(...layers: readonly AnyLinear[]): Layer {
     }
   }
   const outputs = parts.map(({ sizes }) => sizes[0]);
-  return mergeLayers("fuse", layers, (tensors, own) => {
-    const product = productsOf(tensors, parts, own);
+  return mergeLayers("fuse", layers, (tensors, own, isTrained) => {
+    const product = productsOf(tensors, parts, own, isTrained);
     return (x: unknown, options: FusedCallOptions = {}) => {
       checkOptions("fuse", options, ["heads"]);
       const { heads } = options;
@@ -294,15 +301,17 @@ function productsOf(
   tensors: Tensors,
   parts: readonly Spec[],
   own: Own,
+  isTrained: boolean,
 ): (x: Operand) => readonly Operand[] {
   const { activation } = parts[0]!;
   const weights = parts.map((part, i) => plain(tensors[`${i}.weight`]!, part));
   const biases = parts.map((_, i) => tensors[`${i}.bias`]).map((bias) => bias && numbersOf(bias));
   const kept = (weight: Operand, bias: Operand | undefined): [Operand, Operand | undefined] => [
-    prepare(weight, own, parts[0]!) as Operand,
+    prepare(weight, own, parts[0]!, isTrained) as Operand,
     bias && own(bias as AnyTensor) as Operand,
   ];
-  if (!canJoin(weights)) {
+  // Weights that are trained would be joined in each call.
+  if (isTrained || !canJoin(weights)) {
     const all = weights.map((weight, i) => kept(weight, biases[i]));
     return (x) => all.map(([weight, bias]) => linear(x, weight, bias, { activation }));
   }

@@ -4,7 +4,7 @@
  * @module
  */
 import { checkDType, type DType } from "../base/dtype.ts";
-import { ArgumentError, DTypeError, FormatError } from "../base/errors.ts";
+import { ArgumentError, DeviceError, DTypeError, FormatError } from "../base/errors.ts";
 import { typeError } from "../base/stack.ts";
 import { checkShape, ownNames } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
@@ -135,7 +135,8 @@ export async function open<E extends DType = t.PackedDType, V extends t.Device =
 
 /**
  * The weights in tensors of the program. Layers copy the tensors that they need; the tensors do not
- * change.
+ * change. With `{ trainable: true }` layers use the tensors themselves, which stay those of the caller:
+ * so a function of parameters that is differentiated makes its layers of them.
  *
  * @example
  * ```ts
@@ -153,6 +154,11 @@ export function weights<E extends DType = t.PackedDType, V extends t.Device = "c
   if (own.adapter !== undefined) {
     throw new ArgumentError("Cannot take weights with an adapter: nn.open has that option");
   }
+  if (own.trainable && own.dtype !== undefined) {
+    throw new ArgumentError(
+      `Cannot take trainable weights with dtype ${own.dtype}: they are the tensors themselves`,
+    );
+  }
   const single = brandOf(tensors, "tensor") !== undefined;
   if (typeof tensors !== "object" || tensors === null || single || Symbol.iterator in tensors) {
     const given = single ? "a tensor" : describe(tensors);
@@ -160,13 +166,21 @@ export function weights<E extends DType = t.PackedDType, V extends t.Device = "c
   }
   const entries = new Map<string, TensorEntry>();
   for (const [name, tensor] of Object.entries(tensors)) {
-    const { storage: { info }, layout: { shape } } = ownOperand(tensor, "take weights");
+    const operand = ownOperand(tensor, "take weights");
+    const { storage, layout: { shape } } = operand;
+    const { info } = storage;
     const fill = (into: Uint8Array): void => {
       const { storage, layout } = contiguousOnCpu(ownOperand(tensor, `load ${name} of`));
       const begin = storage.array.byteOffset + layout.offset * info.bytes;
       into.set(new Uint8Array(storage.array.buffer, begin, into.length));
     };
-    entries.set(name, { dtype: info.name, type: info.name, shape, fill });
+    const given = own.trainable ? operand : undefined;
+    if (own.trainable && own.device !== undefined && storage.device !== own.device) {
+      throw new DeviceError(
+        `Cannot take trainable weights on ${own.device}: ${name} is on ${storage.device}`,
+      );
+    }
+    entries.set(name, { dtype: info.name, type: info.name, shape, fill, given });
   }
   return cursorOf({ file: "<tensors>", entries }, own);
 }
@@ -175,8 +189,8 @@ function cursorOf<E extends DType, V extends t.Device>(
   source: TensorSource,
   options: WeightsOptions<E, V>,
 ): Weights<E, t.OnDevice<V>> {
-  const { dtype, device } = options;
-  return new Weights(new Ledger(renamed(source, options), { dtype, device }), "");
+  const { dtype, device, trainable } = options;
+  return new Weights(new Ledger(renamed(source, options), { dtype, device, trainable }), "");
 }
 
 /**
@@ -282,6 +296,36 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
     const whole = this.#name("read", name);
     const own = shape === undefined ? undefined : checkShape(shape, `read ${describe(whole)} of`);
     return this.#ledger.tensor(whole, own, dtype);
+  }
+
+  /**
+   * The tensors below `path` that are trained, by their names: a tree for `grad` and optimizers. They
+   * are the floats, without `running_mean` and `running_var` of batch norms; quantized weights are
+   * trained only with a `dtype`. Layers use what optimizers write in their next calls. The weights own
+   * the tensors.
+   *
+   * @throws {ArgumentError} For weights that were opened without `{ trainable: true }`.
+   *
+   * @example
+   * ```ts
+   * import { grad } from "@rowmajor/tensor/grad";
+   *
+   * const file = io.encodeSafetensors({ "up.weight": ones([1, 2]), "up.bias": zeros([1]) });
+   * using w = await nn.open(file, { trainable: true });
+   * const params = w.parameters();
+   * const loss = (p: typeof params, x: Tensor) => {
+   *   const up = nn.weights(p, { trainable: true }).linear("up", 1, 2);
+   *   return up(x).sum();
+   * };
+   * const gradients = grad(loss)(params, tensor([[3, 4]]));
+   * gradients["up.weight"]!.toArray(); // => [[3, 4]]
+   * params["up.weight"]!.sub_(gradients["up.weight"]!);
+   * w.linear("up", 1, 2)(ones([1, 2])).toArray(); // => [[-5]]
+   * ```
+   */
+  parameters(): Record<string, Tensor<D, readonly number[], V>> {
+    const names = this.#ledger.trainedNames(this.path);
+    return Object.fromEntries(names.map((name) => [name, this.tensor<readonly number[], D>(name)]));
   }
 
   /**

@@ -17,6 +17,7 @@ import { reduce } from "../ops/reduce/op.ts";
 import { checkOptions } from "../table/infer.ts";
 import { MAP, REDUCE } from "../table/table.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
+import { checkTrained } from "./optimizer.ts";
 
 /** Options of {@link minimize}. */
 export interface MinimizeOptions {
@@ -99,6 +100,7 @@ function directionOf(slope: Vector, pairs: readonly Pair[]): Operand[] {
  * values after each step.
  *
  * @throws {ArgumentError} For numbers out of range.
+ * @throws {ReadOnlyError} For weights of `nn.open` without `{ trainable: true }`.
  *
  * @example
  * ```ts
@@ -124,7 +126,9 @@ export function minimize<P>(
       `Cannot minimize with ${what} ${describe(value)}: it is a number of at least 0`,
     );
   }
-  const { leaves } = treeOf("minimize", params);
+  const tree = treeOf("minimize", params);
+  checkTrained("minimize", tree);
+  const { leaves } = tree;
   const both = valueAndGrad(f);
   const evaluate = (): { value: number; slope: Vector } => {
     const [made, gradients] = both(params);

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { ArgumentError, ReadOnlyError, ShapeError } from "../base/errors.ts";
 import { formatShape, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyInto } from "../core/apply.ts";
@@ -11,6 +11,7 @@ import { tidy } from "../core/handles.ts";
 import { add, castTo, div, mul, sub, zeros } from "../grad/tape/arithmetic.ts";
 import { type Tree, treeOf } from "../grad/trees.ts";
 import type { Gradients } from "../grad/mod.ts";
+import { frozenName } from "../nn/weights/ledger.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import type { Operand } from "../memory/operand.ts";
 import { fullOperand } from "../ops/create/full.ts";
@@ -44,6 +45,7 @@ export interface Optimizer {
    * of the program; the learning rate may be one.
    *
    * @throws {ShapeError} For derivatives of other shapes. Nothing has changed then.
+   * @throws {ReadOnlyError} For weights of `nn.open` without `{ trainable: true }`.
    */
   update<P>(
     params: P,
@@ -153,6 +155,7 @@ function optimizer(
   return {
     init(params) {
       const tree = treeOf(`init ${name}`, params);
+      checkTrained(`init ${name} for`, tree);
       const [first] = tree.leaves as [Operand];
       const wide = (x: Operand): Operand =>
         isShort(x) ? fullOperand("zeros", x.layout.shape, 0, "float32", x.storage.device) : zeros(
@@ -169,6 +172,7 @@ function optimizer(
       checkOptions("update", options, ["learningRate"]);
       const trees = [params, gradients, ...state.moments].map((one) => treeOf("update", one));
       const [own, slopes, ...moments] = trees as [Tree, Tree, ...Tree[]];
+      checkTrained("update", own);
       checkShapes(own, trees);
       const short = own.leaves.filter(isShort);
       const wide = short.length === 0 ? [] : treeOf("update", state.weights).leaves;
@@ -191,6 +195,17 @@ function optimizer(
       });
     },
   };
+}
+
+/** Throws for weights of a file, which layers have copies of. */
+export function checkTrained(what: string, { leaves }: Tree): void {
+  for (const x of leaves) {
+    const weight = frozenName(x);
+    if (weight === undefined) continue;
+    throw new ReadOnlyError(
+      `Cannot ${what} weight ${weight}: open its weights with { trainable: true }`,
+    );
+  }
 }
 
 /** Throws unless there is a weight of float32 for each parameter of 16 bits. */

@@ -9,7 +9,7 @@ import { checkShape, sizeOf } from "../../base/shape.ts";
 import { describe } from "../../base/text.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { AnyPackedWeight } from "../../ops/linear/packed_weight.ts";
-import { type AnyTensor, keep } from "../../tensor/tensor.ts";
+import { type AnyTensor, keep, scope } from "../../tensor/tensor.ts";
 import { apart, type Holder, joinName, type Ledger, type Part } from "./ledger.ts";
 
 /** A function with weights. */
@@ -36,10 +36,17 @@ export type Tensors = Readonly<Record<string, Operand | undefined>>;
 /** Keeps a tensor or a packed weight for the layer: all others are freed. */
 export type Own = <X extends AnyTensor | AnyPackedWeight>(x: X) => X;
 
-/** Makes the function of a layer of its tensors. */
-// Each kind of layer has parameters of its own.
-// deno-lint-ignore no-explicit-any
-export type Make = (tensors: Tensors, own: Own) => (...args: any[]) => unknown;
+/**
+ * Makes the function of a layer of its tensors: once, or, if the weights are trained, in each call. The
+ * layer does not own such tensors, and makes nothing of them that a later call would use.
+ */
+export type Make = (
+  tensors: Tensors,
+  own: Own,
+  isTrained: boolean,
+  // Each kind of layer has parameters of its own.
+  // deno-lint-ignore no-explicit-any
+) => (...args: any[]) => unknown;
 
 /** The methods of a layer. */
 export interface LayerTraits {
@@ -56,7 +63,7 @@ class Job implements Holder {
   readonly #make: Make;
   readonly #keepsQuantized: boolean;
   #parts: ReadonlyMap<string, Part> | undefined;
-  #made: ReturnType<Make> | undefined;
+  #made: (() => ReturnType<Make>) | undefined;
   #owned: (AnyTensor | AnyPackedWeight)[] = [];
   /** Why there is no function. */
   #ended: (() => Error) | undefined;
@@ -87,7 +94,16 @@ class Job implements Holder {
   /** The function. */
   ready(): ReturnType<Make> {
     if (this.#made === undefined) this.prepare();
-    return this.#made!;
+    return this.#made!();
+  }
+
+  /** Calls the function. */
+  call(args: readonly unknown[]): unknown {
+    return this.#isTrained ? scope(() => this.ready()(...args)) : this.ready()(...args);
+  }
+
+  get #isTrained(): boolean {
+    return this.#ledger.options.trainable === true;
   }
 
   prepare(): void {
@@ -95,19 +111,26 @@ class Job implements Holder {
     if (this.#parts === undefined) throw this.#ended!();
     const parts = this.#parts;
     this.#ledger.check(`layer ${this.name}`, [...parts.values()]);
+    const read = (): Tensors =>
+      Object.fromEntries(
+        [...parts].map(([key, part]) => [
+          ...[key, part.entry && this.#ledger.loadPart(part, this.#keepsQuantized)],
+        ]),
+      );
+    if (this.#isTrained) {
+      const tensors = read();
+      this.#made = () => this.#make(tensors, (x) => x, true);
+      this.#parts = undefined;
+      return;
+    }
     const owned: (AnyTensor | AnyPackedWeight)[] = [];
     const own: Own = (x) => {
       owned.push(keep(x));
       return x;
     };
     try {
-      this.#made = apart(() => {
-        const tensors = [...parts].map(([key, { entry }]) => [
-          key,
-          entry && this.#ledger.loadPart(entry, this.#keepsQuantized),
-        ]);
-        return this.#make(Object.fromEntries(tensors), own);
-      });
+      const made = apart(() => this.#make(read(), own, false));
+      this.#made = () => made;
     } catch (error) {
       for (const one of owned) one.dispose();
       throw error;
@@ -158,7 +181,7 @@ const jobs = new WeakMap<object, { job: Job; ledger: Ledger }>();
 
 /** A function that calls what `make` returns. */
 function layerOf(job: Job, ledger: Ledger, path: string, { fields = [] }: LayerTraits): Layer {
-  const layer = (...args: unknown[]): unknown => job.ready()(...args);
+  const layer = (...args: unknown[]): unknown => job.call(args);
   const dispose = (): void => job[Symbol.dispose]();
   const property = (value: unknown) => ({ value, enumerable: false });
   Object.defineProperties(layer, {

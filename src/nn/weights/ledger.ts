@@ -8,14 +8,17 @@
  * @module
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import { DisposedError, FormatError } from "../../base/errors.ts";
+import { ArgumentError, DisposedError, FormatError } from "../../base/errors.ts";
 import { formatShape, sameShape, type Shape } from "../../base/shape.ts";
 import { PACKED_DTYPES } from "../../ops/linear/panels.ts";
+import { cast as castTo } from "../../core/copy.ts";
 import { uninterpreted } from "../../core/interpreter.ts";
 import { type Metadata, NO_METADATA } from "../../io/metadata.ts";
 import type { TensorEntry, TensorSource } from "../../io/source.ts";
 import type { Operand } from "../../memory/operand.ts";
+import type { Storage } from "../../memory/storage.ts";
 import { isQuantized } from "../../ops/quantized/dtypes.ts";
+import { dequantize } from "../../ops/quantized/op.ts";
 import { type AnyTensor, keep, scope } from "../../tensor/tensor.ts";
 import { absent, load } from "./load.ts";
 import { linesOf, matcher, suggester } from "./names.ts";
@@ -72,6 +75,16 @@ export interface ReadOptions {
   readonly dtype: DType | undefined;
   /** The device of all. */
   readonly device: string | undefined;
+  /** Whether tensors are trained: each is one tensor for all layers. */
+  readonly trainable?: boolean | undefined;
+}
+
+/** The names of weights that are not trained, by their memory. */
+const frozen = new WeakMap<Storage, string>();
+
+/** What a weight that is not trained is called; undefined for other tensors. */
+export function frozenName({ storage }: Operand): string | undefined {
+  return frozen.get(storage);
 }
 
 /** The dtypes of weights that are read without a cast: those that products pack. */
@@ -154,33 +167,72 @@ export class Ledger {
       (this.options.dtype !== undefined || USUAL.includes(dtype) || isQuantized(DTYPE[dtype]));
   }
 
-  /** {@link load} for a layer, which may not take a quantized tensor as it is. */
-  loadPart(entry: TensorEntry, keepsQuantized: boolean): Operand {
-    const plain = !keepsQuantized && isQuantized(DTYPE[entry.dtype!]);
-    return this.load(entry, plain ? this.options.dtype ?? "float32" : undefined);
+  /**
+   * The tensor of a layer, which may not take a quantized one as it is: read for the layer, or, if
+   * weights are trained, the one that all uses share.
+   */
+  loadPart({ name, entry }: Part, keepsQuantized: boolean): Operand {
+    const plain = !keepsQuantized && isQuantized(DTYPE[entry!.dtype!]);
+    const asked = plain ? this.options.dtype ?? "float32" : undefined;
+    return this.options.trainable
+      ? this.tensor(name, undefined, asked)
+      : this.#load(name, entry!, asked);
   }
 
   /** Reads a tensor; floats are cast to the dtype of the options, or all to `asked`. */
-  load(entry: TensorEntry, asked?: DType): Operand {
-    const { dtype, device } = this.options;
-    return load(entry, device, asked ?? (isFloat(entry.dtype!) ? dtype : undefined));
+  #load(name: string, entry: TensorEntry, asked: DType | undefined): Operand {
+    const { dtype, device, trainable } = this.options;
+    const made = load(entry, device, asked ?? this.#usual(entry));
+    if (!trainable) frozen.set(made.storage, `${name} of ${this.file}`);
+    return made;
+  }
+
+  /** The dtype to which a tensor is cast unless another one is asked for. */
+  #usual({ dtype }: TensorEntry): DType | undefined {
+    return isFloat(dtype!) ? this.options.dtype : undefined;
   }
 
   /** The tensor of `name`, which is read once for each dtype; each use throws if it is missing. */
   tensor(name: string, shape: readonly number[] | undefined, dtype: DType | undefined): AnyTensor {
     const { entry, fault } = this.ask(name, { shape });
-    const key = `${dtype}:${name}`;
+    if (this.options.trainable && entry?.given !== undefined) {
+      const plain = isQuantized(entry.given.storage.info) && dtype !== undefined;
+      const given = plain ? dequantize(entry.given) : entry.given;
+      return (dtype === undefined ? given : castTo(given, dtype)) as AnyTensor;
+    }
+    const isUsual = entry !== undefined && dtype === (this.#usual(entry) ?? entry.dtype);
+    const key = `${isUsual ? undefined : dtype}:${name}`;
     const known = this.#tensors.get(key);
     if (entry !== undefined && known?.isDisposed === false) return known;
     const made = uninterpreted(() =>
       entry === undefined
         ? absent(shape ?? [], () => this.#unusable(`tensor ${name}`, [fault!]))
-        : this.load(entry, dtype)
+        : this.#load(name, entry, dtype)
     ) as AnyTensor;
     keep(made);
     this.hold({ name, [Symbol.dispose]: () => made.dispose() });
     if (entry !== undefined) this.#tensors.set(key, made);
     return made;
+  }
+
+  /**
+   * The names below `prefix`, without it, of the tensors that are trained: floats other than the
+   * statistics of batch norms.
+   */
+  trainedNames(prefix: string): string[] {
+    const what = "train weights";
+    if (!this.options.trainable) {
+      throw new ArgumentError(
+        `Cannot ${what} of ${this.file}: open them with { trainable: true }`,
+      );
+    }
+    const entries = this.entries(what);
+    return this.names(prefix, what).filter((name) => {
+      const entry = entries.get(joinName(prefix, name))!;
+      const dtype = entry.dtype && (this.#usual(entry) ?? entry.dtype);
+      return dtype !== undefined && DTYPE[dtype].kind === "f" &&
+        !/(^|\.)running_(mean|var)$/.test(name);
+    });
   }
 
   /** Keeps `holder` to dispose of it with all others. */

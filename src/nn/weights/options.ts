@@ -4,7 +4,7 @@
  * @module
  */
 import { checkDType, DTYPE, type DType } from "../../base/dtype.ts";
-import { DTypeError } from "../../base/errors.ts";
+import { ArgumentError, DTypeError } from "../../base/errors.ts";
 import { typeError } from "../../base/stack.ts";
 import { describe } from "../../base/text.ts";
 import { memoryOf } from "../../core/dispatch.ts";
@@ -32,6 +32,12 @@ export interface WeightsOptions<E extends DType = DType, V extends t.Device = t.
    * added to the weights when they are read.
    */
   readonly adapter?: Path | undefined;
+  /**
+   * Whether the weights are to be trained: they are in memory of their own, and layers use the tensors
+   * of `parameters()` as they are in each call, not packed copies. `nn.weights` then takes the given
+   * tensors themselves. False by default.
+   */
+  readonly trainable?: boolean | undefined;
 }
 
 /** Options of `done`. */
@@ -56,7 +62,9 @@ export interface LoadOptions extends DoneOptions {
   readonly onProgress?: ((progress: LoadProgress) => void) | undefined;
 }
 
-const OPTIONS = ["dtype", "device", "prefix", "rename", "maxBytes", "mmap", "adapter"];
+const OPTIONS = [
+  ...["dtype", "device", "prefix", "rename", "maxBytes", "mmap", "adapter", "trainable"],
+];
 
 /** Options as they were at the call, checked for `op`. */
 export function ownOptions<E extends DType, V extends t.Device>(
@@ -64,7 +72,10 @@ export function ownOptions<E extends DType, V extends t.Device>(
   options: WeightsOptions<E, V>,
 ): WeightsOptions<E, V> {
   checkOptions(op, options, OPTIONS);
-  const { dtype, device, prefix, rename, maxBytes, mmap: given, adapter } = options;
+  const { dtype, device, prefix, rename, maxBytes, adapter, trainable = false } = options;
+  if (typeof trainable !== "boolean") {
+    throw new ArgumentError(`Cannot ${op} with trainable ${describe(trainable)}: it is a boolean`);
+  }
   if (dtype !== undefined) {
     checkDType(dtype, op);
     if (DTYPE[dtype].kind !== "f") {
@@ -72,9 +83,10 @@ export function ownOptions<E extends DType, V extends t.Device>(
     }
   }
   if (prefix !== undefined) checkName(op, prefix);
-  const mmap = mmapOf(op, { mmap: given });
+  // What is trained is read into memory that can be written.
+  const mmap = mmapOf(op, { mmap: options.mmap }) && !trainable;
   memoryOf(device, `${op} on`);
-  return { dtype, device, prefix, rename, maxBytes, mmap, adapter };
+  return { dtype, device, prefix, rename, maxBytes, mmap, adapter, trainable };
 }
 
 /** Throws a TypeError unless `name` is a name. */
