@@ -3,13 +3,11 @@
  *
  * @module
  */
-import { dispatch } from "../../core/dispatch.ts";
 import { DerivativeError } from "../../base/errors.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Activation } from "../../ops/linear/panels.ts";
-import { unpack } from "../../ops/linear/packed_weight.ts";
-import { DEQUANTIZE } from "../../ops/quantized/op.ts";
-import { isQuantized } from "../../ops/quantized/dtypes.ts";
+import { dequantizeInt8 } from "../../ops/linear/int8.ts";
+import { linearBack } from "../../ops/linear/op.ts";
 import { type Expr, parseExpr } from "../../table/expr.ts";
 import type { Call } from "../../table/op.ts";
 import { castTo, conj, matmul, mT, reshape, sum } from "../tape/arithmetic.ts";
@@ -107,17 +105,12 @@ const linear: Rule = (performed) => {
   };
 };
 
-/** A packed or quantized weight as plain numbers, in the dtype of `like`. */
-function plainWeight(weight: Operand, { call }: Performed, like: Operand): Operand {
-  const { columns, depth } = (call.attributes ?? {}) as { columns?: number; depth?: number };
-  let plain = weight;
-  if (columns !== undefined && (depth !== undefined || weight.layout.rank !== 2)) {
-    plain = weight.layout.rank === 2
-      ? weight
-      : unpack(weight, columns, depth ?? weight.layout.shape.at(-1)!);
-  }
-  if (isQuantized(plain.storage.info)) plain = dispatch(DEQUANTIZE, [plain]);
-  return castTo(plain, like.storage.info);
+/** The derivative by x, given that by the product with a packed or quantized weight. */
+function byInput({ call, inputs: [x] }: Performed, weight: Operand, g: Operand): Operand {
+  const columns = g.layout.shape.at(-1)!, depth = (x as Operand).layout.shape.at(-1)!;
+  return call.op.name === "linearInt8"
+    ? matmul(g, castTo(dequantizeInt8(weight, columns, depth), g.storage.info))
+    : linearBack(g, weight, columns, depth);
 }
 
 /** A layer with a packed or quantized weight, which is a constant. */
@@ -133,7 +126,7 @@ const frozen: Rule = (performed) => {
   return ([g]) => {
     const before = through(g!);
     return [
-      wants(0) ? matmul(before, plainWeight(weight(), performed, before)) : undefined,
+      wants(0) ? byInput(performed, weight(), before) : undefined,
       undefined,
       ...byAddends(performed, g!, before),
     ];
@@ -145,4 +138,6 @@ addRules({
   linear: { rule: linear, applies: isDirect },
   linearPacked: { rule: frozen, applies: isDirect },
   linearQuantized: { rule: frozen, applies: isDirect },
+  // Rows are rounded on the way forward only.
+  linearInt8: { rule: frozen, applies: isDirect },
 });

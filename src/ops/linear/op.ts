@@ -13,6 +13,7 @@ import { describe } from "../../base/text.ts";
 import { apply, applyInto, applyView, type OpOptions } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
+import { tidy } from "../../core/handles.ts";
 import { lanesOf } from "../../core/lanes.ts";
 import { kernelCopy, resultIn } from "../../core/prepare.ts";
 import {
@@ -20,6 +21,7 @@ import {
   ACTIVATIONS,
   INT8_BLOCK,
   type PackedAttributes,
+  PANEL_COLUMNS,
   type QuantizedAttributes,
   rowsOf,
 } from "./panels.ts";
@@ -40,7 +42,7 @@ import { isQuantized } from "../quantized/dtypes.ts";
 import { concat } from "../join/op.ts";
 import { dequantizeInt8 } from "./int8.ts";
 import { doNotFit, MATMUL, productDType } from "../matmul/op.ts";
-import { type AnyPackedWeight, PackedWeight, unpack } from "./packed_weight.ts";
+import { type AnyPackedWeight, PackedWeight, unpack, unpackRows } from "./packed_weight.ts";
 import { DEQUANTIZE } from "../quantized/op.ts";
 
 export type { Activation };
@@ -323,6 +325,70 @@ function roundRows(x: Operand): Operand {
     blocks.push(apply(MAP.add, apply(MAP.mul, count, step), least));
   }
   return blocks.length === 1 ? blocks[0]! : concat(blocks, last);
+}
+
+// ---- the way back ------------------------------------------------------------------------------
+
+/** Attributes of {@link LINEAR_BACK}: the sizes of the weight. */
+interface BackAttributes {
+  readonly columns: number;
+  readonly depth: number;
+}
+
+/** The most elements of a weight that are plain numbers at a time. */
+const MOST_PLAIN = 1 << 20;
+
+/** Rows of a packed or quantized weight as numbers of `info`. */
+function plainRows(weight: Operand, begin: number, end: number, info: DTypeInfo): Operand {
+  const { layout: { rank, shape } } = weight;
+  const depth = rank === 3 && !isQuantized(weight.storage.info) ? shape[1]! : shape.at(-1)!;
+  const rows = rank === 2
+    ? applyView(VIEWS.narrow, weight, "narrow", 0, begin, end - begin)
+    : unpackRows(weight, begin, end, depth);
+  return cast(isQuantized(rows.storage.info) ? dispatch(DEQUANTIZE, [rows]) : rows, info.name);
+}
+
+/**
+ * g: [..., O] by a packed or quantized weight: [O, I], gives [..., I]: the derivative of a linear layer
+ * by x. A part of the weight at a time is plain numbers, so that programs keep no copy of it.
+ */
+const LINEAR_BACK: Op = makeOp({
+  kind: "kernel",
+  name: "linearBack",
+  infer(call: Call): readonly OutputSpec[] {
+    const { depth } = call.attributes as BackAttributes;
+    const { storage: { info }, layout: { shape } } = call.operand(0);
+    return call.result([...shape.slice(0, -1), depth], info);
+  },
+  decompose(call: Call): Operand {
+    const { name, attributes } = call;
+    const { columns, depth } = attributes as BackAttributes;
+    const [g, weight] = [call.operand(0), call.operand(1)];
+    const { storage: { info }, layout: { rank } } = g;
+    const count = Math.max(1, Math.floor(MOST_PLAIN / depth / PANEL_COLUMNS)) * PANEL_COLUMNS;
+    const product = (begin: number): Operand =>
+      tidy(() => {
+        const end = Math.min(columns, begin + count);
+        const part = applyView(VIEWS.narrow, g, "narrow", rank - 1, begin, end - begin);
+        return dispatch(
+          MATMUL,
+          [part, plainRows(weight, begin, end, info)],
+          undefined,
+          undefined,
+          name,
+        );
+      });
+    const sum = product(0);
+    for (let begin = count; begin < columns; begin += count) {
+      tidy(() => void applyInto(MAP.add, name, sum, product(begin), undefined, sum));
+    }
+    return sum;
+  },
+});
+
+/** The product of g: [..., O] and a packed or quantized weight, which is [columns, depth]. */
+export function linearBack(g: Operand, weight: Operand, columns: number, depth: number): Operand {
+  return dispatch(LINEAR_BACK, [g, weight], { columns, depth } satisfies BackAttributes);
 }
 
 /**

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { applyView } from "../../core/apply.ts";
 import { looseCopy, writeCopy, writeValue } from "../../core/copy.ts";
 import type { DType } from "../../base/dtype.ts";
 import { DTypeError, ShapeError } from "../../base/errors.ts";
@@ -17,6 +18,7 @@ import {
   type PackBlocksAttributes,
   PACKED_DTYPES,
   packedShape,
+  PANEL_COLUMNS,
   panelParts,
 } from "./panels.ts";
 import { allocateIn } from "../../memory/device.ts";
@@ -25,6 +27,7 @@ import { type Operand, READ_ONLY } from "../../memory/operand.ts";
 import { isHost } from "../../memory/storage.ts";
 import { checkOperand } from "../../table/infer.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import { VIEWS } from "../../table/views.ts";
 import { isQuantized, quantFormatOf } from "../quantized/dtypes.ts";
 import { QUANT } from "../quantized/formats.ts";
 import { GROUP_ROWS, groupsShape } from "../quantized/groups.ts";
@@ -116,6 +119,9 @@ const PACK: Op = makeOp({
   },
 });
 
+const movedBy = ({ shape, strides, offset }: Layout, by: number): Layout =>
+  new Layout(shape, strides, offset + by);
+
 /** Makes the weight of panels or groups. */
 const UNPACK: Op = makeOp({
   kind: "kernel",
@@ -125,7 +131,7 @@ const UNPACK: Op = makeOp({
     return call.result([columns, depth], call.operand(0).storage.info);
   },
   decompose(call: Call): Operand {
-    const { storage } = call.operand(0);
+    const { storage, layout: { offset } } = call.operand(0);
     const { info, memory } = storage;
     const [{ shape }] = call.specs as [OutputSpec];
     const [columns, depth] = shape as [number, number];
@@ -133,14 +139,15 @@ const UNPACK: Op = makeOp({
     const out = wrap(allocateIn(memory, info, made.size, false), made);
     const format = quantFormatOf(info);
     if (format !== undefined) {
-      const groups = { storage, layout: Layout.contiguous(groupsShape(columns, depth)), flags: 0 };
+      const all = Layout.contiguous(groupsShape(columns, depth));
+      const groups = { storage, layout: movedBy(all, offset), flags: 0 };
       moveBlocks(groups, out, { format: format.name, rows: columns, unpacks: true });
       return out;
     }
     for (const part of panelParts(info, made)) {
       writeCopy(
         { storage: out.storage, layout: part.weight, flags: 0 },
-        { storage, layout: part.panels, flags: 0 },
+        { storage, layout: movedBy(part.panels, offset), flags: 0 },
       );
     }
     return out;
@@ -156,6 +163,13 @@ interface WeightSizes {
 /** The weight of panels or groups, as a tensor. */
 export function unpack(panels: Operand, columns: number, depth: number): Operand {
   return dispatch(UNPACK, [panels], { columns, depth } satisfies WeightSizes);
+}
+
+/** The rows from `begin` to `end` of the weight of panels or groups; `begin` begins one of them. */
+export function unpackRows(panels: Operand, begin: number, end: number, depth: number): Operand {
+  const size = isQuantized(panels.storage.info) ? GROUP_ROWS : PANEL_COLUMNS;
+  const [first, count] = [begin / size, Math.ceil((end - begin) / size)];
+  return unpack(applyView(VIEWS.narrow, panels, "narrow", 0, first, count), end - begin, depth);
 }
 
 /** A packed weight of any dtype and shape, on any device. */
