@@ -223,7 +223,7 @@ test("A part of the names, quantized weights, and a dtype", async () => {
     const own = nn.weights(p, { trainable: true });
     return own.linear("b", 3, 2, { bias: false })(a(input)).square().mean();
   };
-  const made = grad(loss)(params);
+  const made: T = grad(loss)(params);
   assertEquals(made["b.weight"].shape, [3, 2]);
   assertEquals(b(a(input)).shape, [4, 3]);
   // The tensors of a file are cast once, for all uses.
