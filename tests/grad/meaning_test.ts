@@ -228,6 +228,63 @@ test("a step of training is one program with the results of single ops", () => {
   assertEquals(program.programs, 1);
 });
 
+test("reads at indices stay in the program of a step", () => {
+  const i = (data: unknown): T => rm.tensor(loose(data), { dtype: "int32" });
+  const make = (): T => rm.arange(15).reshape([5, 3]).mul(0.3).sin();
+  const steps: Record<string, [loss: (p: T, at: T) => T, at: T, wrong: T]> = {
+    embedding: [
+      (p, at) => N.embedding(at, p).square().sum(),
+      i([[0, 4], [4, 2]]),
+      i([[0, 5], [1, 2]]),
+    ],
+    takeAlongAxis: [
+      (p, at) => p.takeAlongAxis(at, 0).exp().sum(),
+      i([[0, 4, 1], [1, 1, 3]]),
+      i([[0, 4, 1], [1, 9, 3]]),
+    ],
+    take: [(p, at) => p.take(at, 1).sin().sum(), i([2, 0, 2]), i([2, 0, 3])],
+    slice: [(p, at) => p.slice(at, at).square().sum(), i([2, 0, 2]), i([2, 0, 3])],
+    set: [
+      (p, at) => {
+        const y = p.mul(2);
+        y.set([at], p.slice(":3"), { accumulate: true });
+        return y.square().sum();
+      },
+      i([4, 0, 4]),
+      i([4, 7, 4]),
+    ],
+    "small integers": [
+      (p, at) => N.embedding(at.astype("uint8"), p).square().sum(),
+      i([[0, 4], [4, 2]]),
+      i([[0, 5], [1, 2]]),
+    ],
+    crossEntropy: [(p, at) => N.crossEntropy(p, at), i([0, 2, 1, 1, 0]), i([0, 2, 1, 3, 0])],
+  };
+  for (const [name, [loss, at, wrong]] of Object.entries(steps)) {
+    const step = (p: T, at: T): T => {
+      const [value, gradient] = valueAndGrad(loss)(p, at);
+      p.sub_(gradient.mul(0.1));
+      return value;
+    };
+    const [eager, compiled] = [make(), make()];
+    using program: T = compile(step);
+    for (let k = 0; k < 3; k++) {
+      const [one, other] = [step(eager, at).item(), program(compiled, at).item()];
+      assert(Math.abs(one - other) < 1e-5, `${name}: ${one} and ${other}`);
+    }
+    assert(compiled.sub(eager).abs().max().item() < 1e-5, name);
+    const { executor, ops } = program.explain()[0].data;
+    if (executor === "native") {
+      assertEquals(ops.filter((op: T) => op.dispatched !== undefined), [], name);
+    }
+    // An error leaves the parameters as they were.
+    const before = compiled.toArray();
+    assertThrows(() => program(compiled, wrong), rm.IndexError, ": it has size", name);
+    assertEquals(compiled.toArray(), before, name);
+    assert(Number.isFinite(program(compiled, at).item()), name);
+  }
+});
+
 test("programs that have no derivative are errors that name the place", () => {
   const { DerivativeError } = rm;
   const x = f64([1, 2]);

@@ -5,14 +5,15 @@
  */
 import { broadcastAll, normalizeAxis } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
-import { toDevice } from "../../core/copy.ts";
+import { contiguousCopy, toDevice } from "../../core/copy.ts";
 import { dispatch, run } from "../../core/dispatch.ts";
-import type { Operand } from "../../memory/operand.ts";
+import { isOperandArgument, type Operand } from "../../memory/operand.ts";
 import { SCATTER_REDUCE } from "../../ops/index/scatter_reduce.ts";
 import { INDEX } from "../../ops/index/kernels.ts";
-import { takeAlongAxis } from "../../ops/index/op.ts";
+import { index, takeAlongAxis } from "../../ops/index/op.ts";
+import { putAlongAxis, setAt } from "../../ops/index/put.ts";
 import { padPairs, type PadWidths } from "../../ops/manipulate/op.ts";
-import { iota } from "../../ops/index/selection.ts";
+import { argumentsOf, type IndexArgument, iota, toIndices } from "../../ops/index/selection.ts";
 import { reduce } from "../../ops/reduce/op.ts";
 import { ARGPARTITION } from "../../ops/sort/partition.ts";
 import { sort as sorted } from "../../ops/sort/op.ts";
@@ -32,7 +33,7 @@ import {
   where,
   zeros,
 } from "../tape/arithmetic.ts";
-import { addRules, type Rule } from "../tape/rule.ts";
+import { addRules, type Gradient, type Performed, type Rule } from "../tape/rule.ts";
 
 /** `values` added at `indices` of zeros of `shape`, along an axis that the indices' axes replace. */
 function scattered(
@@ -85,6 +86,88 @@ const scatter: Rule = ({ call, inputs, wants, keep }) => {
     run(new Call(INDEX.scatter, "set", [rest, zeros(shape, g!), at], { axis }));
     return [rest, gathered(g!, at, axis)];
   };
+};
+
+/** Indices as kernels take them. */
+const dense = (x: Operand): Operand => x.layout.contiguous ? x : contiguousCopy(x);
+
+/**
+ * Reads at the indices of a program have rules of their own, not only their kernels: in programs, the whole op
+ * finds an index that is out of range.
+ */
+const taken: Rule = ({ call, inputs, keep }) => {
+  const x = inputs[0] as Operand, { shape } = x.layout;
+  const axis = normalizeAxis(call.name, call.attributes.axis, shape.length);
+  const given = inputs[1] as Operand | undefined ?? call.attributes.indices;
+  const at = keep(toIndices(call.name, x.storage, given));
+  return ([g]) => [scattered(shape, g!, dense(at()), axis)];
+};
+
+const embedded: Rule = ({ inputs, keep }) => {
+  const at = keep(inputs[0] as Operand), { shape } = (inputs[1] as Operand).layout;
+  return ([g]) => [undefined, scattered(shape, g!, dense(at()), 0)];
+};
+
+/** The arguments of an index, with tensors as they were. */
+function keptIndex({ call, keep }: Performed, from: number): () => IndexArgument[] {
+  const args = argumentsOf(call, from).map((argument) =>
+    isOperandArgument(argument) ? keep(argument) : () => argument
+  );
+  return () => args.map((argument) => argument());
+}
+
+const isMask = (argument: IndexArgument): boolean =>
+  isOperandArgument(argument)
+    ? argument.storage.info.kind === "b"
+    : Array.isArray(argument) && typeof argument[0] === "boolean";
+
+/** Whether an index has arrays or tensors of integers; parts of memory and masks are decomposed. */
+const isByIndices = (from: number) => (call: Call): boolean => {
+  const args = argumentsOf(call, from);
+  return args.some((one) => isOperandArgument(one) || Array.isArray(one)) && !args.some(isMask);
+};
+
+const indexed: Rule = (performed) => {
+  const { shape } = (performed.inputs[0] as Operand).layout;
+  const args = keptIndex(performed, 1);
+  return ([g]) => {
+    const whole = zeros(shape, g!);
+    setAt(whole, args(), g!, { accumulate: true });
+    return [whole];
+  };
+};
+
+/** A write: the derivative by the target is 0 where it is written, and by the value that there. */
+const written = (
+  accumulate: boolean,
+  wants: Performed["wants"],
+  g: Operand,
+  clear: (copy: Operand) => void,
+): Gradient => {
+  if (accumulate || !wants(0)) return accumulate ? g : undefined;
+  const rest = apply(MAP.copy, g);
+  clear(rest);
+  return rest;
+};
+
+const set: Rule = (performed) => {
+  const { call: { attributes }, wants } = performed;
+  const args = keptIndex(performed, 2);
+  return ([g]) => [
+    written(attributes.accumulate, wants, g!, (copy) => setAt(copy, args(), 0)),
+    wants(1) ? index(g!, args()) : undefined,
+  ];
+};
+
+const putAlong: Rule = ({ call, inputs, keep, wants }) => {
+  const x = inputs[0] as Operand, { axis, accumulate } = call.attributes;
+  const given = inputs[1] as Operand | undefined ?? call.attributes.indices;
+  const at = keep(toIndices(call.name, x.storage, given));
+  return ([g]) => [
+    written(accumulate, wants, g!, (copy) => putAlongAxis(copy, at(), 0, axis)),
+    undefined,
+    wants(2) ? takeAlongAxis(g!, at(), axis) : undefined,
+  ];
 };
 
 const takenAlong: Rule = ({ call, inputs, keep }) => {
@@ -257,6 +340,11 @@ addRules({
   gather,
   scatter,
   scatterAdd,
+  take: taken,
+  embedding: embedded,
+  index: { rule: indexed, applies: isByIndices(1) },
+  set: { rule: set, applies: isByIndices(2) },
+  putAlongAxis_: putAlong,
   takeAlongAxis: { rule: takenAlong, applies: isAlongTensor },
   scatterReduce,
   concat,
