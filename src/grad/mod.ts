@@ -13,6 +13,7 @@
  * @module
  */
 import { ArgumentError, DerivativeError, DisposedError, ShapeError } from "../base/errors.ts";
+import { reachable } from "../base/reachable.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
@@ -78,16 +79,17 @@ function recorded<P, R extends readonly unknown[], Y>(
 ): Run<Y> {
   const tree = treeOf(name, params);
   const tape = new Tape();
-  const own = tree.leaves.map((x) => tape.argument(x));
   try {
-    const given = tree.map((_, i) => own[i]!.handle);
-    const result = scope(() => tape.record(() => f(given as P, ...rest)));
-    return { tape, tree, ids: own.map(({ id }) => id), result };
+    const [result, ids] = scope(() => {
+      const own = tree.leaves.map((x) => tape.argument(x));
+      const given = tree.map((_, i) => own[i]!.handle);
+      return [tape.record(() => f(given as P, ...rest)), own.map(({ id }) => id)] as const;
+    });
+    tape.release(reachable(result, isOperandArgument));
+    return { tape, tree, ids, result };
   } catch (error) {
     tape.dispose();
     throw error;
-  } finally {
-    for (const { handle } of own) tape.retire(handle);
   }
 }
 

@@ -9,6 +9,7 @@ import { describe } from "../base/text.ts";
 import { isRecord, MAX_NESTING } from "../compile/signature.ts";
 import { adopt } from "../core/foreign.ts";
 import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { checkAlive } from "../memory/storage.ts";
 
 /** A tree: tensors, arrays of trees, or objects of them. */
 export interface Tree {
@@ -26,6 +27,7 @@ export function treeOf(name: string, value: unknown): Tree {
     }
     const one = adopt(given, name);
     if (isOperandArgument(one)) {
+      checkAlive(one.storage, `${name} by ${path}`);
       const { storage: { info } } = one;
       if (info.kind !== "f" && info.kind !== "c") {
         throw new DTypeError(

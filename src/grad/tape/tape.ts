@@ -229,6 +229,9 @@ const MOST_NESTED = 24;
 /** The tapes whose functions run now. */
 let nested = 0;
 
+/** Handles that functions have returned, by the flags of their tapes. */
+const released = new WeakMap<Operand, number>();
+
 const isDifferentiable = ({ kind }: DTypeInfo): boolean => kind === "f" || kind === "c";
 
 /** Reads that show a tensor without using its elements. */
@@ -291,9 +294,11 @@ export class Tape implements Interpreter {
     return { handle, id };
   }
 
-  /** Disposes of the handle of an argument; steps of its variable stay. */
-  retire(handle: Operand): void {
-    dispose(handle);
+  /** Makes handles that the function returned those of tensors from outside, for other tapes. */
+  release(handles: Iterable<unknown>): void {
+    for (const x of handles) {
+      if (isOperand(x)) released.set(x, (released.get(x) ?? 0) | this.#flag);
+    }
   }
 
   #variable({ layout: { shape }, storage }: Operand): number {
@@ -326,7 +331,7 @@ export class Tape implements Interpreter {
     const named = this.#handles.get(x);
     if (named !== undefined && named.stamp === this.#stampOf(storage)) return named.id;
     // The same tensor from outside is a constant.
-    if (content.flag !== 0 && (flags & content.flag) === 0) return -1;
+    if (content.flag !== 0 && (flags & content.flag & ~(released.get(x) ?? 0)) === 0) return -1;
     if (content.stamp !== this.#stampOf(storage)) {
       // The memory was reused, or written in a way that no call shows.
       this.#contents.delete(storage);
@@ -482,7 +487,7 @@ export class Tape implements Interpreter {
   #decompose(call: Call): void {
     const { op } = call;
     if (op.decompose !== undefined) decomposeBy(this, call);
-    else if (op.run !== undefined) {
+    else if (op.name === "tensorOf") {
       infer(call);
       interpret(this, () => runPartsHere(call, op.run!));
     } else throw withoutRule(call);
