@@ -8,8 +8,19 @@ import { assert, assertEquals, assertRejects, assertThrows } from "@std/assert";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { arange, complex, io, memory, range, type Tensor, tensor, zeros } from "../../../mod.ts";
+import {
+  arange,
+  complex,
+  DerivativeError,
+  io,
+  memory,
+  range,
+  type Tensor,
+  tensor,
+  zeros,
+} from "../../../mod.ts";
 import { compile } from "../../../src/compile/mod.ts";
+import { grad, valueAndGrad } from "../../../src/grad/mod.ts";
 import {
   averageGradients,
   averageGradientsSync,
@@ -132,6 +143,62 @@ const CHECKS: Record<string, Check> = {
       assertEquals(a.toArray(), sum.mul(4 / world.size).toArray());
       assertEquals(b.toArray(), sum.sum(0).div(world.size).toArray() as never);
     }
+  },
+  async "gradients: steps of training by grad, as one process takes them"(world) {
+    const x = integers([8, 3]).div(8) as Tensor, y = integers([8], 5).div(8) as Tensor;
+    const [myX, myY] = [world.shard(x, 0), world.shard(y, 0)] as [Tensor, Tensor];
+    const make = () => ({ w: integers([3], 2).div(8) as Tensor, deep: [{ b: zeros([]) }] });
+    type Params = ReturnType<typeof make>;
+    const both = valueAndGrad((p: Params, x: Tensor, y: Tensor) =>
+      x.matmul(p.w).add(p.deep[0]!.b).tanh().sub(y).square().mean()
+    );
+    const update = (p: Params, g: Params): void => {
+      p.w.sub_(g.w.mul(0.5));
+      p.deep[0]!.b.sub_(g.deep[0]!.b.mul(0.5));
+    };
+    // The derivatives as they are named: those of a tree are a tree.
+    const step = (p: Params, x: Tensor, y: Tensor): Tensor => {
+      const [value, gradients] = both(p, x, y);
+      averageGradientsSync(world, { value, gradients });
+      update(p, gradients as Params);
+      return value;
+    };
+    using program = compile(step);
+    const kinds: Record<string, (p: Params) => Tensor | Promise<Tensor>> = {
+      "sync": (p) => step(p, myX, myY),
+      "in a program": (p) => program(p, myX, myY),
+      "off the event loop": (p) => program.async(p, myX, myY),
+      async "async"(p) {
+        const [value, gradients] = both(p, myX, myY);
+        await averageGradients(world, { value, gradients });
+        update(p, gradients as Params);
+        return value;
+      },
+    };
+    const whole = make();
+    const losses = [0, 1, 2].map(() => {
+      const [value, gradients] = both(whole, x, y);
+      update(whole, gradients as Params);
+      return value.item();
+    });
+    assert(losses[2]! < losses[0]!);
+    for (const [name, run] of Object.entries(kinds)) {
+      const own = make();
+      for (const loss of losses) {
+        const made = (await run(own)).item();
+        assert(Math.abs(made - loss) < 1e-6, `${name}: ${made}, not ${loss}`);
+      }
+      assert(own.w.allclose(whole.w, { atol: 1e-6 }), name);
+      // All ranks have the same bits.
+      const most = world.allMaxSync(own.w), least = world.allMinSync(own.w);
+      assertEquals(most.toArray(), least.toArray(), name);
+    }
+    // The tape of a rank does not reach the others.
+    assertThrows(
+      () => grad((x: Tensor) => world.allSumSync(x).sum())(x),
+      DerivativeError,
+      "Cannot differentiate allSum",
+    );
   },
   async "gradients: errors come before any write"(world) {
     const x = integers([4], world.rank);
