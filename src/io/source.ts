@@ -47,6 +47,15 @@ interface EntryInfo {
   readonly type: string;
   /** The shape. */
   readonly shape: readonly number[];
+  /** A product that is added to the weight, whose elements stay as they are: they are quantized. */
+  readonly factors?: Factors | undefined;
+}
+
+/** The product of B [O, r], which has the order of the file's rows, and A [r, I], times a number. */
+export interface Factors {
+  readonly a: TensorEntry;
+  readonly b: TensorEntry;
+  readonly scale: number;
 }
 
 /** A tensor whose elements are copied. */

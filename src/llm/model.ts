@@ -35,7 +35,7 @@ import { free, Scheduler, type StepCall } from "./batch/scheduler.ts";
 import { type Sequence, SequenceMemory, type SequenceMemoryOptions } from "./batch/sequence.ts";
 import { checkRope, type ModelConfig, ropesOf } from "./config/config.ts";
 import { objectOf } from "./config/reader.ts";
-import { stepOf } from "./families/registry.ts";
+import { placesIn, stepOf } from "./families/registry.ts";
 import { cacheBytes, checkMemory, memoryOfModel } from "./memory.ts";
 import { configOf, factorsOf } from "./model_files.ts";
 import { stopTexts, TextStream, tokensIn } from "../tokenizers/text_stream.ts";
@@ -54,7 +54,7 @@ export interface OpenOptions<V extends t.Device = t.Device> {
   readonly onProgress?: ((progress: nn.LoadProgress) => void) | undefined;
   /**
    * A folder with a LoRA adapter of PEFT (adapter_config.json and adapter_model.safetensors), which is
-   * merged with weights in safetensors. By default there is none.
+   * merged with weights of floats, and added to products with quantized ones. By default there is none.
    */
   readonly adapter?: Path | undefined;
   /** Whether the model's memory is compared with the free memory before loading, as by default. */
@@ -160,9 +160,10 @@ export async function open<V extends t.Device = "cpu">(
   checkOptions("open a model", options, [...OPEN_OPTIONS, "config"]);
   const { cache = "float16", device, dtype, config, adapter, onProgress, signal } = options;
   signal?.throwIfAborted();
-  const weights = await nn.open(source, { device, dtype, adapter });
+  const weights = await nn.open(source, { device, dtype });
   try {
     const sizes = config ?? await configOf(source, weights);
+    if (adapter !== undefined) await weights.adapt(adapter, placesIn(weights, sizes));
     // Throws if the cache cannot be of that dtype.
     new nn.KVCache({
       ...{ layers: 1, heads: 1, capacity: 1 },

@@ -10,14 +10,20 @@ import { describe } from "../base/text.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
 import { canPack } from "../ops/linear/panels.ts";
-import { applyView } from "../core/apply.ts";
+import { apply, applyView } from "../core/apply.ts";
+import { cast } from "../core/copy.ts";
 import type { Operand } from "../memory/operand.ts";
 import { checkOptions } from "../table/infer.ts";
+import { MAP } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
 import { concat } from "../ops/join/op.ts";
-import { type Activation, checkActivation, linear } from "../ops/linear/op.ts";
+import { type Activation, checkActivation, linear, type LinearOptions } from "../ops/linear/op.ts";
 import { quantizeInt8 } from "../ops/linear/int8.ts";
-import { type PackedWeight, packWeight } from "../ops/linear/packed_weight.ts";
+import {
+  type AnyPackedWeight,
+  type PackedWeight,
+  packWeight,
+} from "../ops/linear/packed_weight.ts";
 import { isQuantized } from "../ops/quantized/dtypes.ts";
 import { dequantize } from "../ops/quantized/op.ts";
 import { zeros } from "../tensor/create.ts";
@@ -164,6 +170,40 @@ function numbersOf(x: Operand): Operand {
   return isQuantized(x.storage.info) ? dequantize(x) : x;
 }
 
+/** The factors of an adapter, packed: B [O, r] and A [r, I]. */
+interface Factors {
+  readonly a: AnyPackedWeight;
+  readonly b: AnyPackedWeight;
+}
+
+/** The factors of the adapter of a weight that is quantized, if there is one. */
+function factorsOf(tensors: Tensors, name: string, own: Own): Factors | undefined {
+  const [a, b] = [tensors[`${name}.a`], tensors[`${name}.b`]];
+  if (a === undefined || b === undefined) return undefined;
+  return { a: own(packWeight(a)), b: own(packWeight(b)) };
+}
+
+/** The product with an adapter, in the dtype of x. */
+function productOf(x: Operand, { a, b }: Factors): Operand {
+  return cast(linear(linear(x, a, undefined), b, undefined), x.storage.info.name);
+}
+
+/** {@link linear}, with the product of an adapter before the activation. */
+function adapted(
+  x: Operand,
+  weight: Operand,
+  bias: Operand | undefined,
+  factors: Factors | undefined,
+  { activation, add }: LinearOptions,
+): Operand {
+  if (factors === undefined) return linear(x, weight, bias, { activation, add });
+  return tidy(() => {
+    let y = linear(x, weight, bias, { add: productOf(x, factors) });
+    if (activation !== undefined) y = apply(MAP[activation], y);
+    return add === undefined ? y : apply(MAP.add, y, add);
+  });
+}
+
 /** The layer `name`: [..., I] gives [..., O]. */
 export function linearLayer(
   ledger: Ledger,
@@ -197,12 +237,14 @@ export function linearLayer(
     const { weight: read, bias: shift } = tensors;
     const weight = prepare(plain(read!, spec), own, spec, isTrained) as Operand;
     const bias = shift && own(numbersOf(shift) as AnyTensor);
+    const factors = factorsOf(tensors, "weight", own);
     const call = (x: unknown, options: LinearCallOptions = {}): Operand => {
       checkOptions("linear", options, ["add"]);
-      return linear(ownOperand(x, "linear"), weight, bias, { activation, add: options.add });
+      const { add } = options;
+      return adapted(ownOperand(x, "linear"), weight, bias, factors, { activation, add });
     };
     return Object.assign(call, { weight, bias });
-  }, { fields: ["weight", "bias"], keepsQuantized: true });
+  }, { fields: ["weight", "bias"], keepsQuantized: true, addsProducts: true });
   specs.set(layer, spec);
   return Object.assign(layer, { outFeatures: outputs, inFeatures: inputs });
 }
@@ -293,7 +335,7 @@ export function fuse(...layers: readonly AnyLinear[]): Layer {
         )
       );
     };
-  }, { keepsQuantized: true });
+  }, { keepsQuantized: true, addsProducts: true });
 }
 
 /** The products of x with several weights: parts of one, if they can be. */
@@ -310,20 +352,24 @@ function productsOf(
     prepare(weight, own, parts[0]!, isTrained) as Operand,
     bias && own(bias as AnyTensor) as Operand,
   ];
+  const factors = parts.map((_, i) => factorsOf(tensors, `${i}.weight`, own));
+  const isSplit = activation !== undefined && factors.some((one) => one !== undefined);
   // Weights that are trained would be joined in each call.
-  if (isTrained || !canJoin(weights)) {
+  if (isTrained || isSplit || !canJoin(weights)) {
     const all = weights.map((weight, i) => kept(weight, biases[i]));
-    return (x) => all.map(([weight, bias]) => linear(x, weight, bias, { activation }));
+    return (x) =>
+      all.map(([weight, bias], i) => adapted(x, weight, bias, factors[i], { activation }));
   }
   const [weight, bias] = kept(...joinWeights(weights, biases, parts));
   return (x) => {
     const product = linear(x, weight, bias, { activation });
     const last = product.layout.shape.length - 1;
     let at = 0;
-    return parts.map(({ sizes: [size] }) => {
+    return parts.map(({ sizes: [size] }, i) => {
       const part = applyView(VIEWS.narrow, product, "narrow", last, at, size);
       at += size;
-      return part;
+      const own = factors[i];
+      return own === undefined ? part : apply(MAP.add, part, productOf(x, own));
     });
   };
 }

@@ -36,7 +36,7 @@ import {
 import { type ConvLayer, convLayer, type ConvLayerOptions } from "./conv_layer.ts";
 import type { PerAxis } from "./windows.ts";
 import { type LinearLayer, linearLayer, type LinearLayerOptions } from "./linear.ts";
-import { withAdapter } from "./weights/adapter.ts";
+import { type PlaceOf, withAdapter } from "./weights/adapter.ts";
 import { defineLayer, type Layer, type Make, type PartSpec } from "./weights/layer.ts";
 import { type Holder, joinName, Ledger } from "./weights/ledger.ts";
 import {
@@ -225,6 +225,17 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
   constructor(ledger: unknown, path: string) {
     this.#ledger = ledger as Ledger;
     this.path = path;
+  }
+
+  /**
+   * Adds a LoRA adapter to the weights, before layers are asked for.
+   *
+   * @ignore
+   */
+  async adapt(folder: Path, placeOf?: PlaceOf): Promise<void> {
+    const { file } = this.#ledger;
+    const entries = this.#ledger.entries("add an adapter");
+    this.#ledger.replace((await withAdapter({ file, entries }, folder, placeOf)).entries);
   }
 
   #name(op: string, name: unknown): string {

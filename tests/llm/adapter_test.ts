@@ -8,10 +8,13 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { type DType, FormatError, io, ones, tensor } from "../../mod.ts";
+import { type DType, eye, FormatError, io, ones, tensor } from "../../mod.ts";
 import * as llm from "../../src/llm/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { type Any, loose } from "../support.ts";
+import { encodeBlocks } from "../support/blocks.ts";
+import { writeGguf } from "../support/gguf.ts";
+import { ggufOf } from "./gguf.ts";
 import { distance, floatsOf, golden, modelFolder, temporary, weight } from "./models.ts";
 
 interface GoldenAdapter {
@@ -61,6 +64,96 @@ for (const [name, one] of Object.entries(adapters)) {
     assert(distance(made, await logitsOf({})) > 1e-2 * most);
   });
 }
+
+for (const [name, one] of Object.entries(adapters)) {
+  test(`${name} as PEFT, of a GGUF file`, async () => {
+    const adapter = adapterFolder(name, one);
+    const of = async (bytes: Uint8Array, options: llm.OpenOptions): Promise<Float32Array> => {
+      using model = await llm.open(bytes, { cache: "float32", ...options });
+      using session = model.session();
+      return await session.logits(prompt, { all: true });
+    };
+    const expected = floatsOf(one.logits);
+    const most = expected.reduce((a, b) => Math.max(a, Math.abs(b)), 0);
+    const check = (made: Float32Array, tolerance: number): void => {
+      const off = distance(made, expected);
+      assert(off <= tolerance * most, `logits are ${off} off`);
+    };
+    // Rows of queries and keys are in pairs of neighbors there.
+    check(await of(ggufOf("llama", "llama"), { adapter }), 1e-4);
+    if (Object.keys(one.tensors).some((key) => /embed/.test(key))) return;
+    // Quantized weights stay as they are, and the products are added.
+    const bytes = ggufOf("llama", "llama", { format: "q8_0" });
+    const quantized = await of(bytes, { adapter });
+    check(quantized, 0.04);
+    const plain = await of(bytes, {});
+    assert(distance(quantized, plain) > 4 * distance(quantized, expected));
+    check(await of(bytes, { adapter, dtype: "float32" }), 0.04);
+  });
+}
+
+test("adapters of quantized weights: any reader of a weight has the sum", async () => {
+  const folder = adapterFolder("of any reader", {
+    config: { peft_type: "LORA", r: 2, lora_alpha: 4 },
+    tensors: {
+      "base_model.model.a.lora_A.weight": [2, 64],
+      "base_model.model.a.lora_B.weight": [3, 2],
+    },
+  });
+  const weights = tensor(weight("a", [3, 64]), { shape: [3, 64] });
+  const path = temporary("any reader.gguf");
+  writeFileSync(
+    path,
+    writeGguf(new Uint8Array(), 0, [
+      {
+        name: "a.weight",
+        type: 8,
+        shape: [3, 64],
+        bytes: encodeBlocks("q8_0", weights.toTypedArray() as Float32Array),
+      },
+    ]),
+  );
+  using base = await nn.open(path);
+  const quantized: Any = base.tensor("a.weight");
+  const product = (x: Any): Any => {
+    const of = (name: string, shape: [number, number]): Any =>
+      loose(tensor(weight(`base_model.model.a.lora_${name}.weight`, shape), { shape }));
+    return x.matmul(of("A", [2, 64]).T).matmul(of("B", [3, 2]).T).mul(2);
+  };
+  const x: Any = loose(tensor(weight("x", [2, 64]), { shape: [2, 64] }));
+  const add: Any = loose(tensor(weight("add", [2, 3]), { shape: [2, 3] }));
+  const near = (made: Any, expected: Any): void =>
+    assert(made.allclose(expected, { atol: 1e-4 }), `${made} ${expected}`);
+  for (const activation of [undefined, "relu"] as const) {
+    using w = await nn.open(path, { adapter: folder });
+    const sum = x.linear(quantized).add(product(x));
+    const after = activation === undefined ? sum : sum.relu();
+    near(w.linear("a", 3, 64, { bias: false, activation })(x, { add }), after.add(add));
+    const short: Any = w.linear("a", 3, 64, { bias: false, activation })(x.astype("float16"));
+    assertEquals(short.dtype, "float16");
+    assert(short.astype("float32").allclose(after, { atol: 5e-3 }));
+    // Two formats are not joined.
+    const [one, other] = nn.fuse(
+      w.linear("a", 3, 64, { bias: false, activation }),
+      w.linear("a", 3, 64, { bias: false, activation }),
+    )(x);
+    near(one, after);
+    near(other, after);
+  }
+  using w = await nn.open(path, { adapter: folder });
+  // Embeddings and tensors are plain numbers then.
+  const whole = quantized.dequantize().add(product(loose(eye(64))).T);
+  near(w.tensor("a.weight"), whole);
+  near(
+    w.embedding("a", 3, 64)(tensor([2, 0], { dtype: "int32" })),
+    whole.take(
+      tensor([2, 0], {
+        dtype: "int32",
+      }),
+      0,
+    ),
+  );
+});
 
 test("an adapter of 16 bits, and weights that are cast", async () => {
   const adapter = adapterFolder("of 16 bits", SOME, "bfloat16");

@@ -12,13 +12,14 @@ import { cast, contiguousOnCpu } from "../../core/copy.ts";
 import type { Path } from "../../io/file.ts";
 import { Fields } from "../../io/metadata.ts";
 import { openSource, pathIn, readJson } from "../../io/model_folder.ts";
-import type { FilledEntry, TensorEntry, TensorSource } from "../../io/source.ts";
+import type { Factors, FilledEntry, TensorEntry, TensorSource } from "../../io/source.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { matmul } from "../../ops/matmul/op.ts";
+import { isQuantized } from "../../ops/quantized/dtypes.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
 import { apart } from "./ledger.ts";
-import { load } from "./load.ts";
+import { load, loadFactors } from "./load.ts";
 
 const CONFIG = "adapter_config.json", WEIGHTS = "adapter_model.safetensors";
 /** What PEFT puts before the names of a model. */
@@ -154,36 +155,58 @@ function pairsOf(source: TensorSource): Map<string, Pair> {
   return pairs;
 }
 
+/** The elements of an operand on the CPU, in `into`. */
+function writeTo(into: Uint8Array, x: Operand): void {
+  const { storage, layout } = contiguousOnCpu(x);
+  const begin = storage.array.byteOffset + layout.offset * storage.info.bytes;
+  into.set(new Uint8Array(storage.array.buffer, begin, into.length));
+}
+
 /** The sum of a weight and the product of an adapter, in the weight's dtype. */
-function mergedEntry(
-  base: TensorEntry,
-  [a, b]: readonly [TensorEntry, TensorEntry],
-  scale: number,
-  isTransposed: boolean,
-): FilledEntry {
+function mergedEntry(base: TensorEntry, factors: Factors, isTransposed: boolean): FilledEntry {
   const { dtype, type, shape } = base;
   const fill = (into: Uint8Array): void =>
     apart(() => {
-      const [left, right] = [b, a].map((one) => load(one, undefined, "float32")) as [
-        Operand,
-        Operand,
-      ];
-      const product = apply(MAP.mul, matmul(left, right), scale);
+      const { a, b } = loadFactors(factors, undefined);
+      const product = matmul(b, a);
       const added = isTransposed ? applyView(VIEWS.transpose, product, "transpose") : product;
-      const sum = cast(apply(MAP.add, load(base, undefined, "float32"), added), dtype!);
-      const { storage, layout } = contiguousOnCpu(sum);
-      const begin = storage.array.byteOffset + layout.offset * storage.info.bytes;
-      into.set(new Uint8Array(storage.array.buffer, begin, into.length));
+      writeTo(into, cast(apply(MAP.add, load(base, undefined, "float32"), added), dtype!));
     });
   return { dtype, type, shape, fill };
 }
 
+/** A factor whose rows have another order. */
+function orderedEntry(base: TensorEntry, order: (b: Operand) => Operand): FilledEntry {
+  const { dtype, type, shape } = base;
+  const fill = (into: Uint8Array): void => apart(() => writeTo(into, order(load(base, undefined))));
+  return { dtype, type, shape, fill };
+}
+
+/** Where the weight of a module is in a file. */
+export interface Place {
+  /** The name of the tensor. */
+  readonly name: string;
+  /** B with its rows in the order that the tensor has, if it is another one than that of PEFT. */
+  readonly order?: ((b: Operand) => Operand) | undefined;
+}
+
+/** Where the weights of modules are; undefined for modules that a file does not have. */
+export type PlaceOf = (module: string) => Place | undefined;
+
+const isFloat = ({ dtype }: TensorEntry): boolean =>
+  dtype !== undefined && DTYPE[dtype].kind === "f";
+
 /**
- * `source` with the adapter in `folder` added to its weights, when they are read.
+ * `source` with the adapter in `folder` added to its weights, when they are read. Quantized weights
+ * stay as they are: they get the factors of the product.
  *
  * @throws {FormatError} For adapters that are not LoRA, and for those that do not fit the weights.
  */
-export async function withAdapter(source: TensorSource, folder: Path): Promise<TensorSource> {
+export async function withAdapter(
+  source: TensorSource,
+  folder: Path,
+  placeOf: PlaceOf = (module) => ({ name: `${module}.weight` }),
+): Promise<TensorSource> {
   const json = await readJson(folder, CONFIG);
   if (json === undefined) {
     throw new FormatError(`the adapter has no ${CONFIG}`, String(folder), 0);
@@ -195,7 +218,7 @@ export async function withAdapter(source: TensorSource, folder: Path): Promise<T
   };
   const entries = new Map(source.entries);
   for (const [module, { a, b, base: own, isEmbedding }] of pairsOf(adapter)) {
-    const name = `${module}.weight`;
+    const { name, order } = placeOf(module) ?? { name: `${module}.weight` };
     const found = entries.get(name);
     const base = found && (own ?? found);
     if (base === undefined) {
@@ -204,14 +227,16 @@ export async function withAdapter(source: TensorSource, folder: Path): Promise<T
     if (a === undefined || b === undefined) {
       return fail(`${module} has only one of lora_A and lora_B`);
     }
-    const isFloat = [base, a, b].every(({ dtype }) =>
-      dtype !== undefined && DTYPE[dtype].kind === "f"
-    );
-    if (!isFloat) {
-      const types = [base, a, b].map(({ type }) => type).join(", ");
-      return fail(`${name} and its adapter are ${types}: an adapter needs floats`);
-    }
     const isTransposed = isEmbedding || scales.isTransposed;
+    const staysQuantized = base.dtype !== undefined && isQuantized(DTYPE[base.dtype]);
+    const fitsBase = isFloat(base) || staysQuantized && !isTransposed;
+    if (!fitsBase || !isFloat(a) || !isFloat(b)) {
+      const types = [base, a, b].map(({ type }) => type).join(", ");
+      return fail(
+        `${name} and its adapter are ${types}: an adapter needs floats, or a quantized weight of a ` +
+          "linear layer",
+      );
+    }
     const rows = isTransposed ? base.shape.toReversed() : base.shape;
     const [rank = 0] = a.shape;
     const fits = base.shape.length === 2 && rank > 0 && sizeOf(a.shape) === rank * rows[1]! &&
@@ -223,7 +248,12 @@ export async function withAdapter(source: TensorSource, folder: Path): Promise<T
         } and ${formatShape(b.shape)}`,
       );
     }
-    entries.set(name, mergedEntry(base, [a, b], scales.of(module, rank), isTransposed));
+    const turned = order === undefined ? b : orderedEntry(b, order);
+    const factors: Factors = { a, b: turned, scale: scales.of(module, rank) };
+    entries.set(
+      name,
+      staysQuantized ? { ...base, factors } : mergedEntry(base, factors, isTransposed),
+    );
   }
   return { ...source, entries };
 }

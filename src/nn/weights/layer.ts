@@ -10,7 +10,7 @@ import { describe } from "../../base/text.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { AnyPackedWeight } from "../../ops/linear/packed_weight.ts";
 import { type AnyTensor, keep, scope } from "../../tensor/tensor.ts";
-import { apart, type Holder, joinName, type Ledger, type Part } from "./ledger.ts";
+import { apart, type Holder, joinName, type LayerNeeds, type Ledger, type Part } from "./ledger.ts";
 
 /** A function with weights. */
 export interface Layer extends Disposable {
@@ -30,7 +30,10 @@ export type PartSpec = readonly number[] | {
   readonly dtype?: DType;
 };
 
-/** A layer's tensors by the last part of their names. */
+/**
+ * A layer's tensors by the last part of their names; the factors of an adapter of `weight` are
+ * `weight.a` and `weight.b`.
+ */
 export type Tensors = Readonly<Record<string, Operand | undefined>>;
 
 /** Keeps a tensor or a packed weight for the layer: all others are freed. */
@@ -49,11 +52,9 @@ export type Make = (
 ) => (...args: any[]) => unknown;
 
 /** The methods of a layer. */
-export interface LayerTraits {
+export interface LayerTraits extends LayerNeeds {
   /** The properties of what `make` returns that the layer has. */
   readonly fields?: readonly string[];
-  /** Whether it takes quantized tensors as they are; else they are dequantized. */
-  readonly keepsQuantized?: boolean;
 }
 
 /** The weights of a layer. */
@@ -61,7 +62,7 @@ class Job implements Holder {
   readonly name: string;
   readonly #ledger: Ledger;
   readonly #make: Make;
-  readonly #keepsQuantized: boolean;
+  readonly #needs: LayerNeeds;
   #parts: ReadonlyMap<string, Part> | undefined;
   #made: (() => ReturnType<Make>) | undefined;
   #owned: (AnyTensor | AnyPackedWeight)[] = [];
@@ -73,9 +74,9 @@ class Job implements Holder {
     name: string,
     parts: ReadonlyMap<string, Part>,
     make: Make,
-    { keepsQuantized = false }: LayerTraits,
+    needs: LayerNeeds,
   ) {
-    this.#keepsQuantized = keepsQuantized;
+    this.#needs = needs;
     this.#ledger = ledger;
     this.name = name;
     this.#parts = parts;
@@ -111,12 +112,16 @@ class Job implements Holder {
     if (this.#parts === undefined) throw this.#ended!();
     const parts = this.#parts;
     this.#ledger.check(`layer ${this.name}`, [...parts.values()]);
-    const read = (): Tensors =>
-      Object.fromEntries(
-        [...parts].map(([key, part]) => [
-          ...[key, part.entry && this.#ledger.loadPart(part, this.#keepsQuantized)],
-        ]),
-      );
+    const read = (): Tensors => {
+      const tensors: Record<string, Operand | undefined> = {};
+      for (const [key, part] of parts) {
+        const adapted = this.#needs.addsProducts ? this.#ledger.loadAdapted(part) : undefined;
+        if (adapted !== undefined) {
+          [tensors[key], tensors[`${key}.a`], tensors[`${key}.b`]] = adapted;
+        } else tensors[key] = part.entry && this.#ledger.loadPart(part, this.#needs);
+      }
+      return tensors;
+    };
     if (this.#isTrained) {
       const tensors = read();
       this.#made = () => this.#make(tensors, (x) => x, true);

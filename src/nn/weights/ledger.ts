@@ -20,7 +20,7 @@ import type { Storage } from "../../memory/storage.ts";
 import { isQuantized } from "../../ops/quantized/dtypes.ts";
 import { dequantize } from "../../ops/quantized/op.ts";
 import { type AnyTensor, keep, scope } from "../../tensor/tensor.ts";
-import { absent, load } from "./load.ts";
+import { absent, load, loadFactors } from "./load.ts";
 import { linesOf, matcher, suggester } from "./names.ts";
 
 /** A tensor that a layer asked for. */
@@ -67,6 +67,14 @@ export interface Holder extends Disposable {
   close?(): void;
   /** The bytes that `prepare` will read. */
   readonly bytes?: number;
+}
+
+/** What a layer does with tensors that are not plain. */
+export interface LayerNeeds {
+  /** Whether it takes quantized tensors as they are; else they are dequantized. */
+  readonly keepsQuantized?: boolean;
+  /** Whether it adds the products of adapters itself, to those of quantized weights. */
+  readonly addsProducts?: boolean;
 }
 
 /** How tensors are read. */
@@ -171,12 +179,23 @@ export class Ledger {
    * The tensor of a layer, which may not take a quantized one as it is: read for the layer, or, if
    * weights are trained, the one that all uses share.
    */
-  loadPart({ name, entry }: Part, keepsQuantized: boolean): Operand {
+  loadPart({ name, entry }: Part, { keepsQuantized = false }: LayerNeeds): Operand {
     const plain = !keepsQuantized && isQuantized(DTYPE[entry!.dtype!]);
     const asked = plain ? this.options.dtype ?? "float32" : undefined;
     return this.options.trainable
       ? this.tensor(name, undefined, asked)
       : this.#load(name, entry!, asked);
+  }
+
+  /** A quantized weight as it is, and the factors of its adapter; undefined for other tensors. */
+  loadAdapted(
+    { name, entry }: Part,
+  ): readonly [weight: Operand, a: Operand, b: Operand] | undefined {
+    const { dtype, device, trainable } = this.options;
+    const factors = entry?.factors;
+    if (factors === undefined || trainable || dtype !== undefined) return undefined;
+    const { a, b } = loadFactors(factors, device);
+    return [this.#load(name, { ...entry!, factors: undefined }, undefined), a, b];
   }
 
   /** Reads a tensor; floats are cast to the dtype of the options, or all to `asked`. */
@@ -188,8 +207,9 @@ export class Ledger {
   }
 
   /** The dtype to which a tensor is cast unless another one is asked for. */
-  #usual({ dtype }: TensorEntry): DType | undefined {
-    return isFloat(dtype!) ? this.options.dtype : undefined;
+  #usual({ dtype, factors }: TensorEntry): DType | undefined {
+    if (!isFloat(dtype!)) return undefined;
+    return this.options.dtype ?? (factors === undefined ? undefined : "float32");
   }
 
   /** The tensor of `name`, which is read once for each dtype; each use throws if it is missing. */
@@ -292,6 +312,11 @@ export class Ledger {
     return [...this.#holders].filter(({ name, prepare }) =>
       prepare !== undefined && isBelow(prefix, name)
     );
+  }
+
+  /** Puts other tensors in the place of the source's, for layers that are asked for from now on. */
+  replace(entries: ReadonlyMap<string, TensorEntry>): void {
+    this.#entries = entries;
   }
 
   /** Forgets the source of everything below `prefix`. */

@@ -8,17 +8,20 @@ import { DTYPE, type DType } from "../../base/dtype.ts";
 import type { FormatError } from "../../base/errors.ts";
 import { Layout } from "../../base/layout.ts";
 import type { Shape } from "../../base/shape.ts";
+import { apply } from "../../core/apply.ts";
 import { memoryOf } from "../../core/dispatch.ts";
 import { cast } from "../../core/copy.ts";
 import { dispose, tidy, wrap } from "../../core/handles.ts";
-import type { FilledEntry, TensorEntry } from "../../io/source.ts";
+import type { Factors, FilledEntry, TensorEntry } from "../../io/source.ts";
 import { NO_ARRAY, sendTo, uploaded } from "../../memory/device.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { allocate, recycle } from "../../memory/pool.ts";
 import { cowOf } from "../../memory/snapshot.ts";
 import { type DeviceMemory, Storage } from "../../memory/storage.ts";
+import { matmul } from "../../ops/matmul/op.ts";
 import { isQuantized } from "../../ops/quantized/dtypes.ts";
 import { dequantize } from "../../ops/quantized/op.ts";
+import { MAP } from "../../table/table.ts";
 
 /** The elements of a tensor in memory of their own. */
 function filled(entry: FilledEntry, memory: DeviceMemory | null, layout: Layout): Operand {
@@ -54,10 +57,29 @@ export function load(entry: TensorEntry, device: string | undefined, dtype?: DTy
     : viewed(entry.view(), memory, layout);
   if (dtype === undefined || dtype === entry.dtype) return read;
   try {
-    return tidy(() => cast(isQuantized(read.storage.info) ? dequantize(read) : read, dtype));
+    return tidy(() => {
+      const numbers = isQuantized(read.storage.info) ? dequantize(read) : read;
+      const { factors } = entry;
+      return cast(factors === undefined ? numbers : added(numbers, factors, device), dtype);
+    });
   } finally {
     dispose(read);
   }
+}
+
+/** A weight plus the product of an adapter. */
+function added(weight: Operand, factors: Factors, device: string | undefined): Operand {
+  const { a, b } = loadFactors(factors, device);
+  return apply(MAP.add, weight, matmul(b, a));
+}
+
+/** The factors of an adapter, float32: its product is that of B and A. */
+export function loadFactors(
+  { a, b, scale }: Factors,
+  device: string | undefined,
+): { readonly a: Operand; readonly b: Operand } {
+  const scaled = tidy(() => apply(MAP.mul, load(b, device, "float32"), scale));
+  return { a: load(a, device, "float32"), b: scaled };
 }
 
 /** The memory of a tensor that the source does not have: each use throws. */
