@@ -215,7 +215,7 @@ const TOTAL: ReadonlySet<string> = new Set(
     "broadcastTensors matmul matmulInt8 outer inner vecdot tensordot einsum kron trace linear " +
     "linear linearPacked linearQuantized linearInt8 linearNibbles matmulBytes convBytes pack packBlocks packBytes packNibbles quantize quantizeInt8 quantizeDynamic " +
     "dequantize dequantizeBlocks dequantizeInt8 softmax logSoftmax layerNorm rmsNorm attention conv " +
-    "convTranspose winograd winogradWeight maxPool maxPoolIndices avgPool recurrent resample gridSample variance standardDeviation logsumexp norm " +
+    "convTranspose convWeightGrad winograd winogradWeight maxPool maxPoolIndices maxPoolGrad avgPool recurrent resample gridSample variance standardDeviation logsumexp norm " +
     "maskedReduce closeness sort argsort topk fft fftn convolve random").split(" "),
 );
 

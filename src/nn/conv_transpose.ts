@@ -12,6 +12,7 @@ import { cast, writeValue } from "../core/copy.ts";
 import { dispatch } from "../core/dispatch.ts";
 import { ownOperand } from "../core/foreign.ts";
 import { tidy } from "../core/handles.ts";
+import { inDType } from "../core/prepare.ts";
 import { rowDType } from "../ops/softmax_norm/problem.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
 import { checkOptions } from "../table/infer.ts";
@@ -131,7 +132,9 @@ function composeTranspose(call: Call, inputs: readonly (Operand | undefined)[]):
 export const CONV_TRANSPOSE: Op = makeOp({
   kind: "kernel",
   name: "convTranspose",
+  contiguous: [0, 1, 2],
   infer: inferTranspose,
+  prepare: (call: Call) => inDType(call, rowDType(call.specs[0]!.dtype)),
   decompose(call: Call): Operand {
     const { inputs } = call;
     const { dtype } = call.specs[0]!;

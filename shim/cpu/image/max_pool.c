@@ -1,5 +1,5 @@
 /*
- * The largest element of each window of planes, and where it is.
+ * The largest element of each window of planes, and where it is; the derivative by the planes.
  *
  * Without places, the largest elements of columns come first, in a row with padding on both sides.
  */
@@ -21,6 +21,8 @@ typedef struct {
   pool_axis axes[AXES];
   ptrdiff_t planes, plane, windows, rows_per_task;
   const float *x;
+  /* The derivative by the results, or null. */
+  const float *g;
   float *out;
   /* Null without places. */
   int64_t *indices;
@@ -64,7 +66,7 @@ static void next_row(const pool_context *ctx, pool_row_place *row) {
   row->plane++;
 }
 
-/* The windows of one row of the output. */
+/* Passes on the largest elements of the windows of one row of the output, and where they are. */
 static void pool_row(const pool_context *ctx, const pool_row_place *row) {
   const pool_axis *z = &ctx->axes[0], *y = &ctx->axes[1], *w = &ctx->axes[2];
   const float *x = ctx->x + row->plane * ctx->plane;
@@ -72,7 +74,7 @@ static void pool_row(const pool_context *ctx, const pool_row_place *row) {
   const ptrdiff_t depth = inside(z, row->z, &front);
   const ptrdiff_t height = inside(y, row->y, &top);
   for (ptrdiff_t i = 0; i < w->out; i++) {
-    const ptrdiff_t width = inside(w, i, &left);
+    const ptrdiff_t width = inside(w, i, &left), window = row->number * w->out + i;
     float most = -__builtin_inff();
     ptrdiff_t at = -1;
     for (ptrdiff_t p = 0; p < depth; p++) {
@@ -89,8 +91,70 @@ static void pool_row(const pool_context *ctx, const pool_row_place *row) {
         }
       }
     }
-    ctx->out[row->number * w->out + i] = most;
-    ctx->indices[row->number * w->out + i] = at;
+    if (ctx->g == NULL) {
+      ctx->out[window] = most;
+      ctx->indices[window] = at;
+    } else if (at >= 0) {
+      ctx->out[row->plane * ctx->plane + at] += ctx->g[window];
+    }
+  }
+}
+
+typedef int32_t i32x4 __attribute__((ext_vector_type(4)));
+
+/* Whether an element comes before the largest one so far. */
+static RM_ALWAYS_INLINE i32x4 is_larger(f32x4 x, f32x4 most) {
+  return (i32x4)(x > most) | ((i32x4)(x != x) & (i32x4)(most == most));
+}
+
+/* The derivative by two rows of x, `size` elements each, of at least 4 windows of 2 x 2. */
+static void spread_pairs(const float *x, ptrdiff_t size, const float *g, ptrdiff_t n, float *to) {
+  for (ptrdiff_t i = 0;; i += 4) {
+    if (i + 4 > n) i = n - 4;
+    f32x4 of[4];
+    UNROLL for (int row = 0; row < 2; row++) {
+      const float *at = x + row * size + 2 * i;
+      const f32x4 low = *(const f32x4 *)at, high = *(const f32x4 *)(at + 4);
+      of[2 * row] = __builtin_shufflevector(low, high, 0, 2, 4, 6);
+      of[2 * row + 1] = __builtin_shufflevector(low, high, 1, 3, 5, 7);
+    }
+    f32x4 most = of[0];
+    i32x4 has[4] = {(i32x4)-1};
+    UNROLL for (int k = 1; k < 4; k++) {
+      has[k] = is_larger(of[k], most);
+      most = has[k] ? of[k] : most;
+      UNROLL for (int before = 0; before < k; before++) has[before] &= ~has[k];
+    }
+    const i32x4 own = (i32x4)*(const f32x4 *)(g + i);
+    UNROLL for (int row = 0; row < 2; row++) {
+      float *at = to + row * size + 2 * i;
+      const i32x4 even = own & has[2 * row], odd = own & has[2 * row + 1];
+      *(f32x4 *)at = (f32x4)__builtin_shufflevector(even, odd, 0, 4, 1, 5);
+      *(f32x4 *)(at + 4) = (f32x4)__builtin_shufflevector(even, odd, 2, 6, 3, 7);
+    }
+    if (i + 4 >= n) return;
+  }
+}
+
+/* The derivative by some planes. */
+static void spread_task(void *context, ptrdiff_t index) {
+  const pool_context *ctx = context;
+  const pool_axis *y = &ctx->axes[1], *w = &ctx->axes[2];
+  const ptrdiff_t rows = ctx->axes[0].out * y->out;
+  const ptrdiff_t end = rm_min((index + 1) * ctx->rows_per_task, ctx->planes * rows);
+  pool_row_place row = place_of(ctx, index * ctx->rows_per_task);
+  const ptrdiff_t planes = rm_ceil_div(end - row.number, rows);
+  memset(ctx->out + row.plane * ctx->plane, 0, (size_t)(planes * ctx->plane) * sizeof *ctx->out);
+  bool pairs = ctx->axes[0].size == 1 && ctx->axes[0].kernel == 1 && w->out >= 4;
+  for (int i = 1; i < AXES; i++) {
+    const pool_axis *own = &ctx->axes[i];
+    pairs = pairs && own->kernel == 2 && own->stride == 2 && own->dilation == 1 && own->padding == 0 &&
+            2 * own->out <= own->size;
+  }
+  for (; row.number < end; next_row(ctx, &row)) {
+    const ptrdiff_t at = row.plane * ctx->plane + 2 * row.y * w->size;
+    if (pairs) spread_pairs(ctx->x + at, w->size, ctx->g + row.number * w->out, w->out, ctx->out + at);
+    else pool_row(ctx, &row);
   }
 }
 
@@ -197,10 +261,11 @@ static void pool_task(void *context, ptrdiff_t index) {
 
 int32_t RM_FOR_ISA(max_pool)(const rm_call *call) {
   const double *numbers = call->numbers, *at = numbers + OFFSETS;
-  const bool has_places = call->op == RM_OP_maxPoolIndices;
+  const bool has_places = call->op == RM_OP_maxPoolIndices, spreads = call->op == RM_OP_maxPoolGrad;
   if (call->dtypes[0] != RM_FLOAT32 || call->dtypes[1] != RM_FLOAT32) return RM_UNSUPPORTED;
   if (has_places && call->dtypes[2] != RM_INT64) return RM_UNSUPPORTED;
-  for (int i = 0; i < (has_places ? 3 : 2); i++) {
+  if (spreads && call->dtypes[2] != RM_FLOAT32) return RM_UNSUPPORTED;
+  for (int i = 0; i < (has_places || spreads ? 3 : 2); i++) {
     if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "maxPool without operand %d", i);
   }
   pool_context ctx = {
@@ -208,6 +273,7 @@ int32_t RM_FOR_ISA(max_pool)(const rm_call *call) {
       .plane = 1,
       .out = (float *)call->buffers[0] + (ptrdiff_t)at[0],
       .x = (const float *)call->buffers[1] + (ptrdiff_t)at[1],
+      .g = spreads ? (const float *)call->buffers[2] + (ptrdiff_t)at[2] : NULL,
       .indices = has_places ? (int64_t *)call->buffers[2] + (ptrdiff_t)at[2] : NULL,
   };
   double elements = (double)ctx.planes;
@@ -221,7 +287,12 @@ int32_t RM_FOR_ISA(max_pool)(const rm_call *call) {
   const ptrdiff_t rows = ctx.planes * ctx.axes[0].out * ctx.axes[1].out;
   if (rows < 1 || ctx.axes[2].out < 1) return RM_OK;
   ctx.rows_per_task = rm_ceil_div(TASK_ELEMENTS, rm_ceil_div((ptrdiff_t)elements, rows));
+  if (spreads) ctx.rows_per_task = rm_round_up(ctx.rows_per_task, rows / ctx.planes);
   const ptrdiff_t tasks = rm_ceil_div(rows, ctx.rows_per_task);
+  if (spreads) {
+    rm_parallel(tasks, elements * ELEMENT_NS, spread_task, &ctx);
+    return RM_OK;
+  }
   if (has_places) {
     rm_parallel(tasks, elements * ELEMENT_NS, pool_task, &ctx);
     return RM_OK;

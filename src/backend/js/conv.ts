@@ -3,7 +3,13 @@
  *
  * @module
  */
-import { type ConvAttributes, type ConvAxis, convOf, isPlainConv } from "../../ops/conv/problem.ts";
+import {
+  type ConvAttributes,
+  type ConvAxis,
+  convOf,
+  type ConvWeightAttributes,
+  isPlainConv,
+} from "../../ops/conv/problem.ts";
 import type { Operand } from "../../memory/operand.ts";
 import type { Call } from "../../table/op.ts";
 import { functionOf } from "./packed_weight.ts";
@@ -73,6 +79,51 @@ export function conv(call: Call): void {
           let value = sums[i]!;
           if (residual !== undefined) value += residual[residualAt + made + i]!;
           to![toAt + made + i] = apply === null ? value : apply(value);
+        }
+      }
+    }
+  }
+}
+
+/** The sums of the products of derivatives by results and the elements that each tap met. */
+export function convWeightGrad(call: Call): void {
+  const { weight } = call.attributes as ConvWeightAttributes;
+  const { images, groups, channels, rows, axes: whole } = convOf(call, weight);
+  const [given, g, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+  const sizes = g.layout.shape.slice(2);
+  const axes = whole.map((axis, i) => ({ ...axis, out: sizes.at(i - 3) ?? 1 }));
+  const [z, y, x] = axes as [ConvAxis, ConvAxis, ConvAxis];
+  const [source, factors, to] = [given, g, out].map(({ storage }) => storage.array as Floats);
+  const plane = y.size * x.size, pixels = z.out * y.out * x.out;
+  let made = out.layout.offset;
+  for (let row = 0; row < groups * rows; row++) {
+    const first = Math.floor(row / rows) * channels;
+    for (let channel = first; channel < first + channels; channel++) {
+      for (let kz = 0; kz < z.kernel; kz++) {
+        const [front, back] = inside(z, kz);
+        for (let ky = 0; ky < y.kernel; ky++) {
+          const [top, bottom] = inside(y, ky);
+          for (let kx = 0; kx < x.kernel; kx++) {
+            const [left, right] = inside(x, kx);
+            let sum = 0;
+            for (let image = 0; image < images; image++) {
+              const from = given.layout.offset +
+                (image * groups * channels + channel) * z.size * plane;
+              const by = g.layout.offset + (image * groups * rows + row) * pixels;
+              for (let oz = front; oz < back; oz++) {
+                const depth = from + (oz * z.stride + kz * z.dilation - z.padding) * plane;
+                for (let oy = top; oy < bottom; oy++) {
+                  const line = depth + (oy * y.stride + ky * y.dilation - y.padding) * x.size;
+                  const factor = by + (oz * y.out + oy) * x.out;
+                  let at = line + left * x.stride + kx * x.dilation - x.padding;
+                  for (let ox = left; ox < right; ox++, at += x.stride) {
+                    sum += source![at]! * factors![factor + ox]!;
+                  }
+                }
+              }
+            }
+            to![made++] = sum;
+          }
         }
       }
     }

@@ -8,7 +8,6 @@ import type { GridSampleAttributes } from "../../ops/image/grid_sample.ts";
 import type { RoiAlignAttributes } from "../../ops/image/roi_align.ts";
 import { cubicAt } from "../../ops/image/taps.ts";
 import { readElement, writeElement } from "../../memory/element.ts";
-import type { Operand } from "../../memory/operand.ts";
 import type { Call } from "../../table/op.ts";
 
 type Floats = Float32Array | Float64Array;
@@ -126,30 +125,51 @@ function* windowOf(axes: readonly PoolAxis[], window: number): Generator<number>
   yield* visit(0, 0);
 }
 
-/** The largest element of each window, and its place in the plane. */
-export function maxPoolIndices(call: Call): void {
+/** The largest elements of the windows of a call, and their places in their planes. */
+function* largestOf(call: Call): Generator<[value: number | bigint, plane: number, place: number]> {
   const axes = poolAxes(call);
-  const [x, out, indices] = [call.operand(0), call.outputs[0]!, call.outputs[1]!];
+  const x = call.operand(0);
   const [plane, windows] = (["size", "count"] as const).map((key) =>
     axes.reduce((product, axis) => product * axis[key], 1)
   ) as [number, number];
   const { kind, min } = x.storage.info;
   const lowest = kind === "f" ? -Infinity : min as number | bigint;
-  const at = (operand: Operand, i: number): number => operand.layout.offset + i;
-  for (let p = 0; p < x.layout.size / plane; p++) {
+  for (let from = 0; from < x.layout.size; from += plane) {
     for (let w = 0; w < windows; w++) {
       let best = -1;
       let most: number | bigint = lowest;
       for (const place of windowOf(axes, w)) {
-        const value = readElement(x.storage, at(x, p * plane + place));
+        const value = readElement(x.storage, x.layout.offset + from + place);
         const isNan = value !== value;
         if (best >= 0 && !(value > most) && !(isNan && most === most)) continue;
         [best, most] = [place, value];
       }
-      writeElement(out.storage, at(out, p * windows + w), most);
-      writeElement(indices.storage, at(indices, p * windows + w), BigInt(best));
+      yield [most, from, best];
     }
   }
+}
+
+/** The largest element of each window, and its place in the plane. */
+export function maxPoolIndices(call: Call): void {
+  const [out, indices] = [call.outputs[0]!, call.outputs[1]!];
+  let i = 0;
+  for (const [value, , place] of largestOf(call)) {
+    writeElement(out.storage, out.layout.offset + i, value);
+    writeElement(indices.storage, indices.layout.offset + i, BigInt(place));
+    i++;
+  }
+}
+
+/** The sums of the derivatives by the windows in which each element is the largest. */
+export function maxPoolGrad(call: Call): void {
+  const [g, out] = [call.operand(1), call.outputs[0]!];
+  const sums = new Float64Array(out.layout.size);
+  let i = g.layout.offset;
+  for (const [, plane, place] of largestOf(call)) {
+    const own = Number(readElement(g.storage, i++));
+    if (place >= 0) sums[plane + place]! += own;
+  }
+  for (const [k, sum] of sums.entries()) writeElement(out.storage, out.layout.offset + k, sum);
 }
 
 /** The elements around a place along an axis, and the weight of the second. */

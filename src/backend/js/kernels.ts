@@ -14,7 +14,7 @@ import type { Call } from "../../table/op.ts";
 import { dequantizeNibbles, packBytes, packNibbles, unpackBytes } from "./bytes.ts";
 import { chain, runsChain } from "./chain.ts";
 import { complexMap } from "./complex.ts";
-import { conv, runsConv } from "./conv.ts";
+import { conv, convWeightGrad, runsConv } from "./conv.ts";
 import { categorical, covarianceFactor, deviates, distinctPlaces } from "./deviates.ts";
 import {
   gather,
@@ -25,7 +25,7 @@ import {
   takeAlongAxis,
 } from "./gather.ts";
 import { convolve } from "./convolve.ts";
-import { gridSample, maxPoolIndices, roiAlign } from "./image.ts";
+import { gridSample, maxPoolGrad, maxPoolIndices, roiAlign } from "./image.ts";
 import { fft, runsFft } from "./fft.ts";
 import { attentionRows } from "./attention.ts";
 import { LINALG_KERNELS } from "./linalg/kernels.ts";
@@ -87,9 +87,11 @@ export const KERNELS: ReadonlyMap<string, Kernel> = new Map(Object.entries(
     chain: { supports: runsChain, run: chain },
     linearPacked: { supports: isPackedCall, run: linearPacked },
     conv: { supports: runsConv, run: conv },
+    convWeightGrad: { supports: runsConv, run: convWeightGrad },
     roiAlign: { supports: always, run: roiAlign },
     gridSample: { supports: always, run: gridSample },
     maxPoolIndices: { supports: always, run: maxPoolIndices },
+    maxPoolGrad: { supports: always, run: maxPoolGrad },
     dequantizeBlocks: { supports: always, run: dequantizeBlocks },
     quantize: { supports: isQuantizeCall, run: quantize },
     quantizeInt8: { supports: isFloat32, run: quantizeInt8 },

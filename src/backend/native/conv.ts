@@ -4,13 +4,15 @@
  * @module
  */
 import { DTYPE } from "../../base/dtype.ts";
+import { sizeOf } from "../../base/shape.ts";
 import {
   type ConvAttributes,
   type ConvAxis,
-  type ConvBytesAttributes,
   convOf,
+  type ConvWeightAttributes,
   hasWordsOfTaps,
   isPlainConv,
+  NO_AXIS,
   winogradOf,
 } from "../../ops/conv/problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
@@ -89,11 +91,56 @@ const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
   },
 });
 
+/** True for results that fill vectors: a product of few output channels is faster by other ops. */
+const FEWEST_CHANNELS = 4;
+
+/** The kernel of the derivative by a convolution's weight. */
+const convWeightGrad: Kernel = {
+  supports(call) {
+    const { weight, groups } = call.attributes as ConvWeightAttributes;
+    const [rows, sums] = [weight[0]! / groups, sizeOf(weight.slice(1))];
+    return call.specs[0]!.dtype === DTYPE.float32 && isPlainConv(call) && sums > 0 &&
+      rows >= FEWEST_CHANNELS && [0, 1].every((k) => call.operand(k).layout.size > 0);
+  },
+  prepare(call) {
+    const { weight } = call.attributes as ConvWeightAttributes;
+    const { images, groups, channels, rows, axes } = convOf(call, weight);
+    const [x, g, made] = [call.operand(0), call.operand(1), call.outputs[0]!];
+    const sizes = g.layout.shape.slice(2);
+    const own = axes.map((axis, i) => ({ ...axis, out: sizes.at(i - axes.length) ?? axis.out }));
+    const { numbers } = plan(call, [images, groups, channels, rows], axisNumbers(own));
+    return { numbers, out: made.storage, a: x.storage, b: g.storage };
+  },
+};
+
+/** The kernel of a transposed convolution. */
+const convTranspose: Kernel = {
+  supports: (call) => runsConv(call) && call.operand(1).layout.shape[1]! >= FEWEST_CHANNELS,
+  prepare(call) {
+    const { groups, stride, padding, dilation } = call.attributes as ConvAttributes;
+    const [x, weight, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
+    const [images, channels, ...sizes] = x.layout.shape as [number, number, ...number[]];
+    const [, rows, ...kernel] = weight.layout.shape as [number, number, ...number[]];
+    const axes = sizes.map((size, i): ConvAxis => ({
+      size,
+      kernel: kernel[i]!,
+      out: out.layout.shape[i + 2]!,
+      stride: stride[i]!,
+      padding: padding[i]![0],
+      dilation: dilation[i]!,
+    }));
+    while (axes.length < 3) axes.unshift(NO_AXIS);
+    const made = plan(call, [images, groups, channels / groups, rows], axisNumbers(axes));
+    const [c = null] = made.optional;
+    return { numbers: made.numbers, out: out.storage, a: x.storage, b: weight.storage, c };
+  },
+};
+
 /** The kernel of a convolution of bytes. */
 const convBytes: Kernel = {
   supports: (call) => !call.specs[0]!.shape.includes(0) && call.operand(0).layout.size > 0,
   prepare(call) {
-    const { weight } = call.attributes as ConvBytesAttributes;
+    const { weight } = call.attributes as ConvWeightAttributes;
     const { images, groups, channels, rows, axes } = convOf(call, weight);
     const [x, packed, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
     const zero = call.inputs[2] as Operand | undefined;
@@ -115,5 +162,7 @@ const convBytes: Kernel = {
 export const CONV_KERNELS: Readonly<Record<string, Kernel>> = {
   conv: convolution(planConv),
   winograd: convolution(planWinograd),
+  convWeightGrad,
+  convTranspose,
   convBytes,
 };

@@ -75,16 +75,21 @@ const gridSample: Kernel = {
   },
 };
 
-/** The largest elements of windows, and their places as a second output, if there is one. */
+/**
+ * The largest elements of windows, and their places as a second output, if there is one; of a derivative by
+ * them, a second input, the derivative by x.
+ */
 const maxPool: Kernel = {
   supports(call) {
     const { dtype, shape } = call.specs[0]!;
     const { windows } = call.attributes as PoolAttributes;
-    return dtype === DTYPE.float32 && !shape.includes(0) && windows.length <= AXES &&
+    return dtype === DTYPE.float32 && call.operand(0).storage.info === dtype &&
+      !shape.includes(0) && windows.length <= AXES &&
       windows.every((own) => typeof own !== "number");
   },
   prepare(call) {
-    const [x, out, indices] = [call.operand(0), call.outputs[0]!, call.outputs[1]];
+    const [x, out] = [call.operand(0), call.outputs[0]!];
+    const second = call.outputs[1] ?? call.inputs[1] as Operand | undefined;
     const axes = poolAxes(call);
     const planes = x.layout.shape.slice(0, -axes.length).reduce((a, b) => a * b, 1);
     const none = { size: 1, count: 1, kernel: 1, stride: 1, before: 0, dilation: 1 };
@@ -95,10 +100,9 @@ const maxPool: Kernel = {
         ...[size, count, kernel],
         ...[stride, before, dilation],
       ]),
-      ...offsetsOf(call, indices === undefined ? [out, x] : [out, x, indices]),
+      ...offsetsOf(call, second === undefined ? [out, x] : [out, x, second]),
     );
-    const b = indices?.storage ?? null;
-    return { numbers, out: out.storage, a: x.storage, b };
+    return { numbers, out: out.storage, a: x.storage, b: second?.storage ?? null };
   },
 };
 
@@ -132,5 +136,6 @@ export const IMAGE_KERNELS: Readonly<Record<string, Kernel>> = {
   gridSample,
   maxPool,
   maxPoolIndices: maxPool,
+  maxPoolGrad: maxPool,
   roiAlign,
 };

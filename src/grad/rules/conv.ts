@@ -3,37 +3,21 @@
  *
  * @module
  */
-import { apply } from "../../core/apply.ts";
-import { dispatch, dispatchAll, run } from "../../core/dispatch.ts";
+import { dispatch } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { CONV } from "../../nn/conv.ts";
-import { windowsOf } from "../../ops/conv/op.ts";
 import { CONV_TRANSPOSE } from "../../nn/conv_transpose.ts";
+import { CONV_WEIGHT_GRAD, MAX_POOL_GRAD, placesOf } from "../../ops/conv/gradients.ts";
+import type { PoolAttributes } from "../../ops/conv/pool.ts";
 import type { ConvAttributes } from "../../ops/conv/problem.ts";
-import { MAX_POOL_INDICES, type PoolAttributes } from "../../ops/conv/pool.ts";
 import { INDEX } from "../../ops/index/kernels.ts";
-import { iota } from "../../ops/index/selection.ts";
 import { rowDType } from "../../ops/softmax_norm/problem.ts";
 import { parseExpr } from "../../table/expr.ts";
-import { Call } from "../../table/op.ts";
-import { MAP } from "../../table/table.ts";
-import {
-  add,
-  castTo,
-  flip,
-  matmul,
-  mT,
-  narrow,
-  permute,
-  reshape,
-  sum,
-  swapAxes,
-  zeros,
-} from "../tape/arithmetic.ts";
+import type { Call } from "../../table/op.ts";
+import { castTo, flip, narrow, reshape, sum } from "../tape/arithmetic.ts";
 import { timesFactor } from "../tape/elementwise.ts";
 import { addRules, type Rule } from "../tape/rule.ts";
 
-const countOf = (sizes: readonly number[]): number => sizes.reduce((a, b) => a * b, 1);
 const spaceOf = (rank: number): number[] => Array.from({ length: rank }, (_, k) => k + 2);
 
 /** The attributes of a convolution without what comes after the sums. */
@@ -44,34 +28,13 @@ const plain = ({ stride, padding, dilation, groups }: ConvAttributes): ConvAttri
   groups,
 });
 
-/**
- * The derivative by the weight of a convolution of `x` whose results have the derivative `g`: a product
- * of the results of all images by the elements that they meet.
- */
-function byWeight(
+/** The derivative by a weight of `shape` of a convolution of `x` whose results have the derivative `g`. */
+const byWeight = (
   x: Operand,
   g: Operand,
   shape: readonly number[],
   attributes: ConvAttributes,
-): Operand {
-  const { groups } = attributes;
-  const kernel = shape.slice(2), out = g.layout.shape.slice(2);
-  const [images, channels] = [g.layout.shape[0]!, shape[1]!];
-  const windows = windowsOf(x, kernel, out, attributes);
-  // [G, C, kernel, N, out]
-  const rank = windows.layout.rank, taps = kernel.length;
-  const order = [
-    ...Array.from({ length: 2 + taps }, (_, k) => k + 1),
-    0,
-    ...Array.from({ length: rank - 3 - taps }, (_, k) => k + 3 + taps),
-  ];
-  const places = images * countOf(out);
-  const columns = reshape(permute(windows, order), [groups, channels * countOf(kernel), places]);
-  const rows = shape[0]! / groups;
-  const results = permute(reshape(g, [images, groups, rows, countOf(out)]), [1, 2, 0, 3]);
-  const made = matmul(reshape(results, [groups, rows, places]), mT(columns));
-  return reshape(made, shape);
-}
+): Operand => dispatch(CONV_WEIGHT_GRAD, [x, g], { ...attributes, weight: shape });
 
 /** The derivative by x: the transposed convolution. */
 function byInput(
@@ -82,14 +45,14 @@ function byInput(
 ): Operand {
   const { stride, padding, dilation, groups } = attributes;
   const kernel = weight.layout.shape.slice(2);
-  if (stride.every((step) => step === 1)) {
-    // A convolution by the flipped kernel, whose channels change places.
-    const [rows, channels] = weight.layout.shape as [number, number];
-    const own = reshape(flip(weight, spaceOf(kernel.length)), [
-      ...[groups, rows / groups, channels],
+  const [rows, channels] = weight.layout.shape as [number, number];
+  if (groups > 1 && channels === 1 && stride.every((step) => step === 1)) {
+    // Depthwise: a convolution by the flipped kernel, whose channels change places.
+    const turned = reshape(flip(weight, spaceOf(kernel.length)), [
+      groups,
+      rows / groups,
       ...kernel,
     ]);
-    const turned = reshape(swapAxes(own, 1, 2), [groups * channels, rows / groups, ...kernel]);
     const around = padding.map(([before, after], i) => {
       const reach = (kernel[i]! - 1) * dilation[i]!;
       return [reach - before, reach - after] as const;
@@ -155,57 +118,55 @@ const convTranspose: Rule = ({ call, inputs, outputs, wants, keep }) => {
   const { shape } = x.layout, ws = weight.layout.shape;
   return ([given]) => {
     const g = castTo(given!, wide);
-    let byX: Operand | undefined;
-    if (keptWeight !== undefined) {
-      byX = dispatch(CONV, [g, castTo(keptWeight(), wide)], attributes);
-      for (const axis of spaceOf(shape.length - 2)) byX = narrow(byX, axis, 0, shape[axis]!);
-    }
     return [
-      byX,
+      keptWeight && fitted(dispatch(CONV, [g, castTo(keptWeight(), wide)], attributes), shape),
       keptX && byWeight(g, castTo(keptX(), wide), ws, attributes),
       inputs[2] !== undefined && wants(2) ? sum(g, [0, ...spaceOf(shape.length - 2)]) : undefined,
     ];
   };
 };
 
+/** Linear in each of x and the derivative by the results. */
+const convWeightGrad: Rule = ({ call, inputs, outputs, wants, keep }) => {
+  const [x, g] = inputs as [Operand, Operand];
+  const attributes = plain(call.attributes as ConvAttributes);
+  const keptX = wants(1) ? keep(x) : undefined, keptG = wants(0) ? keep(g) : undefined;
+  const wide = rowDType(outputs[0]!.storage.info);
+  const [xs, gs] = [x.layout.shape, g.layout.shape];
+  return ([given]) => {
+    const weight = castTo(given!, wide);
+    return [
+      keptG && byInput(castTo(keptG(), wide), weight, xs, attributes),
+      keptX && fitted(dispatch(CONV, [castTo(keptX(), wide), weight], attributes), gs),
+    ];
+  };
+};
+
+/** The first elements of each axis of space. */
+const fitted = (x: Operand, shape: readonly number[]): Operand =>
+  spaceOf(shape.length - 2).reduce((own, axis) => narrow(own, axis, 0, shape[axis]!), x);
+
 // ---- pooling -----------------------------------------------------------------------------------
 
-/** The first of the largest elements of each window. */
+/** The derivative goes to the first of the largest elements of each window. */
 const maxPool: Rule = ({ call, inputs, keep }) => {
-  const x = inputs[0] as Operand;
   const { windows } = call.attributes as PoolAttributes;
-  const places = dispatchAll(MAX_POOL_INDICES, [x], { windows });
-  return scatterInto(x, windows.length, keep(places[1]!));
+  const x = keep(inputs[0] as Operand);
+  return ([g]) => [dispatch(MAX_POOL_GRAD, [x(), g!], { windows })];
 };
 
-const maxPoolIndices: Rule = ({ call, inputs, outputs, keep }) => {
-  const { windows } = call.attributes as PoolAttributes;
-  return scatterInto(inputs[0] as Operand, windows.length, keep(outputs[1]!));
+/** By the derivative of the results: the elements at the places of the largest ones. */
+const maxPoolGrad: Rule = ({ call, inputs, wants, keep }) => {
+  const attributes = call.attributes as PoolAttributes;
+  const [x, g] = inputs as [Operand, Operand];
+  const { shape } = g.layout;
+  const places = wants(1) ? keep(placesOf(x, attributes)) : undefined;
+  return ([given]) => [
+    undefined,
+    places &&
+    reshape(dispatch(INDEX.gather, [reshape(given!, [-1]), places()], { axis: 0 }), shape),
+  ];
 };
-
-/** The derivatives at places in the planes of the last axes. */
-function scatterInto(x: Operand, axes: number, places: () => Operand) {
-  const { shape } = x.layout;
-  const before = shape.slice(0, shape.length - axes);
-  const size = countOf(shape.slice(-axes)), planes = countOf(before);
-  return ([g]: readonly (Operand | undefined)[]) => {
-    const at = reshape(places(), [planes, -1]);
-    const starts = apply(
-      MAP.mul,
-      reshape(dispatchRange(at, planes), [planes, 1]),
-      size,
-    );
-    const whole = zeros([planes * size], g!);
-    const indices = reshape(add(at, starts), [-1]);
-    run(new Call(INDEX.scatterAdd, "add", [whole, reshape(g!, [-1]), indices], { axis: 0 }));
-    return [reshape(whole, shape)];
-  };
-}
-
-/** The numbers from 0 to `n` − 1, int64. */
-function dispatchRange(like: Operand, n: number): Operand {
-  return castTo(iota(like.storage, n), like.storage.info);
-}
 
 /** Whether windows slide, so that their largest elements have places. */
 const slides = (call: Call): boolean =>
@@ -214,6 +175,8 @@ const slides = (call: Call): boolean =>
 addRules({
   conv: { rule: conv, applies: isDirect },
   convTranspose,
+  convWeightGrad,
   maxPool: { rule: maxPool, applies: slides },
-  maxPoolIndices,
+  maxPoolIndices: maxPool,
+  maxPoolGrad,
 });

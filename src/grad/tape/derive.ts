@@ -117,7 +117,7 @@ const PRIMITIVES: Readonly<Record<string, readonly (string | undefined)[]>> = {
  * that overflow: the factor for each operand, of `x`, `y`, `z`, the result `r` and the parameters.
  */
 const ROWS: Readonly<Record<string, readonly string[]>> = {
-  relu: ["x > 0 ? 1 : 0"],
+  relu: ["r > 0 ? 1 : 0"],
   abs: ["sign(x)"],
   square: ["2 * x"],
   reciprocal: ["-(r * r)"],

@@ -23,7 +23,7 @@ import { columnsOf, reshaped } from "./op.ts";
 import {
   type ConvAttributes,
   convAxes,
-  type ConvBytesAttributes,
+  type ConvWeightAttributes,
   hasWordsOfTaps,
   WORD,
   wordsOf,
@@ -93,7 +93,7 @@ export function packConv(name: string, weight: Operand, zeros?: Operand): Packed
 
 function infer(call: Call): readonly OutputSpec[] {
   const { inputs: [x, packed, zero], name } = call;
-  const attributes = call.attributes as ConvBytesAttributes;
+  const attributes = call.attributes as ConvWeightAttributes;
   checkBytes(x, name);
   checkOperand(packed, name);
   checkDevice(x.storage, packed.storage, name);
@@ -152,7 +152,7 @@ const CONV_BYTES: Op = makeOp({
   contiguous: [0, 1, 2],
   infer,
   decompose(call: Call): Operand {
-    const attributes = call.attributes as ConvBytesAttributes;
+    const attributes = call.attributes as ConvWeightAttributes;
     const { weight: shape, groups } = attributes;
     const { inputs: [, packed, zero] } = call;
     let x = cast(call.operand(0), "int32");

@@ -46,7 +46,8 @@ function regionsOf(n: number, windows: Sliding | number): WindowRegion[] {
   return typeof windows === "number" ? adaptiveRegions(n, windows) : slidingRegions(n, windows);
 }
 
-function pooledShape(call: Call): number[] {
+/** The shape of the results of a call's windows. */
+export function pooledShape(call: Call): number[] {
   const { shape } = call.operand(0).layout;
   const { windows } = call.attributes as PoolAttributes;
   const first = shape.length - windows.length;
@@ -92,7 +93,7 @@ function poolOp(
   });
 }
 
-/** An axis of {@link MAX_POOL_INDICES}. */
+/** An axis of windows that slide. */
 export interface PoolAxis {
   readonly size: number;
   /** How many windows there are. */
@@ -105,7 +106,7 @@ export interface PoolAxis {
   readonly dilation: number;
 }
 
-/** The axes of a call of {@link MAX_POOL_INDICES}. */
+/** The axes of a call whose windows slide. */
 export function poolAxes(call: Call): PoolAxis[] {
   const { shape } = call.operand(0).layout;
   const { windows } = call.attributes as PoolAttributes;

@@ -23,8 +23,11 @@ export interface ConvAttributes {
   readonly activation?: Activation | undefined;
 }
 
-/** Attributes of `convBytes`; inputs: x, packed weight, zero point of x. */
-export interface ConvBytesAttributes extends ConvAttributes {
+/**
+ * Attributes of `convBytes`, with inputs x, packed weight and zero point of x, and of `convWeightGrad`,
+ * with inputs x and the derivative by the results.
+ */
+export interface ConvWeightAttributes extends ConvAttributes {
   /** The shape of the weight: [O, C / groups, …]. */
   readonly weight: readonly number[];
 }
@@ -86,7 +89,8 @@ export function convAxes(
   });
 }
 
-const NO_AXIS: ConvAxis = { size: 1, kernel: 1, out: 1, stride: 1, padding: 0, dilation: 1 };
+/** An axis that a convolution does not have. */
+export const NO_AXIS: ConvAxis = { size: 1, kernel: 1, out: 1, stride: 1, padding: 0, dilation: 1 };
 
 /** The sizes of a call of `conv`, or of one whose weight is packed. */
 export function convOf(
