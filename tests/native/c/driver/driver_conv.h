@@ -145,6 +145,67 @@ static void run_conv(conv_case *c, bool winograd, bool with_bias, bool with_add,
   }
 }
 
+/* Derivatives of convolutions: by the weight, or by x, which is a transposed convolution. */
+static void run_conv_gradient(conv_case *c, bool by_weight, int threads) {
+  snprintf(about, sizeof about, "%s of %td x %td x %td, %td x %td by %td of %td x %td, stride %td, %td, by %td, %td",
+           by_weight ? "convWeightGrad" : "convTranspose", c->images, c->groups, c->channels,
+           c->size[0], c->size[1], c->rows, c->kernel[0], c->kernel[1], c->stride[0], c->stride[1],
+           c->dilation[0], c->dilation[1]);
+  const ptrdiff_t outputs = c->groups * c->rows, pixels = c->out[0] * c->out[1];
+  const ptrdiff_t taps = c->kernel[0] * c->kernel[1], plane = c->size[0] * c->size[1];
+  const ptrdiff_t x_length = c->images * c->groups * c->channels * plane;
+  const ptrdiff_t w_length = outputs * c->channels * taps, g_length = c->images * outputs * pixels;
+  const ptrdiff_t length = by_weight ? w_length : x_length;
+  buffer to = make(RM_FLOAT32, length, ANY_BITS), g = make(RM_FLOAT32, g_length, SMALL);
+  buffer other = make(RM_FLOAT32, by_weight ? x_length : w_length, SMALL);
+  double numbers[64] = {(double)c->images, (double)c->groups,
+                        (double)(by_weight ? c->channels : c->rows),
+                        (double)(by_weight ? c->rows : c->channels), RM_ACTIVATION_NONE, -1, -1};
+  double *axis = numbers + 7 + CONV_OPERANDS;
+  const double no_axis[] = {1, 1, 1, 1, 0, 1};
+  memcpy(axis, no_axis, sizeof no_axis), axis += 6;
+  for (int i = 0; i < 2; i++, axis += 6) {
+    const ptrdiff_t own[] = {by_weight ? c->size[i] : c->out[i], c->kernel[i],
+                             by_weight ? c->out[i] : c->size[i], c->stride[i], c->padding[i],
+                             c->dilation[i]};
+    for (int k = 0; k < 6; k++) axis[k] = (double)own[k];
+  }
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  const int F = RM_FLOAT32;
+  expect_normal_operands();
+  if (!is_served(run_many(kernel(by_weight ? "convWeightGrad" : "convTranspose"),
+                          pack(F, F, F, RM_NONE), pack(RM_NONE, RM_NONE, RM_NONE, RM_NONE), F, numbers,
+                          to.data, by_weight ? other.data : g.data, by_weight ? g.data : other.data,
+                          NULL, NULL, NULL, NULL, NULL))) {
+    fail("it was not served");
+  }
+  check_normal_operands();
+  double *sums = calloc((size_t)length, sizeof *sums);
+  for (ptrdiff_t at = 0; at < g_length; at++) {
+    const ptrdiff_t image = at / pixels / outputs, row = at / pixels % outputs;
+    for (ptrdiff_t k = 0; k < c->channels * taps; k++) {
+      const ptrdiff_t y = at % pixels / c->out[1] * c->stride[0] + k % taps / c->kernel[1] * c->dilation[0] -
+                          c->padding[0];
+      const ptrdiff_t x = at % c->out[1] * c->stride[1] + k % c->kernel[1] * c->dilation[1] - c->padding[1];
+      if (y < 0 || x < 0 || y >= c->size[0] || x >= c->size[1]) continue;
+      const ptrdiff_t channel = (image * c->groups + row / c->rows) * c->channels + k / taps;
+      const ptrdiff_t in_x = channel * plane + y * c->size[1] + x, in_w = row * c->channels * taps + k;
+      sums[by_weight ? in_w : in_x] += (double)((const float *)g.data)[at] *
+                                       ((const float *)other.data)[by_weight ? in_x : in_w];
+    }
+  }
+  for (ptrdiff_t at = 0; at < length; at++) {
+    if (((const float *)to.data)[at] != (float)sums[at]) fail("a result is wrong");
+    compared++;
+  }
+  free(sums);
+  check_unchanged(&g);
+  check_unchanged(&other);
+  drop(&to);
+  drop(&g);
+  drop(&other);
+}
+
 static void try_conv(ptrdiff_t most, int cases) {
   for (int i = 0; i < cases; i++) {
     const bool winograd = below(3) == 0, depthwise = !winograd && below(3) == 0;
@@ -163,5 +224,6 @@ static void try_conv(ptrdiff_t most, int cases) {
       c.out[k] = (c.size[k] + 2 * c.padding[k] - window) / c.stride[k] + 1;
     }
     run_conv(&c, winograd, below(2), below(2), 1 + (int)below(3));
+    run_conv_gradient(&c, below(2), 1 + (int)below(3));
   }
 }
