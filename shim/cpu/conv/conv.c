@@ -138,8 +138,8 @@ static void block_task(void *context, ptrdiff_t index) {
   const ptrdiff_t at = (own.image * ctx->groups * ctx->rows + channel) * ctx->all_pixels +
                        own.depth * ctx->pixels + own.first;
   const float *w = ctx->w + channel * ctx->sums;
-  /* The last pixel of a plane may be alone in a panel, whatever the number of blocks. */
-  const bool is_alone = count % PANEL == 1;
+  /* The last pixel of a plane may be alone in a vector, whatever the number of blocks. */
+  const bool is_alone = count % LANES == 1;
   const ptrdiff_t in_panels = is_alone ? count - 1 : count;
   for (ptrdiff_t begin = 0; begin < ctx->sums; begin += ctx->pass) {
     const ptrdiff_t end = rm_min(ctx->sums, begin + ctx->pass);
@@ -152,7 +152,8 @@ static void block_task(void *context, ptrdiff_t index) {
     }
     float column[PASS];
     if (is_alone) {
-      const float *from = panels + in_panels * (end - begin);
+      const ptrdiff_t lane = in_panels % PANEL;
+      const float *from = panels + (in_panels - lane) * (end - begin) + lane;
       RM_ROLLED for (ptrdiff_t k = 0; k < end - begin; k++) column[k] = from[k * PANEL];
     }
     /* Rows that are in the L1 cache meet all panels, which are in the L2 cache. */
@@ -167,10 +168,10 @@ static void block_task(void *context, ptrdiff_t index) {
       if (is_alone) {
         multiply_column(ctx, left, left_rows, end - begin, column, to + in_panels, begin > 0);
       }
+      for (ptrdiff_t r = i; end == ctx->sums && r < i + left_rows; r++) {
+        finish_sums(ctx, channel + r, at + r * ctx->all_pixels, count);
+      }
     }
-  }
-  for (ptrdiff_t i = 0; i < rows; i++) {
-    finish_sums(ctx, channel + i, at + i * ctx->all_pixels, count);
   }
   atomic_flag_clear(&ctx->slot_taken[slot]);
 }
@@ -211,9 +212,9 @@ static ptrdiff_t split_depthwise(conv_context *ctx) {
   const conv_axis *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
   ctx->block_rows = rm_min(y->out, 1 + DEPTHWISE_PIXELS / x->out);
   ctx->row_blocks = rm_ceil_div(y->out, ctx->block_rows);
-  const ptrdiff_t count = rows_for(ctx, 0, ctx->block_rows, NULL).count;
-  const ptrdiff_t depths = ctx->axes[DEPTH_AXIS].kernel;
-  ctx->stage_bytes = staged_floats(ctx, depths * count) * (ptrdiff_t)sizeof(float) +
+  const ptrdiff_t rows = ctx->block_rows < RM_DEPTHWISE_ROWS ? RM_DEPTHWISE_ROWS : ctx->block_rows;
+  const ptrdiff_t floats = RM_FOR_ISA(conv_depthwise_floats)(ctx, rows_for(ctx, 0, rows, NULL).count);
+  ctx->stage_bytes = ctx->axes[DEPTH_AXIS].kernel * floats * (ptrdiff_t)sizeof(float) +
                      ctx->sums * (ptrdiff_t)sizeof(ptrdiff_t);
   return ctx->images * ctx->groups * ctx->axes[DEPTH_AXIS].out * ctx->row_blocks;
 }

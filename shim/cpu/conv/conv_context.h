@@ -92,6 +92,28 @@ static inline const float *plane_of(const conv_context *ctx, ptrdiff_t image, pt
   return ctx->x + (((image * ctx->groups + group) * ctx->channels + channel) * z->in + depth) * ctx->plane;
 }
 
+/* The elements of a phase that are in a row of x: [begin, end), the first at `first`. */
+typedef struct {
+  ptrdiff_t begin, end, first;
+} row_phase;
+
+static inline row_phase phase_of(const conv_context *ctx, ptrdiff_t f) {
+  const conv_axis *x = &ctx->axes[WIDTH];
+  const ptrdiff_t length = ctx->phase_length, before = x->padding - f;
+  ptrdiff_t begin = before <= 0 ? 0 : rm_ceil_div(before, x->stride);
+  ptrdiff_t end = x->in + before <= 0 ? 0 : rm_ceil_div(x->in + before, x->stride);
+  begin = rm_min(begin, length), end = rm_min(end, length);
+  if (end < begin) end = begin;
+  return (row_phase){begin, end, begin * x->stride - before};
+}
+
+/* Ones in the first `count` lanes. */
+static RM_ALWAYS_INLINE v_i32 first_lanes(ptrdiff_t count) {
+  v_i32 lane;
+  UNROLL for (int i = 0; i < LANES; i++) lane[i] = (uint32_t)i;
+  return (v_i32)(lane < (v_i32)(uint32_t)(count < 0 ? 0 : count));
+}
+
 /* Copies rows of a plane with their padding. */
 void RM_FOR_ISA(conv_stage)(const conv_context *ctx, const staged_rows *to, const float *plane);
 
@@ -116,6 +138,12 @@ static inline void finish_sums(const conv_context *ctx, ptrdiff_t channel, ptrdi
     run_function(ctx->activation, count, (char *)to, (const char *)to, NULL, NULL);
   }
 }
+
+/* The rows that a depthwise convolution computes at once. */
+enum { RM_DEPTHWISE_ROWS = 4 };
+
+/* The floats of as many staged rows of a plane, for a depthwise convolution. */
+ptrdiff_t RM_FOR_ISA(conv_depthwise_floats)(const conv_context *ctx, ptrdiff_t rows);
 
 /* A task of a convolution with one input channel in each group. */
 void RM_FOR_ISA(conv_depthwise)(void *context, ptrdiff_t index);

@@ -26,21 +26,6 @@ static void split_pairs(const float *from, float *even, ptrdiff_t evens, float *
   RM_ROLLED for (ptrdiff_t i = q; i < odds; i++) odd[i] = from[2 * i + 1];
 }
 
-/* The elements of a phase that are in a row of x: [begin, end), the first at `first`. */
-typedef struct {
-  ptrdiff_t begin, end, first;
-} row_phase;
-
-static row_phase phase_of(const conv_context *ctx, ptrdiff_t f) {
-  const conv_axis *x = &ctx->axes[WIDTH];
-  const ptrdiff_t length = ctx->phase_length, before = x->padding - f;
-  ptrdiff_t begin = before <= 0 ? 0 : rm_ceil_div(before, x->stride);
-  ptrdiff_t end = x->in + before <= 0 ? 0 : rm_ceil_div(x->in + before, x->stride);
-  begin = rm_min(begin, length), end = rm_min(end, length);
-  if (end < begin) end = begin;
-  return (row_phase){begin, end, begin * x->stride - before};
-}
-
 static void fill_zeros(float *line, ptrdiff_t length, row_phase phase) {
   RM_ROLLED for (ptrdiff_t q = 0; q < phase.begin; q++) line[q] = 0;
   RM_ROLLED for (ptrdiff_t q = phase.end; q < length; q++) line[q] = 0;
@@ -95,13 +80,6 @@ typedef struct {
 } vector_place;
 
 enum { MOST_VECTORS = BLOCK_COLUMNS / LANES };
-
-/* Ones in the first `count` lanes. */
-static RM_ALWAYS_INLINE v_i32 first_lanes(ptrdiff_t count) {
-  v_i32 lane;
-  UNROLL for (int i = 0; i < LANES; i++) lane[i] = (uint32_t)i;
-  return (v_i32)(lane < (v_i32)(uint32_t)(count < 0 ? 0 : count));
-}
 
 /* Copies the elements of `count` pixels at a tap to the panels; those of a vector beyond the end of
  * an output row are `jump` further on. Lanes beyond the last pixel get zeros: if what memory has there
