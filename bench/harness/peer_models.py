@@ -214,11 +214,15 @@ def onnx_resnet(w):
 
 
 def onnx_file(name):
-    """A real model, and the inputs that scripts/golden/onnx_models.py wrote for it."""
-    folder = Path(__file__).parents[2] / "models"
-    one = json.loads((folder / "onnx/index.json").read_text())["models"][name]
-    files = one["cases"][0]["inputs"]
-    return folder / one["file"], {key: np.load(folder / "onnx" / file) for key, file in files.items()}
+    """A model, and the inputs that scripts/golden/onnx_models.py or onnx_layouts.py wrote for it."""
+    models = Path(__file__).parents[2] / "models"
+    for folder in (models / "onnx", models / "layouts"):
+        index = folder / "index.json"
+        one = json.loads(index.read_text())["models"].get(name) if index.exists() else None
+        if one is not None:
+            files = one["cases"][0]["inputs"]
+            return models / one["file"], {key: np.load(folder / file) for key, file in files.items()}
+    raise KeyError(name)
 
 
 def session_of(model, feeds):

@@ -1,13 +1,26 @@
-"""Layouts of vision models with random weights, as exporters write them: norms are in the convolutions.
+"""Writes models/layouts: vision models with random weights, and float16 copies of real models.
 
-scripts/golden/onnx_models.py writes them to models/layouts, with float16 copies of real models.
+    .venv/bin/pip install numpy onnx==1.23.2 onnxruntime==1.32.0
+    .venv/bin/python scripts/golden/onnx_layouts.py
+
+Models are as exporters write them: norms are part of the convolutions, activations are several ops where
+they have none. models/layouts/index.json is as that of scripts/golden/onnx_models.py, whose inputs the
+copies have; results are those of ONNX Runtime, and of copies those of the float32 files.
+tests/onnx/models_test.ts compares with it, and `deno task bench onnx` times it.
 """
+
+import json
+from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.transformers.float16 import convert_float_to_float16
 
-F32, F16 = np.float32, np.float16
+MODELS = Path(__file__).parents[2] / "models"
+OUT = MODELS / "layouts"
+F32 = np.float32
 
 
 class Layout:
@@ -55,7 +68,7 @@ class Layout:
         graph = helper.make_graph(
             self.nodes, "layout", [info("x", self.shape)], [info(y, None) for y in outputs], self.weights
         )
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
 
 
 def stem(g):
@@ -171,44 +184,86 @@ LAYOUTS = {
 
 def half(model):
     """A copy whose weights and values are float16; inputs and outputs stay float32."""
-    model = onnx.shape_inference.infer_shapes(model)
-    graph = model.graph
-    for weight in graph.initializer:
-        if weight.data_type == TensorProto.FLOAT:
-            array = np.clip(numpy_helper.to_array(weight), -65504, 65504).astype(F16)
-            weight.CopyFrom(numpy_helper.from_array(array, weight.name))
-    held = {one.name for one in graph.initializer}
-    new = {}
-    for node in graph.node:
-        for one in node.attribute:
-            if one.name == "value" and one.t.data_type == TensorProto.FLOAT:
-                one.t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(one.t).astype(F16)))
-            if node.op_type == "Cast" and one.name == "to" and one.i == TensorProto.FLOAT:
-                one.i = TensorProto.FLOAT16
-        # Scales of Resize are float32 in all files.
-        if node.op_type == "Resize":
-            for i, name in enumerate(node.input[2:3], 2):
-                if name in held:
-                    node.input[i] = f"{name}/float32"
-                    weight = next(one for one in graph.initializer if one.name == name)
-                    wide = numpy_helper.to_array(weight).astype(F32)
-                    new[node.input[i]] = numpy_helper.from_array(wide, node.input[i])
-    graph.initializer.extend(new.values())
-    casts = []
-    for one in graph.input:
-        if one.name in held or one.type.tensor_type.elem_type != TensorProto.FLOAT:
-            continue
-        for node in graph.node:
-            node.input[:] = [f"{one.name}/half" if name == one.name else name for name in node.input]
-        casts.append(helper.make_node("Cast", [one.name], [f"{one.name}/half"], to=TensorProto.FLOAT16))
-    nodes = [*casts, *graph.node]
-    for one in graph.output:
-        if one.type.tensor_type.elem_type != TensorProto.FLOAT:
-            continue
-        for node in graph.node:
-            for names in (node.input, node.output):
-                names[:] = [f"{one.name}/half" if name == one.name else name for name in names]
-        nodes.append(helper.make_node("Cast", [f"{one.name}/half"], [one.name], to=TensorProto.FLOAT))
-    del graph.node[:], graph.value_info[:]
-    graph.node.extend(nodes)
-    return model
+    return convert_float_to_float16(model, keep_io_types=True)
+
+
+# The models that have a float16 copy, by their names in models/onnx/index.json.
+HALVES = {"nudenet 320 (YOLOv8n)": "nudenet half", "PP-OCRv4 rec": "PP-OCRv4 rec half"}
+
+
+def results(path, feeds):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options, ["CPUExecutionProvider"])
+    return dict(zip([one.name for one in session.get_outputs()], session.run(None, feeds)))
+
+
+def encoder(layers=6, width=384, heads=12, length=128):
+    """An encoder of the sizes of MiniLM, with norms and gelu as PyTorch wrote them before opset 17."""
+    g = Layout([1, length, width])
+    rng, size = g.rng, width // heads
+    weight = lambda a, b: g.hold((rng.standard_normal((a, b)) * a**-0.5).astype(F32))
+    linear = lambda x, a, b: g.add("Add", g.add("MatMul", x, weight(a, b)), g.hold((rng.standard_normal(b) * 0.1).astype(F32)))
+    split, join = g.hold(np.array([1, length, heads, size])), g.hold(np.array([1, length, width]))
+    two, near, root, half, one, scale = [g.number(n) for n in (2, 1e-5, 2**0.5, 0.5, 1, size**0.5)]
+
+    def norm(x):
+        centered = g.add("Sub", x, g.add("ReduceMean", x, axes=[-1]))
+        variance = g.add("ReduceMean", g.add("Pow", centered, two), axes=[-1])
+        y = g.add("Div", centered, g.add("Sqrt", g.add("Add", variance, near)))
+        return g.add("Add", g.add("Mul", y, g.hold(np.ones(width, F32))), g.hold(np.zeros(width, F32)))
+
+    x = "x"
+    for _ in range(layers):
+        q, k, v = [
+            g.add("Transpose", g.add("Reshape", linear(x, width, width), split), perm=perm)
+            for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3])
+        ]
+        a = g.add("Softmax", g.add("Div", g.add("MatMul", q, k), scale), axis=-1)
+        y = g.add("Reshape", g.add("Transpose", g.add("MatMul", a, v), perm=[0, 2, 1, 3]), join)
+        x = norm(g.add("Add", x, linear(y, width, width)))
+        u = linear(x, width, 4 * width)
+        e = g.add("Add", g.add("Erf", g.add("Div", u, root)), one)
+        u = g.add("Mul", g.add("Mul", u, e), half)
+        x = norm(g.add("Add", x, linear(u, 4 * width, width)))
+    return g.model(x)
+
+
+LAYOUTS["encoder"] = encoder
+
+
+def main():
+    OUT.mkdir(parents=True, exist_ok=True)
+    real = json.loads((MODELS / "onnx/index.json").read_text())["models"]
+    index = {}
+
+    def write(name, model, feeds, wanted=None):
+        file = name.replace(" ", "_")
+        onnx.save(model, OUT / f"{file}.onnx")
+        found = results(OUT / f"{file}.onnx", feeds)
+        entry = {"inputs": {}, "outputs": {}}
+        for side, values in (("inputs", feeds), ("outputs", wanted or found)):
+            for i, (key, value) in enumerate(values.items()):
+                entry[side][key] = f"{file}_{side}_{i}.npy"
+                np.save(OUT / entry[side][key], np.asarray(value, order="C"))
+        index[name] = {"file": f"layouts/{file}.onnx", "cases": [entry]}
+        errors = [np.abs(found[k] - v).max() / np.abs(v).max() for k, v in (wanted or {}).items()]
+        print(name, [f"{k} {v.shape} {np.abs(v).max():.3g}" for k, v in found.items()], "errors", errors)
+
+    rng = np.random.default_rng(3)
+    for name, make in LAYOUTS.items():
+        model = make()
+        shape = [one.dim_value for one in model.graph.input[0].type.tensor_type.shape.dim]
+        feeds = {"x": rng.random(shape, dtype=F32)}
+        write(name, model, feeds)
+    encoded = results(OUT / "encoder.onnx", feeds)
+    write("encoder half", half(encoder()), feeds, encoded)
+    for name, copy in HALVES.items():
+        files = real[name]["cases"][0]["inputs"]
+        feeds = {key: np.load(MODELS / "onnx" / file) for key, file in files.items()}
+        path = MODELS / real[name]["file"]
+        write(copy, half(onnx.load(path)), feeds, results(path, feeds))
+    (OUT / "index.json").write_text(json.dumps({"onnxruntime": onnxruntime.__version__, "models": index}, indent=1))
+
+
+main()

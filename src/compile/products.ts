@@ -15,6 +15,9 @@ import {
   packedShape,
   type QuantizedAttributes,
 } from "../ops/linear/panels.ts";
+import { BENDS } from "../ops/conv/op.ts";
+import type { ConvAttributes } from "../ops/conv/problem.ts";
+import { MAP } from "../table/table.ts";
 import { OPS } from "../table/op.ts";
 import { isQuantized } from "../ops/quantized/dtypes.ts";
 import {
@@ -169,6 +172,36 @@ export function joinEpilogues(graph: Graph): Graph {
   return { ...graph, nodes: nodes.filter((node) => !dropped.has(node)) };
 }
 
+/** What a product computes with its sums. */
+interface Joined {
+  readonly bias?: NodeInput;
+  readonly add?: NodeInput;
+  readonly activation?: ConvAttributes["activation"];
+  readonly numbers?: ConvAttributes["numbers"];
+  readonly addsLast?: boolean;
+}
+
+/** The activation of a convolution that `node`, of its sums and numbers, is; undefined for none. */
+function bendOf(
+  { op, inputs: [, y, z], attributes }: Node,
+  { activation, numbers: [low, high] = [-Infinity, Infinity] }: ConvAttributes,
+): Joined | undefined {
+  const clip = (a: NodeInput, b: NodeInput): Joined | undefined => {
+    const numbers = [Math.fround(Number(a)), Math.fround(Number(b))] as const;
+    const isKnown = typeof a === "number" && typeof b === "number" && numbers[0] <= numbers[1];
+    return isKnown ? { activation: "clip", numbers } : undefined;
+  };
+  if (op === MAP.minimum && activation === "clip" && high === Infinity) return clip(low, y);
+  if (activation !== undefined) return undefined;
+  if (op === MAP.maximum) return clip(y, Infinity);
+  if (op === MAP.minimum) return clip(-Infinity, y);
+  if (op === MAP.clip) return clip(y, z);
+  if (op === BENDS.hardSwish) return { activation: "hardSwish" };
+  if (op.name !== "nn_leakyRelu") return undefined;
+  const { negativeSlope } = attributes as { readonly negativeSlope: number };
+  return { activation: "leakyRelu", numbers: [Math.fround(negativeSlope), 0] };
+}
+
 /** The product that `node`, an elementwise op, can be a part of, and both as one. */
 function join(
   node: Node,
@@ -190,39 +223,44 @@ function join(
     const { activation } = attributes ?? {};
     const [x, weight, bias, add] = product.inputs;
     const replace = (
-      more: Partial<{ bias: NodeInput; add: NodeInput; activation: Activation }>,
+      { bias: shift, add: residual, ...more }: Joined,
     ) => ({
       product,
       node: {
         ...product,
         name: `${product.name} → ${node.name}`,
-        inputs: [x!, weight!, more.bias ?? bias, more.add ?? add],
+        inputs: [x!, weight!, shift ?? bias, residual ?? add],
         attributes: more.activation === undefined && attributes === undefined
           ? undefined
-          : { ...attributes, activation: more.activation ?? activation },
+          : { ...attributes, activation, ...more },
         outputs: [output!],
       },
     });
-    // The residual of a linear layer comes after the activation, that of a convolution before it.
+    // The residual of a linear layer comes after the activation, that of a convolution before or after.
     const isConv = CONVOLUTIONS.includes(product.op.name);
-    if (add !== undefined && !isConv) continue;
+    const addsLast = isConv && (attributes as ConvAttributes).addsLast === true;
+    if (addsLast || (add !== undefined && !isConv)) continue;
     const name = op.name as Activation;
     if (inputs.length === 1 && ACTIVATIONS.includes(name) && activation === undefined) {
       return replace({ activation: name });
     }
+    const bend = isConv && k === 0 ? bendOf(node, attributes as ConvAttributes) : undefined;
+    if (bend !== undefined) return replace(bend);
     const other = inputs[1 - k];
     if (op.name !== "add" || other === undefined || !isValue(other)) continue;
-    if (isConv && (activation !== undefined || add !== undefined)) continue;
+    if (isConv && add !== undefined) continue;
     if (other.storage.info !== info || !isPure(other.storage) || other === input) continue;
     const { layout } = other;
-    const channels = isConv && bias === undefined ? channelBias(other, shape) : undefined;
+    const isPlain = isConv && bias === undefined && activation === undefined;
+    const channels = isPlain ? channelBias(other, shape) : undefined;
     if (channels !== undefined) return replace({ bias: channels });
     const isBias = !isConv && layout.rank === 1 && layout.shape[0] === shape.at(-1);
     if (isBias && bias === undefined && activation === undefined && shape.length > 1) {
       return replace({ bias: other });
     }
     if (sameShape(layout.shape, shape) && other.storage !== input.storage) {
-      return replace({ add: other });
+      const last = isConv && activation !== undefined;
+      return replace(last ? { add: other, addsLast: true } : { add: other });
     }
   }
   return undefined;

@@ -18,6 +18,7 @@ import type { AnyTensor, Tensor } from "../tensor/tensor.ts";
 import type * as t from "../types/mod.ts";
 import { badArgument, channelsOf, checkChoice, checkNumber } from "./arguments.ts";
 import { expression } from "../ops/chain/expression.ts";
+import { BENDS } from "../ops/conv/op.ts";
 
 /** Options of activations. */
 export interface ActivationOptions {
@@ -80,7 +81,6 @@ const SOFTPLUS = expression(
 );
 const MISH = expression("mish", "x * tanh(log1p(exp(x)))");
 const HARD_SIGMOID = expression("hardSigmoid", "minimum(maximum(x + 3, 0), 6) / 6");
-const HARD_SWISH = expression("hardSwish", "x * minimum(maximum(x + 3, 0), 6) / 6");
 const HARD_TANH = expression("hardTanh", "minimum(maximum(x, min), max)", ["min", "max"]);
 const LOG_SIGMOID = expression("logSigmoid", "minimum(x, 0) - log1p(exp(-fabs(x)))");
 const SOFTSIGN = expression("softsign", "x / (1 + fabs(x))");
@@ -260,7 +260,7 @@ export function hardSigmoid<X extends AnyTensor>(x: X, options?: ActivationOptio
  * ```
  */
 export function hardSwish<X extends AnyTensor>(x: X, options?: ActivationOptions): Activated<X> {
-  return activate(HARD_SWISH, "hardSwish", x, options);
+  return activate(BENDS.hardSwish, "hardSwish", x, options);
 }
 
 /** Options of {@link hardTanh}. */

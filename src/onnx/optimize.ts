@@ -7,6 +7,8 @@
 import { DTYPE } from "../base/dtype.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
 import { capturedOf, type Graph, type Node } from "./graph/graph.ts";
+import { OPS } from "./ops/mod.ts";
+import { namePatterns } from "./patterns.ts";
 import { Environment, evaluate, isRandom, type Shared } from "./runner.ts";
 import { isList, type T, tensorsIn, type Value } from "./graph/values.ts";
 
@@ -14,6 +16,7 @@ import { isList, type T, tensorsIn, type Value } from "./graph/values.ts";
 export function optimize(graph: Graph, shared: Shared): void {
   foldConstants(graph, new Environment(new Map()), shared);
   foldNorms(graph);
+  namePatterns(graph, (node) => shared.resolve(node) === OPS.get(node.type));
   scaleFirst(graph, new Map());
   dropUnused(graph);
 }

@@ -121,8 +121,18 @@ test("programs compute bias, residual and activation with the sums", () => {
     "all of them": [(x, r) => sums(x).add(column).add(r).relu(), 3],
     "a bias of four axes": [(x, r) => sums(x).add(column.reshape([1, 5, 1, 1])).mul(r), 1],
     "a bias of its own": [(x, r) => r.add(nn.conv2d(x, weight, bias, padding)).sigmoid(), 2],
-    // The residual comes before the activation.
-    "an activation first": [(x, r) => sums(x).relu().add(r), 1],
+    "an activation first": [(x, r) => sums(x).relu().add(r), 2],
+    "two residuals": [(x, r) => sums(x).relu().add(r).add(r), 2],
+    "an activation between": [(x, r) => sums(x).add(column).add(r).relu().add(r), 3],
+    "no activation after a last residual": [(x, r) => sums(x).relu().add(r).relu(), 2],
+    "limits": [(x) => sums(x).clip(-1, 2), 1],
+    "an upper limit of a lower one": [(x, r) => sums(x).add(r).maximum(-1).minimum(2), 3],
+    "limits in the other order": [(x) => sums(x).minimum(2).maximum(-1), 1],
+    "limits that cross": [(x) => sums(x).clip(2, -1), 0],
+    "a lower limit alone": [(x) => sums(x).maximum(0.5), 1],
+    "limits that are tensors": [(x) => sums(x).maximum(x.slice(0, 0, 0, 0)), 0],
+    "hard swish": [(x, r) => nn.hardSwish(sums(x).add(column)).add(r), 3],
+    "leaky relu": [(x, r) => nn.leakyRelu(sums(x), { negativeSlope: 0.3 }).add(r), 2],
     "sums that are read twice": [(x, r) => {
       const y = sums(x);
       return y.relu().mul(y).mul(r);

@@ -34,10 +34,8 @@ enum {
   GROUPS,
   CHANNELS,
   ROWS,
-  ACTIVATION,
-  BIAS_BUFFER,
-  OFFSETS = BIAS_BUFFER + 2,
-  SPACE = OFFSETS + 5,
+  FINISH,
+  SPACE = FINISH + FINISH_NUMBERS,
   PER_AXIS = 6
 };
 
@@ -219,13 +217,31 @@ static ptrdiff_t split_depthwise(conv_context *ctx) {
   return ctx->images * ctx->groups * ctx->axes[DEPTH_AXIS].out * ctx->row_blocks;
 }
 
-int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, int activation,
-                                  const double *optional, const double *offsets,
-                                  map_op *function) {
+void RM_FOR_ISA(conv_activate)(const conv_context *ctx, ptrdiff_t n, float *to) {
+  const float low = ctx->low, high = ctx->high;
+  if (ctx->activation == RM_ACTIVATION_CLIP) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
+      const float above = to[i] <= low ? low : to[i];
+      to[i] = above >= high ? high : above;
+    }
+  } else if (ctx->activation == RM_ACTIVATION_HARD_SWISH) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
+      const float x = to[i] + 3, above = x <= 0 ? 0 : x;
+      to[i] = to[i] * (above >= 6 ? 6 : above) / 6;
+    }
+  } else if (ctx->activation == RM_ACTIVATION_LEAKY_RELU) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) to[i] = to[i] > 0 ? to[i] : low * to[i];
+  } else {
+    run_function(&ctx->function, n, (char *)to, (const char *)to, NULL, NULL);
+  }
+}
+
+int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, const double *finish) {
   for (int i = 0; i < 3; i++) {
     if (call->dtypes[i] != RM_FLOAT32) return RM_UNSUPPORTED;
     if (call->buffers[i] == NULL) return rm_fail(RM_BAD_ARGUMENT, "conv without operand %d", i);
   }
+  const double *offsets = finish + FINISH_OFFSETS, *optional = finish + FINISH_OPTIONAL;
   ctx->kernels = RM_FOR_ISA(gemm_kernels)(RM_FLOAT32);
   ctx->out = (float *)call->buffers[0] + (ptrdiff_t)offsets[0];
   ctx->x = (const float *)call->buffers[1] + (ptrdiff_t)offsets[1];
@@ -234,12 +250,16 @@ int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, int ac
       !rm_optional_f32(call, optional[1], offsets[4], &ctx->add)) {
     return rm_fail(RM_BAD_ARGUMENT, "conv without its bias or residual");
   }
-  if (!has_activation(activation)) {
-    return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", activation);
+  ctx->activation = (int)finish[0];
+  ctx->low = (float)finish[1];
+  ctx->high = (float)finish[2];
+  ctx->adds_last = finish[3] != 0;
+  if (ctx->activation == RM_ACTIVATION_NONE) return RM_OK;
+  if (has_activation(ctx->activation)) {
+    return RM_FOR_ISA(find_map_op)(&ctx->function, activation_op(ctx->activation), RM_FLOAT32, NULL);
   }
-  if (activation == RM_ACTIVATION_NONE) return RM_OK;
-  ctx->activation = function;
-  return RM_FOR_ISA(find_map_op)(function, activation_op(activation), RM_FLOAT32, NULL);
+  if (ctx->activation >= RM_ACTIVATION_CLIP && ctx->activation <= RM_ACTIVATION_LEAKY_RELU) return RM_OK;
+  return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", ctx->activation);
 }
 
 int32_t RM_FOR_ISA(conv)(const rm_call *call) {
@@ -248,10 +268,7 @@ int32_t RM_FOR_ISA(conv)(const rm_call *call) {
                       .groups = (ptrdiff_t)numbers[GROUPS],
                       .channels = (ptrdiff_t)numbers[CHANNELS],
                       .rows = (ptrdiff_t)numbers[ROWS]};
-  map_op activation;
-  const int32_t status = RM_FOR_ISA(conv_operands)(call, &ctx, (int)numbers[ACTIVATION],
-                                                   numbers + BIAS_BUFFER, numbers + OFFSETS,
-                                                   &activation);
+  const int32_t status = RM_FOR_ISA(conv_operands)(call, &ctx, numbers + FINISH);
   if (status != RM_OK) return status;
   bool strided = false;
   ctx.all_pixels = ctx.sums = 1;

@@ -31,8 +31,12 @@ typedef struct {
   ptrdiff_t sums, pixels, all_pixels;
   const float *x, *w, *bias, *add;
   float *out;
-  /* Null for none. */
-  const map_op *activation;
+  /* RM_ACTIVATION_..., its numbers, its function if it is of the table, and whether the residual comes
+   * after it. */
+  int activation;
+  float low, high;
+  map_op function;
+  bool adds_last;
   /* Whether an output pixel meets one element of each channel, its own. */
   bool pointwise;
 
@@ -51,11 +55,13 @@ typedef struct {
   int slots;
 } conv_context;
 
-/* Checks the operands of a call: out, x, the weight, bias and residual. Writes their places, with
- * `offsets` in the same order, the kernels, and the activation, which it puts at `function`.
- * `optional` has the buffers of bias and residual, -1 for none. */
-int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, int activation,
-                                  const double *optional, const double *offsets, map_op *function);
+/* What finishes sums, and the operands, in the numbers of a call: the activation, its numbers, whether the
+ * residual is added after it, the buffers of bias and residual, -1 for none, and the offsets of out, x,
+ * the weight, bias and residual. */
+enum { FINISH_OPTIONAL = 4, FINISH_OFFSETS = FINISH_OPTIONAL + 2, FINISH_NUMBERS = FINISH_OFFSETS + 5 };
+
+/* Checks the operands of a call. Writes their places, the kernels and the activation. */
+int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, const double *finish);
 
 /* Adjacent rows of a plane of x, from `first` on, which may be padding. */
 typedef struct {
@@ -123,19 +129,23 @@ void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage,
                            ptrdiff_t group, ptrdiff_t out_depth, ptrdiff_t first, ptrdiff_t count,
                            ptrdiff_t begin, ptrdiff_t end, ptrdiff_t panel_stride);
 
-/* Completes `count` sums of an output channel: bias, then the residual, then the activation. */
+/* Applies the activation to n elements. */
+void RM_FOR_ISA(conv_activate)(const conv_context *ctx, ptrdiff_t n, float *to);
+
+/* Completes `count` sums of an output channel: bias, residual and activation. */
 static inline void finish_sums(const conv_context *ctx, ptrdiff_t channel, ptrdiff_t at,
                                ptrdiff_t count) {
   float *to = ctx->out + at;
   const float *add = ctx->add == NULL ? NULL : ctx->add + at;
   const float bias = ctx->bias == NULL ? 0 : ctx->bias[channel];
-  if (add != NULL) {
+  if (add != NULL && !ctx->adds_last) {
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] = to[i] + bias + add[i];
   } else if (ctx->bias != NULL) {
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += bias;
   }
-  if (ctx->activation != NULL) {
-    run_function(ctx->activation, count, (char *)to, (const char *)to, NULL, NULL);
+  if (ctx->activation != RM_ACTIVATION_NONE) RM_FOR_ISA(conv_activate)(ctx, count, to);
+  if (add != NULL && ctx->adds_last) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += add[i];
   }
 }
 

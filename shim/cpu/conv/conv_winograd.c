@@ -41,10 +41,8 @@ enum {
   IMAGES,
   CHANNELS,
   ROWS,
-  ACTIVATION,
-  BIAS_BUFFER,
-  OFFSETS = BIAS_BUFFER + 2,
-  SPACE = OFFSETS + 5,
+  FINISH,
+  SPACE = FINISH + FINISH_NUMBERS,
   PER_AXIS = 4
 };
 
@@ -242,12 +240,14 @@ static void multiply_task(void *context, ptrdiff_t index) {
           finish_tiles(sums + r * width + j, SUM_ROWS * width, bias, lines + j * OUT_SIDE);
         }
         const ptrdiff_t plane = own.image * conv->rows + row + r;
-        if (conv->add != NULL) copy_lines(ctx, plane, own.first + i, count, lines, false);
-        for (int y = 0; conv->activation != NULL && y < OUT_SIDE; y++) {
+        const bool adds = conv->add != NULL;
+        if (adds && !conv->adds_last) copy_lines(ctx, plane, own.first + i, count, lines, false);
+        for (int y = 0; conv->activation != RM_ACTIVATION_NONE && y < OUT_SIDE; y++) {
           /* Of the vectors of tiles that were made, not of what the stack has beyond them. */
-          char *line = (char *)(lines + y * OUT_SIDE * PANEL);
-          run_function(conv->activation, rm_round_up(count, LANES) * OUT_SIDE, line, line, NULL, NULL);
+          RM_FOR_ISA(conv_activate)(conv, rm_round_up(count, LANES) * OUT_SIDE,
+                                    lines + y * OUT_SIDE * PANEL);
         }
+        if (adds && conv->adds_last) copy_lines(ctx, plane, own.first + i, count, lines, false);
         copy_lines(ctx, plane, own.first + i, count, lines, true);
       }
     }
@@ -299,10 +299,7 @@ int32_t RM_FOR_ISA(winograd)(const rm_call *call) {
                                    .rows = (ptrdiff_t)numbers[ROWS],
                                    .taps = MATRICES}};
   conv_context *conv = &ctx.conv;
-  map_op activation;
-  const int32_t status = RM_FOR_ISA(conv_operands)(call, conv, (int)numbers[ACTIVATION],
-                                                   numbers + BIAS_BUFFER, numbers + OFFSETS,
-                                                   &activation);
+  const int32_t status = RM_FOR_ISA(conv_operands)(call, conv, numbers + FINISH);
   if (status != RM_OK) return status;
   conv->axes[DEPTH_AXIS] = (conv_axis){1, 1, 1, 1, 0, 1};
   for (int i = 0; i < 2; i++) {

@@ -10,6 +10,7 @@
  * @module
  */
 import type { DeviateDistribution, Distribution } from "../../ops/random/op.ts";
+import type { Bend } from "../../ops/conv/problem.ts";
 import type { Activation } from "../../ops/linear/panels.ts";
 import { DTYPES, type TypedArray } from "../../base/dtype.ts";
 import { MAX_CHAIN_OPERANDS, MAX_CHAIN_OUTPUTS, MAX_CHAIN_STEPS } from "../../ops/chain/steps.ts";
@@ -401,14 +402,17 @@ export const CACHED_ATTENTION_AT = {
   numbers: 15,
 } as const;
 
-/** The activations of products with a packed weight. */
-export const ACTIVATION: Readonly<Record<Activation | "none", number>> = {
+/** The activations of products with a packed weight, and, from `clip` on, of convolutions alone. */
+export const ACTIVATION: Readonly<Record<Activation | Bend | "none", number>> = {
   none: 0,
   relu: 1,
   gelu: 2,
   silu: 3,
   tanh: 4,
   sigmoid: 5,
+  clip: 6,
+  hardSwish: 7,
+  leakyRelu: 8,
 };
 
 /** The results of `endRead` of {@link CUDA_MEMORY}. */

@@ -11,14 +11,18 @@ import {
   isPlainConv,
 } from "../../ops/conv/problem.ts";
 import type { Operand } from "../../memory/operand.ts";
+import { isBend } from "../../ops/conv/op.ts";
+import type { Activation } from "../../ops/linear/panels.ts";
 import type { Call } from "../../table/op.ts";
 import { functionOf } from "./packed_weight.ts";
 
 type Floats = Float32Array | Float64Array;
 
-/** 16-bit floats are cast first. */
+/** 16-bit floats are cast first; activations that are no entries of the table are ops of their own. */
 export function runsConv(call: Call): boolean {
-  return isPlainConv(call) && call.specs[0]!.dtype.bytes >= 4;
+  const { activation, addsLast } = call.attributes as ConvAttributes;
+  return isPlainConv(call) && call.specs[0]!.dtype.bytes >= 4 && !addsLast &&
+    (activation === undefined || !isBend(activation));
 }
 
 /** The first output position and the one after the last whose window has element `k` inside x. */
@@ -41,7 +45,7 @@ export function conv(call: Call): void {
   const [sourceAt, weightAt, shiftAt, residualAt, toAt] = arrays.map((one) =>
     one?.layout.offset ?? 0
   ) as [number, number, number, number, number];
-  const apply = functionOf(activation);
+  const apply = functionOf(activation as Activation | undefined);
   const plane = y.size * x.size, pixels = y.out * x.out;
   const taps = z.kernel * y.kernel * x.kernel;
   const sums = new Float64Array(pixels);

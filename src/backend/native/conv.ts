@@ -40,7 +40,8 @@ interface ConvPlan {
 
 /** Plans a call with the numbers `sizes`, the activation, the operands, and the numbers `space`. */
 function plan(call: Call, sizes: readonly number[], space: readonly number[]): ConvPlan {
-  const { activation = "none" } = call.attributes as ConvAttributes;
+  const { activation = "none", numbers: given = [0, 0], addsLast = false } = call
+    .attributes as ConvAttributes;
   const buffers = [NO_BUFFER, NO_BUFFER], offsets = [0, 0, 0, 0, 0];
   const optional: Storage[] = [];
   [call.outputs[0]!, ...call.inputs].forEach((operand, i) => {
@@ -52,7 +53,8 @@ function plan(call: Call, sizes: readonly number[], space: readonly number[]): C
     buffers[i - FIRST_OPTIONAL] = FIRST_OPTIONAL + optional.length;
     optional.push(storage);
   });
-  const all = [...sizes, ACTIVATION[activation], ...buffers, ...offsets, ...space];
+  const finish = [ACTIVATION[activation], ...given, Number(addsLast)];
+  const all = [...sizes, ...finish, ...buffers, ...offsets, ...space];
   return { numbers: new Float64Array(all), optional };
 }
 

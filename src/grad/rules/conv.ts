@@ -106,7 +106,8 @@ const conv: Rule = ({ call, inputs, outputs, wants, keep }) => {
 /** Without an activation whose derivative needs what it got. */
 const isDirect = (call: Call): boolean => {
   const activation = activationOf(call);
-  return activation === undefined || activation in FACTORS;
+  const { addsLast } = call.attributes as ConvAttributes;
+  return activation === undefined || (activation in FACTORS && !addsLast);
 };
 
 /** The weight of a transposed convolution is that of a convolution from its results. */

@@ -8,7 +8,7 @@ import { ShapeError } from "../../base/errors.ts";
 import { Layout } from "../../base/layout.ts";
 import { formatShape, sameShape, sizeOf } from "../../base/shape.ts";
 import { apply, applyView } from "../../core/apply.ts";
-import type { ConvAttributes } from "./problem.ts";
+import type { Bend, ConvAttributes } from "./problem.ts";
 import { copyAs, part } from "../../core/composite.ts";
 import { cast } from "../../core/copy.ts";
 import { inDType } from "../../core/prepare.ts";
@@ -16,9 +16,20 @@ import { pad } from "../manipulate/op.ts";
 import { rowDType } from "../softmax_norm/problem.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkKind, checkOperand } from "../../table/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import { type Call, makeOp, type MapOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
+import { expression } from "../chain/expression.ts";
+
+/** The ops of activations that are no entries of the table, with the numbers low and high. */
+export const BENDS: Readonly<Record<Bend, MapOp>> = {
+  clip: expression("convClip", "minimum(maximum(x, low), high)", ["low", "high"]),
+  hardSwish: expression("hardSwish", "x * minimum(maximum(x + 3, 0), 6) / 6"),
+  leakyRelu: expression("convLeakyRelu", "x > 0 ? x : low * x", ["low"]),
+};
+
+/** Whether an activation is one of {@link BENDS}. */
+export const isBend = (name: string): name is Bend => Object.hasOwn(BENDS, name);
 
 /** The error of shapes that do not fit. */
 export function doesNotFit(call: Call, why: string): ShapeError {
@@ -117,18 +128,30 @@ export function columnsOf(
   ]);
 }
 
+/** Applies the activation of a call to its sums, in place. */
+function activate(call: Call, y: Operand): Operand {
+  const { activation, numbers: [low, high] = [0, 0] } = call.attributes as ConvAttributes;
+  if (activation === undefined) return y;
+  const into = { out: y };
+  if (!isBend(activation)) return apply(MAP[activation], y, undefined, undefined, into);
+  const op = BENDS[activation];
+  const given = Object.entries({ low, high }).slice(0, op.parameters.length);
+  const numbers = given.length === 0 ? undefined : Object.fromEntries(given);
+  return apply(op, y, undefined, undefined, into, activation, numbers);
+}
+
 /** Adds bias and residual to sums, in place, and applies the activation. */
 function finish(call: Call, y: Operand, bias?: Operand, add?: Operand): Operand {
-  const { activation } = call.attributes as ConvAttributes;
+  const { addsLast = false } = call.attributes as ConvAttributes;
   const { layout: { shape } } = y;
   const into = { out: y };
   if (bias !== undefined) {
     const shift = reshaped(bias, [shape[1]!, ...shape.slice(2).map(() => 1)]);
     y = apply(MAP.add, y, shift, undefined, into);
   }
-  if (add !== undefined) y = apply(MAP.add, y, add, undefined, into);
-  if (activation !== undefined) y = apply(MAP[activation], y, undefined, undefined, into);
-  return y;
+  if (add !== undefined && !addsLast) y = apply(MAP.add, y, add, undefined, into);
+  y = activate(call, y);
+  return add !== undefined && addsLast ? apply(MAP.add, y, add, undefined, into) : y;
 }
 
 /**

@@ -9,6 +9,12 @@ import type { Call, Input } from "../../table/op.ts";
 import { isOperand } from "../../memory/operand.ts";
 import type { Activation } from "../linear/panels.ts";
 
+/**
+ * The functions that convolutions alone apply to their sums: limits, x · min(max(x + 3, 0), 6) / 6, and a
+ * factor of negative ones.
+ */
+export type Bend = "clip" | "hardSwish" | "leakyRelu";
+
 /** Attributes of `conv`; inputs: x, weight, bias, residual. Lists have an entry for each axis of space. */
 export interface ConvAttributes {
   /** The distance between windows. */
@@ -20,7 +26,11 @@ export interface ConvAttributes {
   /** The number of groups of channels. */
   readonly groups: number;
   /** Applied to sums with their bias and the residual. */
-  readonly activation?: Activation | undefined;
+  readonly activation?: Activation | Bend | undefined;
+  /** The numbers of the activation: the limits of `clip`, the factor of `leakyRelu`. */
+  readonly numbers?: readonly [number, number] | undefined;
+  /** Whether the residual is added after the activation. */
+  readonly addsLast?: boolean | undefined;
 }
 
 /**

@@ -100,6 +100,7 @@ static void run_conv(conv_case *c, bool winograd, bool with_bias, bool with_add,
   *to++ = (double)c->images;
   if (!winograd) *to++ = (double)c->groups;
   *to++ = (double)c->channels, *to++ = (double)c->rows, *to++ = RM_ACTIVATION_RELU;
+  to += 3;
   *to++ = buffers[0], *to++ = buffers[1];
   to += CONV_OPERANDS;
   if (!winograd) {

@@ -1,0 +1,194 @@
+/**
+ * Functions that exporters write as several ops run as one, and others that look like them do not.
+ *
+ * @module
+ */
+import { assert, assertEquals } from "@std/assert";
+import { test } from "node:test";
+import { type Tensor, tensor } from "../../mod.ts";
+import { open, type Value } from "../../src/onnx/mod.ts";
+import type { AnyTensor } from "../../src/tensor/tensor.ts";
+import { floats, type GraphParts, int64s, makeModel, type NodeParts } from "./make.ts";
+
+const X = [-4, -2.5, -1, 0, 0.5, 1, 3, 4];
+const TENSORS = [
+  ...[floats("half", [], [0.5]), floats("one", [], [1]), floats("two", [], [2])],
+  ...[floats("three", [1], [3]), floats("zero", [], [0]), floats("six", [], [6])],
+  ...[floats("five", [], [5]), floats("sixth", [], [1 / 6]), floats("root", [], [Math.SQRT2])],
+  ...[floats("near", [], [1e-5]), floats("w", [4], [1, 2, -1, 0.5]), floats("b", [4], [0, 1, 2, 3])],
+  int64s("last", [-1]),
+];
+
+const sigmoid = (x: number): number => 1 / (1 + Math.exp(-x));
+const ramp = (x: number): number => x * Math.min(Math.max(x + 3, 0), 6) / 6;
+/** By the series, to double precision for |x| < 3. */
+const erf = (x: number): number => {
+  let sum = 0, term = x;
+  for (let k = 0; k < 80; k++) {
+    sum += term / (2 * k + 1);
+    term *= -x * x / (k + 1);
+  }
+  return 2 / Math.sqrt(Math.PI) * sum;
+};
+const gelu = (x: number): number => x * (1 + erf(x / Math.SQRT2)) / 2;
+
+function norm(x: readonly number[]): number[] {
+  return [0, 4].flatMap((at) => {
+    const row = x.slice(at, at + 4), mean = row.reduce((a, b) => a + b) / 4;
+    const variance = row.reduce((a, b) => a + (b - mean) ** 2, 0) / 4;
+    return row.map((a, i) =>
+      (a - mean) / Math.sqrt(variance + 1e-5) * [1, 2, -1, 0.5][i]! + [0, 1, 2, 3][i]!
+    );
+  });
+}
+
+const each = (f: (x: number) => number) => (x: readonly number[]): number[] => x.map(f);
+
+/** The nodes from x to y, what they compute, and the op in the program; undefined if none replaces them. */
+const CASES: Record<
+  string,
+  [op: string | undefined, wanted: (x: readonly number[]) => number[], ...nodes: NodeParts[]]
+> = {
+  "silu of YOLO": [
+    "silu",
+    each((x) => x * sigmoid(x)),
+    ["Sigmoid", ["x"], ["s"]],
+    ["Mul", ["x", "s"], ["y"]],
+  ],
+  "silu, the factor first": [
+    "silu",
+    each((x) => x * sigmoid(x)),
+    ["Sigmoid", ["x"], ["s"]],
+    ["Mul", ["s", "x"], ["y"]],
+  ],
+  "twice silu": [
+    undefined,
+    each((x) => 2 * x * sigmoid(x)),
+    ["Sigmoid", ["x"], ["s"]],
+    ["Mul", ["s", "two"], ["t"]],
+    ["Mul", ["t", "x"], ["y"]],
+  ],
+  "hard swish of PaddlePaddle": [
+    "hardSwish",
+    each(ramp),
+    ["Add", ["x", "three"], ["a"]],
+    ["Clip", ["a", "zero", "six"], ["c"]],
+    ["Mul", ["x", "c"], ["m"]],
+    ["Div", ["m", "six"], ["y"]],
+  ],
+  "hard swish of PyTorch before opset 14": [
+    "hardSwish",
+    each(ramp),
+    ["Add", ["x", "three"], ["a"]],
+    ["Clip", ["a", "zero", "six"], ["c"]],
+    ["Div", ["c", "six"], ["d"]],
+    ["Mul", ["x", "d"], ["y"]],
+  ],
+  "hard swish by a hard sigmoid": [
+    "hardSwish",
+    each(ramp),
+    ["HardSigmoid", ["x"], ["h"], { alpha: { float: 1 / 6 }, beta: { float: 0.5 } }],
+    ["Mul", ["x", "h"], ["y"]],
+  ],
+  "limits of another function": [
+    undefined,
+    each((x) => x * Math.min(Math.max(x + 3, 0), 5) / 6),
+    ["Add", ["x", "three"], ["a"]],
+    ["Clip", ["a", "zero", "five"], ["c"]],
+    ["Mul", ["x", "c"], ["m"]],
+    ["Div", ["m", "six"], ["y"]],
+  ],
+  "gelu of PyTorch": [
+    "gelu",
+    each(gelu),
+    ["Div", ["x", "root"], ["d"]],
+    ["Erf", ["d"], ["e"]],
+    ["Add", ["e", "one"], ["a"]],
+    ["Mul", ["x", "a"], ["m"]],
+    ["Mul", ["m", "half"], ["y"]],
+  ],
+  "gelu of TensorFlow": [
+    "gelu",
+    each(gelu),
+    ["Div", ["x", "root"], ["d"]],
+    ["Erf", ["d"], ["e"]],
+    ["Add", ["one", "e"], ["a"]],
+    ["Mul", ["half", "a"], ["m"]],
+    ["Mul", ["x", "m"], ["y"]],
+  ],
+  "gelu, half of x first": [
+    "gelu",
+    each(gelu),
+    ["Div", ["x", "root"], ["d"]],
+    ["Erf", ["d"], ["e"]],
+    ["Add", ["e", "one"], ["a"]],
+    ["Mul", ["x", "half"], ["h"]],
+    ["Mul", ["h", "a"], ["y"]],
+  ],
+  "erf of another multiple": [
+    undefined,
+    each((x) => x * (1 + erf(x / 2)) / 2),
+    ["Div", ["x", "two"], ["d"]],
+    ["Erf", ["d"], ["e"]],
+    ["Add", ["e", "one"], ["a"]],
+    ["Mul", ["x", "a"], ["m"]],
+    ["Mul", ["m", "half"], ["y"]],
+  ],
+  "a norm before opset 17": [
+    "layerNorm",
+    norm,
+    ["ReduceMean", ["x"], ["m"], { axes: [-1] }],
+    ["Sub", ["x", "m"], ["d"]],
+    ["Pow", ["d", "two"], ["p"]],
+    ["ReduceMean", ["p"], ["v"], { axes: [-1] }],
+    ["Add", ["v", "near"], ["e"]],
+    ["Sqrt", ["e"], ["s"]],
+    ["Div", ["d", "s"], ["n"]],
+    ["Mul", ["n", "w"], ["g"]],
+    ["Add", ["g", "b"], ["y"]],
+  ],
+  "a norm by products, constants first": [
+    "layerNorm",
+    norm,
+    ["ReduceMean", ["x"], ["m"], { axes: [-1], keepdims: { int: 1 } }],
+    ["Sub", ["x", "m"], ["d"]],
+    ["Sub", ["x", "m"], ["d2"]],
+    ["Mul", ["d2", "d2"], ["p"]],
+    ["ReduceMean", ["p"], ["v"], { axes: [-1] }],
+    ["Add", ["near", "v"], ["e"]],
+    ["Sqrt", ["e"], ["s"]],
+    ["Div", ["d", "s"], ["n"]],
+    ["Mul", ["w", "n"], ["g"]],
+    ["Add", ["b", "g"], ["y"]],
+  ],
+};
+
+for (const [name, [op, wanted, ...nodes]] of Object.entries(CASES)) {
+  test(`${name} ${op === undefined ? "stays as it is" : `is ${op}`}`, async () => {
+    const graph: GraphParts = {
+      inputs: [["x", "float32", ["rows", 4]]],
+      outputs: [["y", "float32"]],
+      nodes,
+      tensors: TENSORS,
+    };
+    using model = await open(makeModel(graph, name.includes("norm") ? 13 : 14));
+    const run = (): AnyTensor => model.run({ x: tensor([X.slice(0, 4), X.slice(4)]) }).y as AnyTensor;
+    const [first, second] = [run(), run()];
+    assert(first.allclose(tensor(wanted(X)).reshape([2, 4]), { rtol: 1e-5, atol: 1e-6 }), `${first}`);
+    assert(second.equals(first));
+    const found = [...String(model.explain()).matchAll(/\b(silu|hardSwish|gelu|layerNorm)\(/g)];
+    assertEquals(found.map(([, one]) => one), op === undefined ? [] : [op]);
+  });
+}
+
+test("an op that a program brings is not part of a pattern", async () => {
+  const graph: GraphParts = {
+    inputs: [["x", "float32", [4]]],
+    outputs: [["y", "float32"]],
+    nodes: [["Sigmoid", ["x"], ["s"]], ["Mul", ["x", "s"], ["y"]]],
+  };
+  const Sigmoid = ({ inputs: [x] }: { inputs: readonly Value[] }) => [(x as Tensor).add(1)];
+  using model = await open(makeModel(graph), { ops: { Sigmoid } });
+  const { y } = model.run({ x: tensor([1, 2, 3, 4]) });
+  assertEquals((y as AnyTensor).toArray(), [2, 6, 12, 20]);
+});
