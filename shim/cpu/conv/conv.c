@@ -214,7 +214,9 @@ static ptrdiff_t split_depthwise(conv_context *ctx) {
   const ptrdiff_t floats = RM_FOR_ISA(conv_depthwise_floats)(ctx, rows_for(ctx, 0, rows, NULL).count);
   ctx->stage_bytes = ctx->axes[DEPTH_AXIS].kernel * floats * (ptrdiff_t)sizeof(float) +
                      ctx->sums * (ptrdiff_t)sizeof(ptrdiff_t);
-  return ctx->images * ctx->groups * ctx->axes[DEPTH_AXIS].out * ctx->row_blocks;
+  const ptrdiff_t planes = ctx->images * ctx->groups * ctx->axes[DEPTH_AXIS].out;
+  ctx->block_planes = ctx->row_blocks > 1 ? 1 : rm_ceil_div(DEPTHWISE_PIXELS, ctx->pixels);
+  return rm_ceil_div(planes, ctx->block_planes) * ctx->row_blocks;
 }
 
 void RM_FOR_ISA(conv_activate)(const conv_context *ctx, ptrdiff_t n, float *to) {
@@ -254,6 +256,11 @@ int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, const 
   ctx->low = (float)finish[1];
   ctx->high = (float)finish[2];
   ctx->adds_last = finish[3] != 0;
+  if (ctx->activation == RM_ACTIVATION_RELU) {
+    ctx->activation = RM_ACTIVATION_CLIP;
+    ctx->low = 0;
+    ctx->high = __builtin_inff();
+  }
   if (ctx->activation == RM_ACTIVATION_NONE) return RM_OK;
   if (has_activation(ctx->activation)) {
     return RM_FOR_ISA(find_map_op)(&ctx->function, activation_op(ctx->activation), RM_FLOAT32, NULL);

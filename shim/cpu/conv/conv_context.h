@@ -46,6 +46,8 @@ typedef struct {
 
   /* The pixels and rows of a task, and the sums of a pass. */
   ptrdiff_t block_pixels, block_rows, pass, pixel_blocks, row_blocks;
+  /* The planes of a task of a depthwise convolution. */
+  ptrdiff_t block_planes;
   /* The parts of a task's workspace, and the matrix that tasks share, in bytes. */
   ptrdiff_t stage_bytes, panels_bytes, workspace_bytes, matrix_bytes;
   char *workspace;

@@ -9,14 +9,24 @@
 
 enum { ROWS = RM_DEPTHWISE_ROWS };
 
-/* Stores ROWS vectors. */
-static RM_ALWAYS_INLINE void store_sums(const v_f32 *sum, float *to, ptrdiff_t step) {
-  UNROLL for (int r = 0; r < ROWS; r++) *(v_f32 *)(to + r * step) = sum[r];
+/* What is added to sums, and their limits then. */
+typedef struct {
+  float bias, low, high;
+} sum_finish;
+
+/* Finishes and stores ROWS vectors. */
+static RM_ALWAYS_INLINE void store_sums(const v_f32 *sum, sum_finish finish, float *to,
+                                        ptrdiff_t step) {
+  const v_f32 low = (v_f32)(finish.low), high = (v_f32)(finish.high);
+  UNROLL for (int r = 0; r < ROWS; r++) {
+    const v_f32 whole = sum[r] + (v_f32)(finish.bias), above = whole <= low ? low : whole;
+    *(v_f32 *)(to + r * step) = above >= high ? high : above;
+  }
 }
 
 /* Sums of `taps` products for a vector of pixels in each of ROWS rows. */
 static void sum_taps(const float *from, ptrdiff_t line, const ptrdiff_t *offsets, const float *w,
-                     ptrdiff_t taps, float *to, ptrdiff_t step) {
+                     ptrdiff_t taps, sum_finish finish, float *to, ptrdiff_t step) {
   v_f32 sum[ROWS];
   UNROLL for (int r = 0; r < ROWS; r++) sum[r] = (v_f32)0.0f;
   ROLLED for (ptrdiff_t k = 0; k < taps; k++) {
@@ -26,12 +36,13 @@ static void sum_taps(const float *from, ptrdiff_t line, const ptrdiff_t *offsets
       sum[r] = FMA(v_f32, factor, *(const v_f32 *)(at + r * line), sum[r]);
     }
   }
-  store_sums(sum, to, step);
+  store_sums(sum, finish, to, step);
 }
 
 /* The same for a square of adjacent elements: rows meet the same elements, which are read once. */
 static RM_ALWAYS_INLINE void sum_square(const int side, const float *from, ptrdiff_t line,
-                                        const float *w, float *to, ptrdiff_t step) {
+                                        const float *w, sum_finish finish, float *to,
+                                        ptrdiff_t step) {
   v_f32 sum[ROWS];
   UNROLL for (int r = 0; r < ROWS; r++) sum[r] = (v_f32)0.0f;
   UNROLL for (int y = 0; y < ROWS + side - 1; y++) {
@@ -44,7 +55,7 @@ static RM_ALWAYS_INLINE void sum_square(const int side, const float *from, ptrdi
       }
     }
   }
-  store_sums(sum, to, step);
+  store_sums(sum, finish, to, step);
 }
 
 /* A vector of a row of `left` elements, zeros beyond the last one. Reads up to `end` only. */
@@ -125,64 +136,82 @@ static void write_offsets(const conv_context *ctx, ptrdiff_t area, ptrdiff_t *to
   }
 }
 
-/* Computes a vector of pixels in ROWS rows of a channel, of which `rows` and `columns` are wanted. */
-static void sum_block(const conv_context *ctx, int side, const float *from, const ptrdiff_t *offsets,
-                      const float *w, float *to, ptrdiff_t rows, ptrdiff_t columns, bool direct) {
-  float tile[ROWS * LANES];
-  const ptrdiff_t line = ctx->phase_length, step = direct ? ctx->axes[WIDTH].out : LANES;
-  float *target = direct ? to : tile;
-  if (side == 3) sum_square(3, from, line, w, target, step);
-  else if (side == 5) sum_square(5, from, line, w, target, step);
-  else sum_taps(from, line, offsets, w, ctx->sums, target, step);
-  for (ptrdiff_t r = 0; !direct && r < rows; r++, to += ctx->axes[WIDTH].out) {
-    memcpy(to, tile + r * LANES, (size_t)columns * sizeof *to);
+/* Computes `count` rows of a channel. */
+static void sum_rows(const conv_context *ctx, const int side, const float *stage,
+                     const ptrdiff_t *offsets, const float *w, sum_finish finish, ptrdiff_t count,
+                     float *out) {
+  const ptrdiff_t width = ctx->axes[WIDTH].out, line = ctx->phase_length;
+  for (ptrdiff_t next = 0; next < count; next += ROWS) {
+    /* The last block begins early enough to be whole, and so does the last vector of a row. Of a
+     * shorter row, the next one overwrites what is beyond its end. */
+    const ptrdiff_t row = count < ROWS ? 0 : rm_min(next, count - ROWS);
+    const ptrdiff_t last = (row + ROWS - 1) * width + (width < LANES ? LANES : width);
+    const bool direct = count >= ROWS && last <= count * width;
+    float tile[ROWS * LANES];
+    const ptrdiff_t step = direct ? width : LANES;
+    for (ptrdiff_t j = 0;; j += LANES) {
+      if (j + LANES > width) j = width < LANES ? 0 : width - LANES;
+      const float *from = stage + row * line + j;
+      float *to = out + row * width + j, *target = direct ? to : tile;
+      if (side == 3) sum_square(3, from, line, w, finish, target, step);
+      else if (side == 5) sum_square(5, from, line, w, finish, target, step);
+      else sum_taps(from, line, offsets, w, ctx->sums, finish, target, step);
+      for (ptrdiff_t r = 0; !direct && r < rm_min(count, ROWS); r++) {
+        memcpy(to + r * width, tile + r * LANES, (size_t)rm_min(width, LANES) * sizeof *to);
+      }
+      if (j + LANES >= width) break;
+    }
   }
+}
+
+/* The largest kernel whose sums sum_square computes, or 0. */
+static int square_side(const conv_context *ctx) {
+  const conv_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
+  const bool adjacent = z->kernel == 1 && y->kernel == x->kernel && y->stride == 1 &&
+                        x->stride == 1 && y->dilation == 1 && x->dilation == 1;
+  return adjacent ? (int)x->kernel : 0;
 }
 
 void RM_FOR_ISA(conv_depthwise)(void *context, ptrdiff_t index) {
   conv_context *ctx = context;
-  const int slot = take_slot(ctx->slot_taken, ctx->slots);
+  const int slot = take_slot(ctx->slot_taken, ctx->slots), side = square_side(ctx);
   const conv_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
-  const ptrdiff_t block = index % ctx->row_blocks, plane = index / ctx->row_blocks;
-  const ptrdiff_t depth = plane % z->out, group = plane / z->out % ctx->groups;
-  const ptrdiff_t image = plane / z->out / ctx->groups;
-  const ptrdiff_t first = block * ctx->block_rows;
+  const ptrdiff_t first = index % ctx->row_blocks * ctx->block_rows;
   const ptrdiff_t count = rm_min(y->out - first, ctx->block_rows);
   ptrdiff_t *offsets = (ptrdiff_t *)(ctx->workspace + slot * ctx->workspace_bytes);
   float *stage = (float *)(offsets + ctx->sums);
   /* Rows that are missing to a whole block are computed, but not wanted. */
-  staged_rows rows = rows_for(ctx, first, first + (count < ROWS ? ROWS : count), stage);
-  const ptrdiff_t floats = RM_FOR_ISA(conv_depthwise_floats)(ctx, rows.count);
-  write_offsets(ctx, area_floats(ctx, rows.count), offsets);
-  for (ptrdiff_t kz = 0; kz < z->kernel; kz++) {
-    for (ptrdiff_t tap = 0; kz > 0 && tap < ctx->taps; tap++) {
-      offsets[kz * ctx->taps + tap] = kz * floats + offsets[tap];
-    }
-    stage_rows(ctx, &rows, plane_of(ctx, image, group, 0, depth, kz));
-    rows.data += floats;
+  const staged_rows all = rows_for(ctx, first, first + (count < ROWS ? ROWS : count), stage);
+  const ptrdiff_t floats = RM_FOR_ISA(conv_depthwise_floats)(ctx, all.count);
+  write_offsets(ctx, area_floats(ctx, all.count), offsets);
+  for (ptrdiff_t tap = ctx->taps; tap < ctx->sums; tap++) {
+    offsets[tap] = floats + offsets[tap - ctx->taps];
   }
-  const bool adjacent = z->kernel == 1 && y->kernel == x->kernel && y->stride == 1 &&
-                        x->stride == 1 && y->dilation == 1 && x->dilation == 1;
-  const int side = adjacent ? (int)x->kernel : 0;
-  for (ptrdiff_t i = 0; i < ctx->rows; i++) {
-    const ptrdiff_t channel = group * ctx->rows + i;
-    const ptrdiff_t at = (image * ctx->groups * ctx->rows + channel) * ctx->all_pixels +
-                         depth * ctx->pixels + first * x->out;
-    const float *w = ctx->w + channel * ctx->sums;
-    for (ptrdiff_t next = 0; next < count; next += ROWS) {
-      /* The last block begins early enough to be whole, and so does the last vector of a row. Of a
-       * shorter row, the next one overwrites what is beyond its end. */
-      const ptrdiff_t row = count < ROWS ? 0 : rm_min(next, count - ROWS);
-      const ptrdiff_t last = (row + ROWS - 1) * x->out + (x->out < LANES ? LANES : x->out);
-      const bool direct = count >= ROWS && last <= count * x->out;
-      for (ptrdiff_t j = 0;; j += LANES) {
-        if (j + LANES > x->out) j = x->out < LANES ? 0 : x->out - LANES;
-        sum_block(ctx, side, stage + row * ctx->phase_length + j, offsets, w,
-                  ctx->out + at + row * x->out + j, rm_min(count, ROWS), rm_min(x->out, LANES), direct);
-        if (j + LANES >= x->out) break;
-      }
+  /* Limits alone are part of a sum. */
+  const bool is_limited = ctx->activation == RM_ACTIVATION_CLIP;
+  const bool whole = ctx->add == NULL && (is_limited || ctx->activation == RM_ACTIVATION_NONE);
+  const float infinity = __builtin_inff();
+  sum_finish finish = {0, whole && is_limited ? ctx->low : -infinity,
+                       whole && is_limited ? ctx->high : infinity};
+  const ptrdiff_t begin = index / ctx->row_blocks * ctx->block_planes;
+  const ptrdiff_t end = rm_min(begin + ctx->block_planes, ctx->images * ctx->groups * z->out);
+  for (ptrdiff_t plane = begin; plane < end; plane++) {
+    const ptrdiff_t depth = plane % z->out, group = plane / z->out % ctx->groups;
+    const ptrdiff_t image = plane / z->out / ctx->groups;
+    staged_rows rows = all;
+    for (ptrdiff_t kz = 0; kz < z->kernel; kz++) {
+      stage_rows(ctx, &rows, plane_of(ctx, image, group, 0, depth, kz));
+      rows.data += floats;
     }
-    finish_sums(ctx, channel, at, count * x->out);
+    for (ptrdiff_t i = 0; i < ctx->rows; i++) {
+      const ptrdiff_t channel = group * ctx->rows + i;
+      const ptrdiff_t at = (image * ctx->groups * ctx->rows + channel) * ctx->all_pixels +
+                           depth * ctx->pixels + first * x->out;
+      if (whole && ctx->bias != NULL) finish.bias = ctx->bias[channel];
+      sum_rows(ctx, side, stage, offsets, ctx->w + channel * ctx->sums, finish, count,
+               ctx->out + at);
+      if (!whole) finish_sums(ctx, channel, at, count * x->out);
+    }
   }
   atomic_flag_clear(&ctx->slot_taken[slot]);
 }
