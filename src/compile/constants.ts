@@ -7,9 +7,11 @@
  *
  * @module
  */
+import type { DTypeInfo } from "../base/dtype.ts";
 import { copyOf, cpuBackendName, performCall } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
+import { dropCopy } from "../memory/lazy.ts";
 import { countConstants, letGo } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input, type Op } from "../table/op.ts";
@@ -22,6 +24,23 @@ export interface Computation {
   readonly name: string;
   readonly inputs: readonly Input[];
   readonly attributes: unknown;
+  /** The results. */
+  readonly results: readonly { readonly info: DTypeInfo; readonly length: number }[];
+}
+
+/** Keeps constants that are computed of some tensors, as a file of a model does. */
+export interface ConstantStore {
+  /** The results of a computation, if it has them. */
+  find(computation: Computation): readonly Storage[] | undefined;
+  /** Takes results that were computed. */
+  add(computation: Computation, results: readonly Storage[]): void;
+}
+
+const stores = new WeakMap<Storage, ConstantStore>();
+
+/** Has a store keep what programs compute of tensors on `storage`. */
+export function keepConstantsIn(store: ConstantStore, storage: Storage): void {
+  stores.set(storage, store);
 }
 
 /** What uses constants. */
@@ -50,9 +69,21 @@ class Constant {
     this.#computation = computation;
     const operands = computation.inputs.filter(isOperand);
     this.#versions = new Map(operands.map(({ storage }) => [storage, storage.version]));
-    this.storages = compute(computation);
+    let store: ConstantStore | undefined;
+    for (const { storage } of operands) store ??= stores.get(storage);
+    const found = store?.find(computation);
+    if (found === undefined) {
+      this.storages = compute(computation);
+      store?.add(computation, this.storages);
+      // Most weights are not read again once they are packed.
+      for (const { storage } of operands) dropCopy(storage.base);
+    } else {
+      this.storages = found;
+      for (const storage of found) storage.handles++;
+    }
     this.#bytes = this.storages.reduce(
-      (sum, { memory, length, info }) => sum + (memory === null ? length * info.bytes : 0),
+      (sum, { memory, length, info }) =>
+        sum + (memory === null && found === undefined ? length * info.bytes : 0),
       0,
     );
     countConstants(this.#bytes);

@@ -213,7 +213,8 @@ function computationOf(
   }
   if (!real.some(isOperand)) return undefined;
   const all = outputs.reduce((sum, { storage }) => sum + storage.length * storage.info.bytes, 0);
-  return all > bytes ? undefined : { op, name, inputs: real, attributes };
+  const results = outputs.map(({ storage: { info, length } }) => ({ info, length }));
+  return all > bytes ? undefined : { op, name, inputs: real, attributes, results };
 }
 
 /** Whether `value` is all of its storage in row-major order. */

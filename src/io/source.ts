@@ -159,8 +159,11 @@ function checkMapped({ path, identity }: FileBytes, begin: number): void {
  */
 export function readerOf(bytes: FileBytes, copies = false): Read {
   const { path, identity, mapped } = bytes;
-  if (copies || "reason" in mapped) return (begin, into) => readInto(path, identity, begin, into);
+  if ("reason" in mapped) return (begin, into) => readInto(path, identity, begin, into);
   return (begin, into) => {
+    // The path may lead to another file meanwhile.
+    const isThere = copies && isSameFile(host.identity(path) ?? { size: 0 }, identity);
+    if (isThere) return readInto(path, identity, begin, into);
     checkMapped(bytes, begin);
     into.set(bytesIn(mapped, begin, begin + into.length, String(path)));
   };

@@ -17,11 +17,14 @@ import { describe } from "../base/text.ts";
 import { asBytes, NO_FILE } from "../io/bytes.ts";
 import { type Path, readFile } from "../io/file.ts";
 import { bytesIn } from "../io/mapped.ts";
-import { openBytes } from "../io/source.ts";
+import { openBytes, readerOf } from "../io/source.ts";
 import { overlaps } from "../core/write.ts";
 import { checkOptions } from "../table/infer.ts";
 import { type AnyTensor, Tensor } from "../tensor/tensor.ts";
 import { describeValue, type Implementation } from "./graph/call.ts";
+import type { MappedFile } from "../backend/ffi/files.ts";
+import type { Storage } from "../memory/storage.ts";
+import { type CachedModel, ModelCache, type ModelFile } from "./cache.ts";
 import { type Graph, GraphReader, type Node, type ValueInfo } from "./graph/graph.ts";
 import {
   externalBytes,
@@ -29,6 +32,7 @@ import {
   externalNames,
   Initializers,
   openExternal,
+  type Origin,
   type Place,
 } from "./graph/initializers.ts";
 import {
@@ -83,6 +87,13 @@ export interface OpenOptions {
   readonly ops?: Readonly<Record<string, OpFunction>>;
   /** The contents of the files with external data, by the names in the model. */
   readonly external?: Readonly<Record<string, Uint8Array>>;
+  /**
+   * A file that keeps the improved graph and the packed weights, so that the next open is faster: its path,
+   * or true for that of the model with `.rowmajor` at its end. The first run writes it where it is not
+   * there, or is of another model, another version of the library, or another instruction set. Processes
+   * that open the same file share its memory.
+   */
+  readonly cache?: boolean | Path;
 }
 
 /** Options of {@link Model.run}. */
@@ -97,7 +108,7 @@ export interface AsyncOptions extends RunOptions {
   readonly signal?: AbortSignal;
 }
 
-const OPEN = ["static", "maxPrograms", "external", "ops"];
+const OPEN = ["static", "maxPrograms", "external", "ops", "cache"];
 
 /** Throws unless an option is an object, whose keys are names. */
 function checkNames(what: string, option: string, value: unknown): void {
@@ -245,8 +256,9 @@ async function openExternals(
  *
  * The package `@bufbuild/protobuf` reads the file; a program installs it itself.
  *
- * @throws {FormatError} If the file is damaged.
- * @throws {ArgumentError} If nodes are not supported: the error names all of them.
+ * @throws {FormatError} If the file is damaged, or another kind of file is at the path of the cache.
+ * @throws {ArgumentError} If nodes are not supported: the error names all of them. If the file of the cache
+ * is to be made, and this program may not write it.
  * @throws {PackageError} If the package is not installed.
  */
 export async function open(from: Path | Uint8Array, options: OpenOptions = {}): Promise<Model> {
@@ -274,29 +286,76 @@ export async function open(from: Path | Uint8Array, options: OpenOptions = {}): 
   checkNames("open an ONNX file", "ops", ops);
   const contents = { ...external };
   const own = opsOf(ops);
-  const wire = await importWire();
   const isPath = typeof from === "string" || from instanceof URL;
   const file = isPath ? String(from) : NO_FILE;
+  const at = await cachePath(options.cache, isPath ? from : undefined, own);
   const source = isPath ? await openBytes(from, {}) : undefined;
-  const mapped = source?.mapped;
+  // All bytes of a file that is not mapped are here: one inside an executable cannot be read again.
+  const mapped = source === undefined || "reason" in source.mapped ? undefined : source;
   const bytes = !isPath
     ? asBytes(from, NO_FILE)
-    : mapped === undefined || "reason" in mapped
+    : mapped === undefined
     ? await readFile(from)
-    : bytesIn(mapped, 0, mapped.bytes, file);
-  const message = readModel(wire, bytes, file);
-  const externals = await openExternals(
-    externalFiles(message),
-    isPath ? from : undefined,
-    contents,
-    file,
-  );
-  const place: Place = {
-    ...{ file, bytes, external: (name) => externals.get(name)! },
-    // All bytes of a file that is not mapped are here: one inside an executable cannot be read again.
-    source: mapped === undefined || "reason" in mapped ? undefined : source,
+    : bytesIn(mapped.mapped as MappedFile, 0, mapped.identity.size, file);
+  const itself: ExternalFile = mapped === undefined
+    ? externalBytes(file, bytes)
+    : { file, size: bytes.length, read: readerOf(mapped, true), source: mapped };
+  const filesOf = async (names: Iterable<string>): Promise<Map<string, ModelFile>> => {
+    const base = isPath ? from : undefined;
+    const externals = await openExternals(new Set(names), base, contents, file);
+    const files = new Map<string, ModelFile>();
+    files.set("", { name: "", contents: itself, identity: source?.identity });
+    for (const [name, one] of externals) {
+      files.set(name, { name, contents: one, identity: one.source?.identity });
+    }
+    return files;
   };
-  return makeModel(message, place, { names: new Set(names), maxPrograms, ops: own });
+  const settings = { names: new Set(names), maxPrograms, ops: own };
+  if (at !== undefined) {
+    const found = await ModelCache.open(at, file, filesOf);
+    if (found !== undefined) return makeModel(file, found.model, settings, found.cache);
+    ModelCache.checkWritable(at, file);
+  }
+  const wire = await importWire();
+  const message = readModel(wire, bytes, file);
+  const files = await filesOf(externalFiles(message));
+  const origins = new WeakMap<Storage, Origin>();
+  const place: Place = {
+    ...{ file, bytes, source: mapped, external: (name) => files.get(name)!.contents },
+    note: (storage, origin) => origins.set(storage, origin),
+  };
+  if (message.graph === undefined) throw new FormatError("the file has no graph", file, 0);
+  const graph = new GraphReader(message, new Initializers(place), file).read(message.graph);
+  const missing = unsupported(graph, own);
+  if (missing.size > 0) {
+    const list = [...missing].map(([type, count]) => count === 1 ? type : `${type} (${count})`);
+    throw new ArgumentError(
+      `Cannot open ${file}: no function computes the ops ${list.sort().join(", ")}`,
+    );
+  }
+  const { opsets, metadata } = message;
+  const read = { opsets, metadata, ops: countOps(graph), graph };
+  const cache = at === undefined ? undefined : new ModelCache(at, [...files.values()]);
+  return makeModel(file, read, settings, cache, (storage) => origins.get(storage));
+}
+
+/** The path of the cache of a model; undefined for none. */
+async function cachePath(
+  cache: unknown,
+  model: Path | undefined,
+  ops: Ops,
+): Promise<string | undefined> {
+  if (cache === undefined || cache === false) return undefined;
+  const fail = (why: string): never => {
+    throw new ArgumentError(`Cannot open an ONNX file with cache ${describe(cache)}: ${why}`);
+  };
+  const isGiven = typeof cache === "string" || cache instanceof URL;
+  if (!isGiven && cache !== true) fail("it is true, false or a path");
+  if (ops.size > 0) fail("what the functions of the option ops compute may change");
+  const path = isGiven ? cache : model ?? fail("the model is in memory: give a path");
+  const text = typeof path === "string" ? path : (await import("node:url")).fileURLToPath(path);
+  if (text === "") fail("the path is empty");
+  return isGiven ? text : `${text}.rowmajor`;
 }
 
 /** The options of {@link open}, checked. */
@@ -306,32 +365,24 @@ interface ModelOptions {
   readonly ops: Ops;
 }
 
-/** Makes a model of its message. */
+/** Makes a model of its graph; `originOf` tells where its tensors are, unless the cache has the graph. */
 function makeModel(
-  message: ModelMessage,
-  place: Place,
+  file: string,
+  read: CachedModel,
   options: ModelOptions,
+  cache: ModelCache | undefined,
+  originOf?: (storage: Storage) => Origin | undefined,
 ): Model {
-  const { names, ops } = options;
-  const { file } = place;
-  if (message.graph === undefined) throw new FormatError("the file has no graph", file, 0);
-  const graph = new GraphReader(message, new Initializers(place), file).read(message.graph);
-  const missing = unsupported(graph, ops);
-  if (missing.size > 0) {
-    const list = [...missing].map(([type, count]) => count === 1 ? type : `${type} (${count})`);
-    throw new ArgumentError(
-      `Cannot open ${file}: no function computes the ops ${list.sort().join(", ")}`,
-    );
-  }
-  for (const name of names) {
-    if (!graph.inputs.some((one) => one.name === name)) {
+  const { inputs } = read.graph;
+  for (const name of options.names) {
+    if (!inputs.some((one) => one.name === name)) {
       throw new ArgumentError(
         `Cannot open ${file} with static ${describe(name)}: the model has the inputs ` +
-          graph.inputs.map((one) => one.name).join(", "),
+          inputs.map((one) => one.name).join(", "),
       );
     }
   }
-  return new Model(message, graph, options);
+  return new Model(read, options, cache, originOf);
 }
 
 /** What a model is made of. */
@@ -365,22 +416,27 @@ export class Model {
   /** What the file says of itself. */
   readonly metadata: ReadonlyMap<string, string>;
   readonly #graph: Graph;
-  readonly #prepared = new Constants();
+  readonly #prepared: Constants;
+  readonly #cache: ModelCache | undefined;
   readonly #runners = new Map<Graph, Runner>();
   readonly #runner: Runner;
   #disposed = false;
 
   /** @ignore */
   constructor(
-    { opsets, metadata }: ModelMessage,
-    graph: Graph,
+    read: CachedModel,
     { names, maxPrograms, ops }: ModelOptions,
+    cache: ModelCache | undefined,
+    originOf: ((storage: Storage) => Origin | undefined) | undefined,
   ) {
+    const { graph } = read;
     this.inputs = graph.inputs;
     this.outputs = graph.outputs;
-    this.opsets = opsets;
-    this.metadata = metadata;
-    this.ops = countOps(graph);
+    this.opsets = read.opsets;
+    this.metadata = read.metadata;
+    this.ops = read.ops;
+    this.#cache = cache;
+    this.#prepared = new Constants(cache);
     const shared: Shared = {
       prepared: this.#prepared,
       resolve: (node) => find(node, ops)!,
@@ -397,7 +453,10 @@ export class Model {
         this.#runners.delete(inner);
       },
     };
-    optimize(graph, shared);
+    if (originOf !== undefined) {
+      optimize(graph, shared);
+      cache?.note(read, originOf);
+    }
     this.#graph = graph;
     parts.set(this, {
       graph,
@@ -449,7 +508,9 @@ export class Model {
   run(feeds: Readonly<Record<string, Value>>, options: RunOptions = {}): Record<string, Value> {
     checkOptions("run a model", options, ["out"]);
     const out = this.#outputsOf(options);
-    return this.#named(this.#runner.run(this.#feeds(feeds), undefined, { out }));
+    const results = this.#named(this.#runner.run(this.#feeds(feeds), undefined, { out }));
+    this.#cache?.save();
+    return results;
   }
 
   /** The tensors for outputs by name. */
@@ -506,7 +567,9 @@ export class Model {
     options: AsyncRunOptions = {},
   ): Promise<Value[]> {
     try {
-      return await runner.runLater(values, options);
+      const results = await runner.runLater(values, options);
+      if (!this.#disposed) this.#cache?.save();
+      return results;
     } catch (error) {
       // Whatever lacks its weights or programs then.
       if (this.#disposed && options.signal?.aborted !== true) {
@@ -542,6 +605,7 @@ export class Model {
     this.#disposed = true;
     for (const runner of this.#runners.values()) runner.dispose();
     this.#prepared.dispose();
+    this.#cache?.dispose();
     disposeConstants(this.#graph);
   }
 

@@ -18,8 +18,9 @@ import { formatShape, sameShape, type Shape } from "../base/shape.ts";
 import { turn } from "../base/turn.ts";
 import { compile, type Compiled, type CompileOptions, type ProgramReport } from "../compile/mod.ts";
 import { tidy } from "../core/handles.ts";
-import { interpreting, uninterpreted } from "../core/interpreter.ts";
+import { interpret, type Interpreter, interpreting, uninterpreted } from "../core/interpreter.ts";
 import { overlaps } from "../core/write.ts";
+import { dropCopy } from "../memory/lazy.ts";
 import { keep, scope, Tensor } from "../tensor/tensor.ts";
 import {
   Call,
@@ -129,6 +130,12 @@ function dependsOnElements(error: unknown): boolean {
 export class Constants {
   /** By their first constant. */
   readonly #made = new Map<Value, { readonly of: readonly Value[]; readonly made: Prepared }[]>();
+  /** Sees the ops that make them. */
+  readonly #by: Interpreter | undefined;
+
+  constructor(by?: Interpreter) {
+    this.#by = by;
+  }
 
   /** What constants were made into: the same ones are made into the same. */
   of<R extends Prepared>(constants: readonly Value[], make: () => R): R {
@@ -136,8 +143,11 @@ export class Constants {
     const all = this.#made.get(first) ?? [];
     const before = all.find((one) => one.of.every((value, k) => value === constants[k]));
     if (before !== undefined) return before.made as R;
-    const made = uninterpreted(() => scope(make));
+    const by = this.#by;
+    const made = uninterpreted(() => scope(by === undefined ? make : () => interpret(by, make)));
     keep(made.groups as T);
+    // Programs read what was made of them.
+    for (const x of tensorsIn(constants)) dropCopy(x.storage.base);
     all.push({ of: constants, made });
     this.#made.set(first, all);
     return made;

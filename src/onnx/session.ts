@@ -644,8 +644,13 @@ export interface SessionOptions {
   readonly logSeverityLevel?: number;
   /** Has no effect. */
   readonly logVerbosityLevel?: number;
-  /** Has no effect. */
-  readonly extra?: Readonly<Record<string, unknown>>;
+  /**
+   * Settings by name, of which `rowmajor` alone has an effect: its `cache` is that of `open` of
+   * `@rowmajor/tensor/onnx`.
+   */
+  readonly extra?: Readonly<Record<string, unknown>> & {
+    readonly rowmajor?: { readonly cache?: boolean | string | URL };
+  };
 }
 
 /** Options of a run. None has an effect. */
@@ -871,8 +876,11 @@ export class InferenceSession {
     if (source === undefined) {
       throw new ArgumentError(`Cannot ${CREATE} of ${nameOf(from)}: it takes a path or bytes`);
     }
+    const { rowmajor = {} } = given.extra ?? {};
+    checkObject(CREATE, "extra.rowmajor", rowmajor);
+    const { cache = false } = rowmajor;
     return new InferenceSession(
-      await open(source, { external: await externalFiles(files) }),
+      await open(source, { external: await externalFiles(files), cache }),
       sizes,
     );
   }

@@ -492,8 +492,13 @@ export const PLACES: readonly Readonly<Record<string, number>>[] = [
  * shim and in this file.
  */
 export function abiHash(places: typeof PLACES = PLACES): number {
-  return hashOf([DTYPES, Object.values(SYMBOLS).map(({ c }) => c), places]);
+  if (places === PLACES && ownHash !== undefined) return ownHash;
+  const hash = hashOf([DTYPES, Object.values(SYMBOLS).map(({ c }) => c), places]);
+  if (places === PLACES) ownHash = hash;
+  return hash;
 }
+
+let ownHash: number | undefined;
 
 /**
  * A hash of the meaning of an op of the table: the shim's kernel runs only the op with that hash.

@@ -25,6 +25,7 @@ interface DenoStatus {
   readonly dev: number;
   readonly ino: number | null;
   readonly mtime: Date | null;
+  readonly ctime: Date | null;
 }
 
 interface DenoNamespace {
@@ -96,10 +97,12 @@ function look(path: string): Entry | undefined {
 
 function identity(path: string | URL): Identity | undefined {
   try {
-    const { isFile, size, dev, ino, mtime } = deno!.statSync(path);
-    return !isFile
-      ? undefined
-      : { size, dev, ...ino !== null && { ino }, ...mtime !== null && { mtimeMs: +mtime } };
+    const { isFile, size, dev, ino, mtime, ctime } = deno!.statSync(path);
+    return !isFile ? undefined : {
+      ...{ size, dev, ...ino !== null && { ino } },
+      ...mtime !== null && { mtimeMs: +mtime },
+      ...ctime !== null && { ctimeMs: +ctime },
+    };
   } catch (error) {
     if ((error as Error).name === "NotFound") return undefined;
     throw error;

@@ -21,6 +21,8 @@ export interface Identity {
   readonly dev?: number;
   readonly ino?: number;
   readonly mtimeMs?: number;
+  /** The time of the last change of the file or of its status. */
+  readonly ctimeMs?: number;
 }
 
 /** Buffers in the memory of the shim, which reuses them after garbage collection. */

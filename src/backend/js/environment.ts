@@ -123,7 +123,16 @@ let names: Record<string, unknown> | undefined;
 /** All names available to generated loops. */
 export function environment(): Record<string, unknown> {
   if (names !== undefined) return names;
-  names = { ...INT, ...FLOAT, ...NAMES, half: f16Table(), bf16: bf16Table() };
+  names = {
+    ...{ ...INT, ...FLOAT, ...NAMES },
+    // Tables take milliseconds to make, and few programs have halves.
+    get half() {
+      return f16Table();
+    },
+    get bf16() {
+      return bf16Table();
+    },
+  };
   for (const [name, f] of Object.entries(WIDE)) names[`${name}Wide`] = f;
   for (const dtype of ["float16", "bfloat16", "float32", "float64"] as const) {
     names[`nextafter_${dtype}`] = nextafterFor(dtype);

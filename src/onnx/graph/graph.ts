@@ -44,7 +44,7 @@ interface AttributeValues {
 }
 
 /** An attribute of a node. */
-type Attribute = {
+export type Attribute = {
   readonly [K in keyof AttributeValues]: { readonly kind: K; readonly value: AttributeValues[K] };
 }[keyof AttributeValues];
 
@@ -95,6 +95,11 @@ export class Node {
     return this.name === "" ? `${this.type} that makes ${quote(this.outputs[0] ?? "")}` : (
       `${this.type} ${quote(this.name)}`
     );
+  }
+
+  /** The attributes by name. */
+  get attributes(): ReadonlyMap<string, Attribute> {
+    return this.#attributes;
   }
 
   /** Whether the file has the attribute. */

@@ -9,6 +9,12 @@ import { formatShape, MAX_RANK, sizeOf } from "../../base/shape.ts";
 import { checkBools, checkedBytes, decodeUtf8, quote } from "../../io/bytes.ts";
 import type { Path } from "../../io/file.ts";
 import { entryOf, type FileBytes, openBytes, type Read, readerOf } from "../../io/source.ts";
+import { Layout } from "../../base/layout.ts";
+import { wrap } from "../../core/handles.ts";
+import { copiedStorage } from "../../memory/lazy.ts";
+import type { Operand } from "../../memory/operand.ts";
+import { cowOf } from "../../memory/snapshot.ts";
+import type { Storage } from "../../memory/storage.ts";
 import { load } from "../../nn/weights/load.ts";
 import { fromBuffer, full } from "../../tensor/create.ts";
 import type { SparseMessage, TensorMessage } from "./messages.ts";
@@ -35,8 +41,10 @@ const DTYPES: readonly (DType | undefined)[] = [
   "bfloat16",
 ];
 const STRING = 8;
+/** Tensors with fewer bytes are copied: a view of the file takes more memory. */
+const LEAST_VIEW = 4096;
 /** Larger tensors that are copied are read from the file, as its mapped pages would take memory too. */
-const LARGE_BYTES = 1 << 18;
+export const LARGE_BYTES = 1 << 18;
 /** The types of less than a byte, which become 8-bit integers. */
 const SMALL: ReadonlyMap<number, { readonly dtype: "int8" | "uint8"; readonly bits: number }> =
   new Map([
@@ -82,6 +90,13 @@ export function typeOf(dtype: string): number {
   return other === undefined ? 0 : Number(other[0]);
 }
 
+/** Where the elements of a storage are in the files of a model. */
+export interface Origin {
+  /** The name of the file in the model; empty for the model itself. */
+  readonly location: string;
+  readonly begin: number;
+}
+
 /** Where the elements of a model's tensors are. */
 export interface Place {
   /** The file, for errors. */
@@ -92,6 +107,8 @@ export interface Place {
   readonly source: FileBytes | undefined;
   /** Opens a file beside it, by the name in the model. */
   external(location: string): ExternalFile;
+  /** Told of the storages of tensors that have the bytes of a file. */
+  note?(storage: Storage, origin: Origin): void;
 }
 
 /** A file beside the model. */
@@ -122,6 +139,34 @@ export async function openExternal(path: Path): Promise<ExternalFile> {
 export function externalBytes(file: string, bytes: Uint8Array): ExternalFile {
   const read: Read = (begin, into) => into.set(bytes.subarray(begin, begin + into.length));
   return { file, size: bytes.length, read, source: undefined };
+}
+
+/**
+ * Elements of a file: on its memory if it is mapped and they are aligned there, else read when they are
+ * used first.
+ */
+export function elementsAt(
+  dtype: DType,
+  begin: number,
+  length: number,
+  { file, read, source }: ExternalFile,
+): Storage {
+  const info = DTYPE[dtype];
+  const end = begin + length * info.bytes;
+  const entry = entryOf({ dtype, type: dtype, shape: [length], begin, end }, file, read, source);
+  if (entry.view !== undefined) return entry.view();
+  const copy = (): TypedArray => {
+    const array = new info.array(length * info.entries);
+    entry.fill(new Uint8Array(array.buffer));
+    return array;
+  };
+  return copiedStorage(info, length, copy);
+}
+
+/** A tensor of all elements of a storage that nothing writes. */
+function onLazy(storage: Storage, shape: readonly number[]): Operand {
+  const layout = Layout.contiguous([...shape]);
+  return wrap(cowOf(storage, 0, layout.size - 1), layout);
 }
 
 /** Reads the tensors of a file. */
@@ -167,33 +212,45 @@ export class Initializers {
       );
     }
     const { file, bytes: all, source } = this.#place;
-    // Small tensors of mapped files are copied: a page of memory each would be more.
-    if (source !== undefined && raw.buffer === all.buffer && bytes >= 4096) {
-      const begin = raw.byteOffset - all.byteOffset;
-      const read = readerOf(source, bytes >= LARGE_BYTES);
-      return this.#load(dtype, shape, begin, bytes, file, read, source);
+    const read: Read = (at, into) => into.set(all.subarray(at, at + into.length));
+    if (raw.buffer !== all.buffer) {
+      const given: Read = (_, into) => into.set(raw);
+      return this.#load(dtype, shape, 0, { file, size: bytes, read: given, source: undefined });
     }
-    const read: Read = (_, into) => into.set(raw);
-    return this.#load(dtype, shape, 0, bytes, file, read, undefined);
+    const begin = raw.byteOffset - all.byteOffset;
+    // Small tensors of mapped files are copied: a page of memory each would be more.
+    const isSmall = source === undefined || bytes < LEAST_VIEW;
+    const contents = isSmall
+      ? { file, size: all.length, read, source: undefined }
+      : { file, size: all.length, read: readerOf(source, bytes >= LARGE_BYTES), source };
+    return this.#load(dtype, shape, begin, contents, "");
   }
 
+  /** A tensor of a file; `location` is the name of it in the model, if others can read it there. */
   #load(
     dtype: DType,
     shape: readonly number[],
     begin: number,
-    bytes: number,
-    file: string,
-    read: Read,
-    source: FileBytes | undefined,
+    contents: ExternalFile,
+    location?: string,
   ): T {
+    const bytes = checkedBytes(shape, DTYPE[dtype].bytes)!;
+    const { file, read, source } = contents;
     const info = { dtype, type: dtype, shape, begin, end: begin + bytes };
-    return load(entryOf(info, file, read, source), undefined) as T;
+    const made = source !== undefined && bytes >= LARGE_BYTES
+      ? onLazy(elementsAt(dtype, begin, sizeOf(shape), contents), shape)
+      : load(entryOf(info, file, read, source), undefined);
+    if (location !== undefined && dtype !== "bool" && bytes >= LEAST_VIEW) {
+      this.#place.note?.(made.storage, { location, begin });
+    }
+    return made as T;
   }
 
   #external({ external, dims: shape }: TensorMessage, label: string, dtype: DType): T {
     const location = external.get("location");
     if (location === undefined) this.#fail(`${label} is in another file without a name`, undefined);
-    const { file, size, read, source } = this.#place.external(location);
+    const contents = this.#place.external(location);
+    const { file, size } = contents;
     const begin = Number(external.get("offset") ?? 0);
     const bytes = checkedBytes(shape, DTYPE[dtype].bytes);
     const length = Number(external.get("length") ?? bytes);
@@ -207,7 +264,7 @@ export class Initializers {
         0,
       );
     }
-    return this.#load(dtype, shape, begin, bytes!, file, read, source);
+    return this.#load(dtype, shape, begin, contents, location);
   }
 
   #strings({ strings, dims }: TensorMessage, label: string): Strings {
