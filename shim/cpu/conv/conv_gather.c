@@ -44,15 +44,13 @@ void RM_FOR_ISA(gather_tile)(ptrdiff_t k, const float *const *rows, const int32_
 }
 
 int32_t RM_FOR_ISA(gather_operands)(const rm_call *call, conv_context *ctx) {
-  enum { IMAGES, GROUPS, CHANNELS, ROWS, ACTIVATION, BUFFERS, OFFSETS = BUFFERS + 2, SPACE = OFFSETS + 5 };
+  enum { IMAGES, GROUPS, CHANNELS, ROWS, FINISH, SPACE = FINISH + FINISH_NUMBERS };
   const double *numbers = call->numbers, *axis = numbers + SPACE;
   *ctx = (conv_context){.images = (ptrdiff_t)numbers[IMAGES],
                         .groups = (ptrdiff_t)numbers[GROUPS],
                         .channels = (ptrdiff_t)numbers[CHANNELS],
                         .rows = (ptrdiff_t)numbers[ROWS]};
-  map_op none;
-  const int32_t status = RM_FOR_ISA(conv_operands)(call, ctx, (int)numbers[ACTIVATION],
-                                                   numbers + BUFFERS, numbers + OFFSETS, &none);
+  const int32_t status = RM_FOR_ISA(conv_operands)(call, ctx, numbers + FINISH);
   if (status != RM_OK) return status;
   ctx->all_pixels = ctx->sums = 1;
   for (int i = 0; i < AXES; i++, axis += 6) {
