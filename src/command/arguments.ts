@@ -48,11 +48,22 @@ export function integer(
   throw new UsageError(`--${name} ${text}: expected an integer ${range}`);
 }
 
-/** The number of an option, whose range the library checks. */
-export function number(name: string, text: string): number {
+/** The number of an option, which has to be more than `above`, if that is given. */
+export function number(
+  name: string,
+  text: string,
+  { least = 0, above, most = Infinity }: {
+    readonly least?: number;
+    readonly above?: number;
+    readonly most?: number;
+  } = {},
+): number {
   const value = Number(text.trim() || NaN);
-  if (Number.isFinite(value)) return value;
-  throw new UsageError(`--${name} ${text}: expected a number`);
+  const isLarge = above === undefined ? value >= least : value > above;
+  if (Number.isFinite(value) && isLarge && value <= most) return value;
+  const from = above === undefined ? `of at least ${least}` : `greater than ${above}`;
+  const to = most === Infinity ? "" : `, and at most ${most}`;
+  throw new UsageError(`--${name} ${text}: expected a number ${from}${to}`);
 }
 
 /** One of a few words. */

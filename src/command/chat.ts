@@ -65,13 +65,14 @@ export async function chat(args: readonly string[]): Promise<number> {
   const options: AskOptions = {
     maxTokens: integer("tokens", values.tokens, 1),
     temperature: number("temperature", values.temperature),
-    topK: number("top-k", values["top-k"]),
-    topP: number("top-p", values["top-p"]),
-    minP: number("min-p", values["min-p"]),
-    repetitionPenalty: number("repetition-penalty", values["repetition-penalty"]),
-    seed: values.seed === undefined ? undefined : number("seed", values.seed),
+    topK: integer("top-k", values["top-k"], 0),
+    topP: number("top-p", values["top-p"], { above: 0, most: 1 }),
+    minP: number("min-p", values["min-p"], { most: 1 }),
+    repetitionPenalty: number("repetition-penalty", values["repetition-penalty"], { above: 0 }),
+    seed: integer("seed", values.seed, Number.MIN_SAFE_INTEGER),
     stop: values.stop,
   };
+  if (values.stop?.includes("")) throw new UsageError("--stop : expected a text that is not empty");
   const cache = word("cache", values.cache, ["float16", "float32", "bfloat16", "q8_0"]);
   const question = await questionOf(words.join(" "));
   const device = word("device", values.device, ["cpu", "cuda"]);

@@ -39,7 +39,11 @@ const COMMANDS: Readonly<Record<string, (args: readonly string[]) => Promise<num
  *   printed, a line each, and not thrown.
  */
 export async function main(args: readonly string[]): Promise<number> {
-  const [name = "", ...rest] = args;
+  const [first = "", second = ""] = args;
+  // As in `rowmajor help serve`.
+  const [name, rest] = first === "help" && Object.hasOwn(COMMANDS, second)
+    ? [second, ["--help"]]
+    : [first, args.slice(1)];
   if (/^(-h|--help|help)$/.test(name)) return console.log(USAGE), 0;
   if (name === "--version") return console.log(VERSION), 0;
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
@@ -63,5 +67,5 @@ export async function main(args: readonly string[]): Promise<number> {
 /** An error in one line. */
 function lineOf(error: unknown): string {
   const { message, name } = error instanceof Error ? error : new Error(String(error));
-  return (message || name).replace(/\s*\n\s*/g, " ");
+  return (message || name).replace(/([:;,]?)\s*\n\s*/g, (_, mark: string) => `${mark || ";"} `);
 }

@@ -15,6 +15,7 @@ import * as nn from "../nn/mod.ts";
 import * as onnx from "../onnx/mod.ts";
 import { bytesText, countText, integer, parse, say, UsageError } from "./arguments.ts";
 import { type FoundModel, resolveModel } from "./kinds.ts";
+import { USUAL_CONTEXT } from "./open.ts";
 import { progressOf } from "./progress.ts";
 
 export const USAGE = `usage: rowmajor info [options] [MODEL]
@@ -35,9 +36,6 @@ const OPTIONS = {
   json: { type: "boolean" },
   help: { type: "boolean", short: "h" },
 } as const;
-
-/** The longest usual text, as of engines. */
-const USUAL_CONTEXT = 8192;
 
 /** What is told, by name. Undefined values are left out. */
 type Facts = Readonly<Record<string, unknown>>;
@@ -68,7 +66,11 @@ export async function info(args: readonly string[]): Promise<number> {
 function tableOf(facts: Facts): string {
   const entries = Object.entries(facts).filter(([, value]) => value !== undefined);
   const width = Math.max(...entries.map(([name]) => name.length));
-  return entries.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+  // Files may have names of any characters.
+  return entries.map(([name, value]) =>
+    // deno-lint-ignore no-control-regex
+    `${name.padEnd(width)}  ${value}`.replace(/[\x00-\x1f\x7f-\x9f]/g, "\ufffd")
+  ).join("\n");
 }
 
 /** What computes here. */

@@ -129,8 +129,13 @@ export async function exists(path: string): Promise<boolean> {
 /** Throws unless there is something at a path; names of models pass. */
 export async function checkPath(path: string, what: "model" | "file" = "model"): Promise<void> {
   if (what === "model" && !PATH.test(path)) return;
-  if (await exists(path)) return;
-  throw new ArgumentError(`Cannot find ${what} ${describePath(path)}: there is no such file`);
+  if (!await exists(path)) {
+    throw new ArgumentError(`Cannot find ${what} ${describePath(path)}: there is no such file`);
+  }
+  if (what === "model") return;
+  const { stat } = await import("node:fs/promises");
+  if (!(await stat(path)).isDirectory()) return;
+  throw new ArgumentError(`Cannot read file ${describePath(path)}: it is a folder`);
 }
 
 const onnxFile = (path: string): FoundModel => ({

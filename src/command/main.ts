@@ -16,4 +16,12 @@ export { main };
 // Not import.meta.main itself: Bun's bundler writes something else for it, which is true in all modules
 // of Deno.
 const { main: isMain } = import.meta as { readonly main?: boolean };
-if (isMain === true) process.exitCode = await main(process.argv.slice(2));
+if (isMain === true) {
+  const args = process.argv.slice(2);
+  process.stdout.on("error", (error: { readonly code?: string }) => {
+    if (error.code !== "EPIPE") throw error;
+    // Nobody reads the rest, as of `rowmajor embed ... | head`. A server goes on without its log.
+    if (args[0] !== "serve") process.exit(0);
+  });
+  process.exitCode = await main(args);
+}

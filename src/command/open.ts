@@ -28,6 +28,8 @@ export interface Opened {
   readonly text: string;
 }
 
+/** The longest usual text, as of engines. */
+export const USUAL_CONTEXT = 8192;
 /** The longest time of a measurement, in milliseconds. */
 const MEASURED_MS = 1000;
 /** Tokens of a measurement, and texts. */
@@ -58,7 +60,7 @@ export async function openModel(
 }
 
 async function openWith(
-  { name, kind: wanted, source, cache, device, int8 }: ModelSettings,
+  { name, kind: wanted, source, cache, device, int8, engine }: ModelSettings,
   download: boolean,
   models: Models,
   { show, end }: Progress,
@@ -83,8 +85,15 @@ async function openWith(
   switch (kind) {
     case "chat": {
       const chat = models.chat[name] = await Chat.open(path, { cache, device, onProgress });
+      const { contextLength } = chat.model.config;
+      const { context = Math.min(contextLength, USUAL_CONTEXT) } = engine;
+      if (context > contextLength) {
+        throw new ArgumentError(
+          `Cannot serve with a context of ${context}: the model takes ${contextLength} tokens`,
+        );
+      }
       const rate = await tokenRate(chat);
-      return done(`context of ${chat.model.config.contextLength}, ${digits(rate)} tokens/s`);
+      return done(`context of ${context}, ${digits(rate)} tokens/s`);
     }
     case "embeddings": {
       const own = models.embeddings[name] = await Embedder.open(path, { quantize, onProgress });

@@ -95,14 +95,17 @@ async function start(server: Server, settings: ServeSettings): Promise<void> {
 async function partsOf(
   { chat, embeddings, rerank, inference }: Models,
   metrics: Metrics,
-  { engine, openaiLimits }: ServeSettings,
+  { models, openaiLimits: limits, logPrompts }: ServeSettings,
 ): Promise<Pick<ServiceParts, "routes" | "parts">> {
   const routes: Route[] = [];
   const parts: ServicePart[] = [];
-  const given = Object.entries({ chat, embeddings, rerank })
+  const sizes = new Map(models.map(({ name, engine }) => [name, engine]));
+  const sized = Object.entries(chat)
+    .map(([name, model]) => [name, { model, ...sizes.get(name) }] as const);
+  const given = Object.entries({ chat: Object.fromEntries(sized), embeddings, rerank })
     .filter(([, models]) => Object.keys(models).length > 0);
   if (given.length > 0) {
-    const api = openaiRoutes(Object.fromEntries(given), metrics, { engine, limits: openaiLimits });
+    const api = openaiRoutes(Object.fromEntries(given), metrics, { limits, logPrompts });
     routes.push(...api.routes);
     parts.push(api);
     // Elsewhere steps of all sizes take a minute, and run on the event loop.
@@ -110,7 +113,8 @@ async function partsOf(
   }
   const entries = Object.entries(inference);
   if (entries.length > 0) {
-    const queued = entries.map(([name, model]) => [name, { model, queue: engine.queue }] as const);
+    const queued = entries
+      .map(([name, model]) => [name, { model, queue: sizes.get(name)?.queue }] as const);
     routes.push(...inferenceRoutes(Object.fromEntries(queued), metrics));
   }
   routes.push(...pageRoutes({

@@ -71,18 +71,27 @@ async function openSocket(handler: Handler, options: ListenOptions): Promise<Lis
   }
 }
 
+/** JSON without characters that terminals take as commands, or viewers as the end of a line. */
+function lineOf(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[\x7f-\x9f\u2028\u2029]/g,
+    (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** Whether a value is a text that needs no quotes in a line. */
+const isPlain = (value: unknown): boolean => typeof value === "string" && /^[\w./:-]+$/.test(value);
+
 /** A function that logs requests; undefined for none. */
 export function logOf(
   kind: LogKind,
   write: (line: string) => void = (line) => console.log(line),
 ): ((entry: LogEntry) => void) | undefined {
   if (kind === "off") return undefined;
-  if (kind === "json") return (entry) => write(JSON.stringify(entry));
+  if (kind === "json") return (entry) => write(lineOf(entry));
   return ({ time, method, path, status, ms, client, key, error, ...facts }) => {
     const more = Object.entries({ key, ...facts, error }).flatMap(([name, value]) =>
-      value === undefined
-        ? []
-        : [`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`]
+      value === undefined ? [] : [`${name}=${isPlain(value) ? value : lineOf(value)}`]
     );
     write([time, client ?? "-", method, path, status, `${ms} ms`, ...more].join(" "));
   };

@@ -4,6 +4,7 @@
  * @module
  */
 import { readFile } from "node:fs/promises";
+import { isIPv6 } from "node:net";
 import { dirname, resolve } from "node:path";
 import type { CacheDType } from "../nn/mod.ts";
 import { LIMITS, type ServiceLimits } from "../serve/http/service.ts";
@@ -25,7 +26,9 @@ export interface ModelSettings {
   /** The device of a model for chats. */
   readonly device: "cpu" | "cuda" | undefined;
   /** Whether the weights of an encoder are rounded to 8 bits. */
-  readonly int8: boolean;
+  readonly int8: boolean | undefined;
+  /** Sizes of the engine of a model for chats; `queue` is also that of an ONNX file. */
+  readonly engine: TextEngineOptions;
 }
 
 /** How the server logs requests. */
@@ -43,10 +46,10 @@ export interface ServeSettings {
   readonly limits: Partial<ServiceLimits>;
   /** Limits of the requests of OpenAI's API. */
   readonly openaiLimits: Partial<OpenAILimits>;
-  /** Sizes of the engines of chat models. */
-  readonly engine: TextEngineOptions;
   readonly threads: number | undefined;
   readonly log: LogKind;
+  /** Whether the log has the texts of requests. */
+  readonly logPrompts: boolean;
   /** Whether there are metrics; undefined if prom-client decides. */
   readonly metrics: boolean | undefined;
   readonly drainMs: number;
@@ -143,6 +146,7 @@ The most:
 ${limitLines}
 
   --log=KIND           of requests, on the standard output: text, json or off (text)
+  --log-prompts        the log has the texts that clients send to OpenAI's API, too
   --metrics            needs the package prom-client, which keeps the metrics of /metrics
   --no-metrics         keeps none; without either they are kept if prom-client is installed
   --drain-ms=N         how long, after TERM or INT, to go on answering 503 (500)
@@ -158,18 +162,23 @@ const texts = { type: "string", multiple: true } as const;
 
 /** The options of a model, which entries of a file may have too. */
 const MODEL_OPTIONS = {
-  cache: text,
-  device: text,
-  int8: flag,
+  ...{ cache: text, device: text, int8: flag },
+  ...{ slots: text, context: text, "cache-tokens": text, queue: text, speculate: flag },
 } as const;
 
 const OPTIONS = {
   ...{ host: text, port: text, config: text, download: flag },
   ...{ key: texts, "key-file": texts, "key-env": texts, "no-key": flag, "allow-host": texts },
   ...MODEL_OPTIONS,
-  ...{ slots: text, context: text, "cache-tokens": text, queue: text, speculate: flag },
   threads: text,
-  ...{ log: text, metrics: flag, "no-metrics": flag, "drain-ms": text, "grace-ms": text },
+  ...{
+    log: text,
+    "log-prompts": flag,
+    metrics: flag,
+    "no-metrics": flag,
+    "drain-ms": text,
+    "grace-ms": text,
+  },
   help: { type: "boolean", short: "h" },
 } as const;
 
@@ -191,7 +200,8 @@ async function readText(option: string, path: string): Promise<string> {
     return await readFile(path, "utf8");
   } catch (error) {
     const { code, message } = error as { code?: string; message: string };
-    const reason = code === "ENOENT" ? "there is no such file" : message;
+    const reason = { ENOENT: "there is no such file", EISDIR: "it is a folder" }[code ?? ""] ??
+      message;
     throw new UsageError(`--${option} ${path}: ${reason}`);
   }
 }
@@ -269,12 +279,14 @@ async function modelOfConfig(
   if (kind !== undefined && typeof kind !== "string") {
     throw new UsageError(`${file}: the kind of ${path} is no text`);
   }
-  const other = Object.keys(rest).find((key) => !Object.hasOwn(MODEL_OPTIONS, key));
-  if (other !== undefined) throw new UsageError(`${file}: ${path} has no option ${other}`);
-  const args = Object.entries(rest).flatMap(([key, value]) => argumentsOf(file, key, value));
+  const own = Object.entries(rest).map(([name, value]) => [name, dashed(name), value] as const);
+  const other = own.find(([, option]) => !Object.hasOwn(MODEL_OPTIONS, option));
+  if (other !== undefined) throw new UsageError(`${file}: ${path} has no option ${other[0]}`);
+  const args = own.flatMap(([, option, value]) => argumentsOf(file, option, value));
+  const off = own.flatMap(([, option, value]) => value === false ? [[option, false]] : []);
   const source = await sourceOf(path);
   return {
-    ...optionsOf(parse(args, MODEL_OPTIONS).values),
+    ...optionsOf({ ...parse(args, MODEL_OPTIONS).values, ...Object.fromEntries(off) }),
     name: name ?? await nameOf(source),
     kind: kind === undefined ? undefined : word("kind", kind, KINDS),
     source,
@@ -282,27 +294,37 @@ async function modelOfConfig(
 }
 
 type ModelValues = {
-  readonly [N in keyof typeof MODEL_OPTIONS]?: (N extends "int8" ? boolean : string) | undefined;
+  readonly [N in keyof typeof MODEL_OPTIONS]?:
+    | (typeof MODEL_OPTIONS[N]["type"] extends "boolean" ? boolean : string)
+    | undefined;
 };
 
 /** The options of a model. */
-function optionsOf(
-  { cache, device, int8 }: ModelValues,
-): Omit<ModelSettings, "name" | "kind" | "source"> {
+function optionsOf(values: ModelValues): Omit<ModelSettings, "name" | "kind" | "source"> {
+  const { cache, device, int8, slots, context, queue, speculate } = values;
   return {
     cache: cache === undefined ? undefined : word("cache", cache, CACHES),
     device: device === undefined ? undefined : word("device", device, DEVICES),
-    int8: int8 === true,
+    int8,
+    engine: {
+      slots: integer("slots", slots, 1, 1024),
+      context: integer("context", context, 1),
+      cache: integer("cache-tokens", values["cache-tokens"], 1),
+      queue: integer("queue", queue, 1),
+      speculate,
+    },
   };
 }
 
 /** A model whose own options come before those of all models. */
 function withCommon(model: ModelSettings, common: ReturnType<typeof optionsOf>): ModelSettings {
+  const own = Object.entries(model.engine).filter(([, size]) => size !== undefined);
   return {
     ...model,
     cache: model.cache ?? common.cache,
     device: model.device ?? common.device,
-    int8: model.int8 || common.int8,
+    int8: model.int8 ?? common.int8,
+    engine: { ...common.engine, ...Object.fromEntries(own) },
   };
 }
 
@@ -405,6 +427,9 @@ export async function settingsOf(
 
   const keys = await keysOf(values, variable);
   const host = (values.host ?? "127.0.0.1").replace(/^\[(.*)\]$/, "$1");
+  if (!/^[\w.-]+$/.test(host) && !isIPv6(host)) {
+    throw new UsageError(`--host ${host}: expected a name or an address without a port`);
+  }
   if (!isLoopback(host) && keys.length === 0 && values["no-key"] !== true) {
     throw new UsageError(
       `--host ${host}: other machines reach this address; give --key-file or set ` +
@@ -429,15 +454,9 @@ export async function settingsOf(
       : ["localhost", "127.0.0.1", "[::1]", ...hostName(host), ...allowed],
     limits: limitsOf(SERVICE_LIMITS, values),
     openaiLimits: limitsOf(REQUEST_LIMITS, values),
-    engine: {
-      slots: integer("slots", values.slots, 1, 1024),
-      context: integer("context", values.context, 1),
-      cache: integer("cache-tokens", values["cache-tokens"], 1),
-      queue: integer("queue", values.queue, 1),
-      speculate: values.speculate,
-    },
     threads: integer("threads", values.threads, 1, 256),
     log: word("log", values.log ?? "text", ["text", "json", "off"]),
+    logPrompts: values["log-prompts"] === true,
     metrics: values.metrics ?? (values["no-metrics"] ? false : undefined),
     drainMs: integer("drain-ms", values["drain-ms"], 0, 600_000) ?? 500,
     graceMs: integer("grace-ms", values["grace-ms"], 0, 3_600_000) ?? 30_000,

@@ -77,6 +77,11 @@ export interface EngineGenerateOptions extends GenerateOptions {
   readonly speculate?: boolean | undefined;
   /** Returns the text of tokens; by default the tokenizer's `decode`, without special tokens. */
   readonly decode?: TextCodec["decode"] | undefined;
+  /**
+   * Called when the text has its slot, with the number of tokens of its prompt that are not computed, as
+   * another prompt began with them.
+   */
+  readonly onPrompt?: ((reused: number) => void) | undefined;
 }
 
 /** A generated token. */
@@ -114,7 +119,7 @@ export interface EngineStats extends Readonly<SchedulerCounts> {
 }
 
 const ENGINE_OPTIONS = ["slots", "context", "cache", "queue", "speculate", "tokenizer", "open"];
-const OWN_OPTIONS = ["stop", "logprobs", "speculate", "decode"];
+const OWN_OPTIONS = ["stop", "logprobs", "speculate", "decode", "onPrompt"];
 /** The tokens that are made before they are asked for. */
 const AHEAD = 8;
 /** The longest text of an engine that does not say. */
@@ -147,6 +152,7 @@ interface Request {
   readonly speculates: boolean;
   readonly signal: AbortSignal | undefined;
   readonly decode: TextCodec["decode"] | undefined;
+  readonly onPrompt: EngineGenerateOptions["onPrompt"];
   readonly rest: GenerateOptions;
 }
 
@@ -279,7 +285,7 @@ export class Engine implements Disposable {
   #request(prompt: string | readonly number[], options: EngineGenerateOptions): Request {
     checkOptions("generate", options, [...GENERATE_OPTIONS, ...OWN_OPTIONS]);
     const own = ownOptions(options);
-    const { stop, logprobs, speculate = this.#speculates, signal, decode, ...rest } = own;
+    const { stop, logprobs, speculate = this.#speculates, signal, decode, onPrompt, ...rest } = own;
     const stops = stopTexts(stop);
     const speculates = checkFlag("speculate", speculate);
     if (
@@ -294,8 +300,13 @@ export class Engine implements Disposable {
         `Cannot generate with decode ${describe(decode)}: it is a function of tokens`,
       );
     }
+    if (onPrompt !== undefined && typeof onPrompt !== "function") {
+      throw new ArgumentError(
+        `Cannot generate with onPrompt ${describe(onPrompt)}: it is a function of a number`,
+      );
+    }
     const text = typeof prompt === "string" ? prompt : tokensIn(prompt, this.#limits.vocabulary);
-    return { prompt: text, stops, logprobs, speculates, signal, decode, rest };
+    return { prompt: text, stops, logprobs, speculates, signal, decode, onPrompt, rest };
   }
 
   async *#generate(
@@ -303,7 +314,7 @@ export class Engine implements Disposable {
   ): AsyncGenerator<GeneratedToken, FinishReason> {
     this.#checkOpen();
     if (error !== undefined) throw error;
-    const { prompt, stops, logprobs: top, speculates, signal, decode, rest } = request;
+    const { prompt, stops, logprobs: top, speculates, signal, decode, onPrompt, rest } = request;
     checkSignal("generate", signal);
     this.#asked++;
     const ended = following(signal, this.#end.signal);
@@ -329,7 +340,7 @@ export class Engine implements Disposable {
       };
       const textOf = decode ?? (codec && ((tokens: number[]) => codec.decode(tokens)));
       const stream = textOf && new TextStream(textOf, stops, ids);
-      return yield* this.#run(plan, stream, ended);
+      return yield* this.#run(plan, stream, ended, onPrompt);
     } finally {
       ended.end();
       if (--this.#asked === 0) this.#endDrain();
@@ -341,6 +352,7 @@ export class Engine implements Disposable {
     plan: Plan,
     stream: TextStream | undefined,
     { signal, end }: Follower,
+    onPrompt: Request["onPrompt"],
   ): AsyncGenerator<GeneratedToken, FinishReason> {
     const { ids, maxTokens, context } = plan;
     const longest = Math.min(ids.length + maxTokens, context);
@@ -349,7 +361,9 @@ export class Engine implements Disposable {
     const sequence = this.#memory.sequence();
     this.#sequences.add(sequence);
     try {
-      this.#reused += this.#beginnings.begin(sequence, ids);
+      const reused = this.#beginnings.begin(sequence, ids);
+      this.#reused += reused;
+      onPrompt?.(reused);
       const made = ahead(textsOf(tokensOf(this.#scheduler, sequence, plan), stream), AHEAD, "stop");
       // What fails after an abort fails for it.
       const fail = (error: unknown): never => {

@@ -30,6 +30,7 @@ export {
 } from "./inference.ts";
 export type { InferenceModel, TensorInfo } from "./inference/model.ts";
 export {
+  type ChatModelOptions,
   openai,
   type OpenAILimits,
   type OpenAIModels,

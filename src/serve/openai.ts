@@ -28,7 +28,7 @@ import { chatCompletion } from "./openai/chat.ts";
 import { completion } from "./openai/completions.ts";
 import { embeddings } from "./openai/embeddings.ts";
 import { EncoderModel, type EncoderQueue } from "./openai/encoder_model.ts";
-import { Fields } from "./openai/fields.ts";
+import { Fields, isObject } from "./openai/fields.ts";
 import { OPENAI_LIMITS, type OpenAILimits, openaiLimitsOf } from "./openai/limits.ts";
 import { rerank } from "./openai/rerank.ts";
 import { Telemetry } from "./openai/telemetry.ts";
@@ -36,10 +36,16 @@ import { type TextEngineOptions, TextModel } from "./openai/text_model.ts";
 
 export type { OpenAILimits, TextEngineOptions };
 
+/** A chat model with sizes of its own, which come before those of all. */
+export interface ChatModelOptions extends TextEngineOptions {
+  /** The model. */
+  readonly model: Chat;
+}
+
 /** The models of a service: each one model, or several by their ids. */
 export interface OpenAIModels {
   /** Models that answer chats, and complete texts. */
-  readonly chat?: Chat | Readonly<Record<string, Chat>> | undefined;
+  readonly chat?: Chat | Readonly<Record<string, Chat | ChatModelOptions>> | undefined;
   /** Models that give texts vectors. */
   readonly embeddings?: Embedder | Readonly<Record<string, Embedder>> | undefined;
   /** Models that rank texts: classifiers of one label. */
@@ -52,6 +58,8 @@ export interface OpenAIRoutesOptions {
   readonly engine?: TextEngineOptions | undefined;
   /** Limits other than the default ones. */
   readonly limits?: Partial<OpenAILimits> | undefined;
+  /** Whether entries of the log have the texts of requests. */
+  readonly logPrompts?: boolean | undefined;
 }
 
 /** The routes, and what they have behind them. */
@@ -60,6 +68,9 @@ export interface OpenAIRoutes extends ServicePart {
   /** Computes a step of each size, so that the first requests do not wait for programs. */
   warmUp(): Promise<void>;
 }
+
+/** The fields of requests with texts of clients. */
+const PROMPTS = ["messages", "prompt", "input", "query", "documents"];
 
 const ENGINE_OPTIONS = ["slots", "context", "cache", "queue", "speculate"];
 
@@ -83,6 +94,28 @@ function modelsOf<M extends { readonly name: string }>(
   throw new ArgumentError(
     `Cannot serve ${kind} with ${describe(given)}: it is a ${name}, or some by their ids`,
   );
+}
+
+/** Chat models as they are given: the models, and the sizes of those that have their own. */
+function chatsOf(given: OpenAIModels["chat"]): {
+  readonly chats: ReadonlyMap<string, Chat>;
+  readonly sizes: ReadonlyMap<string, TextEngineOptions>;
+} {
+  const sizes = new Map<string, TextEngineOptions>();
+  const isOne = (one: unknown): one is Chat => one instanceof Chat;
+  const isEntry = (one: unknown): one is ChatModelOptions =>
+    !isOne(one) && isObject(one) && Object.hasOwn(one, "model");
+  const modelOf = ([id, one]: [string, Chat | ChatModelOptions]): [string, Chat] => {
+    if (!isEntry(one)) return [id, one];
+    checkOptions(`serve chat with ${describe(id)}`, one, ["model", ...ENGINE_OPTIONS]);
+    const { model, ...own } = one;
+    sizes.set(id, Object.fromEntries(Object.entries(own).filter(([, size]) => size !== undefined)));
+    return [id, model];
+  };
+  const models = isOne(given) || !isObject(given)
+    ? given
+    : Object.fromEntries(Object.entries(given).map(modelOf));
+  return { chats: modelsOf("chat", models, { name: "Chat", isOne }), sizes };
 }
 
 /** The model that a request names; the only one by default. */
@@ -176,14 +209,16 @@ export function openaiRoutes(
   options: OpenAIRoutesOptions = {},
 ): OpenAIRoutes {
   checkOptions("serve models", models, ["chat", "embeddings", "rerank"]);
-  checkOptions("serve models", options, ["engine", "limits"]);
+  checkOptions("serve models", options, ["engine", "limits", "logPrompts"]);
   const limits = openaiLimitsOf(options.limits);
-  const { engine = {} } = options;
+  const { engine = {}, logPrompts = false } = options;
   checkOptions("serve with engine", engine, ENGINE_OPTIONS);
-  const chats = modelsOf("chat", models.chat, {
-    name: "Chat",
-    isOne: (one) => one instanceof Chat,
-  });
+  if (typeof logPrompts !== "boolean") {
+    throw new ArgumentError(
+      `Cannot serve with logPrompts ${describe(logPrompts)}: it is true or false`,
+    );
+  }
+  const { chats, sizes } = chatsOf(models.chat);
   const embedders = modelsOf("embeddings", models.embeddings, {
     name: "Embedder",
     isOne: (one) => one instanceof Embedder,
@@ -216,7 +251,9 @@ export function openaiRoutes(
     for (const model of texts.values()) model[Symbol.dispose]();
   };
   try {
-    for (const [id, chat] of chats) texts.set(id, new TextModel(id, chat, engine, telemetry));
+    for (const [id, chat] of chats) {
+      texts.set(id, new TextModel(id, chat, { ...engine, ...sizes.get(id) }, telemetry));
+    }
   } catch (error) {
     dispose();
     throw error;
@@ -239,7 +276,13 @@ export function openaiRoutes(
     answer: (body: Fields, incoming: Incoming) => Promise<Response>,
   ): Route => ({
     ...{ method: "POST", path },
-    answer: async (incoming) => await answer(new Fields(await incoming.json()), incoming),
+    async answer(incoming) {
+      const body = await incoming.json();
+      if (logPrompts) {
+        incoming.note(Object.fromEntries(PROMPTS.map((name) => [name, body[name]])));
+      }
+      return await answer(new Fields(body), incoming);
+    },
   });
   const routes: Route[] = [
     {
@@ -318,6 +361,11 @@ export interface OpenAIOptions extends Omit<ServiceOptions, "limits"> {
   readonly engine?: TextEngineOptions | undefined;
   /** Limits other than the default ones. */
   readonly limits?: Partial<ServiceLimits & OpenAILimits> | undefined;
+  /**
+   * Whether entries of the log have the texts of requests, as the fields `messages`, `prompt`,
+   * `input`, `query` and `documents`; false by default.
+   */
+  readonly logPrompts?: boolean | undefined;
 }
 
 /** The limits of the names of `known`. */
@@ -356,13 +404,16 @@ function part<L extends object>(given: Partial<L>, known: L): Partial<L> {
  * ```
  */
 export function openai(models: OpenAIModels, options: OpenAIOptions = {}): Service {
-  const { engine, limits = {}, ...rest } = options;
+  const { engine, limits = {}, logPrompts, ...rest } = options;
   checkOptions("serve with limits", limits, [
     ...Object.keys(LIMITS),
     ...Object.keys(OPENAI_LIMITS),
   ]);
   const metrics = new Metrics(options.metrics);
-  const api = openaiRoutes(models, metrics, { engine, limits: part(limits, OPENAI_LIMITS) });
+  const api = openaiRoutes(models, metrics, {
+    ...{ engine, logPrompts },
+    limits: part(limits, OPENAI_LIMITS),
+  });
   try {
     return makeService(
       { routes: api.routes, metrics, parts: [api] },

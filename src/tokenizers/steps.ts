@@ -34,10 +34,15 @@ export class Pauses {
     for (;;) {
       const { done, value } = steps.next();
       if (done) return value;
-      if (performance.now() - this.#since < SLICE) continue;
-      await new Promise<void>((resolve) => setTimeout(resolve, 0));
-      this.#signal?.throwIfAborted();
-      this.#since = performance.now();
+      await this.rest();
     }
+  }
+
+  /** Pauses, if the work since the last pause has taken long enough. */
+  async rest(): Promise<void> {
+    if (performance.now() - this.#since < SLICE) return;
+    await new Promise<void>((resolve) => setTimeout(resolve, 0));
+    this.#signal?.throwIfAborted();
+    this.#since = performance.now();
   }
 }

@@ -260,6 +260,8 @@ export class ModelTokenizer implements Tokenizer {
     const all: Encoding[] = [];
     for (const texts of own) {
       all.push(await pauses.finish(this.#encodeInput("encodeBatch", texts, options)));
+      // Short texts have no steps.
+      await pauses.rest();
     }
     return all;
   }

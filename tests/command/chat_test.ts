@@ -4,8 +4,11 @@
  * @module
  */
 import { assertEquals, assertMatch } from "@std/assert";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
+import process from "node:process";
 import { test } from "node:test";
+import { findTool, root } from "../../scripts/tools.ts";
 import { Chat } from "../../src/models/mod.ts";
 import { run, writeModels } from "./models.ts";
 
@@ -49,7 +52,14 @@ test("chat says in one line what is wrong", async () => {
       [[model, "--tokens=many", "a"], 2, "--tokens many: expected an integer of at least 1; see "],
       [[model, "--cache=int7", "a"], 2, "--cache int7: expected float16, float32, bfloat16, q8_0"],
       [[model, "--tops=1", "a"], 2, "Unknown option '--tops'; see rowmajor chat --help"],
-      [[model, "--raw=a", "--top-p=2"], 1, "Cannot sample with topP 2: it is greater than 0"],
+      [[model, "--raw=a", "--top-p=2"], 2, "--top-p 2: expected a number greater than 0, and at "],
+      [[model, "--top-p=0", "a"], 2, "--top-p 0: expected a number greater than 0, and at most 1"],
+      [[model, "--temperature=-1", "a"], 2, "--temperature -1: expected a number of at least 0; "],
+      [[model, "--temperature=hot", "a"], 2, "--temperature hot: expected a number of at least 0"],
+      [[model, "--top-k=1.5", "a"], 2, "--top-k 1.5: expected an integer of at least 0"],
+      [[model, "--repetition-penalty=0", "a"], 2, "--repetition-penalty 0: expected a number gre"],
+      [[model, "--seed=1.5", "a"], 2, "--seed 1.5: expected an integer of at least -900719925474"],
+      [[model, "--stop=", "a"], 2, "--stop : expected a text that is not empty"],
       [[none, "hi"], 1, `Cannot find model ${JSON.stringify(none)}: there is no such file`],
     ] as const
   ) {
@@ -58,4 +68,20 @@ test("chat says in one line what is wrong", async () => {
     assertEquals(ran.stderr.startsWith(`rowmajor chat: ${message}`), true, ran.stderr);
     assertEquals(ran.stderr.trimEnd().split("\n").length, 1, ran.stderr);
   }
+});
+
+test("chat ends in order when nobody reads its answer", { timeout: 120_000 }, async () => {
+  const isDeno = "Deno" in globalThis;
+  const main = join(root, "src", "command", "main.ts");
+  const flags = isDeno ? ["run", "-A", "--no-check", main] : [main];
+  const args = ["chat", model, "--raw=a", "--tokens=2000", "--seed=1"];
+  const child = spawn(findTool(isDeno ? "deno" : "bun"), [...flags, ...args], {
+    env: { ...process.env, NO_COLOR: "1" },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (part: string) => stderr += part);
+  child.stdout.once("data", () => child.stdout.destroy());
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  assertEquals([code, /EPIPE|\.ts/.test(stderr)], [0, false], stderr);
 });

@@ -57,6 +57,7 @@ test("embed says in one line what is wrong", async () => {
       [[model], 2, "there is no TEXT"],
       [[model, "--top=0", "a"], 2, "--top 0: expected an integer of at least 1"],
       [[model, "--search=nowhere.txt", "a"], 1, 'Cannot find file "nowhere.txt"'],
+      [[model, `--search=${folder}`, "a"], 1, "Cannot read file "],
       [[model, "--prompt=query", "a"], 1, 'Cannot embed with prompt "query": the model has none'],
     ] as const
   ) {

@@ -10,7 +10,8 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "@std/assert";
-import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { Buffer } from "node:buffer";
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ArgumentError, FormatError, info } from "../../mod.ts";
@@ -31,6 +32,8 @@ test("the command prints its version and its usage, and refuses other commands",
       for (const line of stdout.split("\n")) assert(line.length <= 100, line);
     }
   }
+  assertEquals(await run("help", "serve"), await run("serve", "--help"));
+  assertEquals(await run("help"), await run("--help"));
   for (
     const [args, message] of [
       [[], "there is no COMMAND"],
@@ -84,6 +87,12 @@ test("info tells what a model is", async () => {
   const { stdout } = await run("info", paths.chat);
   assertMatch(stdout, /^kind +chat$/m);
   assertMatch(stdout, /^memory +[\d.]+ kB of weights, [\d.]+ kB for a text of 2048 tokens$/m);
+  // A name makes no line of its own, and no command of a terminal.
+  const odd = join(paths.folder, "odd.gguf");
+  const bytes = Buffer.from(readFileSync(paths.chat));
+  bytes.write("r\n\x1b[2J", bytes.indexOf("random"));
+  writeFileSync(odd, bytes);
+  assertMatch((await run("info", odd)).stdout, /^name +r\ufffd\ufffd\[2J$/m);
 });
 
 test("the kind of a model is that of its files", async () => {

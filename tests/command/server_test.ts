@@ -58,9 +58,21 @@ test("logs are lines of text or of JSON", () => {
   logOf("json", write)!(entry);
   assertEquals(lines, [
     "2026-01-01T00:00:00.000Z 127.0.0.1 POST /v1/embeddings 400 1.25 ms key=0 model=m " +
-    "promptTokens=3 error=no input",
+    'promptTokens=3 error="no input"',
     JSON.stringify(entry),
   ]);
+  // No text of a client makes another line, another field or a command of a terminal.
+  const prompt = 'a\nb=1 "\x1b[2J\x9b2J\u2028';
+  for (const kind of ["text", "json"] as const) {
+    lines.length = 0;
+    logOf(kind, write)!({ ...entry, prompt, input: ["a"] });
+    assertEquals(lines.length, 1);
+    // deno-lint-ignore no-control-regex
+    assert(!/[\x00-\x1f\x7f-\x9f\u2028\u2029]/.test(lines[0]!), lines[0]);
+    const value = String.raw`"a\nb=1 \"\u001b[2J\u009b2J\u2028"`;
+    assert(lines[0]!.includes(kind === "json" ? `"prompt":${value}` : ` prompt=${value} `));
+    if (kind === "text") assert(lines[0]!.includes(' input=["a"] '), lines[0]);
+  }
   assertEquals(logOf("off", write), undefined);
 });
 

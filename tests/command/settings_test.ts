@@ -54,9 +54,10 @@ test("models are paths with names and kinds", async () => {
     ["a=b", undefined, odd],
     ["x=y", undefined, "./x=y.gguf"],
   ]);
-  const { host, port, keys, hosts, log, metrics, drainMs, graceMs, limits, engine } = settings;
+  const { host, port, keys, hosts, log, metrics, drainMs, graceMs, limits } = settings;
   assertEquals([host, port, keys, log, metrics], ["127.0.0.1", 8080, [], "text", undefined]);
-  assertEquals([drainMs, graceMs, limits, engine.slots], [500, 30_000, {}, undefined]);
+  assertEquals([drainMs, graceMs, limits, settings.logPrompts], [500, 30_000, {}, false]);
+  assertEquals(settings.models[0]!.engine.slots, undefined);
   assertEquals(hosts?.includes("localhost"), true);
 });
 
@@ -65,16 +66,16 @@ test("options have their values", async () => {
     ...["m.gguf", "--port=0", "--slots=4", "--context=512", "--queue=9", "--cache-tokens=4096"],
     ...["--speculate", "--int8", "--device=cuda", "--cache=q8_0", "--threads=3", "--log=json"],
     ...["--body-bytes=1000", "--per-key=2", "--most-choices=1", "--most-queue=7", "--no-metrics"],
-    ...["--drain-ms=0", "--grace-ms=5", "--download"],
+    ...["--drain-ms=0", "--grace-ms=5", "--download", "--log-prompts"],
   ]);
-  const { engine, limits, openaiLimits, models: [model], ...rest } = settings;
+  const { limits, openaiLimits, models: [model], ...rest } = settings;
   const sizes = { slots: 4, context: 512, cache: 4096, queue: 9, speculate: true };
-  assertEquals(engine, sizes);
+  assertEquals(model!.engine, sizes);
   assertEquals(limits, { bodyBytes: 1000, perKey: 2 });
   assertEquals(openaiLimits, { choices: 1, queue: 7 });
   assertEquals([model!.int8, model!.device, model!.cache], [true, "cuda", "q8_0"]);
-  const { port, threads, log, metrics, drainMs, graceMs, download } = rest;
-  assertEquals([port, threads, log, metrics], [0, 3, "json", false]);
+  const { port, threads, log, logPrompts, metrics, drainMs, graceMs, download } = rest;
+  assertEquals([port, threads, log, logPrompts, metrics], [0, 3, "json", true, false]);
   assertEquals([drainMs, graceMs, download], [0, 5, true]);
 });
 
@@ -129,12 +130,32 @@ test("a file has models and options, and arguments come before it", async () => 
     ["last", undefined, "last.gguf"],
   ]);
   const [, own, hub] = settings.models;
-  assertEquals([own!.int8, own!.cache, hub!.int8, hub!.cache], [true, undefined, false, "q8_0"]);
-  const { port, log, metrics, keys, hosts, limits, engine } = settings;
+  assertEquals([own!.int8, own!.cache, hub!.int8, hub!.cache], [
+    true,
+    undefined,
+    undefined,
+    "q8_0",
+  ]);
+  const { port, log, metrics, keys, hosts, limits } = settings;
   assertEquals([port, log, metrics, keys], [1, "json", false, ["of-file"]]);
   assertEquals(hosts?.slice(-2), ["a.example", "b.example"]);
-  assertEquals([limits, engine.slots], [{ bodyBytes: 5000, answerMs: 60_000 }, 2]);
+  assertEquals([limits, hub!.engine.slots], [{ bodyBytes: 5000, answerMs: 60_000 }, 2]);
   assertEquals(settings.openaiLimits, { tokens: 99 });
+});
+
+test("options of a model come before those of the file and of arguments", async () => {
+  const sizes = { slots: 2, context: 1024, cacheTokens: 4096, queue: 5, speculate: false };
+  const file = write("sizes.json", {
+    models: [{ path: "large.gguf", ...sizes, int8: false }, "small.gguf"],
+    ...{ slots: 8, queue: 6, int8: true },
+  });
+  const { models: [large, small] } = await of([
+    ...[`--config=${file}`, "--slots=9", "--speculate", "--cache-tokens=9000"],
+  ]);
+  const { cacheTokens: cache, ...rest } = sizes;
+  assertEquals([large!.engine, large!.int8], [{ ...rest, cache }, false]);
+  const common = { slots: 9, context: undefined, cache: 9000, queue: 6, speculate: true };
+  assertEquals([small!.engine, small!.int8], [common, true]);
 });
 
 test("the file of the deployment has options that there are", async () => {
@@ -160,6 +181,7 @@ test("what cannot be meant is a UsageError that names it", async () => {
       [["a", "--metrics", "--no-metrics"], "--metrics and --no-metrics exclude each other"],
       [["a", "--key=with space"], "a key has more than visible ASCII characters"],
       [["a", "--key-file=nowhere"], "--key-file nowhere: there is no such file"],
+      [["a", `--key-file=${folder}`], ": it is a folder"],
       [["a", `--key-file=${write("empty", "# none\n")}`], "there are no keys in it"],
       [["a", "--key-env=NONE"], "--key-env NONE: there are no keys in this variable"],
       [["a", "--allow-host=http://x"], "--allow-host http://x: expected a name"],
@@ -172,7 +194,11 @@ test("what cannot be meant is a UsageError that names it", async () => {
       [[config("f.json", { models: ["a"], prot: 1 })], "there is no option prot"],
       [[config("l.json", { models: ["a"], limits: { port: 1 } })], "there is no limit port"],
       [[config("g.json", { models: ["a"], key: "k" })], "there is no option key"],
-      [[config("h.json", { models: [{ path: "a", slots: 2 }] })], "a has no option slots"],
+      [[config("h.json", { models: [{ path: "a", port: 2 }] })], "a has no option port"],
+      [[config("m.json", { models: [{ path: "a", slots: 0 }] })], "--slots 0: expected an integer"],
+      [["a", "--no-key", "--host="], "--host : expected a name or an address"],
+      [["a", "--no-key", "--host=a:80"], "--host a:80: expected a name or an address"],
+      [["a", "--no-key", "--host=http://a"], "--host http://a: expected a name or an address"],
       [[config("i.json", { models: [{ path: "a", kind: "talk" }] })], "--kind talk: expected chat"],
       [[config("j.json", { models: ["a"], port: {} })], "port is no text, number, flag or list"],
       [[config("k.json", { models: ["a"], port: true })], "--port"],

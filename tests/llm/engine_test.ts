@@ -193,6 +193,7 @@ test("what an engine refuses changes nothing", async () => {
       [[1], { logprobs: 21 }, "logprobs"],
       [[1], { temperature: NaN }, "temperature"],
       [[1], { speculate: "yes" }, "speculate"],
+      [[1], { onPrompt: 1 }, "onPrompt"],
       [[1], { stopTokens: 1 }, "stopTokens"],
       [[1], { logitBias: { 96: 1 } }, "96"],
     ] as const
@@ -321,7 +322,9 @@ testModel(
       const made: string[] = [];
       for (const texts of [1, 2]) {
         using engine = await llm.engine(model, { context: 512 });
-        const options = { maxTokens: 30, stopTokens: [], logprobs: 1 };
+        const reused: number[] = [];
+        const onPrompt = (count: number): void => void reused.push(count);
+        const options = { maxTokens: 30, stopTokens: [], logprobs: 1, onPrompt };
         const text = async (): Promise<string> => {
           const { all } = await collect(engine.generate(prompt, options));
           return JSON.stringify(all);
@@ -329,9 +332,10 @@ testModel(
         // Two that begin at once share nothing; the chunks of each have a page.
         const all = await Promise.all(Array.from({ length: texts }, text));
         made.push(...all);
-        assertEquals(engine.stats.reused, 0);
+        assertEquals([engine.stats.reused, ...reused], new Array(texts + 1).fill(0));
         made.push(await text());
         assertEquals(engine.stats.reused, 32 * Math.floor(length / 32));
+        assertEquals(reused.at(-1), engine.stats.reused);
       }
       assertEquals(new Set(made).size, 1, `${length} tokens`);
     }

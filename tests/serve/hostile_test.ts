@@ -230,9 +230,9 @@ test("hostile: schemas of answers and functions", SLOW, async () => {
 test("hostile: prompts of 1 MB are refused, and others are served meanwhile", SLOW, async () => {
   const words = "w1 ".repeat(350_000), word = "a".repeat(1_000_000);
   const odd = "\u{1F917}é\u0000".repeat(120_000);
-  /** What an encoder knows as one unknown word, or cuts. */
+  /** What an encoder cuts. */
   const answered: [path: string, changes: object][] = [
-    [EMBEDDINGS, { input: word }],
+    [EMBEDDINGS, { input: word, truncate: true }],
     [RERANK, { documents: [words] }],
     [RERANK, { documents: [word] }],
     [EMBEDDINGS, { input: words, truncate: true }],
@@ -240,6 +240,7 @@ test("hostile: prompts of 1 MB are refused, and others are served meanwhile", SL
   const refused: [path: string, changes: object][] = [
     [CHAT, { messages: [{ role: "user", content: odd }] }],
     [EMBEDDINGS, { input: words }],
+    [EMBEDDINGS, { input: word }],
     [COMPLETION, { prompt: Array(300_000).fill(5) }],
     [CHAT, { stop: word }],
     [CHAT, { model: word }],

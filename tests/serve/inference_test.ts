@@ -179,6 +179,29 @@ test("inference: each datatype goes through JSON exactly, flat and nested", asyn
   }
 });
 
+test("inference: long integers are exact beside texts with quotes and digits", async () => {
+  const service = inference({ models: SAME });
+  const wide = "9007199254740993";
+  const texts = ["", wide, `"${wide}`, `\\`, `\\" ${wide}`, `\\\\"${wide}`, `"`, `\n${wide}\\`];
+  const inputs = `[{"name":"x","datatype":"INT64","shape":[2],"data":[${wide},-${wide}]}]`;
+  const parameters = Object.fromEntries(texts.map((text, i) => [`${i}`, text]));
+  const body = `{"inputs":${inputs},"parameters":${JSON.stringify(parameters)}}`;
+  const answer = await (await post(service, "INT64", body)).text();
+  assertStringIncludes(answer, `"data":[${wide},-${wide}]`);
+  assertEquals(JSON.parse(answer).parameters, parameters);
+  // A text of escapes takes no longer than others.
+  const long = async (text: string): Promise<number> => {
+    const begin = performance.now();
+    const body = `{"inputs":${inputs},"parameters":{"a":"${text}"}}`;
+    assertEquals((await post(service, "INT64", body)).status, 200);
+    return performance.now() - begin;
+  };
+  const least = async (text: string) => Math.min(await long(text), await long(text));
+  const plain = await least("ab".repeat(1_900_000));
+  const escaped = await least("\\n".repeat(1_900_000));
+  assert(escaped < 20 * plain + 200, `${escaped} ms, ${plain} ms for plain text`);
+});
+
 /** A request with binary data behind its JSON. */
 function binary(json: Json, ...data: Uint8Array[]): [Uint8Array, Record<string, string>] {
   const head = new TextEncoder().encode(JSON.stringify(json));

@@ -125,6 +125,7 @@ test("an answer is that of the chat, with its numbers of tokens", async () => {
   }]);
   const { prompt_tokens: prompt, completion_tokens: made, total_tokens: all } = answer.usage;
   assertEquals([made, all], [8, prompt + 8]);
+  assertEquals(answer.usage.prompt_tokens_details, { cached_tokens: 0 });
   const ids = await chat.format.encode(USER);
   assertEquals(prompt, ids.length);
   // Parts, and roles that templates do not know.
@@ -166,6 +167,52 @@ test("a stream has the same text, and ends with a reason and the numbers of toke
   const plain = await stream({});
   assert(plain.every((event) => !("usage" in event)));
   assertEquals(plain.length, events.length);
+});
+
+test("tokens of a prompt that another one began with are counted as cached", async () => {
+  using api = other({});
+  const messages = [{ role: "user", content: "Name a colour of the sky. ".repeat(10) }];
+  const [first, ...later] = [
+    (await complete({ messages }, api.service)).usage,
+    // All answers have one prompt.
+    (await complete({ messages, n: 3 }, api.service)).usage,
+    (await stream({ messages, stream_options: { include_usage: true } }, api.service)).at(-1).usage,
+  ];
+  const cached = ({ prompt_tokens_details: details }: Any): number => details.cached_tokens;
+  assertEquals(cached(first), 0);
+  for (const usage of later) {
+    assert(cached(usage) >= 64 && cached(usage) < usage.prompt_tokens, JSON.stringify(usage));
+    // Whole pages.
+    assertEquals(cached(usage) % 32, 0);
+  }
+  const prompt = ["The sky is blue. ".repeat(8), "Grass is green. ".repeat(8)];
+  const body = { model: "tiny", prompt, max_tokens: 2 };
+  await ok("/v1/completions", body, api.service);
+  const { usage } = await ok("/v1/completions", body, api.service);
+  assert(cached(usage) >= 128 && cached(usage) < usage.prompt_tokens, JSON.stringify(usage));
+});
+
+test("a chat model may have sizes of its own", async () => {
+  using small = openai(
+    { chat: { a: { model: chat, slots: 2, context: 64, queue: undefined }, b: chat } },
+    { engine: { slots: 3, context: 128 } },
+  );
+  const { a, b } = loose(small.stats)["models"] as Any;
+  assertEquals([a.slots, b.slots], [2, 3]);
+  for (const [model, most] of [["a", 64], ["b", 128]] as const) {
+    const [status, { error }] = await ask(
+      "/v1/completions",
+      { model, prompt: new Array(most).fill(5) },
+      small,
+    );
+    assertEquals([status, error.code], [400, "context_length_exceeded"]);
+    assert(error.message.includes(`length is ${most} tokens`), error.message);
+  }
+  const wrong = (entry: unknown) => () => openai({ chat: { a: entry } } as Any);
+  assertThrows(wrong({ model: chat, slots: 0 }), ArgumentError, "slots 0");
+  assertThrows(wrong({ model: chat, slot: 2 }), TypeError, "slot");
+  assertThrows(wrong({ model: embeddings }), ArgumentError, "chat");
+  assertThrows(wrong({ slots: 2 }), ArgumentError, "chat");
 });
 
 test("logprobs belong to the tokens, whole and streamed", async () => {
@@ -330,6 +377,22 @@ test("calls of functions are read from answers, whole and streamed", async () =>
     const text = events.map(({ choices: [{ delta }] }) => delta.content ?? "").join("");
     assertEquals(text, message.content);
   }
+});
+
+test("JSON in texts that is nested too deeply stays text", async () => {
+  const deep = (levels: number) => '{"a":'.repeat(levels) + "1" + "}".repeat(levels);
+  for (const levels of [20, 101, 3000, 100_000]) {
+    const call = { id: "a", type: "function", function: { name: "f", arguments: deep(levels) } };
+    const messages = [...USER, { role: "assistant", tool_calls: [call] }];
+    const [status, answer] = await ask("/v1/chat/completions", { ...GREEDY, messages });
+    const isLong = status === 400 && answer.error.code === "context_length_exceeded";
+    assert(status === 200 || levels > 1000 && isLong, `${levels}: ${JSON.stringify(answer)}`);
+  }
+  // A model may write it too.
+  const answer = CALL.replace('"Rome"', "[".repeat(200) + "]".repeat(200));
+  using _ = saying(chat, answer);
+  const { choices: [{ message }] } = await complete({ tools: [TOOL], max_tokens: 1000 });
+  assertEquals([message.content, message.tool_calls], [answer, undefined]);
 });
 
 test("a model can be made to call a function", async () => {
@@ -606,7 +669,7 @@ test("a slow reader keeps no slot, and a full queue is a 503", async () => {
   assertEquals([error.code, error.type], ["queue_full", "server_error"]);
   await until(() => stats().finished === 2, "answers that nobody reads");
   assertEquals(service.stats.inFlight, 2);
-  for (const response of [first!, second!]) {
+  for (const response of [first!, second!, third!]) {
     if (response.status !== 200) continue;
     const events = await eventsOf(response);
     assertEquals(events.at(-1).choices[0].finish_reason, "length");
@@ -656,6 +719,7 @@ test("completions go on from texts and tokens", async () => {
   assertEquals(answer.choices, [{ text, index: 0, logprobs: null, finish_reason: "length" }]);
   assertEquals(answer.usage, {
     ...{ prompt_tokens: ids.length, completion_tokens: 6, total_tokens: ids.length + 6 },
+    prompt_tokens_details: { cached_tokens: 0 },
   });
   assertEquals((await post({ prompt: ids })).choices, answer.choices);
   const several = await post({ prompt: ["the cat", ids, "a dog"], n: 2, echo: true });
@@ -733,6 +797,18 @@ test("embeddings are the embedder's, as numbers and bytes, of texts and tokens",
     (await post({ input: long, truncate: true })).data[0].embedding,
     await embeddings.embed(long),
   );
+  // A text is cut before it is tokenized, if it has very many characters for its tokens.
+  const most = 64 * embeddings.encoder.longest;
+  for (const text of ["!".repeat(2 * most), "\u{1f600}".repeat(most), " ".repeat(most)]) {
+    const input = ["w1", `w1 ${text}`];
+    const body = { model: "org/vectors", input };
+    const [status, { error }] = await ask("/v1/embeddings", body);
+    assertEquals([status, error.param, error.code], [400, "input[1]", "context_length_exceeded"]);
+    assert(error.message.includes(`${input[1]!.length} characters`), error.message);
+    assertEquals((await post({ input, truncate: true })).data.length, 2);
+  }
+  const spaces = `w1${" ".repeat(most - 4)}w2`;
+  assertEquals((await post({ input: spaces })).usage.prompt_tokens, 4);
   const table: [param: string, body: object][] = [
     ["input", {}],
     ["input", { input: "" }],
@@ -855,11 +931,41 @@ test("metrics and logs have numbers by model, and no texts", async () => {
   ]);
   assertEquals([first.promptTokens, first.completionTokens], [prompt, 8]);
   assert(first.ttftMs > 0 && first.ms >= first.ttftMs);
+  assertEquals([first.cachedTokens, first.messages], [0, undefined]);
   assertEquals(entries[2].completionTokens, 8);
   assertEquals(entries.at(-1).path, "/metrics");
   assert(!JSON.stringify(entries).includes(secret) && !text.includes(secret));
   // Wrong requests are logged with their error.
   assertEquals(entries[4].status, 400);
+});
+
+test("logs have the texts of requests if a program asks for them", async () => {
+  const entries: Any[] = [];
+  using api = openai({ chat: { tiny: chat }, embeddings: { vectors: embeddings }, rerank }, {
+    ...{ logPrompts: true, log: (entry) => entries.push(entry) },
+  });
+  await complete({}, api);
+  await ok("/v1/completions", { model: "tiny", prompt: ["a", [5]], max_tokens: 1 }, api);
+  await ok("/v1/embeddings", { model: "vectors", input: "w1" }, api);
+  await ok("/v1/rerank", { query: "w1", documents: ["w2"] }, api);
+  // Also of those that are refused.
+  await ask("/v1/chat/completions", { ...GREEDY, messages: 5 }, api);
+  const fields = ["messages", "prompt", "input", "query", "documents"];
+  assertEquals(
+    entries.map((entry) => JSON.stringify(fields.flatMap((name) => entry[name] ?? []))),
+    [USER, ["a", [5]], ["w1"], ["w1", "w2"], [5]].map((texts) => JSON.stringify(texts)),
+  );
+  assertThrows(() => openai({ chat }, { logPrompts: 1 } as Any), ArgumentError, "logPrompts 1");
+});
+
+test("the time to the first token of a request is that of its first answer", async () => {
+  const entries: Any[] = [];
+  using api = other({ engine: { slots: 1 }, log: (entry) => entries.push(entry) });
+  await complete({ n: 4, max_tokens: 30, logit_bias: { 1: -100 } }, api.service);
+  const [{ ttftMs, ms, completionTokens }] = entries;
+  assertEquals(completionTokens, 120);
+  // The last answer begins after three quarters.
+  assert(ttftMs < ms / 2, `${ttftMs} of ${ms} ms`);
 });
 
 /** Numbers from 0 to below 1, the same each time. */

@@ -218,11 +218,20 @@ test("service: keys are needed except for what is open", async () => {
 
 test("service: without keys, other hosts and pages of other servers are refused", async () => {
   using service = make();
-  for (const host of ["localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST"]) {
+  for (
+    const host of [
+      ...["localhost:8000", "127.0.0.1", "[::1]:8000", "LOCALHOST", "localhost:", "localhost."],
+      ...["localhost.:80", "[0:0:0:0:0:0:0:1]"],
+    ]
+  ) {
     assertEquals((await send(service, "/open", { headers: { host } })).status, 200, host);
   }
   for (
-    const host of ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "a@b"]
+    const host of [
+      ...["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "a@b"],
+      ...["localhost..", "localhost@evil.example", "evil.example@localhost", "localhost:80:80"],
+      ...["[::1", "[::1]x", "[::2]", "[x]", ".", ":80", "127.1"],
+    ]
   ) {
     assertEquals(await codeOf(service, "/open", { headers: { host } }), [403, "host_not_allowed"]);
   }
@@ -243,6 +252,8 @@ test("service: without keys, other hosts and pages of other servers are refused"
   const host = "models.example:443";
   assertEquals((await send(named, "/open", { headers: { host } })).status, 200);
   assertEquals((await send(named, "/open", { headers: { host: "localhost" } })).status, 403);
+  using far = make({ hosts: ["[2001:DB8:0:0::1]"] });
+  assertEquals((await send(far, "/open", { headers: { host: "[2001:db8::1]" } })).status, 200);
   // Whoever has a key may call the server as they like.
   using keyed = make({ keys: ["k"] });
   assertEquals((await send(keyed, "/open", { headers: { host: "a.example" } })).status, 200);
@@ -330,6 +341,16 @@ test("service: bodies that are no JSON, too large or too slow", async () => {
   // A prototype is only a field.
   const response = await send(service, "/echo", { body: '{"__proto__":{"a":1}}' });
   assertEquals(await response.text(), '{"__proto__":{"a":1}}');
+});
+
+test("service: compressed bodies are refused", async () => {
+  using service = make();
+  for (
+    const [encoding, status] of [["gzip", 415], ["br, gzip", 415], [" Identity", 200]] as const
+  ) {
+    const headers = { "content-encoding": encoding, "content-type": "application/json" };
+    assertEquals((await send(service, "/echo", { headers, body: "{}" })).status, status, encoding);
+  }
 });
 
 test("service: slow bodies of a client leave room for others and for its own", async () => {

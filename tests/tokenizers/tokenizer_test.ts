@@ -242,6 +242,13 @@ test("batches have the ids of single texts, and leave the loop free", async () =
     clearInterval(timer);
     assert(turns > 3, `${turns} turns`);
     assertEquals(all, inputs.map((input) => tokenizer.encodeInput(input, { special: true })));
+    // Between many short texts, too.
+    turns = 0;
+    const short = new Array<string>(20_000).fill(texts.join(" ").slice(0, 100));
+    const again = setInterval(() => turns++, 1);
+    await tokenizer.encodeBatch(short);
+    clearInterval(again);
+    assert(turns > 3, `${turns} turns between short texts`);
   }
   const tokenizer = await open(ofPieces());
   // Pairs of the caller may change after the call.

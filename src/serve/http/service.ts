@@ -47,7 +47,7 @@ export const LIMITS: ServiceLimits = {
   answerMs: 600_000,
 };
 
-/** An entry of the log: one request. It has no text of a prompt or of an answer. */
+/** An entry of the log: one request. It has no text of a prompt, unless the service is told so. */
 export interface LogEntry {
   /** When the answer ended, in ISO 8601. */
   readonly time: string;
@@ -179,13 +179,13 @@ export const SAFE_HEADERS: Readonly<Record<string, string>> = {
 };
 const LOCAL_HOSTS: readonly string[] = ["localhost", "127.0.0.1", "[::1]"];
 
-/** The most levels of a body of JSON: what reads it may call itself for each. */
+/** The most levels of a value of JSON: what reads or writes it may call itself for each. */
 const MOST_DEPTH = 100;
 
-/** Whether a value of JSON has more levels than some. */
-function isDeeper(value: unknown, levels: number): boolean {
+/** Whether a value of JSON has more levels than a service takes. */
+export function isTooDeep(value: unknown, levels: number = MOST_DEPTH): boolean {
   if (typeof value !== "object" || value === null) return false;
-  return levels === 0 || Object.values(value).some((one) => isDeeper(one, levels - 1));
+  return levels === 0 || Object.values(value).some((one) => isTooDeep(one, levels - 1));
 }
 
 /** A JSON response. */
@@ -231,11 +231,18 @@ function limitsOf(given: Partial<ServiceLimits> = {}): ServiceLimits {
   return { ...LIMITS, ...Object.fromEntries(set) };
 }
 
+/** The name in a Host header: without its port and the dot of a whole name, and IPv6 in short. */
+function nameOf(host: string): string {
+  const name = host.toLowerCase().replace(/:\d*$/, "").replace(/\.$/, "");
+  const url = `http://${name}`;
+  return name.startsWith("[") && URL.canParse(url) ? new URL(url).hostname : name;
+}
+
 function hostsOf(given: readonly string[] | undefined, hasKeys: boolean): Set<string> | undefined {
   if (given === undefined) return hasKeys ? undefined : new Set(LOCAL_HOSTS);
   const hosts = listIn(given, (host) => {
     if (typeof host === "string" && /^[\w.-]+$|^\[[\da-f:]+\]$/i.test(host)) {
-      return host.toLowerCase();
+      return nameOf(host);
     }
     throw new ArgumentError(
       `Cannot serve with host ${describe(host)}: it is a name or an address without a port`,
@@ -471,7 +478,7 @@ export function makeService(
 
   function checkHost(request: Request, url: URL): void {
     if (hosts === undefined) return;
-    const isOwn = (host: string): boolean => hosts.has(host.toLowerCase().replace(/:\d+$/, ""));
+    const isOwn = (host: string): boolean => hosts.has(nameOf(host));
     if (!isOwn(request.headers.get("host") ?? url.host)) {
       throw new HttpError(403, "the Host header names another server", {
         code: "host_not_allowed",
@@ -610,6 +617,10 @@ export function makeService(
 
     /** The body. A request counts for its client when it is there: until then, others go first. */
     async #bytes(): Promise<Uint8Array> {
+      const encoding = this.#request.headers.get("content-encoding") ?? "identity";
+      if (encoding.trim().toLowerCase() !== "identity") {
+        throw new HttpError(415, "the body is compressed, which is not supported");
+      }
       const bytes = await bodies.read(this.#request, this.#client);
       if (this.#isCounted || !this.#isWork || this.#hasEnded) return bytes;
       const client = this.#client && networkOf(this.#client);
@@ -641,7 +652,7 @@ export function makeService(
         // Also for arrays nested too deeply to parse.
         throw badRequest("the body is not JSON");
       }
-      if (isDeeper(value, MOST_DEPTH)) throw badRequest("the body is nested too deeply");
+      if (isTooDeep(value)) throw badRequest("the body is nested too deeply");
       if (typeof value === "object" && value !== null && !Array.isArray(value)) {
         return { ...value };
       }

@@ -22,6 +22,7 @@ import {
   type TextPlan,
   together,
   type Work,
+  workOf,
 } from "./text_model.ts";
 
 /** A chat that is asked for. */
@@ -168,11 +169,12 @@ async function requestOf(
 }
 
 /** The numbers of tokens, as every client expects them. */
-export function usageOf({ counts: { promptTokens, completionTokens } }: Work) {
+export function usageOf({ counts: { promptTokens, completionTokens, cachedTokens } }: Work) {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
     total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
   };
 }
 
@@ -288,10 +290,7 @@ export async function chatCompletion(
   limits: OpenAILimits,
   incoming: Incoming,
 ): Promise<Response> {
-  const work: Work = {
-    ...{ incoming, begin: performance.now() },
-    counts: { promptTokens: 0, completionTokens: 0 },
-  };
+  const work = workOf(incoming);
   incoming.note({ model: model.name });
   const isStream = body.get("stream").flag() ?? false;
   const streamOptions = body.get("stream_options").fields();

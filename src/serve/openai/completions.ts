@@ -13,7 +13,14 @@ import { MOST_TEXTS, type OpenAILimits } from "./limits.ts";
 import { finite, tokenText } from "./logprobs.ts";
 import { samplingOf } from "./sampling.ts";
 import { eventStream } from "./sse.ts";
-import { type Ending, type TextModel, type TextPlan, together, type Work } from "./text_model.ts";
+import {
+  type Ending,
+  type TextModel,
+  type TextPlan,
+  together,
+  type Work,
+  workOf,
+} from "./text_model.ts";
 
 /** Texts that are asked for. */
 interface CompletionRequest {
@@ -191,10 +198,7 @@ export async function completion(
   limits: OpenAILimits,
   incoming: Incoming,
 ): Promise<Response> {
-  const work: Work = {
-    ...{ incoming, begin: performance.now() },
-    counts: { promptTokens: 0, completionTokens: 0 },
-  };
+  const work = workOf(incoming);
   incoming.note({ model: model.name });
   const isStream = body.get("stream").flag() ?? false;
   const streamOptions = body.get("stream_options").fields();

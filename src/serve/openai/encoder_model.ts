@@ -31,6 +31,12 @@ export interface Input {
   readonly place: string;
 }
 
+/**
+ * The most characters of a text for each token that the model takes. Many more tokens of what is cut
+ * would be computed, on the event loop if the text has no spaces.
+ */
+const MOST_CHARACTERS = 64;
+
 /** A model behind a queue. */
 export class EncoderModel {
   readonly name: string;
@@ -66,9 +72,24 @@ export class EncoderModel {
   ): Promise<{ readonly rows: readonly Float32Array[]; readonly tokens: number }> {
     const { signal } = incoming;
     const { encoder } = this;
-    const texts = inputs.flatMap(({ input }) =>
-      typeof input === "string" || !("ids" in input) ? [input] : []
-    );
+    const tooLong = (length: string, place: string): HttpError =>
+      new HttpError(
+        400,
+        `This model's maximum context length is ${encoder.longest} tokens, and ${place} has ` +
+          `${length}. Please reduce its length, or send truncate: true`,
+        { param: place, code: "context_length_exceeded" },
+      );
+    const most = MOST_CHARACTERS * encoder.longest;
+    const texts = inputs.flatMap(({ input, place }): TextInput[] => {
+      if (typeof input !== "string" && "ids" in input) return [];
+      const fit = (text: string): string => {
+        if (text.length <= most) return text;
+        // The first half of a character alone would be another one.
+        if (isCut) return text.slice(0, most).replace(/[\ud800-\udbff]$/, "");
+        throw tooLong(`${text.length} characters, of which ${most} are taken`, place);
+      };
+      return [typeof input === "string" ? fit(input) : [fit(input[0]), fit(input[1])]];
+    });
     const encoded = await encoder.encode(texts, { signal, ...!isCut && { maxLength: Infinity } });
     let next = 0;
     const all = inputs.map(({ input, place }): Encoding => {
@@ -76,12 +97,7 @@ export class EncoderModel {
       const one = isTokens ? { ids: input.ids, typeIds: input.ids.map(() => 0) } : encoded[next++]!;
       if (one.ids.length <= encoder.longest) return one;
       if (isCut) return { ids: one.ids.slice(0, encoder.longest), typeIds: one.typeIds };
-      throw new HttpError(
-        400,
-        `This model's maximum context length is ${encoder.longest} tokens, and ${place} has ` +
-          `${one.ids.length}. Please reduce its length, or send truncate: true`,
-        { param: place, code: "context_length_exceeded" },
-      );
+      throw tooLong(`${one.ids.length}`, place);
     });
     const tokens = all.reduce((sum, { ids }) => sum + ids.length, 0);
     this.counts.promptTokens += tokens;

@@ -4,6 +4,7 @@
  * @module
  */
 import type { Message } from "../../tokenizers/mod.ts";
+import { isTooDeep } from "../http/service.ts";
 import type { Field, Fields } from "./fields.ts";
 import { isObject } from "./fields.ts";
 import { MOST_PARTS } from "./limits.ts";
@@ -38,7 +39,7 @@ function argumentsOf(field: Field): unknown {
   const text = field.text() ?? "{}";
   try {
     const value: unknown = JSON.parse(text);
-    return isObject(value) ? value : text;
+    return isObject(value) && !isTooDeep(value) ? value : text;
   } catch {
     return text;
   }

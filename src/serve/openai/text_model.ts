@@ -11,7 +11,7 @@ import type { ChatFormat } from "../../models/chat_format.ts";
 import type { Chat } from "../../models/mod.ts";
 import type { Tokenizer } from "../../tokenizers/mod.ts";
 import { HttpError } from "../http/http_error.ts";
-import type { Incoming } from "../http/service.ts";
+import { type Incoming, isTooDeep } from "../http/service.ts";
 import { Constraints, type Lease, type Wanted } from "./constraints.ts";
 import type { Telemetry, TokenCounts } from "./telemetry.ts";
 
@@ -25,7 +25,10 @@ export type TextEngineOptions = Pick<
 export interface TextPlan {
   /** The prompt. */
   readonly ids: readonly number[];
-  readonly options: Omit<EngineGenerateOptions, "signal" | "constraint" | "seed" | "decode">;
+  readonly options: Omit<
+    EngineGenerateOptions,
+    "signal" | "constraint" | "seed" | "decode" | "onPrompt"
+  >;
   readonly seed: number | undefined;
   readonly wanted?: Wanted | undefined;
   /** What the prompt has of the answer already: the beginning of a call. */
@@ -52,13 +55,27 @@ export interface Ending {
   readonly calls: readonly Call[];
 }
 
+/** The tokens of a request. */
+interface RequestCounts extends TokenCounts {
+  /** Of prompts, those that were not computed, as other prompts began with them. */
+  cachedTokens: number;
+}
+
 /** A request, as far as its texts need it. */
 export interface Work {
   readonly incoming: Incoming;
   /** When it came, by performance.now(). */
   readonly begin: number;
   /** Its tokens so far. */
-  readonly counts: TokenCounts;
+  readonly counts: RequestCounts;
+}
+
+/** The work of a request that comes now. */
+export function workOf(incoming: Incoming): Work {
+  return {
+    ...{ incoming, begin: performance.now() },
+    counts: { promptTokens: 0, completionTokens: 0, cachedTokens: 0 },
+  };
 }
 
 /** A seed for one of several answers; the first one has that of the request. */
@@ -144,6 +161,8 @@ export class TextModel implements Disposable {
       this.tokenizer.decode(ids, { special: format !== undefined });
     const generated = this.engine.generate(ids, {
       ...{ ...options, decode, signal: incoming.signal, constraint: lease?.constraint },
+      // All answers have the same prompt, which counts once.
+      onPrompt: (reused) => void (counts.cachedTokens += index === 0 ? reused : 0),
       seed: seedOf(seed, index),
     });
     let text = begun, shown = 0, last = begin, isFirst = true;
@@ -154,7 +173,10 @@ export class TextModel implements Disposable {
         if (next.done === true) {
           const all = next.value === "stop" ? "stop" : "length";
           const found = format?.read(text).calls ?? [];
-          const good = found.filter(({ problem }) => problem === undefined).slice(0, mostCalls);
+          const good = found.filter(({ args, problem }) =>
+            problem === undefined && !isTooDeep(args)
+          )
+            .slice(0, mostCalls);
           if (good.length > 0) {
             if (tokens.length > 0) yield { text: "", tokens };
             return { reason: "tool_calls", calls: good };
@@ -168,7 +190,10 @@ export class TextModel implements Disposable {
           this.counts.completionTokens++;
           const now = performance.now();
           this.#telemetry.token(this.name, now - last, isFirst);
-          if (isFirst) incoming.note({ ttftMs: Math.round((now - begin) * 100) / 100 });
+          // Of several answers, that of the first one.
+          if (counts.completionTokens === 1) {
+            incoming.note({ ttftMs: Math.round((now - begin) * 100) / 100 });
+          }
           isFirst = false;
           last = now;
           tokens.push(token);
