@@ -25,7 +25,7 @@ const LAST_BYTES_MS = 1000;
 /** The answer while models are loaded: the process lives, and is not ready. */
 async function answerEarly(request: Request): Promise<Response> {
   await request.body?.cancel();
-  if (/\/livez$/.test(request.url)) return json({ status: "ok" });
+  if (/^[^?]*\/livez(\?|$)/.test(request.url)) return json({ status: "ok" });
   const error = { message: "the models are loading", type: "server_error", code: "loading" };
   const response = json({ error: { ...error, param: null } }, 503);
   response.headers.set("retry-after", "1");

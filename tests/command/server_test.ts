@@ -33,6 +33,8 @@ test("a server answers 503 until it has a service, and lives", async () => {
   assertEquals(await ask("/v1/chat/completions", "x".repeat(100_000)), early);
   assertEquals(await ask("/readyz"), early);
   assertEquals(await ask("/livez"), [200, null, { status: "ok" }]);
+  assertEquals(await ask("/livez?verbose"), [200, null, { status: "ok" }]);
+  assertEquals(await ask("/a?b=/livez"), early);
   const metrics = new Metrics(undefined);
   const answer = () => json({ hello: "there" });
   server.serve(makeService({ routes: [{ method: "GET", path: "/a", answer }], metrics }));
