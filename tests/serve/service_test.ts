@@ -469,6 +469,41 @@ test("service: streams are answered in parts, and end with their client", async 
   gate.open();
 });
 
+test("service: a stream that begins while its client leaves is over", async () => {
+  for (const turns of [0, 1, 2, 3, 4, 5, 6, 8, 12, 50]) {
+    let returned = 0;
+    const service = makeService({
+      metrics: new Metrics(undefined),
+      routes: [{
+        ...{ method: "POST", path: "/late" },
+        async answer({ signal, stream }) {
+          await new Promise((resolve) => signal.addEventListener("abort", resolve));
+          for (let i = 0; i < turns; i++) await undefined;
+          const parts = (async function* () {
+            yield "";
+          })();
+          const end = parts.return.bind(parts);
+          parts.return = (value) => {
+            returned++;
+            return end(value);
+          };
+          return stream(parts, {}, () => "");
+        },
+      }],
+    });
+    const client = new AbortController();
+    const request = new Request("http://localhost/late", { method: "POST", signal: client.signal });
+    const answer = service.fetch(request);
+    await delay(0);
+    assertEquals(service.stats.inFlight, 1);
+    client.abort();
+    assertEquals((await answer).status, 499);
+    await delay(0);
+    assertEquals([service.stats.inFlight, returned], [0, 1], `${turns} turns`);
+    service.dispose();
+  }
+});
+
 test("service: events are made before they are read, and a reader that is too slow is given up", async () => {
   let made = 0, hasEnded = false;
   async function* values(count: number): AsyncGenerator<unknown, void> {

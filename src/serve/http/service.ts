@@ -552,7 +552,11 @@ export function makeService(
         response.headers.set("access-control-allow-origin", origin);
         response.headers.append("vary", "origin");
       }
-      if (this.#endStream === undefined) this.#end(response.status, failure);
+      // A handler may have begun a stream while its client left.
+      if (failure !== undefined) this.#endStream?.(failure);
+      if (failure !== undefined || this.#endStream === undefined) {
+        this.#end(response.status, failure);
+      }
       if (this.#request.method !== "HEAD") return response;
       await response.body?.cancel();
       return new Response(null, response);
@@ -675,6 +679,8 @@ export function makeService(
         parts.return(undefined).catch(() => {});
         end(failure.status, failure);
       };
+      // What is begun after the end is not read.
+      if (this.#hasEnded) parts.return(undefined).catch(() => {});
       // A runtime need not cancel the body of an answer whose client is gone.
       this.#follower.signal.addEventListener("abort", () => {
         if (!this.#hasEnded) this.#endStream?.(this.#failureOf(this.#follower.signal.reason));
