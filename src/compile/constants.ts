@@ -11,7 +11,7 @@ import type { DTypeInfo } from "../base/dtype.ts";
 import { copyOf, cpuBackendName, performCall } from "../core/dispatch.ts";
 import { tidy } from "../core/handles.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
-import { dropCopy } from "../memory/lazy.ts";
+import { withoutCopies } from "../memory/lazy.ts";
 import { countConstants, letGo } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
 import { Call, type Input, type Op } from "../table/op.ts";
@@ -73,10 +73,10 @@ class Constant {
     for (const { storage } of operands) store ??= stores.get(storage);
     const found = store?.find(computation);
     if (found === undefined) {
-      this.storages = compute(computation);
-      store?.add(computation, this.storages);
       // Most weights are not read again once they are packed.
-      for (const { storage } of operands) dropCopy(storage.base);
+      const bases = operands.map(({ storage }) => storage.base);
+      this.storages = withoutCopies(bases, () => compute(computation));
+      store?.add(computation, this.storages);
     } else {
       this.storages = found;
       for (const storage of found) storage.handles++;

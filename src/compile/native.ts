@@ -38,6 +38,7 @@ import {
   type NodeInput,
   type Outside,
   outsideStorage,
+  readsOf,
   type TracedStorage,
 } from "./graph.ts";
 import { lower, type Lowered } from "./lower.ts";
@@ -99,6 +100,8 @@ export class Native implements Executor {
   readonly #replay: Replay;
   readonly #tiles: boolean;
   readonly #written: readonly TracedStorage[];
+  /** The storages outside that a run uses: not those of which constants alone were computed. */
+  readonly #outside: readonly TracedStorage[];
   #plan: Plan;
   #tried: boolean;
   /** The storages of the current synchronous run. */
@@ -116,6 +119,11 @@ export class Native implements Executor {
     this.#tiles = passes.tiles;
     this.#replay = new Replay(graph);
     this.#written = [...writtenStorages(graph)];
+    const used = new Set(graph.results.map(({ storage }) => storage));
+    for (const node of graph.nodes) {
+      for (const { storage } of [...readsOf(node), ...node.outputs]) used.add(storage);
+    }
+    this.#outside = graph.storages.filter((one) => isOutside(one.origin) && used.has(one));
     this.#tried = !this.#written.some(({ origin }) => isOutside(origin));
     let lowered = this.#lower();
     if (!this.#tried) {
@@ -416,7 +424,7 @@ export class Native implements Executor {
     const isWritten = new Set<Storage>(this.#written);
     const tried = { plan: this.#plan };
     try {
-      for (const traced of this.#graph.storages) {
+      for (const traced of this.#outside) {
         const { origin } = traced;
         if (origin.kind === "argument") lease(args[origin.group]!, isWritten.has(traced));
         else if (origin.kind === "captured") lease(origin.storage, isWritten.has(traced));

@@ -5,11 +5,15 @@
  */
 import type { DTypeInfo, TypedArray } from "../base/dtype.ts";
 import { NO_ARRAY } from "./device.ts";
+import { allocateFor, recycle } from "./pool.ts";
 import { Storage } from "./storage.ts";
+
+/** Fills memory with the bytes of all elements. */
+export type Fill = (into: Uint8Array) => void;
 
 const fixed = new WeakSet<Storage>();
 /** What makes the copies of storages that have them. */
-const copiers = new WeakMap<Storage, () => TypedArray>();
+const fills = new WeakMap<Storage, Fill>();
 const PROPERTY = { configurable: true, enumerable: true };
 
 /** Whether a storage is one whose elements nothing writes, as {@link lazyStorage} makes them. */
@@ -44,24 +48,55 @@ export function lazyStorage(info: DTypeInfo, find: () => TypedArray): Storage {
   return storage;
 }
 
+/** Memory of a storage's own. */
+function copied(info: DTypeInfo, length: number, fill: Fill): TypedArray {
+  const array = new info.array(length * info.entries);
+  fill(new Uint8Array(array.buffer));
+  return array;
+}
+
 /**
- * {@link lazyStorage} of `length` elements of which `copy` makes a copy in memory. Who asks for the length
- * alone makes none.
+ * {@link lazyStorage} of `length` elements that are copied by `fill` at their first use. Who asks for the
+ * length alone makes no copy.
  */
-export function copiedStorage(info: DTypeInfo, length: number, copy: () => TypedArray): Storage {
-  const storage = lazyStorage(info, copy);
+export function copiedStorage(info: DTypeInfo, length: number, fill: Fill): Storage {
+  const storage = lazyStorage(info, () => copied(info, length, fill));
   Object.defineProperty(storage, "length", { value: length });
-  copiers.set(storage, copy);
+  fills.set(storage, fill);
   return storage;
 }
 
-/** Whether a storage has a copy in memory that {@link dropCopy} would drop. */
+/** Whether {@link copiedStorage} made a storage, and it has its copy. */
 export function hasCopy(storage: Storage): boolean {
-  return copiers.has(storage) && !storage.exposed &&
+  return fills.has(storage) &&
     Object.getOwnPropertyDescriptor(storage, "array")!.get === undefined;
 }
 
-/** Drops the copy of a storage, if it has one: its next use makes another. Who uses it now keeps it. */
-export function dropCopy(storage: Storage): void {
-  if (hasCopy(storage)) findLater(storage, copiers.get(storage)!);
+/**
+ * Runs `body`, which keeps no array of these storages: what it copies of them is freed at its end, unless
+ * they had a copy before.
+ */
+export function withoutCopies<R>(storages: readonly Storage[], body: () => R): R {
+  const used: Storage[] = [];
+  const before = storages.filter((one) => fills.has(one) && !hasCopy(one));
+  if (before.length === 0) return body();
+  for (const storage of before) {
+    const { info, length } = storage;
+    findLater(storage, () => {
+      const copy = allocateFor(info, length, false);
+      used.push(copy);
+      const { array: { buffer, byteOffset, byteLength } } = copy;
+      fills.get(storage)!(new Uint8Array(buffer, byteOffset, byteLength));
+      return copy.array;
+    });
+  }
+  try {
+    return body();
+  } finally {
+    for (const storage of before) {
+      const { info, length } = storage;
+      findLater(storage, () => copied(info, length, fills.get(storage)!));
+    }
+    for (const copy of used) recycle(copy);
+  }
 }

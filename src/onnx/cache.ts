@@ -205,7 +205,7 @@ class Contents {
       return storage;
     }
     if (this.#mapped !== undefined) return storageIn(dtype, this.#mapped, begin, end, this.path);
-    return copiedStorage(info, length, () => new info.array(this.bytes(begin, end).buffer));
+    return copiedStorage(info, length, (into) => this.#read(begin, into));
   }
 }
 

@@ -20,7 +20,8 @@ import { compile, type Compiled, type CompileOptions, type ProgramReport } from 
 import { tidy } from "../core/handles.ts";
 import { interpret, type Interpreter, interpreting, uninterpreted } from "../core/interpreter.ts";
 import { overlaps } from "../core/write.ts";
-import { dropCopy } from "../memory/lazy.ts";
+import { withoutCopies } from "../memory/lazy.ts";
+import type { Storage } from "../memory/storage.ts";
 import { keep, scope, Tensor } from "../tensor/tensor.ts";
 import {
   Call,
@@ -126,6 +127,11 @@ function dependsOnElements(error: unknown): boolean {
   return error instanceof NeedsValue || error instanceof NeedsHost || error instanceof TraceError;
 }
 
+/** The storages that have the elements of values. */
+function basesOf(values: Iterable<Value>): Storage[] {
+  return Array.from(tensorsIn(values), ({ storage }) => storage.base);
+}
+
 /** What the constants of a model were made into: see {@link Prepare}. */
 export class Constants {
   /** By their first constant. */
@@ -144,10 +150,9 @@ export class Constants {
     const before = all.find((one) => one.of.every((value, k) => value === constants[k]));
     if (before !== undefined) return before.made as R;
     const by = this.#by;
-    const made = uninterpreted(() => scope(by === undefined ? make : () => interpret(by, make)));
+    const body = by === undefined ? make : () => interpret(by, make);
+    const made = uninterpreted(() => withoutCopies(basesOf(constants), () => scope(body)));
     keep(made.groups as T);
-    // Programs read what was made of them.
-    for (const x of tensorsIn(constants)) dropCopy(x.storage.base);
     all.push({ of: constants, made });
     this.#made.set(first, all);
     return made;
@@ -228,7 +233,8 @@ export function evaluate(node: Node, environment: Environment, shared: Shared): 
         : shared.runner(value.graph).run(value.inputs, environment);
     }
   };
-  if (!recording) return kept(compute);
+  // Programs read few of the constants themselves, but what was made of them.
+  if (!recording) return withoutCopies(basesOf(inputs), () => kept(compute));
   const isFixed = !isRandom(node) && inputs.every(isKnown) &&
     node.graphs.length === 0;
   if (!isFixed) return compute();

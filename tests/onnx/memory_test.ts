@@ -3,13 +3,16 @@
  *
  * @module
  */
-import { assert } from "@std/assert";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { assert, assertEquals } from "@std/assert";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
-import { emptyCache, memory } from "../../mod.ts";
+import { type AnyTensor, emptyCache, memory } from "../../mod.ts";
+import { hasCopy } from "../../src/memory/lazy.ts";
+import { tensorsIn } from "../../src/onnx/graph/values.ts";
+import { partsOf } from "../../src/onnx/model.ts";
 import { full } from "../../src/tensor/create.ts";
 import { open, readSequence, readTensor, type Value } from "../../src/onnx/mod.ts";
 import { amount } from "../support/amount.ts";
@@ -135,3 +138,45 @@ test(
     }
   },
 );
+
+/** A product with a weight of 1 MB that the file does not align, after as many letters. */
+function unaligned(letters: number, value: number): Uint8Array {
+  return makeModel({
+    nodes: [["MatMul", ["x", "w".repeat(letters)], ["y"]]],
+    inputs: [["x", "float32", ["n", 512]]],
+    outputs: [["y", "float32"]],
+    tensors: [floats("w".repeat(letters), [512, 512], Array(512 * 512).fill(value))],
+  });
+}
+
+test("a weight has no copy beside the packed one, and is that of the opened file", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "rowmajor-onnx-"));
+  const path = join(folder, "model.onnx");
+  try {
+    for (let letters = 1; letters <= 4; letters++) {
+      writeFileSync(path, unaligned(letters, 1));
+      using model = await open(path);
+      const copies = (): boolean =>
+        [...tensorsIn(partsOf(model).graph.constants.values())].some(({ storage }) =>
+          hasCopy(storage.base)
+        );
+      // Another file takes its place: the model keeps the one that it has opened.
+      writeFileSync(`${path}.new`, unaligned(letters, 2));
+      renameSync(`${path}.new`, path);
+      for (const rows of [1, 1, 2, 3]) {
+        for (
+          const run of [
+            model.run({ x: full([rows, 512], 1) }),
+            await model.async({ x: full([rows, 512], 1) }),
+          ]
+        ) {
+          assertEquals((run.y as AnyTensor).toTypedArray()[0], 512);
+          assert(!copies(), `${rows} rows`);
+          drop(run);
+        }
+      }
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

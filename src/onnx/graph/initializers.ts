@@ -155,12 +155,7 @@ export function elementsAt(
   const end = begin + length * info.bytes;
   const entry = entryOf({ dtype, type: dtype, shape: [length], begin, end }, file, read, source);
   if (entry.view !== undefined) return entry.view();
-  const copy = (): TypedArray => {
-    const array = new info.array(length * info.entries);
-    entry.fill(new Uint8Array(array.buffer));
-    return array;
-  };
-  return copiedStorage(info, length, copy);
+  return copiedStorage(info, length, (into) => entry.fill(into));
 }
 
 /** A tensor of all elements of a storage that nothing writes. */
