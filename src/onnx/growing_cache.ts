@@ -102,6 +102,10 @@ export class GrowingCache {
   readonly #encoded = new Map<string, Encoded>();
   /** How many rows of the memory before a cache are zeros that belong to it. */
   readonly #before = new WeakMap<T, number>();
+  /** Caches whose first rows are those of the cache of the step before. */
+  readonly #continued = new WeakSet<T>();
+  /** Whether a step has shown that caches keep the rows that they have. */
+  #keepsRows = false;
   readonly #kinds = new Map<string, StepKind>();
   /** Whether the mask may decide: until a step has shown that it alone does not. */
   #isMasked: boolean;
@@ -357,6 +361,7 @@ export class GrowingCache {
       return false;
     }
     const isRight = this.#agree(results, other);
+    this.#keepsRows = isRight && this.#hasRowsOf(feeds, other);
     for (const value of Object.values(other)) if (value instanceof Tensor) value.dispose();
     return isRight;
   }
@@ -406,7 +411,10 @@ export class GrowingCache {
         if (!hasRows || first === 0) continue;
         const own = whole.sliceAxis(ROWS, new Slice(first)) as T;
         whole.dispose();
-        if (isGrowing) this.#before.set(own, pad);
+        if (isGrowing) {
+          this.#before.set(own, pad);
+          if (this.#keepsRows) this.#continued.add(own);
+        }
         results[name] = own;
       }
       return results;
@@ -450,6 +458,32 @@ export class GrowingCache {
     return own;
   }
 
+  /** Whether the caches that grew begin with those that a step had, bit by bit. */
+  #hasRowsOf(feeds: Feeds, results: Results): boolean {
+    return scope(() =>
+      [...this.#growing!].every(([past, now]) => {
+        const before = feeds[past] as T;
+        const bytes = (x: T): Uint8Array => {
+          const { buffer, byteOffset, byteLength } = x.contiguous().toTypedArray();
+          return new Uint8Array(buffer, byteOffset, byteLength);
+        };
+        const own = bytes(rowsOf(results[now] as T, before.shape[ROWS]!)), other = bytes(before);
+        return own.length === other.length && own.every((byte, k) => byte === other[k]);
+      })
+    );
+  }
+
+  /**
+   * The names of inputs and outputs where an input of a step is the first rows of the output: who holds it
+   * can have these instead.
+   */
+  *continued(results: Results): Generator<readonly [past: string, now: string]> {
+    for (const pair of this.#growing ?? []) {
+      const now = results[pair[1]];
+      if (now instanceof Tensor && this.#continued.has(now)) yield pair;
+    }
+  }
+
   /** Whether two ways gave the same results, and caches of the same shapes. */
   #agree(a: Results, b: Results): boolean {
     const caches = new Set(this.#pairs.values());
@@ -464,6 +498,11 @@ export class GrowingCache {
       });
     });
   }
+}
+
+/** The first rows of a cache, on its memory. */
+export function rowsOf(cache: T, rows: number): T {
+  return cache.sliceAxis(ROWS, new Slice(0, rows)) as T;
 }
 
 /** An attention mask with zeros before it. */

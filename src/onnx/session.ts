@@ -33,7 +33,7 @@ import { fromBuffer } from "../tensor/create.ts";
 import { Tensor as CoreTensor } from "../tensor/tensor.ts";
 import type { ValueInfo } from "./graph/graph.ts";
 import { Strings, type T as CoreValue, tensorsIn, type Value } from "./graph/values.ts";
-import { GrowingCache } from "./growing_cache.ts";
+import { GrowingCache, rowsOf } from "./growing_cache.ts";
 import { Model, open } from "./model.ts";
 
 /** `Float16Array`, as `onnxruntime-common` chooses it, or the bits where a runtime has none. */
@@ -350,6 +350,12 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   #value: CoreValue | undefined;
   /** The runs that read the value: it lives until they end. */
   #readers = 0;
+  /** The result that has the elements of this one as its first rows, in the place of a value. */
+  #later: HostTensor | undefined;
+  /** How many of the rows there. */
+  #rows = 0;
+  /** The result that has its elements here. */
+  #earlier: WeakRef<HostTensor> | undefined;
 
   /** Makes a tensor as {@link TensorConstructor} describes. */
   constructor(first: unknown, second?: unknown, third?: readonly number[]) {
@@ -386,7 +392,7 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
 
   get data(): TensorDataTypes[T] {
     if (this.#data !== undefined) return this.#data;
-    const value = this.#value;
+    const value = this.#own();
     if (value === undefined) {
       throw new DisposedError("Cannot read the data of a tensor that was disposed of");
     }
@@ -410,7 +416,8 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   }
 
   get location(): "cpu" | "none" {
-    return this.#data === undefined && this.#value === undefined ? "none" : "cpu";
+    const has = this.#data ?? this.#value ?? this.#later;
+    return has === undefined ? "none" : "cpu";
   }
 
   get texture(): never {
@@ -473,14 +480,44 @@ class HostTensor<T extends TensorType = TensorType> implements Tensor<T> {
   }
 
   dispose(): void {
+    const earlier = this.#earlier?.deref();
+    if (earlier !== undefined) earlier.#own();
     if (this.#readers === 0) this.#value?.dispose();
-    this.#value = this.#data = undefined;
+    if (this.#later !== undefined) this.#later.#earlier = undefined;
+    this.#value =
+      this.#data =
+      this.#later =
+      this.#earlier =
+        undefined;
+  }
+
+  /** The value of an unread result, which takes it from a later one that has it. */
+  #own(): CoreValue | undefined {
+    const later = this.#later;
+    if (later === undefined) return this.#value;
+    this.#later = later.#earlier = undefined;
+    const value = later.#own();
+    return this.#value = value && rowsOf(value, this.#rows);
+  }
+
+  /** Gives up the memory of an unread result, as `later` has its elements as its first rows. */
+  continueIn(later: HostTensor): void {
+    const value = this.#value, whole = later.#value;
+    if (value === undefined || whole === undefined || later.#earlier !== undefined) return;
+    const { shape } = value;
+    if (shape.length !== 4 || !sameShape(whole.shape, shape.with(2, whole.shape[2]!))) return;
+    this.#rows = shape[2]!;
+    if (this.#readers === 0) value.dispose();
+    this.#value = undefined;
+    this.#later = later;
+    later.#earlier = new WeakRef<HostTensor>(this);
   }
 
   /** The value of an unread result, for a run that gives it back. */
   borrow(): CoreValue | undefined {
-    if (this.#value !== undefined) this.#readers++;
-    return this.#value;
+    const value = this.#own();
+    if (value !== undefined) this.#readers++;
+    return value;
   }
 
   /** Ends what {@link HostTensor.borrow} began. */
@@ -603,6 +640,12 @@ function feedOf(name: string, given: unknown): Feed {
   using view = fromBuffer(elements, { dtype, shape: dims });
   const value = view.copy() as CoreValue;
   return { value, end: () => value.dispose() };
+}
+
+/** Frees a cache that a step was given if its result, which begins with it, can stand for it. */
+function continueIn(past: unknown, now: unknown): void {
+  const areResults = past instanceof HostTensor && now instanceof HostTensor;
+  if (areResults) past.continueIn(now);
 }
 
 /** Options of {@link InferenceSession.create}. Those that have no effect here warn once. */
@@ -916,10 +959,12 @@ export class InferenceSession {
     const wanted = this.#fetched(fetches);
     const values: Record<string, Value> = {};
     const ends: (() => void)[] = [];
+    const tensors = new Map<string, TensorLike>();
     try {
       for (const name of this.inputNames) {
         const given = Object.hasOwn(feeds, name) ? feeds[name] : undefined;
         if (given === undefined) continue;
+        tensors.set(name, given);
         const { value, end } = feedOf(name, given);
         values[name] = value;
         ends.push(end);
@@ -927,7 +972,11 @@ export class InferenceSession {
       const running = this.#run(values);
       this.#runs.add(running);
       try {
-        return this.#returned(await running, wanted);
+        const results = await running;
+        const pairs = [...this.#cache?.continued(results) ?? []];
+        const returned = this.#returned(results, wanted);
+        for (const [past, now] of pairs) continueIn(tensors.get(past), returned[now]);
+        return returned;
       } finally {
         this.#runs.delete(running);
       }

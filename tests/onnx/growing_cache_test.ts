@@ -403,3 +403,81 @@ test("caches of many texts leave no memory", async () => {
   }
   assert(used() - before < 100_000, `${used() - before} bytes are left`);
 });
+
+/** A decoder's steps, of which the caller keeps all caches: how to make one more. */
+async function keeper() {
+  const session = await InferenceSession.create(decoder());
+  const names = session.inputNames.filter((name) => name.startsWith("past"));
+  type Cache = Record<string, Tensor>;
+  const empty = (): Cache =>
+    Object.fromEntries(
+      names.map((name) => [name, new Tensor("float32", new Float32Array(0), [1, 1, 0, D])]),
+    );
+  const step = async (past: Cache, seed: number): Promise<{ y: number[]; cache: Cache }> => {
+    const length = past[names[0]!]!.dims[2]! + 1;
+    const results = await session.run({
+      x: new Tensor("float32", [1, 2, 3, 4].map((x) => Math.sin(x * seed)), [1, 1, D]),
+      attention_mask: new Tensor("int64", Array(length).fill(1), [1, length]),
+      ...past,
+    });
+    const own = names.map((name) => results[name.replace("past_key_values", "present")]!);
+    return {
+      y: [...results["logits"]!.data as Float32Array],
+      cache: Object.fromEntries(names.map((name, k) => [name, own[k]!])),
+    };
+  };
+  const read = (cache: Cache): number[][] =>
+    names.map((name) => [...cache[name]!.data as Float32Array]);
+  return { session, empty, step, read };
+}
+
+test("caches that a program keeps have no memory but that of the last one", async () => {
+  const { session, empty, step, read } = await keeper();
+  const caches: Record<string, Tensor>[] = [];
+  /** The rows of the last cache, read from one of its own. */
+  const rows: number[][] = [];
+  let cache = empty(), bytes = 0;
+  const used = (): number => memory().bytes - memory().pooledBytes;
+  for (let k = 0; k < 100; k++) {
+    ({ cache } = await step(cache, k + 1));
+    caches.push(cache);
+    if (k === 40) bytes = used();
+  }
+  // Each would take 4 kB more.
+  assert(used() - bytes < 20_000, `${used() - bytes} bytes more`);
+  const whole = await (async () => {
+    const other = await keeper();
+    let cache = other.empty();
+    for (let k = 0; k < 100; k++) ({ cache } = await other.step(cache, k + 1));
+    const made = other.read(cache);
+    await other.session.release();
+    return made;
+  })();
+  const expected = (k: number): number[][] => whole.map((list) => list.slice(0, (k + 1) * D));
+  // In any order, and after later ones are gone.
+  for (const k of [70, 10, 71, 69, 2]) assertEquals(read(caches[k]!), expected(k), `cache ${k}`);
+  assertEquals(Object.values(caches[55]!).map(({ location }) => location), ["cpu", "cpu"]);
+  for (const k of [56, 99, 58]) for (const x of Object.values(caches[k]!)) x.dispose();
+  for (const k of [55, 98, 57, 59]) assertEquals(read(caches[k]!), expected(k), `cache ${k}`);
+  for (const x of Object.values(caches[58]!)) assertEquals(x.location, "none");
+  // Two texts that begin with the same one.
+  const [one, other] = [await step(caches[80]!, 5), await step(caches[80]!, 6)];
+  rows.push(...read(one.cache).map((list) => list.slice(0, 81 * D)));
+  assertEquals(rows, expected(80));
+  assertEquals(read(other.cache).map((list) => list.slice(0, 81 * D)), expected(80));
+  const again = await step(caches[80]!, 5);
+  again.y.forEach((x, k) => assert(Math.abs(x - one.y[k]!) < 1e-5));
+  assertEquals(read(again.cache), read(one.cache));
+  // At the same time.
+  const both = await Promise.all([step(caches[85]!, 5), step(caches[85]!, 6)]);
+  for (const { cache } of both) {
+    assertEquals(read(cache).map((list) => list.slice(0, 86 * D)), expected(85));
+  }
+  assertEquals(read(caches[85]!), expected(85));
+  // Data of the caller's are its own.
+  const data = caches[90]![Object.keys(caches[90]!)[0]!]!.data as Float32Array;
+  data.fill(7);
+  assertEquals(read(caches[91]!), expected(91));
+  await session.release();
+  assertEquals(read(caches[30]!), expected(30));
+});
