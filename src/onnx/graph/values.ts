@@ -105,7 +105,11 @@ export function elementsOf(x: T): readonly Scalar[] {
     if (x.dtype === "float16" || x.dtype === "bfloat16") {
       return scope(() => Array.from<number>(x.astype("float32").toTypedArray()));
     }
-    const all: (number | bigint)[] = Array.from<number | bigint>(x.toTypedArray());
+    const { storage, layout: { contiguous, offset, size } } = x;
+    const isPlain = contiguous && /^(?:u?int|float(?:32|64)$)/.test(x.dtype);
+    // Without a copy, whose loop would be made first.
+    const array = isPlain ? storage.array.subarray(offset, offset + size) : x.toTypedArray();
+    const all: (number | bigint)[] = Array.from<number | bigint>(array);
     return x.dtype === "bool" ? all.map(Boolean) : all;
   });
   if (list.length <= MOST_KEPT) elements.set(x, list);
