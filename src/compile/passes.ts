@@ -208,7 +208,8 @@ function computationOf(
     const { storage, layout, flags } = input;
     const constant = constantOf(storage, isPure(storage));
     if (constant === undefined) return undefined;
-    bytes += 4 * layout.size * storage.info.bytes;
+    // Elements that broadcasting repeats are in memory once.
+    bytes += 4 * Math.min(layout.size, storage.length) * storage.info.bytes;
     real.push({ storage: constant, layout, flags });
   }
   if (!real.some(isOperand)) return undefined;

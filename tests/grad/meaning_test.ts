@@ -230,6 +230,28 @@ test("checkpoint keeps the constants that its function uses from outside", () =>
   assertThrows(() => grad(written)(x), rm.DerivativeError, "Cannot differentiate checkpoint");
 });
 
+const OPTIONS = { optimize: { fuse: false } };
+
+test("checkpoint is computed twice in a program, and gets masks and indices as arguments", () => {
+  const block = (x: T, mask: T, { at }: T): T =>
+    loose(rm).where(mask, x.exp(), x.square()).take(at, 0).log1p();
+  const model = (each: T) => (x: T, ids: T): T => {
+    // What the function makes lives as long as its run.
+    const made = each(x, x.greater(0.5), { at: ids.add(1) });
+    return each(made, made.less(2), { at: ids }).sum();
+  };
+  const [x, ids] = [f32([0.1, 0.7, 2, 0.3]), rm.tensor([0, 2, 0], { dtype: "int32" })];
+  const plain = grad(model(block))(x, ids), again = grad(model(checkpoint(block)))(x, ids);
+  assertEquals(again.toArray(), plain.toArray());
+  const count = (each: T): number => {
+    using program: T = compile((x: T, ids: T) => grad(model(each))(x, ids), OPTIONS);
+    assertEquals(program(x, ids).sub(plain).abs().max().item() < 1e-6, true);
+    return program.explain()[0].data.ops.filter(({ op }: T) => op === "exp").length;
+  };
+  // Equal ops of equal operands are computed once, but not those of a checkpoint and its second run.
+  assertEquals([count(block), count(checkpoint(block))], [2, 4]);
+});
+
 test("a step of training is one program with the results of single ops", () => {
   const loss = (p: T, x: T, y: T): T =>
     N.crossEntropy(x.linear(p.a, p.b, { activation: "relu" }).linear(p.c), y);

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { broadcastAll, normalizeAxis } from "../../base/shape.ts";
+import { broadcastAll, normalizeAxis, sameShape } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
 import { contiguousCopy, toDevice } from "../../core/copy.ts";
 import { dispatch, run } from "../../core/dispatch.ts";
@@ -49,17 +49,27 @@ function scattered(
 }
 
 /** `values` added at `indices` of zeros of `shape`, as `takeAlongAxis` reads them. */
-export const scatteredAlong = (
+export function scatteredAlong(
   shape: readonly number[],
   values: Operand,
   indices: Operand,
   axis: number,
-): Operand =>
-  dispatch(SCATTER_REDUCE, [zeros(shape, values), indices, values], {
-    axis,
-    reduce: "sum",
-    includeSelf: true,
-  });
+): Operand {
+  const along = normalizeAxis("takeAlongAxis", axis, shape.length);
+  const { info } = indices.storage;
+  const isOne = values.layout.shape[along] === 1 && info.bytes < 8 &&
+    values.storage.info.kind === "f" &&
+    sameShape(values.layout.shape, shape.map((n, k) => k === along ? 1 : n));
+  if (!isOne) {
+    const attributes = { axis, reduce: "sum", includeSelf: true };
+    return dispatch(SCATTER_REDUCE, [zeros(shape, values), indices, values], attributes);
+  }
+  // One element of each row: a step of a chain, which needs no memory of its own.
+  const n = shape[along]!;
+  const places = reshape(iota(values.storage, n), shape.map((_, k) => k === along ? n : 1));
+  const at = apply(MAP.where, apply(MAP.less, indices, 0), apply(MAP.add, indices, n), indices);
+  return apply(MAP.where, apply(MAP.equal, places, at), values, 0);
+}
 
 const gather: Rule = ({ call, inputs, keep }) => {
   const { axis } = call.attributes, { shape } = (inputs[0] as Operand).layout;

@@ -6,7 +6,8 @@
 import type { DTypeInfo } from "../../base/dtype.ts";
 import { sameShape } from "../../base/shape.ts";
 import { apply, applyView } from "../../core/apply.ts";
-import { cast } from "../../core/copy.ts";
+import { cast, contiguousCopy } from "../../core/copy.ts";
+import { frame } from "../../core/interpreter.ts";
 import { fullOperand } from "../../ops/create/full.ts";
 import { matmul as product } from "../../ops/matmul/op.ts";
 import { reduce } from "../../ops/reduce/op.ts";
@@ -64,10 +65,15 @@ export function sum(x: Operand, axes: readonly number[], keepDims = false): Oper
 export const mean = (x: Operand, axes: readonly number[]): Operand =>
   axes.length === 0 ? x : reduce(REDUCE.mean, x, axes, { keepDims: true });
 
-/** Zeros of a dtype on the device of `like`. */
+/**
+ * Zeros of a dtype on the device of `like`: copies of one number, so that programs make them in each
+ * run, and keep no constant of their size.
+ */
 export function zeros(shape: readonly number[], like: Operand, info?: DTypeInfo): Operand {
-  const { storage } = like;
-  return fullOperand("zeros", shape, 0, (info ?? storage.info).name, storage.device);
+  const { storage: { info: own, device } } = like;
+  const of = (shape: readonly number[]): Operand =>
+    fullOperand("zeros", shape, 0, (info ?? own).name, device);
+  return frame === null ? of(shape) : contiguousCopy(broadcastTo(of([]), shape));
 }
 
 /** Axes of size 1 in the place of `axes` that a reduction has left out. */
