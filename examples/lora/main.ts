@@ -4,8 +4,8 @@
  *     deno run -A examples/lora/main.ts MODEL FILE ADAPTER [--steps=50]
  *     bun examples/lora/main.ts MODEL FILE ADAPTER [--steps=50]
  *
- * MODEL is a folder with config.json, model.safetensors and tokenizer.json. ADAPTER is the folder that
- * it writes, for `llm.open(MODEL, { adapter: ADAPTER })` and for PEFT.
+ * MODEL is a GGUF file, or a folder with config.json, model.safetensors and tokenizer.json. ADAPTER is
+ * the folder that it writes, for `llm.open(MODEL, { adapter: ADAPTER })` and for PEFT.
  *
  * @module
  */
@@ -27,14 +27,15 @@ if (model === undefined || file === undefined || adapter === undefined) {
   console.error("usage: main.ts MODEL FILE ADAPTER [--steps=N] [--rank=N]");
   process.exitCode = 2;
 } else {
-  const tokenizer = await tokenizers.open(join(model, "tokenizer.json"));
+  const own = model.endsWith(".gguf") ? model : join(model, "tokenizer.json");
+  const tokenizer = await tokenizers.open(own);
   const ids = tokenizer.encode(readFileSync(file, "utf8"));
   const count = Math.floor((ids.length - 1) / LENGTH);
   const rows = Array.from(
     { length: count },
     (_, k) => [...ids.slice(k * LENGTH, (k + 1) * LENGTH + 1)],
   );
-  const base = await openBase(model);
+  using base = await openBase(model);
   const lora = initialLora(base, random.key(1), Number(values.rank));
   const options = { steps: Number(values.steps), size: Math.min(4, count) };
   await trainLora(base, lora, tensor(rows, { dtype: "int32" }), options, (step, loss) => {
