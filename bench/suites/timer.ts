@@ -12,7 +12,11 @@ import { join } from "node:path";
 import process from "node:process";
 import { setImmediate } from "node:timers/promises";
 import * as rm from "../../mod.ts";
+import type { Tensor } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
+import { valueAndGrad } from "../../src/grad/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
+import * as optim from "../../src/optim/mod.ts";
 import { findTool, root } from "../../scripts/tools.ts";
 import { openLibrary } from "../../tests/native/ffi.ts";
 import {
@@ -25,7 +29,8 @@ import {
 
 /**
  * What the process does: nothing, products in blocking calls (eager and compiled) or off the event
- * loop, or the control: C threads that spin, as many as the products have, also at nice 10.
+ * loop, steps of training off it, or the control: C threads that spin, as many as the products have,
+ * also at nice 10.
  */
 export const TIMER_WORK = [
   "idle",
@@ -34,6 +39,7 @@ export const TIMER_WORK = [
   "eager products",
   "program",
   "program.async",
+  "training.async",
 ] as const;
 
 /** See {@link TIMER_WORK}. */
@@ -60,6 +66,37 @@ async function repeat(call: () => AnyTensor | Promise<AnyTensor>): Promise<numbe
     await setImmediate();
   }
   return calls;
+}
+
+/** A layer of random weights. */
+const layer = (outputs: number, inputs: number): { w: Tensor; b: Tensor } => ({
+  w: nn.kaimingUniform(rm.random.key(outputs + inputs), [outputs, inputs]),
+  b: rm.zeros([outputs]),
+});
+
+/** Steps of Adam of a network 64-768-768-10 with 256 rows, off the event loop. */
+function training(): () => Promise<AnyTensor> {
+  const params = [layer(768, 64), layer(768, 768), layer(10, 768)];
+  const x: Tensor = rm.random.normal(rm.random.key(1), [256, 64]);
+  const classes: Tensor<"int32"> = x.slice(":, :10").argmax(1).astype("int32");
+  const optimizer = optim.adam({ learningRate: 1e-3 });
+  const state = optimizer.init(params);
+  const loss = (p: typeof params, x: Tensor, classes: Tensor<"int32">): Tensor<"float32", []> => {
+    const made = p.reduce((x: Tensor, { w, b }, i) => {
+      const y = x.linear(w, b);
+      return i < 2 ? y.relu() : y;
+    }, x);
+    return nn.crossEntropy(made, classes).asShape([]);
+  };
+  const step = compile(
+    (p: typeof params, s: typeof state, x: Tensor, classes: Tensor<"int32">) => {
+      const [value, gradients] = valueAndGrad(loss)(p, x, classes);
+      optimizer.update(p, gradients, s);
+      return value;
+    },
+  );
+  step(params, state, x, classes).dispose();
+  return () => step.async(params, state, x, classes);
 }
 
 interface Spin {
@@ -126,6 +163,7 @@ async function measureTimer(
   const program = compile(products);
   if (work.startsWith("program")) program(w, w).dispose();
   if (work.startsWith("spinning")) compileSpin();
+  const train = work === "training.async" ? training() : undefined;
   let calls = 0;
   const [begin, before] = [performance.now(), process.cpuUsage()];
   const late = await lateness(async () => {
@@ -134,7 +172,7 @@ async function measureTimer(
     else if (work === "spinning threads, nice 10") await spin(threads, 10);
     else if (work === "eager products") calls = await repeat(() => rm.scope(() => products(w, w)));
     else if (work === "program") calls = await repeat(() => program(w, w));
-    else calls = await repeat(() => program.async(w, w));
+    else calls = await repeat(train ?? (() => program.async(w, w)));
   });
   if (what === "p99 of delays") return { wall: quantile(late, 0.99) * 1e6 };
   const { user, system } = process.cpuUsage(before);

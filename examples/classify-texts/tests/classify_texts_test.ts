@@ -32,6 +32,7 @@ test("the command learns from a file, saves what it learned, and labels texts", 
   const labels = run(file, "--save", head, ...texts);
   assertEquals(labels.map((line) => line.split(" ")[0]), ["cats", "dogs", "cats", "dogs"]);
   assertEquals(run("--load", head, ...texts), labels);
+  assertEquals(run("--load", head, "--test", file), ["accuracy 100.0%: 4 of 4 texts"]);
   assertEquals(runExample("classify-texts/main.ts", folder).status, 2);
 });
 
