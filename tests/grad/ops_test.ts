@@ -430,6 +430,7 @@ const HEADS = [
   [[4, 2], 50, 101, 33, 64],
   [[2, 1], 9, 3, 16, 16],
   [[1, 1], 1, 40, 8, 8],
+  [[1, 1], 20, 20, 1, 1],
 ] as const;
 
 testOnBackends("derivatives of attention in float32 are those in float64", () => {

@@ -408,6 +408,52 @@ check(
   },
 );
 
+check("float32 steps in registers: products with scalars, which later steps may compute", () => {
+  const shape = [9, 213];
+  const { mul, add, sub, div, square, neg } = MAP;
+  /** Two matrices, a number, and one for each row. */
+  const inputs = (): Operand[] => [
+    ...[float32(shape, 31), float32(shape, 32), float32([], 33), float32([9, 1], 34)],
+  ];
+  const programs = [
+    ...[add, sub, mul, div].flatMap((op) =>
+      [2, 3].flatMap((s) => [
+        [step(mul, 0, s), step(square, 1), step(op, 4, 5)],
+        [step(mul, s, 0), step(square, 1), step(op, 5, 4)],
+      ])
+    ),
+    ...[add, div].flatMap((op) => [
+      // Of a result, twice, of two products, and of one that two steps read.
+      [step(neg, 0), step(mul, 4, 2), step(square, 1), step(op, 5, 6)],
+      [step(mul, 0, 2), step(square, 1), step(op, 4, 4), step(add, 5, 6)],
+      [step(mul, 0, 2), step(mul, 1, 3), step(square, 1), step(op, 4, 5), step(add, 6, 7)],
+      [step(mul, 0, 2), step(square, 1), step(op, 4, 5), step(add, 6, 4)],
+      [step(mul, 0, 2), step(square, 1), step(op, 4, 3), step(add, 5, 6)],
+      // The value of the step before is what the product is of.
+      [step(square, 0), step(mul, 4, 2), step(add, 1, 4), step(op, 5, 6)],
+    ]),
+  ];
+  for (const steps of programs) {
+    const last = steps.length - 1;
+    for (const outputs of [[last], [last, 0], [last, 1]]) {
+      // Outputs are new, or the last one is the first input, which the product may be of.
+      for (const place of [-1, outputs.length - 1]) {
+        everywhere((about) => {
+          const chain = { inputs: inputs(), steps, outputs, shape };
+          const expected = eagerly(chain);
+          const targets = outputsOf(chain);
+          if (place >= 0) targets[place] = chain.inputs[0]!;
+          assertEquals(
+            inC(chain, targets),
+            expected,
+            `${about}, ${place}: ${describeChain(chain)}`,
+          );
+        });
+      }
+    }
+  }
+});
+
 check("float32 steps in registers: blocks of other rows, and scalars of rows", () => {
   // A block of one row is contiguous in the output, those of 16 rows are not.
   for (const [shape, order] of [[[17, 100], [1, 0]], [[3, 33, 130], [0, 2, 1]]] as const) {

@@ -19,6 +19,9 @@ int32_t RM_FOR_ISA(attention_backward)(const rm_call *call) {
 
 #else
 
+/* What divides the work between loops. */
+#define SMALL __attribute__((minsize, noinline))
+
 enum {
   /* The queries of a block: a multiple of MR. */
   BLOCK = 48,
@@ -51,34 +54,32 @@ typedef struct {
   int slots;
 } backward_context;
 
-/* What divides the work between loops. */
-#define SMALL __attribute__((minsize, noinline))
-
-/* The memory of a task. */
-typedef struct {
+/* The parts of the memory of a task. */
+enum {
   /* Keys and values in panels of PANEL of them, and rows of keys. */
-  float *key_panels, *value_panels, *keys;
+  KEY_PANELS,
+  VALUE_PANELS,
+  KEY_ROWS,
   /* The derivatives by keys and values. */
-  float *by_keys, *by_values;
+  KEY_SUMS,
+  VALUE_SUMS,
   /* Of a block: the scaled queries, the given derivatives, those by queries, the shares of keys, and the
    * derivatives by scores. */
-  float *queries, *given, *by_queries, *shares, *by_scores;
-} backward_memory;
+  QUERY_ROWS,
+  GIVEN_ROWS,
+  QUERY_SUMS,
+  SHARES,
+  SCORES,
+  PARTS
+};
 
-SMALL static backward_memory memory_of(const backward_context *ctx, char **at) {
-  const ptrdiff_t n = rm_round_up(ctx->n, PANEL) + PANEL;
-  backward_memory memory;
-  memory.key_panels = take_floats(at, n * ctx->d);
-  memory.value_panels = take_floats(at, n * ctx->dv);
-  memory.keys = take_floats(at, n * ctx->d_pitch);
-  memory.by_keys = take_floats(at, n * ctx->d_pitch);
-  memory.by_values = take_floats(at, n * ctx->dv_pitch);
-  memory.queries = take_floats(at, BLOCK * ctx->d_pitch);
-  memory.given = take_floats(at, BLOCK * ctx->dv_pitch);
-  memory.by_queries = take_floats(at, BLOCK * ctx->d_pitch);
-  memory.shares = take_floats(at, BLOCK * ctx->pitch);
-  memory.by_scores = take_floats(at, BLOCK * ctx->pitch);
-  return memory;
+/* Places the parts; returns their bytes. */
+SMALL static ptrdiff_t place_parts(const backward_context *ctx, char *at, float **parts) {
+  const ptrdiff_t d = ctx->d_pitch, dv = ctx->dv_pitch, n = ctx->pitch;
+  const ptrdiff_t columns[PARTS] = {ctx->d, ctx->dv, d, d, dv, d, dv, d, n, n};
+  char *end = at;
+  for (int i = 0; i < PARTS; i++) parts[i] = take_floats(&end, columns[i] * (i < QUERY_ROWS ? n : BLOCK));
+  return end - at;
 }
 
 /* A row of an operand: that of a head of a group. */
@@ -124,20 +125,19 @@ SMALL static void pack_panels(const backward_context *ctx, float *to, const floa
   }
 }
 
-/* A left or right operand of a product: the distances between its rows or panels, and between steps of
- * the sum. */
+/* The distances between rows of a, panels of b, and steps of the sum in a and b. */
 typedef struct {
-  const float *data;
-  ptrdiff_t stride, step;
-} factor;
+  ptrdiff_t row, a_step, panel, b_step;
+} product_strides;
 
-/* c = a b, or c += a b, of whole tiles. */
-SMALL static void multiply(const backward_context *ctx, ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t depth,
-                     factor a, factor b, float *c, ptrdiff_t pitch, bool add) {
+/* c = a b, of whole tiles, or c += a b if a is transposed. */
+SMALL static void multiply(const backward_context *ctx, ptrdiff_t rows, ptrdiff_t columns,
+                           ptrdiff_t depth, const float *a, const float *b, const product_strides *by,
+                           float *c, ptrdiff_t pitch) {
   for (ptrdiff_t j = 0; j < columns; j += PANEL) {
     for (ptrdiff_t i = 0; i < rows; i += MR) {
-      ctx->kernels->tile[0](depth, a.data + i * a.stride, a.stride, a.step, b.data + j / PANEL * b.stride,
-                            b.step, c + i * pitch + j, pitch, add);
+      ctx->kernels->tile[0](depth, a + i * by->row, by->row, by->a_step, b + j / PANEL * by->panel,
+                            by->b_step, c + i * pitch + j, pitch, by->row == 1);
     }
   }
 }
@@ -175,7 +175,7 @@ static void differentiate_row(float *scores, float *by, ptrdiff_t seen, ptrdiff_
 }
 
 /* A block of queries of one head. */
-SMALL static void differentiate_block(const backward_context *ctx, const backward_memory *memory,
+SMALL static void differentiate_block(const backward_context *ctx, float *const *parts,
                                 ptrdiff_t problem, ptrdiff_t head, ptrdiff_t first) {
   const head_operand *x = ctx->operands;
   const ptrdiff_t rows = rm_min(BLOCK, ctx->m - first), whole = rm_round_up(rows, MR);
@@ -184,24 +184,26 @@ SMALL static void differentiate_block(const backward_context *ctx, const backwar
   const ptrdiff_t limit = ctx->n - ctx->m + first + 1;
   const ptrdiff_t last = ctx->causal ? limit + rows - 1 : ctx->n, seen = last < 0 ? 0 : last;
   const ptrdiff_t panels = rm_round_up(seen, PANEL), keys = rm_round_up(seen, MR);
-  load_rows(&x[QUERIES], problem, head, first, rows, ctx->d, d, ctx->scale, memory->queries);
-  load_rows(&x[GIVEN], problem, head, first, rows, ctx->dv, dv, 1, memory->given);
-  multiply(ctx, whole, panels, ctx->d, (factor){memory->queries, d, 1},
-           (factor){memory->key_panels, PANEL * ctx->d, PANEL}, memory->shares, pitch, false);
-  multiply(ctx, whole, panels, ctx->dv, (factor){memory->given, dv, 1},
-           (factor){memory->value_panels, PANEL * ctx->dv, PANEL}, memory->by_scores, pitch, false);
+  load_rows(&x[QUERIES], problem, head, first, rows, ctx->d, d, ctx->scale, parts[QUERY_ROWS]);
+  load_rows(&x[GIVEN], problem, head, first, rows, ctx->dv, dv, 1, parts[GIVEN_ROWS]);
+  const product_strides by[] = {{d, 1, PANEL * ctx->d, PANEL},
+                                {dv, 1, PANEL * ctx->dv, PANEL},
+                                {1, pitch, PANEL, dv},
+                                {1, pitch, PANEL, d},
+                                {pitch, 1, PANEL, d}};
+  multiply(ctx, whole, panels, ctx->d, parts[QUERY_ROWS], parts[KEY_PANELS], &by[0], parts[SHARES],
+           pitch);
+  multiply(ctx, whole, panels, ctx->dv, parts[GIVEN_ROWS], parts[VALUE_PANELS], &by[1],
+           parts[SCORES], pitch);
   for (ptrdiff_t r = 0; r < rows; r++) {
     const ptrdiff_t own = ctx->causal ? limit + r : ctx->n;
-    differentiate_row(memory->shares + r * pitch, memory->by_scores + r * pitch, own < 0 ? 0 : own,
+    differentiate_row(parts[SHARES] + r * pitch, parts[SCORES] + r * pitch, own < 0 ? 0 : own,
                       keys);
   }
-  multiply(ctx, keys, dv, rows, (factor){memory->shares, 1, pitch}, (factor){memory->given, PANEL, dv},
-           memory->by_values, dv, true);
-  multiply(ctx, keys, d, rows, (factor){memory->by_scores, 1, pitch},
-           (factor){memory->queries, PANEL, d}, memory->by_keys, d, true);
-  multiply(ctx, whole, d, seen, (factor){memory->by_scores, pitch, 1}, (factor){memory->keys, PANEL, d},
-           memory->by_queries, d, false);
-  store_rows(&x[OUT], problem, head, first, rows, ctx->d, d, ctx->scale, memory->by_queries);
+  multiply(ctx, keys, dv, rows, parts[SHARES], parts[GIVEN_ROWS], &by[2], parts[VALUE_SUMS], dv);
+  multiply(ctx, keys, d, rows, parts[SCORES], parts[QUERY_ROWS], &by[3], parts[KEY_SUMS], d);
+  multiply(ctx, whole, d, seen, parts[SCORES], parts[KEY_ROWS], &by[4], parts[QUERY_SUMS], d);
+  store_rows(&x[OUT], problem, head, first, rows, ctx->d, d, ctx->scale, parts[QUERY_SUMS]);
 }
 
 SMALL static void backward_task(void *context, ptrdiff_t problem) {
@@ -209,21 +211,22 @@ SMALL static void backward_task(void *context, ptrdiff_t problem) {
   const head_operand *x = ctx->operands;
   const int slot = take_slot(ctx->slot_taken, ctx->slots);
   char *at = ctx->workspace + slot * ctx->workspace_bytes;
-  const backward_memory memory = memory_of(ctx, &at);
+  float *parts[PARTS];
+  place_parts(ctx, at, parts);
   const ptrdiff_t d = ctx->d_pitch, dv = ctx->dv_pitch;
-  load_rows(&x[KEYS], problem, 0, 0, ctx->n, ctx->d, d, 1, memory.keys);
-  pack_panels(ctx, memory.key_panels, memory.keys, ctx->d, d);
-  load_rows(&x[VALUES], problem, 0, 0, ctx->n, ctx->dv, dv, 1, memory.by_values);
-  pack_panels(ctx, memory.value_panels, memory.by_values, ctx->dv, dv);
-  memset(memory.by_keys, 0, (size_t)(rm_round_up(ctx->n, MR) * d) * sizeof *memory.by_keys);
-  memset(memory.by_values, 0, (size_t)(rm_round_up(ctx->n, MR) * dv) * sizeof *memory.by_values);
+  load_rows(&x[KEYS], problem, 0, 0, ctx->n, ctx->d, d, 1, parts[KEY_ROWS]);
+  pack_panels(ctx, parts[KEY_PANELS], parts[KEY_ROWS], ctx->d, d);
+  load_rows(&x[VALUES], problem, 0, 0, ctx->n, ctx->dv, dv, 1, parts[VALUE_SUMS]);
+  pack_panels(ctx, parts[VALUE_PANELS], parts[VALUE_SUMS], ctx->dv, dv);
+  memset(parts[KEY_SUMS], 0, (size_t)(rm_round_up(ctx->n, MR) * d) * sizeof *parts[KEY_SUMS]);
+  memset(parts[VALUE_SUMS], 0, (size_t)(rm_round_up(ctx->n, MR) * dv) * sizeof *parts[VALUE_SUMS]);
   for (ptrdiff_t head = 0; head < ctx->group_size; head++) {
     for (ptrdiff_t first = 0; first < ctx->m; first += BLOCK) {
-      differentiate_block(ctx, &memory, problem, head, first);
+      differentiate_block(ctx, parts, problem, head, first);
     }
   }
-  store_rows(&x[BY_KEYS], problem, 0, 0, ctx->n, ctx->d, d, 1, memory.by_keys);
-  store_rows(&x[BY_VALUES], problem, 0, 0, ctx->n, ctx->dv, dv, 1, memory.by_values);
+  store_rows(&x[BY_KEYS], problem, 0, 0, ctx->n, ctx->d, d, 1, parts[KEY_SUMS]);
+  store_rows(&x[BY_VALUES], problem, 0, 0, ctx->n, ctx->dv, dv, 1, parts[VALUE_SUMS]);
   atomic_flag_clear(&ctx->slot_taken[slot]);
 }
 
@@ -263,9 +266,8 @@ __attribute__((minsize)) int32_t RM_FOR_ISA(attention_backward)(const rm_call *c
   if (ctx.pitch * (ptrdiff_t)sizeof(float) % L1_WAY_BYTES == 0) ctx.pitch += PANEL;
   /* An address, as arithmetic on a null pointer is undefined. */
   char *const start = (char *)(uintptr_t)ALIGNMENT;
-  char *end = start;
-  memory_of(&ctx, &end);
-  ctx.workspace_bytes = end - start;
+  float *parts[PARTS];
+  ctx.workspace_bytes = place_parts(&ctx, start, parts);
   ctx.slots = (int)rm_min(rm_threads(), problems);
   gemm_workspace *workspace =
       RM_FOR_ISA(workspace_alloc)((size_t)(ctx.slots * ctx.workspace_bytes), ctx.slots);

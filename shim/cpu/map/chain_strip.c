@@ -75,6 +75,18 @@ BINARY(greaterEqual, (vector)(x >= y))
 BINARY(equal, (vector)(x == y))
 BINARY(notEqual, (vector)(x != y))
 
+/* The operand in memory is a product with a scalar. */
+#define SCALED(i) (AT(step->operand, i) * ((vector){0} + step->low))
+#define SCALED_FIRST(i, name) v##i = apply_##name(SCALED(i), v##i);
+INSTRUCTION(strip_add_scaled, SCALED_FIRST, add)
+INSTRUCTION(strip_div_scaled, SCALED_FIRST, div)
+
+/* The instruction for such an operand; null if there is none. */
+static strip_function scaled_function(int opcode, int own) {
+  if (opcode == RM_OP_add) return strip_add_scaled;
+  return opcode == RM_OP_div && own == 1 ? strip_div_scaled : NULL;
+}
+
 #define CLAMP_EACH(i, ...) v##i = apply_clamp(v##i, step->low, step->high);
 static RM_ALWAYS_INLINE vector apply_clamp(vector x, float low, float high) {
   const vector lower = select(x <= low, (vector){0} + low, x);
@@ -234,6 +246,13 @@ void RM_FOR_ISA(find_strips)(chain_context *chain) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* Whether products with scalars are deferred; machines without AVX get smaller code. */
+#if defined(__x86_64__) && !defined(__AVX__)
+enum { DEFERS = false };
+#else
+enum { DEFERS = true };
+#endif
+
 /* The instructions of a run as they are written. */
 typedef struct {
   chain_workspace *workspace;
@@ -241,11 +260,13 @@ typedef struct {
   instruction *next;
   /* The step whose result the strip is, or -1. */
   int strip;
+  /* Products with scalars that the steps which read them compute. */
+  bool deferred[RM_CHAIN_STEPS];
 } strip_writer;
 
 static instruction *add_instruction(strip_writer *writer, strip_function run) {
   writer->next->run = run;
-  writer->next->position = -1;
+  writer->next->position = writer->next->scalar_position = -1;
   return writer->next++;
 }
 
@@ -266,7 +287,6 @@ static instruction *add_reader(strip_writer *writer, strip_function run, const c
   const chain_operand *operand = &step->operands[k];
   instruction *added = add_instruction(writer, run);
   added->operand = (char *)RM_FOR_ISA(load_operand)(writer->workspace, writer->part, step, k);
-  added->moves_scalar = false;
   if (operand->source == FROM_STEP) {
     added->position = position_of_result(writer, operand->index);
   } else if (operand->source == FROM_LOAD) {
@@ -293,31 +313,91 @@ static void add_unary(strip_writer *writer, const chain_step *step) {
   added->high = (float)step->op.bounds[1];
 }
 
-static void add_binary(strip_writer *writer, const chain_step *step) {
-  char values[2][8];
-  const char *scalars[2];
-  for (int k = 0; k < 2; k++) {
-    scalars[k] = RM_FOR_ISA(scalar_operand)(writer->workspace, writer->part, step, k, values[k]);
+#define SMALL __attribute__((minsize, noinline))
+
+static const char *scalar_of(const strip_writer *writer, const chain_step *step, int k,
+                             char value[8]) {
+  return RM_FOR_ISA(scalar_operand)(writer->workspace, writer->part, step, k, value);
+}
+
+/* Gives an instruction the scalar that operand k of a step is. */
+SMALL static void set_scalar(const strip_writer *writer, instruction *added, const chain_step *step, int k) {
+  char value[8];
+  memcpy(&added->low, scalar_of(writer, step, k, value), sizeof added->low);
+  if (step->operands[k].source != FROM_LOAD) return;
+  const chain_load *load = &writer->workspace->chain->load[step->operands[k].index];
+  if (is_movable_scalar(load)) added->scalar_position = load->position;
+}
+
+static bool is_deferred(const strip_writer *writer, const chain_operand *operand) {
+  return DEFERS && operand->source == FROM_STEP && writer->deferred[operand->index];
+}
+
+/* The operand of a product that is a scalar, or -1 for none, or two. */
+SMALL static int scalar_factor(const strip_writer *writer, const chain_step *step) {
+  char value[8];
+  const bool first = scalar_of(writer, step, 0, value) != NULL;
+  return first == (scalar_of(writer, step, 1, value) != NULL) ? -1 : first ? 0 : 1;
+}
+
+/* Whether step s, of which the strip ends before `last`, is a product with a scalar which the only step
+ * that reads it, not the next one, can compute: if its operand is still there then. */
+SMALL static bool can_defer(const strip_writer *writer, int s, int last) {
+  const chain_context *chain = writer->workspace->chain;
+  const chain_step *step = &chain->step[s];
+  if (step->opcode != RM_OP_mul || step->output >= 0) return false;
+  const int factor = scalar_factor(writer, step);
+  if (factor < 0) return false;
+  const chain_operand *from = &step->operands[1 - factor];
+  const chain_load *load = &chain->load[from->index];
+  const int position = from->source == FROM_STEP ? position_of_result(writer, from->index)
+                       : load->in_place          ? load->position
+                                                 : -1;
+  if (position < 0) return false;
+  int reader = -1, place = 0;
+  for (int r = s + 1; r < chain->steps; r++) {
+    for (int k = 0; k < chain->step[r].arity; k++) {
+      const chain_operand *operand = &chain->step[r].operands[k];
+      if (operand->source != FROM_STEP || operand->index != s) continue;
+      if (reader >= 0) return false;
+      reader = r, place = k;
+    }
   }
+  if (reader <= s + 1 || reader >= last) return false;
+  const chain_step *next = &chain->step[reader];
+  char value[8];
+  if (next->arity != 2 || scaled_function(next->opcode, 1 - place) == NULL ||
+      is_deferred(writer, &next->operands[1 - place]) ||
+      scalar_of(writer, next, 1 - place, value) != NULL) {
+    return false;
+  }
+  for (int t = s + 1; t < reader; t++) {
+    const int output = chain->step[t].output;
+    if (output >= 0 && chain->data[output] == chain->data[position]) return false;
+  }
+  return true;
+}
+
+static void add_binary(strip_writer *writer, const chain_step *step) {
+  char value[8];
+  const bool is_scalar[2] = {scalar_of(writer, step, 0, value) != NULL,
+                             scalar_of(writer, step, 1, value) != NULL};
   /* The operand that the strip is. */
   int own = is_strip(writer, &step->operands[0]) ? 0 : 1;
   if (own == 1 && !is_strip(writer, &step->operands[1])) {
-    own = scalars[0] != NULL && scalars[1] == NULL;
+    own = (is_scalar[0] && !is_scalar[1]) || is_deferred(writer, &step->operands[0]);
     add_reader(writer, strip_load, step, own);
   }
   const int other = 1 - own;
   const strip_op *op = &strip_ops[step->opcode];
-  if (scalars[other] == NULL) {
-    add_reader(writer, op->binary[own], step, other);
-    return;
-  }
-  instruction *added = add_instruction(writer, op->scalar[own]);
-  memcpy(&added->low, scalars[other], sizeof added->low);
-  if (step->operands[other].source != FROM_LOAD) return;
-  const chain_load *load = &writer->workspace->chain->load[step->operands[other].index];
-  if (!is_movable_scalar(load)) return;
-  added->position = load->position;
-  added->moves_scalar = true;
+  if (is_deferred(writer, &step->operands[other])) {
+    const chain_step *product = &writer->workspace->chain->step[step->operands[other].index];
+    const int factor = scalar_factor(writer, product);
+    set_scalar(writer, add_reader(writer, scaled_function(step->opcode, own), product, 1 - factor),
+               product, factor);
+  } else if (is_scalar[other]) {
+    set_scalar(writer, add_instruction(writer, op->scalar[own]), step, other);
+  } else add_reader(writer, op->binary[own], step, other);
 }
 
 /* Writes the instructions of steps [first, last). */
@@ -326,9 +406,11 @@ static void write_instructions(chain_workspace *workspace, const chain_block *pa
   const chain_context *chain = workspace->chain;
   /* A step has at most one load, itself and one store. */
   instruction *begin = workspace->instructions + 4 * first;
-  strip_writer writer = {workspace, part, begin, -1};
+  strip_writer writer = {workspace, part, begin, -1, {false}};
   for (int s = first; s < last; s++) {
     const chain_step *step = &chain->step[s];
+    writer.deferred[s] = DEFERS && can_defer(&writer, s, last);
+    if (writer.deferred[s]) continue;
     if (step->opcode == RM_OP_where) add_where(&writer, step);
     else if (step->arity == 1) add_unary(&writer, step);
     else add_binary(&writer, step);
@@ -336,8 +418,7 @@ static void write_instructions(chain_workspace *workspace, const chain_block *pa
     if (!step->stored) continue;
     instruction *added = add_instruction(&writer, strip_store);
     added->operand = workspace->result[s];
-    added->moves_scalar = false;
-    added->position = position_of_result(&writer, s);
+      added->position = position_of_result(&writer, s);
   }
   add_instruction(&writer, strip_end)->first = begin;
 }
@@ -345,10 +426,8 @@ static void write_instructions(chain_workspace *workspace, const chain_block *pa
 /* Moves instructions to another block. Returns the last one. */
 static instruction *move_instructions(instruction *at, const chain_block *part) {
   for (; at->run != strip_end; at++) {
-    if (at->position < 0) continue;
-    char *operand = part->at[at->position];
-    if (at->moves_scalar) memcpy(&at->low, operand, sizeof at->low);
-    else at->operand = operand;
+    if (at->position >= 0) at->operand = part->at[at->position];
+    if (at->scalar_position >= 0) memcpy(&at->low, part->at[at->scalar_position], sizeof at->low);
   }
   return at;
 }

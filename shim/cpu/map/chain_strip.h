@@ -38,9 +38,8 @@ struct instruction {
   const char *condition;
   /* A scalar operand or two bounds. */
   float low, high;
-  /* The operand of the plan that moves `operand`, or `low`, with the block; or -1. */
-  int position;
-  bool moves_scalar;
+  /* The operands of the plan that move `operand` and `low` with the block; or -1. */
+  int position, scalar_position;
   /* Of the last one: the first, and where the last strip begins. */
   const instruction *first;
   ptrdiff_t last;
