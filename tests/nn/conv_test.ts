@@ -197,6 +197,57 @@ test("tasks that share a matrix, and pixels alone in a panel, give what columns 
   }
 });
 
+test("depthwise convolutions of all sizes give what float64 does", () => {
+  // Channels, results of a channel, height, width, kernel, stride, dilation, padding.
+  const cases = [
+    [5, 1, 14, 14, 3, 1, 1, 1],
+    [70, 1, 7, 7, 3, 1, 1, 1],
+    [9, 1, 7, 7, 5, 1, 1, 2],
+    [3, 1, 1, 9, 3, 1, 1, 1],
+    [3, 1, 3, 2, 5, 1, 1, 2],
+    [3, 1, 2, 40, 3, 1, 1, 1],
+    [4, 2, 19, 16, 3, 1, 1, 0],
+    [4, 3, 33, 17, 3, 2, 1, 1],
+    [6, 1, 112, 112, 3, 2, 1, 1],
+    [6, 1, 14, 13, 5, 2, 1, 2],
+    [5, 1, 30, 31, 3, 2, 1, 0],
+    [5, 1, 29, 50, 7, 1, 1, 3],
+    [5, 1, 41, 37, 3, 3, 1, 1],
+    [5, 1, 21, 23, 3, 1, 2, 2],
+    [5, 1, 21, 23, 3, 2, 3, 4],
+    [5, 1, 130, 90, 3, 1, 1, 1],
+    [4, 1, 9, 70, 2, 4, 1, 0],
+  ] as const;
+  for (const [channels, factor, height, width, k, stride, dilation, padding] of cases) {
+    const about = `${channels} channels of ${height} × ${width}, kernel ${k}, stride ${stride}`;
+    const x = loose(random.normal(random.key(k), [2, channels, height, width]));
+    const weight = loose(random.normal(random.key(3), [channels * factor, 1, k, k]));
+    const bias = loose(random.normal(random.key(4), [channels * factor]));
+    const options = { padding, stride, dilation, groups: channels };
+    const sums = (x: Any): Any => nn.conv2d(x, weight, bias, options);
+    const wide: Any = nn.conv2d(
+      ...[x, weight, bias].map((one) => one.astype("float64")) as [Any, Any, Any],
+      options,
+    );
+    const residual = loose(random.normal(random.key(5), wide.shape));
+    const functions: Record<string, (y: Any, r: Any) => Any> = {
+      sums: (y) => y,
+      relu: (y) => y.relu(),
+      limits: (y) => y.clip(-1, 2),
+      "hard swish": (y) => nn.hardSwish(y),
+      "a residual": (y, r) => y.add(r),
+      "a residual, then relu": (y, r) => y.add(r).relu(),
+      "relu, then a residual": (y, r) => y.relu().add(r),
+    };
+    for (const [name, f] of Object.entries(functions)) {
+      using program = compile((x: Any, r: Any) => f(sums(x), r));
+      const expected = f(wide, residual.astype("float64"));
+      const y: Any = program(x, residual);
+      assert(y.allclose(expected, { rtol: 1e-5, atol: 1e-5 }), `${about}: ${name}`);
+    }
+  }
+});
+
 test('"same" gives a result for each stride, the odd zero at the end', () => {
   for (const n of [5, 6, 7]) {
     for (const stride of [1, 2, 3]) {

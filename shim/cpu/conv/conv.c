@@ -229,7 +229,7 @@ void RM_FOR_ISA(conv_activate)(const conv_context *ctx, ptrdiff_t n, float *to) 
   } else if (ctx->activation == RM_ACTIVATION_HARD_SWISH) {
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
       const float x = to[i] + 3, above = x <= 0 ? 0 : x;
-      to[i] = to[i] * (above >= 6 ? 6 : above) / 6;
+      to[i] = to[i] * (above >= 6 ? 6 : above) * (1.0f / 6);
     }
   } else if (ctx->activation == RM_ACTIVATION_LEAKY_RELU) {
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) to[i] = to[i] > 0 ? to[i] : low * to[i];
