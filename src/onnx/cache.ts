@@ -94,9 +94,10 @@ interface Row {
 }
 
 /** The kernels that run, whose results a file is of. */
-function kernels(): string {
+function kernels(winograd: boolean): string {
   const level = kernelSource()?.shim.rm_configure(CONFIGURE.level, -1) ?? 0;
-  return `${host.platform} ${host.arch} ${cpuBackendName()} ${level}`;
+  const own = `${host.platform} ${host.arch} ${cpuBackendName()} ${level}`;
+  return winograd ? own : `${own} without Winograd`;
 }
 
 const library = (): string => `${VERSION} ${FORMAT} ${abiHash()}`;
@@ -212,7 +213,8 @@ class Contents {
 /** The cache of a model. */
 export class ModelCache implements ConstantStore, Interpreter {
   readonly path: string;
-  readonly #kernels = kernels();
+  readonly #winograd: boolean;
+  readonly #kernels: string;
   /** The model's files. */
   readonly #files: readonly ModelFile[];
   readonly #rows: Row[] = [];
@@ -232,9 +234,11 @@ export class ModelCache implements ConstantStore, Interpreter {
   #writes = 0;
 
   /** The cache of a model that is read from its own files, for {@link ModelCache.note}. */
-  constructor(path: string, files: readonly ModelFile[]) {
+  constructor(path: string, files: readonly ModelFile[], winograd: boolean) {
     this.path = path;
     this.#files = files;
+    this.#winograd = winograd;
+    this.#kernels = kernels(winograd);
   }
 
   /**
@@ -248,11 +252,12 @@ export class ModelCache implements ConstantStore, Interpreter {
     path: string,
     model: string,
     filesOf: FilesOf,
+    winograd: boolean,
   ): Promise<{ cache: ModelCache; model: CachedModel } | undefined> {
     if (host.identity(path) === undefined) return undefined;
     const source = await openBytes(path, {});
     try {
-      return await ModelCache.#read(new Contents(source), model, filesOf);
+      return await ModelCache.#read(new Contents(source), model, filesOf, winograd);
     } catch (error) {
       if (error instanceof ForeignError) throw error.cause;
       // Whatever is wrong with it, the model has all that it is made of.
@@ -277,6 +282,7 @@ export class ModelCache implements ConstantStore, Interpreter {
     contents: Contents,
     model: string,
     filesOf: FilesOf,
+    winograd: boolean,
   ): Promise<{ cache: ModelCache; model: CachedModel } | undefined> {
     const { path, size } = contents;
     const prefix = String.fromCharCode(...contents.bytes(0, Math.min(size, PREFIX_BYTES)));
@@ -294,7 +300,7 @@ export class ModelCache implements ConstantStore, Interpreter {
     const decoder: Decoder = new Decoder(path, model, (place) => cache.#tensorAt(decoder, place));
     const head = decoder.object(JSON.parse(decodeUtf8(bytes)!));
     const start = aligned(PREFIX_BYTES + headBytes, PAGE);
-    if (head.library !== library() || head.kernels !== kernels()) return undefined;
+    if (head.library !== library() || head.kernels !== kernels(winograd)) return undefined;
     if (start + decoder.count(head.bytes) !== size) return undefined;
     const records = decoder.list(head.files).map((one) => decoder.object(one));
     const names = records.map(({ name }) => decoder.text(name));
@@ -306,7 +312,7 @@ export class ModelCache implements ConstantStore, Interpreter {
       const isSame = stamp !== null && plain(stamp) === plain(stampOf(file));
       if (!isSame && await digestLater(file) !== digest) return undefined;
     }
-    const cache: ModelCache = new ModelCache(path, files);
+    const cache: ModelCache = new ModelCache(path, files, winograd);
     cache.#contents = contents;
     cache.#isNew = false;
     for (const one of decoder.list(head.storages)) {
@@ -441,7 +447,7 @@ export class ModelCache implements ConstantStore, Interpreter {
 
   /** What a computation is computed of, as text; undefined if the file cannot keep it. */
   #keyOf({ op, inputs, attributes }: Computation): string | undefined {
-    if (this.#isOff || this.#kernels !== kernels()) return undefined;
+    if (this.#isOff || this.#kernels !== kernels(this.#winograd)) return undefined;
     const parts = [plain(attributes), ...inputs.map((input) => this.#inputKey(input))];
     return parts.includes(undefined) ? undefined : `${op.name}(${parts.join()})`;
   }

@@ -48,6 +48,7 @@ import {
   type Wire,
 } from "./graph/messages.ts";
 import { optimize } from "./optimize.ts";
+import { PLAIN } from "./ops/convolutions.ts";
 import { OPS } from "./ops/mod.ts";
 import { ModelReport } from "./report.ts";
 import { type AsyncRunOptions, Constants, Runner, type Shared, type Writable } from "./runner.ts";
@@ -94,6 +95,11 @@ export interface OpenOptions {
    * that open the same file share its memory.
    */
   readonly cache?: boolean | Path;
+  /**
+   * Whether convolutions of 3 × 3 may be computed by Winograd's algorithm, which is faster and has rounding
+   * errors several times as large; true by default.
+   */
+  readonly winograd?: boolean;
 }
 
 /** Options of {@link Model.run}. */
@@ -108,7 +114,7 @@ export interface AsyncOptions extends RunOptions {
   readonly signal?: AbortSignal;
 }
 
-const OPEN = ["static", "maxPrograms", "external", "ops", "cache"];
+const OPEN = ["static", "maxPrograms", "external", "ops", "cache", "winograd"];
 
 /** Throws unless an option is an object, whose keys are names. */
 function checkNames(what: string, option: string, value: unknown): void {
@@ -263,7 +269,7 @@ async function openExternals(
  */
 export async function open(from: Path | Uint8Array, options: OpenOptions = {}): Promise<Model> {
   checkOptions("open an ONNX file", options, OPEN);
-  const { maxPrograms = 32, external = {}, ops = {} } = options;
+  const { maxPrograms = 32, external = {}, ops = {}, winograd = true } = options;
   const names = options.static === undefined ? [] : listIn(options.static, (name) => {
     if (typeof name === "string") return name;
     throw new ArgumentError(
@@ -280,6 +286,11 @@ export async function open(from: Path | Uint8Array, options: OpenOptions = {}): 
       `Cannot open an ONNX file with maxPrograms ${
         describe(maxPrograms)
       }: it is an integer of at least 1`,
+    );
+  }
+  if (typeof winograd !== "boolean") {
+    throw new ArgumentError(
+      `Cannot open an ONNX file with winograd ${describe(winograd)}: it is a boolean`,
     );
   }
   checkNames("open an ONNX file", "external", external);
@@ -310,9 +321,9 @@ export async function open(from: Path | Uint8Array, options: OpenOptions = {}): 
     }
     return files;
   };
-  const settings = { names: new Set(names), maxPrograms, ops: own };
+  const settings = { names: new Set(names), maxPrograms, ops: own, winograd };
   if (at !== undefined) {
-    const found = await ModelCache.open(at, file, filesOf);
+    const found = await ModelCache.open(at, file, filesOf, winograd);
     if (found !== undefined) return makeModel(file, found.model, settings, found.cache);
     ModelCache.checkWritable(at, file);
   }
@@ -335,7 +346,7 @@ export async function open(from: Path | Uint8Array, options: OpenOptions = {}): 
   }
   const { opsets, metadata } = message;
   const read = { opsets, metadata, ops: countOps(graph), graph };
-  const cache = at === undefined ? undefined : new ModelCache(at, [...files.values()]);
+  const cache = at === undefined ? undefined : new ModelCache(at, [...files.values()], winograd);
   return makeModel(file, read, settings, cache, (storage) => origins.get(storage));
 }
 
@@ -363,6 +374,15 @@ interface ModelOptions {
   readonly names: ReadonlySet<string>;
   readonly maxPrograms: number;
   readonly ops: Ops;
+  readonly winograd: boolean;
+}
+
+/** Marks the convolutions of a graph: they are not computed by Winograd's algorithm. */
+function computePlainly(graph: Graph): void {
+  graph.nodes = graph.nodes.map((node) => {
+    node.graphs.forEach(computePlainly);
+    return node.type === "Conv" ? node.with({}, { [PLAIN]: 1 }) : node;
+  });
 }
 
 /** Makes a model of its graph; `originOf` tells where its tensors are, unless the cache has the graph. */
@@ -382,6 +402,7 @@ function makeModel(
       );
     }
   }
+  if (!options.winograd) computePlainly(read.graph);
   return new Model(read, options, cache, originOf);
 }
 

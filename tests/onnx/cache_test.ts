@@ -303,6 +303,19 @@ test("a cache of another library or instruction set does not count", async () =>
   }
 });
 
+test("a cache of the other setting of winograd does not count", async () => {
+  const path = ownPath("model.onnx");
+  writeFileSync(path, largeModel());
+  for (const winograd of [true, false, true]) {
+    const expected = await use(path, FEEDS, { winograd });
+    const before = winograd ? undefined : numberOf(`${path}.rowmajor`);
+    for (let i = 0; i < 2; i++) {
+      assertEquals(await use(path, FEEDS, { winograd, cache: true }), expected);
+    }
+    if (before !== undefined) assert(numberOf(`${path}.rowmajor`) !== before);
+  }
+});
+
 test("a file that was cut or changed is made anew", async () => {
   const path = ownPath("model.onnx");
   const cache = `${path}.rowmajor`;

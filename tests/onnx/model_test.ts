@@ -642,6 +642,7 @@ test("options are checked", async () => {
   await assertRejects(() => open(bytes, { maxPrograms: 0 }), ArgumentError, "maxPrograms 0");
   await assertRejects(() => open(bytes, { static: ["z"] }), ArgumentError, 'static "z"');
   await assertRejects(() => open(bytes, { fast: true } as object), Error, "fast");
+  await assertRejects(() => open(bytes, { winograd: 1 } as object), ArgumentError, "winograd 1");
   await assertRejects(() => open(1 as unknown as string), Error);
   for (const bad of [null, 5, new Map()]) {
     const record = bad as unknown as Record<string, never>;

@@ -62,6 +62,9 @@ const CONV_TRANSPOSE = [nn.convTranspose1d, nn.convTranspose2d, nn.convTranspose
 const MAX_POOL = [nn.maxPool1d, nn.maxPool2d, nn.maxPool3d] as const;
 const AVG_POOL = [nn.avgPool1d, nn.avgPool2d, nn.avgPool3d] as const;
 
+/** The attribute of convolutions that Winograd's algorithm does not compute. */
+export const PLAIN = "rowmajor.plain";
+
 /** The least side of planes, and the fewest channels, where Winograd's algorithm is faster. */
 const [LEAST_SIDE, LEAST_CHANNELS] = [14, 16];
 
@@ -139,7 +142,7 @@ function convolve(call: Call, x: T, weight: T, bias: T | undefined): T {
     return made.unsqueeze(last);
   }
   if (isForProduct(x, weight, options)) return asProduct(x, weight, bias, options);
-  if (rank === 2 && isForWinograd(x, weight, options)) {
+  if (rank === 2 && !call.node.has(PLAIN) && isForWinograd(x, weight, options)) {
     return nn.conv2d(x, weight, bias, { ...options, winograd: true }) as T;
   }
   return conv(x, weight, bias, options) as T;
