@@ -95,13 +95,17 @@ class Patterns {
         ? [1, 2].map((k) => this.#number(node.inputs[k]))
         : ["min", "max"].map((bound) => node.has(bound) ? node.float(bound) : undefined);
       const shifted = low === 0 && high === 6 ? this.#beside(x, "Add", (n) => n === 3) : undefined;
-      return shifted === undefined ? undefined : { x: shifted, op: "HardSwish", factor: 6 * factor };
+      return shifted === undefined
+        ? undefined
+        : { x: shifted, op: "HardSwish", factor: 6 * factor };
     }
     // erf(x / √2) + 1
     const [inside] = this.#inputs(this.#beside(value, "Add", (n) => n === 1), "Erf") ?? [];
     if (inside === undefined) return undefined;
     const [own, scale] = this.#multiple(inside);
-    return this.#isNear(scale, Math.SQRT1_2) ? { x: own, op: "Gelu", factor: 2 * factor } : undefined;
+    return this.#isNear(scale, Math.SQRT1_2)
+      ? { x: own, op: "Gelu", factor: 2 * factor }
+      : undefined;
   }
 
   /** The multiple of x · f(x) that a value is. */

@@ -105,12 +105,16 @@ const noPictures = !existsSync(join(models, "onnx", "index.json"));
 const missing = noPictures
   ? " (skipped: models/onnx is not there, see scripts/golden/onnx_models.py)"
   : "";
-test(`Winograd's algorithm is an option with a small error${missing}`, { skip: noPictures }, async () => {
-  const index = JSON.parse(readFileSync(join(models, "onnx", "index.json"), "utf8")).models;
-  const feeds = await read("onnx", index["nudenet 320 (YOLOv8n)"].cases[0].inputs);
-  using fast = await open(nudenet);
-  using plain = await open(nudenet, { winograd: false });
-  const [found, wanted] = [fast, plain].map((model) => model.run(feeds)["output0"] as AnyTensor);
-  check({ output0: found! }, { output0: wanted! }, TOLERANCE);
-  assertEquals(found!.equals(wanted!), false);
-});
+test(
+  `Winograd's algorithm is an option with a small error${missing}`,
+  { skip: noPictures },
+  async () => {
+    const index = JSON.parse(readFileSync(join(models, "onnx", "index.json"), "utf8")).models;
+    const feeds = await read("onnx", index["nudenet 320 (YOLOv8n)"].cases[0].inputs);
+    using fast = await open(nudenet);
+    using plain = await open(nudenet, { winograd: false });
+    const [found, wanted] = [fast, plain].map((model) => model.run(feeds)["output0"] as AnyTensor);
+    check({ output0: found! }, { output0: wanted! }, TOLERANCE);
+    assertEquals(found!.equals(wanted!), false);
+  },
+);

@@ -15,7 +15,11 @@ const TENSORS = [
   ...[floats("half", [], [0.5]), floats("one", [], [1]), floats("two", [], [2])],
   ...[floats("three", [1], [3]), floats("zero", [], [0]), floats("six", [], [6])],
   ...[floats("five", [], [5]), floats("sixth", [], [1 / 6]), floats("root", [], [Math.SQRT2])],
-  ...[floats("near", [], [1e-5]), floats("w", [4], [1, 2, -1, 0.5]), floats("b", [4], [0, 1, 2, 3])],
+  ...[
+    floats("near", [], [1e-5]),
+    floats("w", [4], [1, 2, -1, 0.5]),
+    floats("b", [4], [0, 1, 2, 3]),
+  ],
   int64s("last", [-1]),
 ];
 
@@ -172,9 +176,13 @@ for (const [name, [op, wanted, ...nodes]] of Object.entries(CASES)) {
       tensors: TENSORS,
     };
     using model = await open(makeModel(graph, name.includes("norm") ? 13 : 14));
-    const run = (): AnyTensor => model.run({ x: tensor([X.slice(0, 4), X.slice(4)]) }).y as AnyTensor;
+    const run = (): AnyTensor =>
+      model.run({ x: tensor([X.slice(0, 4), X.slice(4)]) }).y as AnyTensor;
     const [first, second] = [run(), run()];
-    assert(first.allclose(tensor(wanted(X)).reshape([2, 4]), { rtol: 1e-5, atol: 1e-6 }), `${first}`);
+    assert(
+      first.allclose(tensor(wanted(X)).reshape([2, 4]), { rtol: 1e-5, atol: 1e-6 }),
+      `${first}`,
+    );
     assert(second.equals(first));
     const found = [...String(model.explain()).matchAll(/\b(silu|hardSwish|gelu|layerNorm)\(/g)];
     assertEquals(found.map(([, one]) => one), op === undefined ? [] : [op]);
