@@ -5,7 +5,7 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { type Tensor, tensor } from "../../mod.ts";
+import { random, type Tensor, tensor } from "../../mod.ts";
 import { open, type Value } from "../../src/onnx/mod.ts";
 import type { AnyTensor } from "../../src/tensor/tensor.ts";
 import { floats, type GraphParts, int64s, makeModel, type NodeParts } from "./make.ts";
@@ -199,4 +199,27 @@ test("an op that a program brings is not part of a pattern", async () => {
   using model = await open(makeModel(graph), { ops: { Sigmoid } });
   const { y } = model.run({ x: tensor([1, 2, 3, 4]) });
   assertEquals((y as AnyTensor).toArray(), [2, 6, 12, 20]);
+});
+
+test("attention of exporters is one op", async () => {
+  const shape = [1, 2, 8, 4];
+  const graph: GraphParts = {
+    inputs: [["q", "float32", shape], ["k", "float32", shape], ["v", "float32", shape]],
+    outputs: [["y", "float32"]],
+    nodes: [
+      ["Transpose", ["k"], ["t"], { perm: [0, 1, 3, 2] }],
+      ["MatMul", ["q", "t"], ["p"]],
+      ["Div", ["p", "two"], ["d"]],
+      ["Softmax", ["d"], ["s"], { axis: { int: -1 } }],
+      ["MatMul", ["s", "v"], ["y"]],
+    ],
+    tensors: TENSORS,
+  };
+  using model = await open(makeModel(graph));
+  const [q, k, v] = [1, 2, 3].map((seed) => random.normal(random.key(seed), shape)) as Tensor[];
+  const y = model.run({ q: q!, k: k!, v: v! }).y as AnyTensor;
+  const wanted = q!.matmul(k!.mT).div(2).softmax(-1).matmul(v!);
+  assert(y.allclose(wanted, { rtol: 1e-5, atol: 1e-6 }), `${y}`);
+  const text = String(model.explain());
+  assert(/\battention\(/.test(text) && !/\bsoftmax\(/.test(text), text);
 });
