@@ -1,6 +1,6 @@
 /**
- * Random products and convolutions of bytes with zero points, against sums of integers, on every
- * instruction set and backend; their errors.
+ * Random products and convolutions of bytes with zero points, against sums of integers and the bytes of
+ * these, on every instruction set and backend; their errors.
  *
  * @module
  */
@@ -16,7 +16,12 @@ import {
   zeros,
 } from "../../mod.ts";
 import { convInteger, packConv } from "../../src/ops/conv/bytes.ts";
-import { matmulInteger, packBytes } from "../../src/ops/linear/bytes.ts";
+import {
+  type ByteOutput,
+  matmulInteger,
+  packBytes,
+  type Requantization,
+} from "../../src/ops/linear/bytes.ts";
 import { compile } from "../../src/compile/mod.ts";
 import { amount } from "../support/amount.ts";
 import { type Any, assertRefused, loose } from "../support.ts";
@@ -60,13 +65,63 @@ const zerosOf = (below: (n: number) => number, like: Bytes, each: number): Bytes
 const at = (zeros: Bytes | undefined, i: number): number =>
   zeros === undefined ? 0 : zeros[zeros.length === 1 ? 0 : i]!;
 
+/** Operands: their elements, undefined for one that is absent, and their shapes. */
+type Operands = readonly [
+  data: Bytes | Int32Array | Float32Array | undefined,
+  shape: readonly number[],
+][];
+
 /** A case: its operands, what runs it, and the sums. */
 interface Case {
   readonly what: string;
-  readonly operands: readonly [data: Bytes | undefined, shape: readonly number[]][];
-  run(operands: (Any | undefined)[]): Any;
+  readonly operands: Operands;
+  run(operands: (Any | undefined)[], output?: Requantization): Any;
   readonly wanted: Int32Array;
   readonly shape: readonly number[];
+  /** How many channels there are, and the channel of an element of the result. */
+  readonly channels: number;
+  channelOf(i: number): number;
+}
+
+/** How sums become bytes, with the bias and the factor of each channel, and the bytes of a case. */
+interface Output {
+  readonly to: ByteOutput;
+  readonly operands: Operands;
+  readonly wanted: Bytes;
+}
+
+/** The nearest integer, the even one of two. */
+function nearest(x: number): number {
+  const low = Math.floor(x);
+  return x - low === 0.5 ? low + Math.abs(low % 2) : Math.round(x);
+}
+
+function outputOf(below: (n: number) => number, one: Case): Output {
+  const { channels, wanted } = one;
+  const isSigned = below(2) === 0, [least, most] = isSigned ? [-128, 127] : [0, 255];
+  const low = least! + (below(2) === 0 ? 0 : below(100)), high = most! - below(2) * below(100);
+  const zero = least! + below(256);
+  const largest = wanted.reduce((a, b) => Math.max(a, Math.abs(b)), 1);
+  // Powers of 2 give sums between two bytes; some factors leave the range.
+  const factors = Float32Array.from({ length: channels }, () => {
+    if (below(4) === 0) return 2 ** -(1 + below(12));
+    return (0.2 + below(1000) / 400) * 200 / largest;
+  });
+  const range = below(3) === 0 ? 2 ** 32 : 2 * largest + 1;
+  const bias = below(3) === 0
+    ? undefined
+    : Int32Array.from({ length: channels }, () => below(range) - Math.floor(range / 2));
+  const bytes = wanted.map((sum, i) => {
+    const channel = one.channelOf(i);
+    const moved = sum + (bias?.[channel] ?? 0) | 0;
+    const scaled = Math.fround(Math.fround(moved) * factors[channel]!);
+    return Math.min(Math.max(nearest(scaled) + zero, low), high);
+  });
+  return {
+    to: { dtype: isSigned ? "int8" : "uint8", zero, low, high },
+    operands: [[bias, [channels]], [factors, [channels]]],
+    wanted: isSigned ? Int8Array.from(bytes) : Uint8Array.from(bytes),
+  };
 }
 
 function product(below: (n: number) => number): Case {
@@ -86,8 +141,9 @@ function product(below: (n: number) => number): Case {
   return {
     what: `[${m}, ${k}] by [${k}, ${n}]`,
     operands: [[a, [m, k]], [b, [k, n]], [p, [p?.length ?? 0]], [q, [q?.length ?? 0]]],
-    run: ([x, y, px, qy]) => matmulInteger("product", x, packBytes("pack", y, qy), px),
-    ...{ wanted, shape: [m, n] },
+    run: ([x, y, px, qy], output) =>
+      matmulInteger("product", x, packBytes("pack", y, qy), px, undefined, output),
+    ...{ wanted, shape: [m, n], channels: n, channelOf: (i) => i % n },
   };
 }
 
@@ -151,43 +207,58 @@ function convolution(below: (n: number) => number): Case {
       [p, []],
       [q, [q?.length ?? 0]],
     ],
-    run: ([y, v, py, qv]) => convInteger("conv", y, packConv("pack", v, qv), py, attributes),
+    run: ([y, v, py, qv], output) =>
+      convInteger("conv", y, packConv("pack", v, qv), py, attributes, output),
     ...{ wanted, shape: [images, groups * rows, ...out] },
+    ...{
+      channels: groups * rows,
+      channelOf: (i: number) => Math.floor(i / places) % (groups * rows),
+    },
   };
 }
 
 for (const [kind, make] of Object.entries({ products: product, convolutions: convolution })) {
   test(`random ${kind} of bytes are exact`, () => {
     for (let i = 0; i < CASES; i++) {
-      const one = make(randomFrom(i));
+      const below = randomFrom(i);
+      const one = make(below), bytes = outputOf(below, one);
       for (const { name, on } of ALL_BACKENDS) {
         const isNative = name.startsWith("native") || name.startsWith("wasm");
         if (!isNative && i % OTHERS !== 0) continue;
         using(on, () => {
           const device = loose(typeof on === "string" ? on : "cpu");
-          const operands = one.operands.map(([data, shape]) =>
+          const operands = [...one.operands, ...bytes.operands].map(([data, shape]) =>
             data && loose(tensor(data as Any, { shape } as Any)).to(device)
           );
-          const check = (made: Any): void => {
+          const check = (made: Any, dtype: DType, wanted: Bytes | Int32Array): void => {
             const all = made.to("cpu");
-            assertEquals([all.dtype, [...all.shape]], ["int32", one.shape], `${i}, ${name}`);
+            assertEquals([all.dtype, [...all.shape]], [dtype, one.shape], `${i}, ${name}`);
             const got = all.toTypedArray() as Int32Array;
-            const wrong = one.wanted.findIndex((sum, k) => sum !== got[k]);
+            const wrong = wanted.findIndex((value, k) => value !== got[k]);
             if (wrong < 0) return;
             throw new Error(
-              `case ${i}, ${name}, ${one.what}: element ${wrong} is ${got[wrong]}, not ${
-                one.wanted[wrong]
-              }`,
+              `case ${i}, ${name}, ${one.what} to ${dtype}: element ${wrong} is ${
+                got[wrong]
+              }, not ${wanted[wrong]}`,
             );
           };
-          check(one.run(operands));
+          const quantize = (given: (Any | undefined)[]): Any => {
+            const [bias, factors] = given.slice(one.operands.length);
+            return one.run(given, { to: bytes.to, factors, bias });
+          };
+          check(one.run(operands), "int32", one.wanted);
+          check(quantize(operands), bytes.to.dtype, bytes.wanted);
           if (i % 20 !== 0) return;
-          const program = compile((...given: Any[]) => {
-            let k = 0;
-            return one.run(operands.map((x) => x && given[k++]));
-          });
-          check(program(...operands.filter((x) => x !== undefined)));
-          program.dispose();
+          for (const run of [one.run, quantize]) {
+            const program = compile((...given: Any[]) => {
+              let k = 0;
+              return run(operands.map((x) => x && given[k++]));
+            });
+            const made = program(...operands.filter((x) => x !== undefined));
+            if (run === quantize) check(made, bytes.to.dtype, bytes.wanted);
+            else check(made, "int32", one.wanted);
+            program.dispose();
+          }
         });
       }
     }
@@ -218,4 +289,18 @@ test("convolutions of bytes refuse what does not fit", () => {
   assertRefused(conv(x, w, {}, zeroOf("int8")), DTypeError, ["uint8", "int8"], x);
   assertRefused(conv(x, w, {}, zeroOf("uint8", 2)), ShapeError, ["zero point", "[2]"], x);
   assertRefused(conv(x.slice(0), w), ShapeError, ["as many axes"], x);
+  const to = { dtype: "uint8", zero: 0, low: 0, high: 255 } as const;
+  const factors = ones([6]), bias = zeros([6], { dtype: "int32" });
+  const quantized = (output: Requantization) => () =>
+    convInteger("conv", x, packConv("pack", w), undefined, usual as Any, output);
+  assertEquals(loose(quantized({ to, factors, bias })()).sum().item(), 6 * 9 * 18);
+  const refused: Requantization[] = [
+    { to, factors: ones([5]), bias },
+    { to, factors: ones([6], { dtype: "float64" }), bias },
+    { to, factors, bias: zeros([6]) },
+    { to, factors, bias: zeros([1], { dtype: "int32" }) },
+  ];
+  for (const output of refused) {
+    assertRefused(quantized(output), ShapeError, ["6 factors of float32"], x);
+  }
 });

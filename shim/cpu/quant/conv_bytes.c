@@ -5,15 +5,17 @@
  * padding, which is the zero point. Words are of four channels, or of four taps along the last axis of
  * one channel where that takes fewer words. A plane has the words of one phase of each stride. So the
  * words of adjacent pixels lie side by side, and those of another tap are a constant distance away: a
- * vector has a word of LANES pixels, and no matrix of windows is made.
+ * vector has a word of LANES pixels, and no matrix of windows is made. Where words of adjacent pixels are of
+ * adjacent bytes, some rows with their padding are copied first, so that their words are made in one loop.
  *
  * A tile is some rows of the weight (byte_groups.h) and some vectors of pixels. Pixels are numbered by
  * their place in a plane, so that tiles run over the ends of rows; what lies between the rows is computed
- * and left out. Sums are exact, so that they do not depend on tiles and tasks.
+ * and left out. Sums are exact, so that they do not depend on tiles and tasks. They become bytes in the
+ * tile, where those are asked for.
  */
 #include <string.h>
 #include "byte_groups.h"
-#include "quant_vectors.h"
+#include "byte_output.h"
 
 /* The vectors of pixels and the rows of the weight of a tile. */
 #if defined(__AVX512F__)
@@ -33,7 +35,11 @@ enum {
   TILE_PIXELS = TILE_VECTORS * LANES,
   TASKS_PER_THREAD = 4,
   /* The most bytes of staged words of several images. */
-  MOST_STAGED = 16 << 20
+  MOST_STAGED = 16 << 20,
+  /* The bytes of a lane that are copied at once, and those of words of taps after them. */
+  LINE_BYTES = 1024,
+  LINE_SLACK = 64 + 16,
+  MOST_TAPS = 16
 };
 
 static const double PRODUCTS_PER_NS = 60, STAGED_PER_NS = 4;
@@ -48,7 +54,8 @@ enum {
   OF_TAPS,
   OFFSETS,
   SPACE = OFFSETS + 4,
-  PER_AXIS = 6
+  PER_AXIS = 6,
+  OUTPUT = SPACE + AXES * PER_AXIS
 };
 
 typedef struct {
@@ -57,25 +64,37 @@ typedef struct {
   ptrdiff_t taps, phases, size;
 } byte_axis;
 
+/* A run of pixels of a tile that are results. */
+typedef struct {
+  ptrdiff_t from, to, count;
+} pixel_run;
+
 typedef struct {
   ptrdiff_t images, groups, channels, rows;
-  bool of_taps, has_zeros;
+  bool of_taps, has_zeros, has_lines;
   int how;
   byte_axis axes[AXES];
   /* The channels of words of a group; the words of a plane, of a channel's phases, and of a group of an image. */
   ptrdiff_t words, plane, channel_words, group_words;
-  /* The words of a sum, the pixels from the first to the last, the bytes of a group and of a word. */
-  ptrdiff_t steps, pixels, group_bytes, word_bytes;
+  /* The words of a sum, the results of a channel, the pixels from the first to the last, the bytes of a
+   * group and of a word. */
+  ptrdiff_t steps, places, pixels, group_bytes, word_bytes;
   ptrdiff_t first_image, tiles, tiles_per_task, pixel_tasks, rows_per_task, row_tasks;
+  /* The groups that a task stages and multiplies one by one, 0 for none, and the bytes for that. */
+  ptrdiff_t groups_per_task, task_bytes;
   uint32_t flips;
   int32_t shift;
   uint8_t padding;
   int32_t zero;
   const uint8_t *x, *groups_of_weight, *weight;
-  int32_t *out;
+  uint8_t *out;
+  byte_output output;
   uint8_t *wide, *staged;
   /* The bytes of each word of a sum, from its first pixel's. */
   ptrdiff_t *at;
+  /* The runs of pixels of each tile that are results, and the places of the first of each tile. */
+  pixel_run *runs;
+  ptrdiff_t *first_run;
   /* A row of zero points, for channels and taps that there are not. */
   uint8_t *blank;
 } conv_bytes_context;
@@ -127,6 +146,7 @@ static void write_words(const conv_bytes_context *ctx, const byte_lane *lanes, p
   uint32_t *words = (uint32_t *)(void *)to;
   write_edge(ctx, lanes, stride, 0, low, to);
   if (stride == 1) write_inner(lanes, 1, low, high, ctx->flips, words);
+  else if (stride == 2) write_inner(lanes, 2, low, high, ctx->flips, words);
   else write_inner(lanes, stride, low, high, ctx->flips, words);
   write_edge(ctx, lanes, stride, high, count, to);
 }
@@ -136,44 +156,158 @@ static ptrdiff_t phase_start(const byte_axis *axis, ptrdiff_t phase) {
   return phase * axis->dilation % axis->stride - axis->padding;
 }
 
-/* Stages one channel of words of a group of an image. */
-static void stage_task(void *context, ptrdiff_t index) {
-  const conv_bytes_context *ctx = context;
+/* What a task stages: a channel of words of a group of an image, of lanes from `tap` on. */
+typedef struct {
+  const uint8_t *from;
+  ptrdiff_t channel, tap;
+} staged_part;
+
+/* A row of a plane of a phase, and the row of x that it is of. */
+typedef struct {
+  ptrdiff_t depth, row, left;
+} plane_row;
+
+static plane_row first_row(const conv_bytes_context *ctx, ptrdiff_t pz, ptrdiff_t py) {
+  return (plane_row){phase_start(&ctx->axes[DEPTH_AXIS], pz), phase_start(&ctx->axes[HEIGHT], py),
+                     ctx->axes[HEIGHT].size};
+}
+
+/* The number of the row of x, -1 for padding; goes to the next row. */
+static RM_ALWAYS_INLINE ptrdiff_t next_row(const conv_bytes_context *ctx, plane_row *at) {
+  const byte_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT];
+  const bool inside = at->depth >= 0 && at->depth < z->in && at->row >= 0 && at->row < y->in;
+  const ptrdiff_t found = inside ? at->depth * y->in + at->row : -1;
+  at->row += y->stride;
+  if (--at->left == 0) {
+    at->row -= y->size * y->stride;
+    at->depth += z->stride;
+    at->left = y->size;
+  }
+  return found;
+}
+
+/* Words of which byte e is from[stride * i + e], with `mask`, and flipped by `flips`. */
+static RM_ALWAYS_INLINE void write_taps(const uint8_t *from, const int stride, ptrdiff_t count,
+                                        uint32_t mask, uint32_t flips, uint32_t *to) {
+  ptrdiff_t i = 0;
+#if defined(__AVX2__)
+  /* A lane of 16 bytes has four words, of bytes that begin at its number times `stride` words. */
+  int32_t places[LANES];
+  uint8_t bytes[VECTOR_BYTES];
+  for (int k = 0; k < LANES; k++) places[k] = k / 4 * stride + k % 4;
+  for (int k = 0; k < VECTOR_BYTES; k++) bytes[k] = (uint8_t)(k % 16 / 4 * stride + k % 4);
+  for (; i + LANES <= count; i += LANES) {
+    v_u8 x;
+    memcpy(&x, from + i * stride, sizeof x);
+#if defined(__AVX512BW__)
+    const __m512i found = _mm512_permutexvar_epi32(_mm512_loadu_si512(places), (__m512i)x);
+    v_s32 words = (v_s32)_mm512_shuffle_epi8(found, _mm512_loadu_si512(bytes));
+#else
+    const __m256i found =
+        _mm256_permutevar8x32_epi32((__m256i)x, _mm256_loadu_si256((const __m256i *)(void *)places));
+    v_s32 words =
+        (v_s32)_mm256_shuffle_epi8(found, _mm256_loadu_si256((const __m256i *)(void *)bytes));
+#endif
+    words = (words & (int32_t)mask) ^ (int32_t)flips;
+    memcpy(to + i, &words, sizeof words);
+  }
+#endif
+  for (; i < count; i++) {
+    uint32_t word;
+    memcpy(&word, from + i * stride, sizeof word);
+    to[i] = (word & mask) ^ flips;
+  }
+}
+
+/* Stages a plane of a phase of depth and height: rows of each lane are copied with their padding first. */
+static void stage_lines(const conv_bytes_context *ctx, const staged_part *part, ptrdiff_t pz,
+                        ptrdiff_t py, uint8_t *to) {
   const byte_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
-  const ptrdiff_t word = index % ctx->words, group = index / ctx->words % ctx->groups;
-  const ptrdiff_t image = index / ctx->words / ctx->groups;
-  const ptrdiff_t channel = ctx->of_taps ? word / x->taps : 4 * word;
-  const ptrdiff_t tap = ctx->of_taps ? word % x->taps * 4 : 0;
-  const ptrdiff_t depth_bytes = y->in * x->in, channel_bytes = z->in * depth_bytes;
-  const ptrdiff_t first_channel = ((ctx->first_image + image) * ctx->groups + group) * ctx->channels;
-  const uint8_t *from = ctx->x + (first_channel + channel) * channel_bytes;
-  uint8_t *to = ctx->staged + 4 * index * ctx->channel_words;
-  for (ptrdiff_t pz = 0; pz < z->phases; pz++) {
-    for (ptrdiff_t py = 0; py < y->phases; py++) {
-      for (ptrdiff_t px = 0; px < x->phases; px++) {
-        for (ptrdiff_t i = 0; i < z->size * y->size; i++, to += 4 * x->size) {
-          const ptrdiff_t depth = phase_start(z, pz) + i / y->size * z->stride;
-          const ptrdiff_t row = phase_start(y, py) + i % y->size * y->stride;
-          const bool inside = depth >= 0 && depth < z->in && row >= 0 && row < y->in;
-          if (!inside) {
-            memset(to, ctx->padding, (size_t)(4 * x->size));
-            continue;
-          }
-          const uint8_t *at = from + depth * depth_bytes + row * x->in;
-          byte_lane lanes[4];
-          for (ptrdiff_t e = 0; e < 4; e++) {
-            lanes[e] = (byte_lane){ctx->blank, 0, x->size};
-            if (ctx->of_taps && tap + e < x->kernel) {
-              lanes[e] = lane_of(at, (tap + e) * x->dilation - x->padding, x->stride, x->in, x->size);
-            } else if (!ctx->of_taps && channel + e < ctx->channels) {
-              lanes[e] = lane_of(at + e * channel_bytes, phase_start(x, px), x->stride, x->in, x->size);
-            }
-          }
-          write_words(ctx, lanes, x->stride, x->size, to);
-        }
+  uint8_t lines[4][LINE_BYTES + LINE_SLACK];
+  const uint8_t zero = *ctx->blank;
+  const ptrdiff_t lanes = ctx->of_taps ? 1 : rm_min(4, ctx->channels - part->channel);
+  const ptrdiff_t rows = z->size * y->size, width = x->size * x->stride;
+  const ptrdiff_t together = LINE_BYTES / width;
+  const ptrdiff_t count = rm_min(x->in, width - x->padding);
+  const ptrdiff_t channel_bytes = z->in * y->in * x->in;
+  plane_row place = first_row(ctx, pz, py);
+  for (ptrdiff_t first = 0; first < rows; first += together) {
+    const ptrdiff_t last = rm_min(rows, first + together), words = (last - first) * x->size;
+    for (int e = 0; e < (ctx->of_taps ? 1 : 4); e++) {
+      memset(lines[e], zero, (size_t)(words * x->stride) + LINE_SLACK);
+    }
+    for (ptrdiff_t i = first; i < last; i++) {
+      const ptrdiff_t row = next_row(ctx, &place);
+      if (row < 0) continue;
+      const ptrdiff_t at = (i - first) * width + x->padding;
+      for (ptrdiff_t e = 0; e < lanes; e++) {
+        memcpy(lines[e] + at, part->from + e * channel_bytes + row * x->in, (size_t)count);
       }
     }
+    uint32_t *words_to = (uint32_t *)(void *)(to + 4 * first * x->size);
+    if (ctx->of_taps) {
+      /* Taps that there are not are zero points. */
+      const ptrdiff_t taps = rm_min(4, x->kernel - part->tap);
+      const uint32_t mask = 0xffffffffu >> 8 * (4 - taps);
+      const uint32_t flips = (0x01010101u * zero & ~mask) ^ ctx->flips;
+      if (x->stride == 1) write_taps(lines[0] + part->tap, 1, words, mask, flips, words_to);
+      else write_taps(lines[0] + part->tap, 2, words, mask, flips, words_to);
+    } else {
+      const byte_lane own[4] = {{lines[0], 0, 0}, {lines[1], 0, 0}, {lines[2], 0, 0}, {lines[3], 0, 0}};
+      write_inner(own, 1, 0, words, ctx->flips, words_to);
+    }
   }
+}
+
+/* Stages a channel of words of a group of images, of which each has `groups`. */
+static void stage_word(const conv_bytes_context *ctx, ptrdiff_t group, ptrdiff_t word, uint8_t *to) {
+  const byte_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
+  const ptrdiff_t channel = ctx->of_taps ? word / x->taps : 4 * word;
+  const ptrdiff_t tap = ctx->of_taps ? word % x->taps * 4 : 0;
+  const ptrdiff_t channel_bytes = z->in * y->in * x->in;
+  const uint8_t *from = ctx->x + (group * ctx->channels + channel) * channel_bytes;
+  if (ctx->has_lines) {
+    const staged_part part = {from, channel, tap};
+    for (ptrdiff_t phase = 0; phase < z->phases * y->phases; phase++, to += 4 * ctx->plane) {
+      stage_lines(ctx, &part, phase / y->phases, phase % y->phases, to);
+    }
+    return;
+  }
+  for (ptrdiff_t phase = 0; phase < z->phases * y->phases * x->phases; phase++) {
+    const ptrdiff_t px = phase % x->phases, py = phase / x->phases % y->phases;
+    byte_lane lanes[4];
+    for (ptrdiff_t e = 0; e < 4; e++) {
+      if (ctx->of_taps && tap + e < x->kernel) {
+        lanes[e] = lane_of(from, (tap + e) * x->dilation - x->padding, x->stride, x->in, x->size);
+      } else if (!ctx->of_taps && channel + e < ctx->channels) {
+        const uint8_t *own = from + e * channel_bytes;
+        lanes[e] = lane_of(own, phase_start(x, px), x->stride, x->in, x->size);
+      } else {
+        lanes[e] = (byte_lane){NULL, 0, x->size};
+      }
+    }
+    plane_row place = first_row(ctx, phase / x->phases / y->phases, py);
+    for (ptrdiff_t i = 0; i < z->size * y->size; i++, to += 4 * x->size) {
+      const ptrdiff_t row = next_row(ctx, &place);
+      if (row < 0) {
+        memset(to, ctx->padding, (size_t)(4 * x->size));
+        continue;
+      }
+      byte_lane own[4];
+      for (int e = 0; e < 4; e++) {
+        own[e] = lanes[e];
+        if (own[e].from == NULL) own[e].from = ctx->blank;
+        else own[e].from += row * x->in;
+      }
+      write_words(ctx, own, x->stride, x->size, to);
+    }
+  }
+}
+
+static void stage_task(void *context, ptrdiff_t index) {
+  const conv_bytes_context *ctx = context;
+  stage_word(ctx, ctx->first_image * ctx->groups + index / ctx->words, index % ctx->words,
+             ctx->staged + 4 * index * ctx->channel_words);
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
@@ -256,11 +390,6 @@ static RM_ALWAYS_INLINE void multiply(const int rows, const int vectors, const i
   }
 }
 
-/* A run of pixels of a tile that are results. */
-typedef struct {
-  ptrdiff_t from, to, count;
-} pixel_run;
-
 /* The results among pixels [first, first + count) of a plane; returns the number of runs. */
 static int find_runs(const conv_bytes_context *ctx, ptrdiff_t first, ptrdiff_t count,
                      pixel_run *runs) {
@@ -288,6 +417,92 @@ typedef struct {
   const v_s32 *sums;
 } pixel_tile;
 
+/* Stores bytes of a run. Those after its end, up to `room` from its begin on, are written next. */
+static RM_ALWAYS_INLINE void store_bytes(const uint8_t *from, ptrdiff_t count, ptrdiff_t room,
+                                         uint8_t *out) {
+  enum { PIECE = 16 };
+  ptrdiff_t at = 0;
+  for (; at < count && at + PIECE <= room; at += PIECE) memcpy(out + at, from + at, PIECE);
+  if (at >= count) return;
+  if (count >= PIECE) memcpy(out + count - PIECE, from + count - PIECE, PIECE);
+  else memcpy(out + at, from + at, (size_t)(count - at));
+}
+
+/* Stores the results of a row of a tile. */
+static RM_ALWAYS_INLINE void store_runs(const pixel_tile *tile, ptrdiff_t size, const uint8_t *from,
+                                        uint8_t *out) {
+  const pixel_run last = tile->runs[tile->count - 1];
+  for (int i = 0; i < tile->count; i++) {
+    const pixel_run run = tile->runs[i];
+    const ptrdiff_t room = rm_min(last.to + last.count - run.to, TILE_PIXELS - run.from);
+    if (size == 1) store_bytes(from + run.from, run.count, room, out + run.to);
+    else memcpy(out + run.to * size, from + run.from * size, (size_t)(run.count * size));
+  }
+}
+
+/* Stores the bytes of a row of a tile, of which some are results. */
+static RM_ALWAYS_INLINE void store_lanes(const pixel_tile *tile, const int vectors,
+                                         const lane_u8 *bytes, uint8_t *out) {
+#if defined(__AVX512BW__)
+  if (vectors == TILE_VECTORS) {
+    const __m256i low = _mm256_setr_m128i((__m128i)bytes[0], (__m128i)bytes[1]);
+    const __m256i high = _mm256_castsi128_si256((__m128i)bytes[2]);
+    const __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    for (int i = 0; i < tile->count; i++) {
+      const pixel_run run = tile->runs[i];
+      const __mmask64 own = (((__mmask64)1 << run.count) - 1) << run.from;
+      _mm512_mask_storeu_epi8(out + run.to - run.from, own, all);
+    }
+    return;
+  }
+#endif
+  uint8_t pixels[TILE_PIXELS];
+  UNROLL for (int v = 0; v < vectors; v++) *(lane_u8 *)(pixels + v * LANES) = bytes[v];
+  store_runs(tile, 1, pixels, out);
+}
+
+/* Stores sums of `kept` rows of a tile, less what zero points add. */
+static RM_ALWAYS_INLINE void finish_vectors(const conv_bytes_context *ctx, const pixel_tile *tile,
+                                            ptrdiff_t kept, const int vectors,
+                                            v_s32 (*made)[TILE_VECTORS]) {
+  const ptrdiff_t lane = tile->channel % GROUP_ROWS, group = tile->channel / GROUP_ROWS;
+  const uint8_t *head = ctx->groups_of_weight + group * ctx->group_bytes + 4 * lane;
+  const ptrdiff_t size = ctx->output.size, plane = ctx->places * size;
+  uint8_t *out = ctx->out + (tile->image * ctx->groups * ctx->rows + tile->channel) * plane;
+  const bool is_whole = vectors == TILE_VECTORS && tile->runs[0].count == TILE_PIXELS;
+  for (ptrdiff_t r = 0; r < kept; r++, out += plane) {
+    uint32_t sum, zero;
+    memcpy(&sum, head + 4 * r, sizeof sum);
+    memcpy(&zero, head + BYTES_ZEROS + 4 * r, sizeof zero);
+    uint32_t rest = (uint32_t)ctx->zero * (sum - 4 * (uint32_t)ctx->steps * zero);
+    if (ctx->output.bias != NULL) rest -= (uint32_t)ctx->output.bias[tile->channel + r];
+    UNROLL for (int v = 0; v < vectors; v++) {
+      if (zero != 0) made[r][v] -= tile->sums[v] * (int32_t)zero;
+      made[r][v] -= (int32_t)rest;
+    }
+    if (size != 1) {
+      store_runs(tile, size, (const uint8_t *)made[r], out);
+      continue;
+    }
+    lane_u8 bytes[TILE_VECTORS];
+    const v_f32 factor = (v_f32){0} + ctx->output.factors[tile->channel + r];
+    UNROLL for (int v = 0; v < vectors; v++) bytes[v] = bytes_of_sums(made[r][v], factor, &ctx->output);
+    if (is_whole) {
+      UNROLL for (int v = 0; v < vectors; v++) *(lane_u8 *)(out + tile->runs[0].to + v * LANES) = bytes[v];
+      continue;
+    }
+    store_lanes(tile, vectors, bytes, out);
+  }
+}
+
+/* The same out of line, which takes less memory: for the ends of planes, and slow products. */
+static __attribute__((noinline)) void finish_rows(const conv_bytes_context *ctx,
+                                                  const pixel_tile *tile, ptrdiff_t kept,
+                                                  int vectors, v_s32 (*made)[TILE_VECTORS]) {
+  if (vectors == TILE_VECTORS) finish_vectors(ctx, tile, kept, TILE_VECTORS, made);
+  else finish_vectors(ctx, tile, kept, 1, made);
+}
+
 /* `rows` rows of a tile, of which `kept` are stored. */
 static RM_ALWAYS_INLINE void multiply_rows(const int rows, const int vectors, const int how,
                                            const conv_bytes_context *ctx, const pixel_tile *tile,
@@ -298,25 +513,8 @@ static RM_ALWAYS_INLINE void multiply_rows(const int rows, const int vectors, co
   const ptrdiff_t stride = ctx->wide == NULL ? ctx->group_bytes : ctx->steps * GROUP_ROWS * word;
   multiply(rows, vectors, how, ctx, tile->data, ctx->weight + group * stride + lane * word,
            GROUP_ROWS * word, made);
-  const uint8_t *head = ctx->groups_of_weight + group * ctx->group_bytes + 4 * lane;
-  ptrdiff_t plane = 1;
-  for (int i = 0; i < AXES; i++) plane *= ctx->axes[i].out;
-  int32_t *out = ctx->out + (tile->image * ctx->groups * ctx->rows + tile->channel) * plane;
-  for (ptrdiff_t r = 0; r < kept; r++, out += plane) {
-    uint32_t sum, zero;
-    memcpy(&sum, head + 4 * r, sizeof sum);
-    memcpy(&zero, head + BYTES_ZEROS + 4 * r, sizeof zero);
-    const uint32_t rest = (uint32_t)ctx->zero * (sum - 4 * (uint32_t)ctx->steps * zero);
-    UNROLL for (int v = 0; v < vectors; v++) {
-      if (zero != 0) made[r][v] -= tile->sums[v] * (int32_t)zero;
-      made[r][v] -= (int32_t)rest;
-    }
-    const int32_t *from = (const int32_t *)made[r];
-    for (int i = 0; i < tile->count; i++) {
-      const pixel_run run = tile->runs[i];
-      memcpy(out + run.to, from + run.from, (size_t)run.count * sizeof *out);
-    }
-  }
+  if (vectors == TILE_VECTORS && how != WIDE_WORDS) finish_vectors(ctx, tile, kept, vectors, made);
+  else finish_rows(ctx, tile, kept, vectors, made);
 }
 
 /* All rows [row, end) of a group of the convolution and a tile of pixels from `data` on. */
@@ -356,32 +554,67 @@ static RM_ALWAYS_INLINE void multiply_any(const int how, const conv_bytes_contex
   else multiply_tile(1, how, ctx, tile, rows);
 }
 
+/* Tiles [first, last) of pixels and some rows of the weight of a group of an image. */
+typedef struct {
+  ptrdiff_t image, group, first, last, row, rows;
+  const uint8_t *staged;
+} conv_part;
+
+static void multiply_part(const conv_bytes_context *ctx, const conv_part *part) {
+  for (ptrdiff_t at = part->first; at < part->last; at++) {
+    const ptrdiff_t pixel = at * TILE_PIXELS, count = rm_min(TILE_PIXELS, ctx->pixels - pixel);
+    const pixel_tile tile = {
+        .data = part->staged + 4 * pixel,
+        .image = part->image,
+        .channel = part->group * ctx->rows + part->row,
+        .runs = ctx->runs + ctx->first_run[at],
+        .count = (int)(ctx->first_run[at + 1] - ctx->first_run[at]),
+    };
+    if (tile.count == 0) continue;
+    if (ctx->how == VNNI_WORDS) multiply_any(VNNI_WORDS, ctx, tile, part->rows, count);
+#if defined(MULTIPLY_SMALL)
+    else if (ctx->how == SMALL_WORDS) multiply_any(SMALL_WORDS, ctx, tile, part->rows, count);
+#endif
+    else multiply_any(WIDE_WORDS, ctx, tile, part->rows, count);
+  }
+}
+
 static void conv_task(void *context, ptrdiff_t index) {
   const conv_bytes_context *ctx = context;
   const ptrdiff_t row = index % ctx->row_tasks * ctx->rows_per_task;
-  const ptrdiff_t rows = rm_min(ctx->rows_per_task, ctx->rows - row);
   index /= ctx->row_tasks;
   const ptrdiff_t first = index % ctx->pixel_tasks * ctx->tiles_per_task;
-  const ptrdiff_t last = rm_min(ctx->tiles, first + ctx->tiles_per_task);
   index /= ctx->pixel_tasks;
-  const ptrdiff_t group = index % ctx->groups, image = index / ctx->groups;
-  const uint8_t *staged = ctx->staged + 4 * (image * ctx->groups + group) * ctx->group_words;
-  for (ptrdiff_t at = first; at < last; at++) {
-    const ptrdiff_t pixel = at * TILE_PIXELS, count = rm_min(TILE_PIXELS, ctx->pixels - pixel);
-    pixel_run runs[TILE_PIXELS];
-    const pixel_tile tile = {
-        .data = staged + 4 * pixel,
-        .image = ctx->first_image + image,
-        .channel = group * ctx->rows + row,
-        .runs = runs,
-        .count = find_runs(ctx, pixel, count, runs),
+  const conv_part part = {
+      .image = ctx->first_image + index / ctx->groups,
+      .group = index % ctx->groups,
+      .first = first,
+      .last = rm_min(ctx->tiles, first + ctx->tiles_per_task),
+      .row = row,
+      .rows = rm_min(ctx->rows_per_task, ctx->rows - row),
+      .staged = ctx->staged + 4 * index * ctx->group_words,
+  };
+  multiply_part(ctx, &part);
+}
+
+/* Stages groups one by one, and multiplies each while its words are in a cache. */
+static void group_task(void *context, ptrdiff_t index) {
+  const conv_bytes_context *ctx = context;
+  uint8_t *staged = ctx->staged + index * ctx->task_bytes;
+  const ptrdiff_t first = index * ctx->groups_per_task;
+  const ptrdiff_t last = rm_min(ctx->images * ctx->groups, first + ctx->groups_per_task);
+  for (ptrdiff_t group = first; group < last; group++) {
+    for (ptrdiff_t word = 0; word < ctx->words; word++) {
+      stage_word(ctx, group, word, staged + 4 * word * ctx->channel_words);
+    }
+    const conv_part part = {
+        .image = group / ctx->groups,
+        .group = group % ctx->groups,
+        .last = ctx->tiles,
+        .rows = ctx->rows,
+        .staged = staged,
     };
-    if (tile.count == 0) continue;
-    if (ctx->how == VNNI_WORDS) multiply_any(VNNI_WORDS, ctx, tile, rows, count);
-#if defined(MULTIPLY_SMALL)
-    else if (ctx->how == SMALL_WORDS) multiply_any(SMALL_WORDS, ctx, tile, rows, count);
-#endif
-    else multiply_any(WIDE_WORDS, ctx, tile, rows, count);
+    multiply_part(ctx, &part);
   }
 }
 
@@ -396,9 +629,20 @@ static ptrdiff_t common_divisor(ptrdiff_t a, ptrdiff_t b) {
   return a;
 }
 
+/* Whether words of adjacent pixels are of adjacent bytes, in several rows that fit lines. */
+static bool has_lines(const conv_bytes_context *ctx, const double *numbers) {
+  enum { KERNEL = 1, OUT, STRIDE, DILATION = 5 };
+  const double *last = numbers + WIDTH * PER_AXIS;
+  const double width = last[OUT] * last[STRIDE] + (last[KERNEL] - 1) * last[DILATION];
+  if (numbers[OUT] * numbers[PER_AXIS + OUT] < 2 || width > LINE_BYTES) return false;
+  if (!ctx->of_taps) return last[STRIDE] == 1;
+  return last[DILATION] == 1 && last[STRIDE] <= 2 && last[KERNEL] <= MOST_TAPS;
+}
+
 /* Reads the axes, and how x is staged. */
 static void read_axes(conv_bytes_context *ctx, const double *numbers) {
-  ctx->plane = ctx->channel_words = ctx->steps = 1;
+  ctx->plane = ctx->channel_words = ctx->steps = ctx->places = 1;
+  ctx->has_lines = has_lines(ctx, numbers);
   for (int i = 0; i < AXES; i++) {
     const double *from = numbers + i * PER_AXIS;
     byte_axis *axis = &ctx->axes[i];
@@ -411,8 +655,9 @@ static void read_axes(conv_bytes_context *ctx, const double *numbers) {
                 : rm_min(axis->kernel,
                          axis->stride / common_divisor(axis->stride, axis->dilation));
     axis->size = axis->out;
-    if (!of_taps) axis->size += (axis->kernel - 1) * axis->dilation / axis->stride;
+    if (!of_taps || ctx->has_lines) axis->size += (axis->kernel - 1) * axis->dilation / axis->stride;
     ctx->plane *= axis->size;
+    ctx->places *= axis->out;
     ctx->channel_words *= axis->phases;
     if (!of_taps) ctx->steps *= axis->taps;
   }
@@ -422,6 +667,18 @@ static void read_axes(conv_bytes_context *ctx, const double *numbers) {
   ctx->group_words = ctx->words * ctx->channel_words;
   ctx->steps *= ctx->words;
   ctx->pixels = ((z->out - 1) * y->size + y->out - 1) * x->size + x->out;
+  ctx->tiles = rm_ceil_div(ctx->pixels, TILE_PIXELS);
+}
+
+/* Finds the runs of all tiles. */
+static void find_all_runs(conv_bytes_context *ctx) {
+  ptrdiff_t found = 0;
+  for (ptrdiff_t at = 0; at < ctx->tiles; at++) {
+    const ptrdiff_t pixel = at * TILE_PIXELS;
+    ctx->first_run[at] = found;
+    found += find_runs(ctx, pixel, rm_min(TILE_PIXELS, ctx->pixels - pixel), ctx->runs + found);
+  }
+  ctx->first_run[ctx->tiles] = found;
 }
 
 /* Where the words of a sum lie: for each channel, the taps; for each tap, its words. */
@@ -447,7 +704,6 @@ static void find_words(conv_bytes_context *ctx) {
 /* Divides the tiles of pixels and the rows of the weight of `images` images into tasks; their number. */
 static ptrdiff_t split(conv_bytes_context *ctx, ptrdiff_t images) {
   const ptrdiff_t target = TASKS_PER_THREAD * rm_threads(), planes = images * ctx->groups;
-  ctx->tiles = rm_ceil_div(ctx->pixels, TILE_PIXELS);
   ctx->tiles_per_task = rm_ceil_div(ctx->tiles, rm_min(ctx->tiles, rm_ceil_div(target, planes)));
   ctx->pixel_tasks = rm_ceil_div(ctx->tiles, ctx->tiles_per_task);
   const ptrdiff_t parts = rm_ceil_div(target, planes * ctx->pixel_tasks);
@@ -459,7 +715,7 @@ static ptrdiff_t split(conv_bytes_context *ctx, ptrdiff_t images) {
 int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
   const double *numbers = call->numbers;
   const int dtype = call->dtypes[1];
-  if (call->dtypes[0] != RM_INT32 || call->dtypes[2] != RM_INT8) return RM_UNSUPPORTED;
+  if (call->dtypes[2] != RM_INT8) return RM_UNSUPPORTED;
   if (dtype != RM_INT8 && dtype != RM_UINT8) return RM_UNSUPPORTED;
   if (call->dtypes[3] != RM_NONE && call->dtypes[3] != dtype) return RM_UNSUPPORTED;
   for (int i = 0; i < 3; i++) {
@@ -471,11 +727,13 @@ int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
       .channels = (ptrdiff_t)numbers[CHANNELS],
       .rows = (ptrdiff_t)numbers[ROWS],
       .of_taps = numbers[OF_TAPS] != 0,
-      .out = (int32_t *)call->buffers[0] + (ptrdiff_t)numbers[OFFSETS],
       .x = (const uint8_t *)call->buffers[1] + (ptrdiff_t)numbers[OFFSETS + 1],
       .groups_of_weight = (const uint8_t *)call->buffers[2] + (ptrdiff_t)numbers[OFFSETS + 2],
   };
   read_axes(&ctx, numbers + SPACE);
+  const int32_t status = read_byte_output(call, numbers + OUTPUT, &ctx.output);
+  if (status != RM_OK) return status;
+  ctx.out = (uint8_t *)call->buffers[0] + (ptrdiff_t)numbers[OFFSETS] * ctx.output.size;
   if (ctx.images < 1 || ctx.groups < 1 || ctx.rows < 1 || ctx.steps < 1) return RM_OK;
   ctx.group_bytes = BYTES_HEAD + ctx.steps * WORD_BYTES;
   const ptrdiff_t weight_groups = rm_ceil_div(ctx.groups * ctx.rows, GROUP_ROWS);
@@ -503,34 +761,50 @@ int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
   }
   const ptrdiff_t image_bytes = 4 * ctx.groups * ctx.group_words;
   const ptrdiff_t images = rm_min(ctx.images, 1 + MOST_STAGED / image_bytes);
+  const ptrdiff_t group_tasks = TASKS_PER_THREAD * rm_threads(), planes = ctx.images * ctx.groups;
+  if (ctx.groups > 1 && planes >= group_tasks) {
+    ctx.groups_per_task = rm_ceil_div(planes, group_tasks);
+    ctx.task_bytes = rm_round_up(4 * (ctx.group_words + TILE_PIXELS), VECTOR_BYTES);
+  }
   /* Vectors may begin at the last pixel. */
   const ptrdiff_t staged_bytes =
-      rm_round_up(images * image_bytes + TILE_PIXELS * 4, VECTOR_BYTES);
+      ctx.groups_per_task > 0 ? group_tasks * ctx.task_bytes
+                              : rm_round_up(images * image_bytes + TILE_PIXELS * 4, VECTOR_BYTES);
   const ptrdiff_t wide_bytes =
       is_widened ? weight_groups * ctx.steps * GROUP_ROWS * SIGNED_WORD_BYTES : 0;
-  const ptrdiff_t at_bytes = ctx.steps * (ptrdiff_t)sizeof *ctx.at;
+  const ptrdiff_t at_bytes = (ctx.steps + ctx.tiles + 1) * (ptrdiff_t)sizeof *ctx.at;
+  /* A run ends with a row or with a tile. */
+  const ptrdiff_t rows = ctx.axes[DEPTH_AXIS].size * ctx.axes[HEIGHT].size;
+  const ptrdiff_t run_bytes = (rows + ctx.tiles) * (ptrdiff_t)sizeof *ctx.runs;
   const ptrdiff_t blank_bytes = (ctx.axes[WIDTH].size - 1) * ctx.axes[WIDTH].stride + 1;
   gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)(
-      (size_t)(staged_bytes + wide_bytes + at_bytes + blank_bytes), 0);
+      (size_t)(staged_bytes + wide_bytes + at_bytes + run_bytes + blank_bytes), 0);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a convolution");
   ctx.staged = (uint8_t *)workspace->data;
   ctx.at = (ptrdiff_t *)(void *)(ctx.staged + staged_bytes + wide_bytes);
-  ctx.blank = (uint8_t *)ctx.at + at_bytes;
+  ctx.first_run = ctx.at + ctx.steps;
+  ctx.runs = (pixel_run *)(void *)(ctx.first_run + ctx.tiles + 1);
+  ctx.blank = (uint8_t *)ctx.runs + run_bytes;
   memset(ctx.blank, blank, (size_t)blank_bytes);
   find_words(&ctx);
+  find_all_runs(&ctx);
   ctx.weight = ctx.groups_of_weight + BYTES_HEAD;
   if (is_widened) {
     ctx.weight = ctx.wide = ctx.staged + staged_bytes;
     rm_parallel(weight_groups, (double)wide_bytes / STAGED_PER_NS, widen_task, &ctx);
+  }
+  const double products = (double)(ctx.groups * ctx.rows) * (double)ctx.pixels * (double)(4 * ctx.steps);
+  if (ctx.groups_per_task > 0) {
+    const double ns = products / PRODUCTS_PER_NS + (double)image_bytes / STAGED_PER_NS;
+    rm_parallel(rm_ceil_div(planes, ctx.groups_per_task), (double)ctx.images * ns, group_task, &ctx);
+    ctx.first_image = ctx.images;
   }
   for (; ctx.first_image < ctx.images; ctx.first_image += images) {
     const ptrdiff_t count = rm_min(images, ctx.images - ctx.first_image);
     rm_parallel(count * ctx.groups * ctx.words, (double)(count * image_bytes) / STAGED_PER_NS,
                 stage_task, &ctx);
     const ptrdiff_t tasks = split(&ctx, count);
-    const double products = (double)(count * ctx.groups * ctx.rows) * (double)ctx.pixels *
-                            (double)(4 * ctx.steps);
-    rm_parallel(tasks, products / PRODUCTS_PER_NS, conv_task, &ctx);
+    rm_parallel(tasks, (double)count * products / PRODUCTS_PER_NS, conv_task, &ctx);
   }
   RM_FOR_ISA(workspace_free)(workspace);
   return RM_OK;

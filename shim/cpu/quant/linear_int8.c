@@ -15,6 +15,7 @@
  */
 #include <math.h>
 #include "byte_groups.h"
+#include "byte_output.h"
 #include "byte_tiles.h"
 #include "group_output.h"
 
@@ -712,7 +713,7 @@ int32_t RM_FOR_ISA(matmul_int8)(const rm_call *call) {
 
 /* The numbers of packBytes, and of matmulBytes. */
 enum { PACKED_K, PACKED_N, PACKED_TO, PACKED_FROM, PACKED_ZEROS };
-enum { BYTES_M, BYTES_N, BYTES_K, BYTES_OUT, BYTES_X, BYTES_GROUPS, BYTES_ZEROS_AT };
+enum { BYTES_M, BYTES_N, BYTES_K, BYTES_OUT, BYTES_X, BYTES_GROUPS, BYTES_ZEROS_AT, BYTES_OUTPUT };
 
 typedef struct {
   ptrdiff_t n, k, words;
@@ -831,7 +832,9 @@ typedef struct {
   int how;
   const uint8_t *x, *groups;
   const int32_t *zeros;
-  int32_t *out, *sums;
+  uint8_t *out;
+  byte_output output;
+  int32_t *sums;
   uint8_t *rows;
 } bytes_context;
 
@@ -911,6 +914,12 @@ static void finish_bytes(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t la
     any |= zeros[j];
   }
   const ptrdiff_t columns = rm_min(GROUP_ROWS, ctx->n - g * GROUP_ROWS);
+  int32_t bias[GROUP_ROWS] __attribute__((aligned(64))) = {0};
+  float factors[GROUP_ROWS] __attribute__((aligned(64))) = {0};
+  for (ptrdiff_t j = 0; j < columns && ctx->output.size == 1; j++) {
+    factors[j] = ctx->output.factors[g * GROUP_ROWS + j];
+    if (ctx->output.bias != NULL) bias[j] = ctx->output.bias[g * GROUP_ROWS + j];
+  }
   for (ptrdiff_t row = first; row < last; row++) {
     const uint32_t zero = (uint32_t)((ctx->zeros == NULL ? 0 : ctx->zeros[row]) + ctx->shift);
     uint32_t *from = (uint32_t *)(void *)(sums + (row - first) * GROUP_ROWS);
@@ -925,9 +934,20 @@ static void finish_bytes(const bytes_context *ctx, ptrdiff_t first, ptrdiff_t la
       const uint32_t sum = (uint32_t)ctx->sums[row];
       RM_ANY_ORDER for (int j = 0; j < GROUP_ROWS; j++) from[j] -= zeros[j] * sum + moved[j];
     }
-    int32_t *to = ctx->out + row * ctx->n + g * GROUP_ROWS;
-    if (columns == GROUP_ROWS) memcpy(to, from, GROUP_ROWS * sizeof *from);
-    else memcpy(to, from, (size_t)columns * sizeof *from);
+    uint8_t *to = ctx->out + (row * ctx->n + g * GROUP_ROWS) * ctx->output.size;
+    uint8_t bytes[GROUP_ROWS];
+    if (ctx->output.size == 1) {
+      UNROLL for (int v = 0; v < GROUP_VECTORS; v++) {
+        const v_s32 own = *(const v_s32 *)(from + v * LANES) + *(const v_s32 *)(bias + v * LANES);
+        *(lane_u8 *)(bytes + v * LANES) =
+            bytes_of_sums(own, *(const v_f32 *)(factors + v * LANES), &ctx->output);
+      }
+      memcpy(to, bytes, (size_t)columns);
+    } else if (columns == GROUP_ROWS) {
+      memcpy(to, from, GROUP_ROWS * sizeof *from);
+    } else {
+      memcpy(to, from, (size_t)columns * sizeof *from);
+    }
   }
 }
 
@@ -1044,7 +1064,7 @@ void RM_FOR_ISA(multiply_byte_rows)(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t
                                     char *room, int32_t *out) {
   bytes_context ctx = {
       .m = rows, .n = columns, .k = depth, .words = rm_ceil_div(depth, 4),
-      .x = x, .groups = groups, .zeros = zeros, .out = out,
+      .x = x, .groups = groups, .zeros = zeros, .out = (uint8_t *)out, .output = {.size = 4},
   };
   choose_words(&ctx);
   place_bytes(&ctx, false, room);
@@ -1055,7 +1075,7 @@ void RM_FOR_ISA(multiply_byte_rows)(ptrdiff_t rows, ptrdiff_t columns, ptrdiff_t
 int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
   const double *numbers = call->numbers;
   const int dtype = call->dtypes[1];
-  if (call->dtypes[0] != RM_INT32 || call->dtypes[2] != RM_INT8) return RM_UNSUPPORTED;
+  if (call->dtypes[2] != RM_INT8) return RM_UNSUPPORTED;
   if (dtype != RM_INT8 && dtype != RM_UINT8) return RM_UNSUPPORTED;
   if (call->dtypes[3] != RM_NONE && call->dtypes[3] != RM_INT32) return RM_UNSUPPORTED;
   for (int i = 0; i < 3; i++) {
@@ -1065,10 +1085,12 @@ int32_t RM_FOR_ISA(matmul_bytes)(const rm_call *call) {
       .m = (ptrdiff_t)numbers[BYTES_M],
       .n = (ptrdiff_t)numbers[BYTES_N],
       .k = (ptrdiff_t)numbers[BYTES_K],
-      .out = (int32_t *)call->buffers[0] + (ptrdiff_t)numbers[BYTES_OUT],
       .x = (const uint8_t *)call->buffers[1] + (ptrdiff_t)numbers[BYTES_X],
       .groups = (const uint8_t *)call->buffers[2] + (ptrdiff_t)numbers[BYTES_GROUPS],
   };
+  const int32_t status = read_byte_output(call, numbers + BYTES_OUTPUT, &ctx.output);
+  if (status != RM_OK) return status;
+  ctx.out = (uint8_t *)call->buffers[0] + (ptrdiff_t)numbers[BYTES_OUT] * ctx.output.size;
   if (ctx.m < 1 || ctx.n < 1 || ctx.k < 1) return RM_OK;
   ctx.zeros = call->buffers[3] == NULL
                   ? NULL

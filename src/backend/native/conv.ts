@@ -21,6 +21,7 @@ import type { Call } from "../../table/op.ts";
 import { ACTIVATION } from "../ffi/abi.ts";
 import { checkRun } from "../ffi/checks.ts";
 import type { Kernel } from "./kernel.ts";
+import { byteOutput } from "./linear.ts";
 
 /** The buffer of an operand that is not given, and of the first one that may be. */
 const [NO_BUFFER, FIRST_OPTIONAL] = [-1, 3];
@@ -138,6 +139,16 @@ const convTranspose: Kernel = {
   },
 };
 
+/** The axes of space as one, if windows are single elements side by side. */
+function merged(axes: readonly ConvAxis[]): readonly ConvAxis[] {
+  const isPlain = axes.every(({ kernel, stride, size, out }) =>
+    kernel === 1 && stride === 1 && size === out
+  );
+  if (!isPlain) return axes;
+  const size = axes.reduce((product, axis) => product * axis.size, 1);
+  return [NO_AXIS, NO_AXIS, { ...NO_AXIS, size, out: size }];
+}
+
 /** The kernel of a convolution of bytes. */
 const convBytes: Kernel = {
   supports: (call) => !call.specs[0]!.shape.includes(0) && call.operand(0).layout.size > 0,
@@ -151,12 +162,13 @@ const convBytes: Kernel = {
       checkRun("convBytes", i, one.layout.offset, one.layout.size, one.storage);
       return one.layout.offset;
     });
+    const { numbers: last, ...more } = byteOutput(call);
     const numbers = Float64Array.of(
       ...[images, groups, channels, rows, Number(hasWordsOfTaps(weight)), ...offsets],
-      ...axisNumbers(axes),
+      ...[...axisNumbers(merged(axes)), ...last],
     );
     const c = zero?.storage ?? null;
-    return { numbers, out: out.storage, a: x.storage, b: packed.storage, c };
+    return { numbers, out: out.storage, a: x.storage, b: packed.storage, c, ...more };
   },
 };
 

@@ -15,7 +15,7 @@ import {
   type QuantizedAttributes,
   rowsOf,
 } from "../../ops/linear/panels.ts";
-import type { BytesSizes } from "../../ops/linear/bytes.ts";
+import type { ByteOutputAttributes, BytesSizes } from "../../ops/linear/bytes.ts";
 import type { NibblesSizes } from "../../ops/linear/nibbles.ts";
 import { quantFormatOf } from "../../ops/quantized/dtypes.ts";
 import { QUANT } from "../../ops/quantized/formats.ts";
@@ -40,6 +40,8 @@ function rowsAt(place: number, { storage, layout }: Operand): [offset: number, s
 const NO_BUFFER = -1;
 /** The buffer of the first of the optional operands. */
 const FIRST_OPTIONAL = 3;
+/** The buffer of the bias of sums that become bytes. */
+const OUTPUT_BIAS = 4;
 
 /** Writes the numbers of a product of rows with a weight; returns the storages of options. */
 function planRows(call: Call, columns: number, depth: number): readonly Storage[] {
@@ -153,6 +155,22 @@ const packBytes: Kernel = {
   },
 };
 
+/** The numbers and storages of sums that become bytes: those of kernels of bytes end with them. */
+export function byteOutput(
+  call: Call,
+): { readonly numbers: readonly number[]; readonly more?: readonly (Storage | null)[] } {
+  const { to } = call.attributes as ByteOutputAttributes;
+  if (to === undefined) return { numbers: [] };
+  const [bias, factors] = [call.inputs[3] as Operand | undefined, call.operand(4)];
+  const offsets = [bias, factors].map((x, i) => {
+    if (x === undefined) return 0;
+    checkRun(call.op.name, OUTPUT_BIAS + i, x.layout.offset, x.layout.size, x.storage);
+    return x.layout.offset;
+  });
+  const more = [bias?.storage ?? null, factors.storage];
+  return { numbers: [...offsets, to.zero, to.low, to.high], more };
+}
+
 const matmulBytes: Kernel = {
   supports: (call) => call.operand(0).layout.size > 0 && !call.specs[0]!.shape.includes(0),
   prepare(call) {
@@ -160,9 +178,10 @@ const matmulBytes: Kernel = {
     const [a, groups, out] = [call.operand(0), call.operand(1), call.outputs[0]!];
     const zeros = call.inputs[2] as Operand | undefined;
     const offsets = checkedOffsets(call, [out, a, groups, zeros]);
-    const numbers = Float64Array.of(a.layout.size / depth, columns, depth, ...offsets);
+    const { numbers: last, ...more } = byteOutput(call);
+    const numbers = Float64Array.of(a.layout.size / depth, columns, depth, ...offsets, ...last);
     const c = zeros?.storage ?? null;
-    return { numbers, out: out.storage, a: a.storage, b: groups.storage, c };
+    return { numbers, out: out.storage, a: a.storage, b: groups.storage, c, ...more };
   },
 };
 

@@ -4,7 +4,6 @@
  *
  * @module
  */
-import { DTYPE } from "../../base/dtype.ts";
 import { ArgumentError, DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape, sizeOf } from "../../base/shape.ts";
 import { apply } from "../../core/apply.ts";
@@ -14,16 +13,24 @@ import { dispatch } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOperand } from "../../table/infer.ts";
-import { type Call, type Input, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
+import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
-import { checkBytes, packBytes, unpackBytes } from "../linear/bytes.ts";
+import {
+  checkBytes,
+  finishSums,
+  packBytes,
+  type Requantization,
+  sumsDType,
+  unpackBytes,
+  withOutput,
+} from "../linear/bytes.ts";
 import { pad } from "../manipulate/op.ts";
 import { matmul } from "../matmul/op.ts";
 import { columnsOf, reshaped } from "./op.ts";
 import {
   type ConvAttributes,
   convAxes,
-  type ConvWeightAttributes,
+  type ConvBytesAttributes,
   hasWordsOfTaps,
   WORD,
   wordsOf,
@@ -93,7 +100,7 @@ export function packConv(name: string, weight: Operand, zeros?: Operand): Packed
 
 function infer(call: Call): readonly OutputSpec[] {
   const { inputs: [x, packed, zero], name } = call;
-  const attributes = call.attributes as ConvWeightAttributes;
+  const attributes = call.attributes as ConvBytesAttributes;
   checkBytes(x, name);
   checkOperand(packed, name);
   checkDevice(x.storage, packed.storage, name);
@@ -142,17 +149,21 @@ function infer(call: Call): readonly OutputSpec[] {
       throw fail(`the zero point is one number, got shape ${formatShape(zero.layout.shape)}`);
     }
   }
-  return call.result([shape[0]!, weight[0]!, ...axes.map(({ out }) => out)], DTYPE.int32);
+  const dtype = sumsDType(call, weight[0]!);
+  return call.result([shape[0]!, weight[0]!, ...axes.map(({ out }) => out)], dtype);
 }
 
-/** Inputs: bytes [N, C, …], the groups of {@link packConv}, and perhaps the zero point of x, of its dtype. */
+/**
+ * Inputs: bytes [N, C, …], the groups of {@link packConv}, and perhaps the zero point of x, of its dtype, and
+ * for bytes as results a bias and factors.
+ */
 const CONV_BYTES: Op = makeOp({
   kind: "kernel",
   name: "convBytes",
-  contiguous: [0, 1, 2],
+  contiguous: [0, 1, 2, 3, 4],
   infer,
   decompose(call: Call): Operand {
-    const attributes = call.attributes as ConvWeightAttributes;
+    const attributes = call.attributes as ConvBytesAttributes;
     const { weight: shape, groups } = attributes;
     const { inputs: [, packed, zero] } = call;
     let x = cast(call.operand(0), "int32");
@@ -168,7 +179,8 @@ const CONV_BYTES: Op = makeOp({
     ]);
     const result = call.specs[0]!.shape;
     const made = matmul(rows, columnsOf(x, shape, result, attributes), { dtype: "int32" });
-    return reshaped(made, result);
+    const ones = new Array<number>(shape.length - 2).fill(1);
+    return finishSums(call, reshaped(made, result), [shape[0]!, ...ones]);
   },
 });
 
@@ -181,7 +193,7 @@ function matrixSizes(weight: readonly number[]): { depth: number; columns: numbe
 
 /**
  * The exact int32 convolution of bytes x [N, C, …] less their zero point, of the dtype of x, by a packed
- * weight less its zero points. Padding counts as the zero point.
+ * weight less its zero points. Padding counts as the zero point. With `output` it becomes bytes.
  */
 export function convInteger(
   name: string,
@@ -189,9 +201,11 @@ export function convInteger(
   { groups, weight }: PackedConv,
   zero: Operand | undefined,
   attributes: ConvAttributes,
+  output?: Requantization,
 ): Operand {
   return tidy(() => {
-    const inputs: Input[] = zero === undefined ? [x, groups] : [x, groups, zero];
-    return dispatch(CONV_BYTES, inputs, { ...attributes, weight }, undefined, name);
+    const inputs = withOutput([x, groups, zero], output);
+    const all: ConvBytesAttributes = { ...attributes, weight, to: output?.to };
+    return dispatch(CONV_BYTES, inputs, all, undefined, name);
   });
 }

@@ -7,6 +7,7 @@
 import type { Operand } from "../../memory/operand.ts";
 import type { Call, Input } from "../../table/op.ts";
 import { isOperand } from "../../memory/operand.ts";
+import type { ByteOutputAttributes } from "../linear/bytes.ts";
 import type { Activation } from "../linear/panels.ts";
 
 /**
@@ -33,14 +34,14 @@ export interface ConvAttributes {
   readonly addsLast?: boolean | undefined;
 }
 
-/**
- * Attributes of `convBytes`, with inputs x, packed weight and zero point of x, and of `convWeightGrad`,
- * with inputs x and the derivative by the results.
- */
+/** Attributes of `convWeightGrad`; inputs: x, the derivative by the results. */
 export interface ConvWeightAttributes extends ConvAttributes {
   /** The shape of the weight: [O, C / groups, …]. */
   readonly weight: readonly number[];
 }
+
+/** Attributes of `convBytes`; inputs: x, packed weight, zero point of x, bias, factors. */
+export interface ConvBytesAttributes extends ConvWeightAttributes, ByteOutputAttributes {}
 
 /** The bytes of a word, whose products are added at once. */
 export const WORD = 4;

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { DTYPE } from "../../base/dtype.ts";
+import { DTYPE, type DTypeInfo } from "../../base/dtype.ts";
 import { DTypeError, ShapeError } from "../../base/errors.ts";
 import { formatShape, sizeOf } from "../../base/shape.ts";
 import { apply, applyView } from "../../core/apply.ts";
@@ -34,6 +34,62 @@ export const MOST_PAIR = 128;
 /** The bytes of a group of columns of `depth` rows: the head, then words of four rows. */
 export function bytesGroup(depth: number): number {
   return BYTES_HEAD + 4 * GROUP_ROWS * Math.ceil(depth / 4);
+}
+
+/** How sums become bytes: round(sum · factor) + zero, from low to high. */
+export interface ByteOutput {
+  readonly dtype: "int8" | "uint8";
+  readonly zero: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+/** {@link ByteOutput} with the factors of N channels, float32 and finite, and perhaps their bias, int32. */
+export interface Requantization {
+  readonly to: ByteOutput;
+  readonly factors: Operand;
+  readonly bias?: Operand | undefined;
+}
+
+/** Attributes of ops whose sums may become bytes. */
+export interface ByteOutputAttributes {
+  readonly to?: ByteOutput | undefined;
+}
+
+/** The dtype of sums that may become bytes; throws unless there is one factor of each channel. */
+export function sumsDType(call: Call, channels: number): DTypeInfo {
+  const { inputs: [, , , bias, factors], name } = call;
+  const { to } = call.attributes as ByteOutputAttributes;
+  if (to === undefined) return DTYPE.int32;
+  const fits = (x: Input, dtype: DTypeInfo): boolean => {
+    checkOperand(x, name);
+    checkDevice(call.operand(0).storage, x.storage, name);
+    return x.storage.info === dtype && x.layout.size === channels;
+  };
+  if (fits(factors, DTYPE.float32) && (bias === undefined || fits(bias, DTYPE.int32))) {
+    return DTYPE[to.dtype];
+  }
+  throw new ShapeError(
+    `Cannot ${name} to ${to.dtype}: it takes ${channels} factors of float32, and as many int32 as bias`,
+  );
+}
+
+/** Sums as the result of a call; factors and bias have the shape `channels`. */
+export function finishSums(call: Call, sums: Operand, channels: readonly number[]): Operand {
+  const { to } = call.attributes as ByteOutputAttributes;
+  if (to === undefined) return sums;
+  const { inputs: [, , , bias, factors] } = call;
+  const own = (x: Input): Operand =>
+    applyView(VIEWS.reshape, x as Operand, "reshape", [...channels]);
+  const moved = bias === undefined ? sums : apply(MAP.add, sums, own(bias));
+  const scaled = apply(MAP.round, apply(MAP.mul, cast(moved, "float32"), own(factors)));
+  return cast(apply(MAP.clip, apply(MAP.add, scaled, to.zero), to.low, to.high), to.dtype);
+}
+
+/** The inputs of a call whose sums may become bytes. */
+export function withOutput(inputs: Input[], output: Requantization | undefined): Input[] {
+  if (output === undefined) return inputs.at(-1) === undefined ? inputs.slice(0, -1) : inputs;
+  return [...inputs, output.bias, output.factors];
 }
 
 /** Throws a DTypeError for elements that are not bytes. */
@@ -98,11 +154,14 @@ export function unpackBytes(name: string, groups: Operand, sizes: BytesSizes): O
   return dispatch(UNPACK_BYTES, [groups], sizes, undefined, name);
 }
 
-/** Inputs: bytes [..., K], groups of packBytes, and perhaps zero points of rows, int32 [...]. */
+/**
+ * Inputs: bytes [..., K], groups of packBytes, and perhaps zero points of rows, int32 [...], and for bytes as
+ * results a bias and factors.
+ */
 const MATMUL_BYTES: Op = makeOp({
   kind: "kernel",
   name: "matmulBytes",
-  contiguous: [0, 1, 2],
+  contiguous: [0, 1, 2, 3, 4],
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [a, groups, zeros], name } = call;
     checkBytes(a, name);
@@ -118,7 +177,7 @@ const MATMUL_BYTES: Op = makeOp({
       );
     }
     checkZeros(a, zeros, sizeOf(shape.slice(0, -1)), name);
-    return call.result([...shape.slice(0, -1), columns], DTYPE.int32);
+    return call.result([...shape.slice(0, -1), columns], sumsDType(call, columns));
   },
   decompose(call: Call): Operand {
     const { inputs: [, groups, zeros], attributes, name } = call;
@@ -132,8 +191,9 @@ const MATMUL_BYTES: Op = makeOp({
         applyView(VIEWS.reshape, zeros as Operand, "reshape", column),
       );
     }
-    const matrix = unpackBytes(name, groups as Operand, attributes as BytesSizes);
-    return matmul(rows, matrix, { dtype: "int32" });
+    const sizes = attributes as BytesSizes;
+    const matrix = unpackBytes(name, groups as Operand, sizes);
+    return finishSums(call, matmul(rows, matrix, { dtype: "int32" }), [sizes.columns]);
   },
 });
 
@@ -176,6 +236,7 @@ export function matmulInteger(
   b: Operand | PackedBytes,
   zerosOfA?: Operand,
   zerosOfB?: Operand,
+  output?: Requantization,
 ): Operand {
   return tidy(() => {
     checkBytes(a, name);
@@ -188,8 +249,9 @@ export function matmulInteger(
     }
     const zeros = zerosFor(zerosOfA, rows);
     if (isPacked || b.layout.shape.length === 2) {
-      const { groups, ...sizes } = isPacked ? b : packBytes(name, b, zerosOfB);
-      const inputs: Input[] = zeros === undefined ? [a, groups] : [a, groups, zeros];
+      const { groups, depth, columns } = isPacked ? b : packBytes(name, b, zerosOfB);
+      const sizes: BytesSizes & ByteOutputAttributes = { depth, columns, to: output?.to };
+      const inputs = withOutput([a, groups, zeros], output);
       return dispatch(MATMUL_BYTES, inputs, sizes, undefined, name);
     }
     const less = (x: Operand, by: Operand | undefined, shape: readonly number[]): Operand => {

@@ -300,6 +300,45 @@ static void maybe_narrow(buffer *bytes) {
   memcpy(bytes->before, bytes->data, bytes->bytes);
 }
 
+/* A call whose int32 sums are known, of channels that have `inner` elements each. */
+typedef struct {
+  int32_t kernel, dtypes;
+  double *numbers;
+  /* Where the numbers of bytes begin. */
+  int end;
+  buffer *sums;
+  void *a, *b, *c;
+  ptrdiff_t count, channels, inner;
+} sums_call;
+
+/* Makes the sums of a call bytes, and compares them with those that were made. */
+static void check_bytes_of_sums(const sums_call *call) {
+  const int dtype = below(2) == 0 ? RM_INT8 : RM_UINT8;
+  const int least = dtype == RM_INT8 ? -128 : 0, zero = least + (int)below(256);
+  const int low = least + (int)below(20), high = least + 255 - (int)below(20);
+  const bool has_bias = below(2) == 0;
+  buffer out = make(dtype, call->count, ANY_BITS);
+  buffer in[] = {make(RM_INT32, call->channels, SMALL), make(RM_FLOAT32, call->channels, SMALL)};
+  for (ptrdiff_t i = 0; i < call->channels; i++) ((float *)in[1].data)[i] /= 4096;
+  memcpy(in[1].before, in[1].data, in[1].bytes);
+  const double last[] = {0, 0, zero, low, high};
+  memcpy(call->numbers + call->end, last, sizeof last);
+  const int32_t dtypes = (int32_t)((uint32_t)call->dtypes & ~0xffu) | dtype;
+  const int32_t more = pack(has_bias ? RM_INT32 : RM_NONE, RM_FLOAT32, RM_NONE, RM_NONE);
+  if (!is_served(run_many(call->kernel, dtypes, more, dtype, call->numbers, out.data, call->a, call->b,
+                          call->c, has_bias ? in[0].data : NULL, in[1].data, NULL, NULL))) {
+    fail("bytes were not served");
+  }
+  for (ptrdiff_t i = 0; i < call->count; i++) {
+    const ptrdiff_t channel = i / call->inner % call->channels;
+    const uint32_t bias = has_bias ? (uint32_t)((int32_t *)in[0].data)[channel] : 0;
+    const int32_t sum = (int32_t)((uint32_t)((int32_t *)call->sums->data)[i] + bias);
+    const double x = rintf((float)sum * ((float *)in[1].data)[channel]) + zero;
+    if (get(dtype, out.data, i) != fmin(fmax(x, low), high)) fail("a byte is wrong");
+  }
+  finish_image(&out, in, 2);
+}
+
 static void run_bytes(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) {
   const int left = below(2) == 0 ? RM_INT8 : RM_UINT8, right = below(2) == 0 ? RM_INT8 : RM_UINT8;
   const bool has_p = below(2) == 0, has_q = below(2) == 0;
@@ -312,7 +351,8 @@ static void run_bytes(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) {
   buffer packed = make(RM_INT8, groups * (192 + 64 * ((k + 3) / 4)), ANY_BITS);
   buffer out = make(RM_INT32, m * n, ANY_BITS);
   rm_configure(RM_CONFIGURE_THREADS, threads);
-  double first[] = {(double)k, (double)n, 0, 0, 0}, second[] = {(double)m, (double)n, (double)k, 0, 0, 0, 0};
+  double first[] = {(double)k, (double)n, 0, 0, 0};
+  double second[7 + 5] = {(double)m, (double)n, (double)k};
   if (!is_served(rm_run(kernel("packBytes"), pack(RM_INT8, right, has_q ? RM_INT32 : RM_NONE, RM_NONE),
                         RM_INT8, first, packed.data, in[1].data, has_q ? in[3].data : NULL, NULL))) {
     fail("it was not packed");
@@ -331,6 +371,9 @@ static void run_bytes(ptrdiff_t m, ptrdiff_t n, ptrdiff_t k, int threads) {
     }
     if (get(RM_INT32, out.data, at) != sum) fail("a result is wrong");
   }
+  check_bytes_of_sums(&(sums_call){kernel("matmulBytes"),
+                                   pack(RM_INT32, left, RM_INT8, has_p ? RM_INT32 : RM_NONE), second, 7,
+                                   &out, in[0].data, packed.data, has_p ? in[2].data : NULL, m * n, n, 1});
   drop(&packed);
   finish_image(&out, in, 4);
 }
@@ -400,7 +443,7 @@ static void run_conv_bytes(int threads) {
   buffer out = make(RM_INT32, images * all * places, ANY_BITS);
   rm_configure(RM_CONFIGURE_THREADS, threads);
   double first[] = {(double)depth, (double)all, 0, 0, 0};
-  double second[9 + 18] = {(double)images, (double)groups, (double)channels, (double)rows, of_taps};
+  double second[9 + 18 + 5] = {(double)images, (double)groups, (double)channels, (double)rows, of_taps};
   for (int i = 0; i < 18; i++) second[9 + i] = (double)axes[i / 6][i % 6];
   if (!is_served(rm_run(kernel("packBytes"), pack(RM_INT8, right, has_q ? RM_INT32 : RM_NONE, RM_NONE),
                         RM_INT8, first, packed.data, in[1].data, has_q ? in[3].data : NULL, NULL))) {
@@ -433,6 +476,10 @@ static void run_conv_bytes(int threads) {
     }
     if (get(RM_INT32, out.data, at) != sum) fail("a result is wrong");
   }
+  check_bytes_of_sums(&(sums_call){kernel("convBytes"),
+                                   pack(RM_INT32, left, RM_INT8, has_p ? left : RM_NONE), second, 27, &out,
+                                   in[0].data, packed.data, has_p ? in[2].data : NULL,
+                                   images * all * places, all, places});
   drop(&packed);
   finish_image(&out, in, 4);
 }
