@@ -1,19 +1,22 @@
 /**
- * Improves a graph when a model is opened: computes what is of the file only, folds norms into
- * convolutions, and scales queries in the place of keys.
+ * Improves a graph when a model is opened: computes what is of the file only, keeps quantized values as
+ * bytes, folds norms into convolutions, and scales queries in the place of keys.
  *
  * @module
  */
 import { DTYPE } from "../base/dtype.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
-import { capturedOf, type Graph, type Node } from "./graph/graph.ts";
+import { capturedOf, countReads, type Graph, type Node } from "./graph/graph.ts";
 import { OPS } from "./ops/mod.ts";
 import { namePatterns } from "./patterns.ts";
 import { Environment, evaluate, isRandom, type Shared } from "./runner.ts";
 import { isList, type T, tensorsIn, type Value } from "./graph/values.ts";
+import { keepBytes } from "./quantized.ts";
 
 /** Improves a graph, and the graphs inside. */
 export function optimize(graph: Graph, shared: Shared): void {
+  foldConstants(graph, new Environment(new Map()), shared, isDequantizing);
+  keepBytes(graph);
   foldConstants(graph, new Environment(new Map()), shared);
   foldNorms(graph);
   namePatterns(graph, (node) => shared.resolve(node) === OPS.get(node.type));
@@ -30,8 +33,16 @@ const bytesOf = (values: Iterable<Value>): number => {
 /** How many times the bytes of its inputs, and more, a result may have that is computed at once. */
 const MOST_GROWTH = 8, FREE_BYTES = 1 << 20;
 
-/** Computes the nodes whose inputs are all of the file. */
-function foldConstants(graph: Graph, outer: Environment, shared: Shared): void {
+/** Weights of bytes become floats only if nothing takes them as they are. */
+const isDequantizing = ({ op }: Node): boolean => op === "DequantizeLinear";
+
+/** Computes the nodes whose inputs are all of the file, except some. */
+function foldConstants(
+  graph: Graph,
+  outer: Environment,
+  shared: Shared,
+  isLeft: (node: Node) => boolean = () => false,
+): void {
   const { constants } = graph;
   const environment = new Environment(constants, outer);
   const rest: Node[] = [];
@@ -39,8 +50,8 @@ function foldConstants(graph: Graph, outer: Environment, shared: Shared): void {
   const hide = (name: string): void => environment.set(name, undefined);
   for (const { name } of graph.inputs) hide(name);
   for (const node of graph.nodes) {
-    for (const inner of node.graphs) foldConstants(inner, environment, shared);
-    const isConstant = node.graphs.length === 0 && !isRandom(node) &&
+    for (const inner of node.graphs) foldConstants(inner, environment, shared, isLeft);
+    const isConstant = node.graphs.length === 0 && !isRandom(node) && !isLeft(node) &&
       node.inputs.every((name) => name === "" || environment.isConstant(name));
     const made = isConstant ? tryToCompute(node, environment, shared) : undefined;
     if (made === undefined) {
@@ -81,18 +92,6 @@ function tryToCompute(
   if (bytesOf(own) <= FREE_BYTES + MOST_GROWTH * bytesOf(inputs)) return made;
   for (const x of own) x.dispose();
   return undefined;
-}
-
-/** How often each value is read. */
-function countReads(graph: Graph): Map<string, number> {
-  const reads = new Map<string, number>();
-  const add = (name: string): void => void reads.set(name, (reads.get(name) ?? 0) + 1);
-  for (const node of graph.nodes) {
-    node.inputs.forEach(add);
-    for (const inner of node.graphs) capturedOf(inner).forEach(add);
-  }
-  for (const { name } of graph.outputs) add(name);
-  return reads;
 }
 
 /** Folds a norm of channels, which is a factor and a summand each, into the convolution before it. */

@@ -1,7 +1,7 @@
 /**
  * Small ONNX models of our own give the results of ONNX Runtime: graphs of several nodes, functions,
- * graphs inside nodes, sequences, texts, old versions of ops, and ops of com.microsoft.
- * scripts/golden/onnx_cases.py writes them.
+ * graphs inside nodes, sequences, texts, old versions of ops, ops of com.microsoft, and quantized models.
+ * scripts/golden/onnx_cases.py and onnx_quantized.py write them.
  *
  * @module
  */
@@ -22,8 +22,8 @@ interface Golden extends Case {
   readonly outputs: readonly (Case["outputs"][number] & Data)[];
 }
 
-const CASES: readonly Golden[] = JSON.parse(
-  readFileSync(new URL("../golden/onnx/cases.json", import.meta.url), "utf8"),
+const CASES: readonly Golden[] = ["cases", "quantized"].flatMap((file) =>
+  JSON.parse(readFileSync(new URL(`../golden/onnx/${file}.json`, import.meta.url), "utf8"))
 );
 
 const decoded = (text: string): Uint8Array => Uint8Array.fromBase64(text);

@@ -59,6 +59,11 @@ export class Call {
     this.prepare = prepare;
   }
 
+  /** This call with another input `k`. */
+  with(k: number, input: Value): Call {
+    return new Call(this.node, this.inputs.with(k, input), this.prepare);
+  }
+
   /** The version of the op's domain. */
   get opset(): number {
     return this.node.opset;

@@ -191,13 +191,15 @@ export class Node {
     }
   }
 
-  /** A node that has some parts of this one. */
+  /** A node that has some parts of this one, and attributes that are floats and integers. */
   with(
     changes: Partial<Pick<Node, "op" | "domain" | "inputs" | "outputs">>,
-    attributes: Readonly<Record<string, number>> = {},
+    floats: Readonly<Record<string, number>> = {},
+    ints: Readonly<Record<string, number>> = {},
   ): Node {
     const all = new Map(this.#attributes);
-    for (const [name, value] of Object.entries(attributes)) all.set(name, { kind: "float", value });
+    for (const [name, value] of Object.entries(floats)) all.set(name, { kind: "float", value });
+    for (const [name, value] of Object.entries(ints)) all.set(name, { kind: "int", value });
     const { op, domain, name, inputs, outputs, opset, likeType } = this;
     return new Node(
       { op, domain, name, inputs, outputs, opset, likeType, ...changes },
@@ -236,6 +238,18 @@ export function capturedOf(graph: Graph): Set<string> {
   }
   for (const { name } of graph.outputs) take(name);
   return taken;
+}
+
+/** How often each value is read. */
+export function countReads(graph: Graph): Map<string, number> {
+  const reads = new Map<string, number>();
+  const add = (name: string): void => void reads.set(name, (reads.get(name) ?? 0) + 1);
+  for (const node of graph.nodes) {
+    node.inputs.forEach(add);
+    for (const inner of node.graphs) capturedOf(inner).forEach(add);
+  }
+  for (const { name } of graph.outputs) add(name);
+  return reads;
 }
 
 /** All values that a node reads, with those of the graphs inside it. */

@@ -219,8 +219,8 @@ function withOverhang(
   });
 }
 
-function averagePool(call: Call): readonly Value[] {
-  const x = call.tensor(0);
+/** The means of windows of `x`, by the attributes of a call. */
+export function averagePool(call: Call, x: T): T {
   const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
   const windows = windowsOf(call, x.shape, kernel);
   const { stride, dilation, padding } = windows;
@@ -228,7 +228,7 @@ function averagePool(call: Call): readonly Value[] {
   const ceilMode = call.node.flag("ceil_mode");
   if (dilation.every((n) => n === 1)) {
     const pool = byRank(call, AVG_POOL, kernel.length);
-    return [pool(x, kernel, { stride, padding, countIncludePad, ceilMode }) as T];
+    return pool(x, kernel, { stride, padding, countIncludePad, ceilMode }) as T;
   }
   const beyond = ceilMode ? withOverhang(x, windows) : padding;
   const sums = windowSums(call, x, { ...windows, padding: beyond });
@@ -243,7 +243,7 @@ function averagePool(call: Call): readonly Value[] {
     before - counted[k]![0],
     after - counted[k]![1],
   ]);
-  return [sums.div(windowSums(call, ones, { ...windows, padding: rest }))];
+  return sums.div(windowSums(call, ones, { ...windows, padding: rest }));
 }
 
 /** The sums of windows of each channel: a convolution by ones. */
@@ -377,7 +377,7 @@ export const CONVOLUTIONS: Readonly<Record<string, Implementation>> = {
   Conv: (call) => [convolve(call, call.tensor(0), call.tensor(1), call.optional(2))],
   ConvTranspose: convTranspose,
   MaxPool: maxPool,
-  AveragePool: averagePool,
+  AveragePool: (call) => [averagePool(call, call.tensor(0))],
   LpPool: lpPool,
   GlobalAveragePool: (
     call,

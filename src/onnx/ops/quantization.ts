@@ -3,20 +3,38 @@
  *
  * @module
  */
-import { stack } from "../../api/functions/tensors.ts";
+import { concat, stack } from "../../api/functions/tensors.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
-import { formatShape } from "../../base/shape.ts";
+import { formatShape, sizeOf } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
+import { leakyRelu } from "../../nn/mod.ts";
 import { convInteger, packConv } from "../../ops/conv/bytes.ts";
-import { matmulInteger, packBytes } from "../../ops/linear/bytes.ts";
+import {
+  type ByteOutput,
+  matmulInteger,
+  packBytes,
+  type Requantization,
+} from "../../ops/linear/bytes.ts";
 import { quantizeDynamic } from "../../ops/reduce/quantize_dynamic.ts";
 import { linearNibbles, packNibbles } from "../../ops/linear/nibbles.ts";
 import { full, tensor } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { typeName } from "../graph/initializers.ts";
-import type { T, Value } from "../graph/values.ts";
+import { elementsOf, isKnownTensor, type T, type Value } from "../graph/values.ts";
 import { attendFused } from "./attention.ts";
-import { windowsOf } from "./convolutions.ts";
+import { averagePool, windowsOf } from "./convolutions.ts";
+
+/** x as floats of a dtype, without a step where it has it. */
+const floatsOf = (x: T, dtype: DType = "float32"): T =>
+  x.dtype === dtype ? x : x.astype(dtype) as T;
+
+/** A scale or zero point of a whole tensor: a number where it is known now. */
+function alone(x: T): T | number {
+  const own = x.dtype === "float16" || x.dtype === "bfloat16" ? floatsOf(x) : x;
+  return isKnownTensor(own) ? Number(elementsOf(own)[0]) : own.reshape([]);
+}
+
+const isBytes = ({ dtype }: T): boolean => dtype === "int8" || dtype === "uint8";
 
 /** A scale or zero point for each element of `x`: one, one along `axis`, or one for each block. */
 function spread(call: Call, parameter: T, x: T, axis: number, block: number): T {
@@ -35,12 +53,24 @@ function spread(call: Call, parameter: T, x: T, axis: number, block: number): T 
 const axisOf = (call: Call, x: T): number =>
   x.rank === 0 ? 0 : call.axis(call.node.int("axis", 1), Math.max(x.rank, 2)) % x.rank;
 
+/** (x - zero) · scale of bytes, float32. */
+function dequantized(x: T, scale: T, zero: T | undefined): T {
+  const numbers: T = x.astype("float32");
+  const by = zero === undefined ? 0 : alone(zero);
+  const moved: T = by === 0
+    ? numbers
+    : numbers.sub(typeof by === "number" ? by : by.astype("float32"));
+  const made: T = moved.mul(alone(scale));
+  return made.dtype === "float32" ? made : made.astype("float32");
+}
+
 function dequantizeLinear(call: Call): readonly Value[] {
   const { node } = call;
   const x = call.tensor(0), scale = call.tensor(1), zero = call.optional(2);
   const axis = axisOf(call, x), block = node.int("block_size", 0);
   const type = node.int("output_dtype", 0);
   const dtype = type === 0 ? scale.dtype : typeName(type) as DType;
+  if (scale.size === 1 && isBytes(x)) return [floatsOf(dequantized(x, scale, zero), dtype)];
   const own = (one: T): T => spread(call, one, x, axis, block);
   // Differences of integers are exact in int32, and in float32 up to 24 bits.
   const numbers: T = zero === undefined
@@ -61,10 +91,17 @@ const storedAs = (type: string): DType =>
   (/[24]$/.test(type) && !/\d\d$/.test(type) ? type.replace(/\d$/, "8") : type) as DType;
 
 /** round(x / scale) + zero, within the limits of the type. */
-function quantized(x: T, scale: T, zero: T | undefined, type: string): T {
-  const [low, high] = limitsOf(type);
-  const rounded: T = x.astype("float32").div(scale).round();
-  const moved: T = zero === undefined ? rounded : rounded.add(zero.astype("float32"));
+function quantized(
+  x: T,
+  scale: T | number,
+  zero: T | number | undefined,
+  type: string,
+  [low, high] = limitsOf(type),
+): T {
+  const floats = floatsOf(x);
+  const rounded: T = (scale === 1 ? floats : floats.div(scale)).round();
+  const by = typeof zero === "object" ? zero.astype("float32") : zero ?? 0;
+  const moved: T = by === 0 ? rounded : rounded.add(by);
   return moved.clip(low, high).astype(storedAs(type)) as T;
 }
 
@@ -75,8 +112,9 @@ function quantizeLinear(call: Call): readonly Value[] {
   const type = node.int("output_dtype", 0);
   const name = type !== 0 ? typeName(type) : node.likeType ?? zero?.dtype ?? "uint8";
   if (!/int/.test(name)) call.failDType(`it quantizes to ${name}, expected integers`);
-  const own = (one: T): T => spread(call, one, x, axis, block);
-  return [quantized(x, own(scale.astype("float32")), zero && own(zero), name)];
+  const own = (one: T): T | number =>
+    one.size === 1 ? alone(one) : spread(call, one, x, axis, block);
+  return [quantized(x, own(floatsOf(scale)), zero && own(zero), name)];
 }
 
 /** x as uint8, with a scale and a zero point for all of it. */
@@ -101,32 +139,36 @@ const ofRows = (zero: T | undefined): T | undefined =>
 const ofColumns = (zero: T | undefined): T | undefined =>
   zero?.size === 1 ? zero.reshape([]) : zero;
 
-/** The exact product of integers, as int32, of inputs at these places. */
+/** The exact product of integers, as int32 or bytes, of inputs at these places. */
 function integerProduct(
   call: Call,
   a: T,
   bAt: number,
   aZero: T | undefined,
   bZeroAt: number,
+  { output, isTurned = false }: { output?: Requantization | undefined; isTurned?: boolean } = {},
 ): T {
-  const b = call.tensor(bAt), bZero = call.optional(bZeroAt);
-  const isBytes = [a, b].every(({ dtype }) => dtype === "int8" || dtype === "uint8");
-  if (!isBytes) return centered(a, ofRows(aZero)).matmul(centered(b, ofColumns(bZero)));
+  const given = call.tensor(bAt), bZero = call.optional(bZeroAt);
+  const b = isTurned ? given.T as T : given;
+  if (![a, b].every(isBytes)) {
+    return centered(a, ofRows(aZero)).matmul(centered(b, ofColumns(bZero)));
+  }
   const name = "matmulInteger";
-  const packed = b.rank === 2
-    ? call.prepare([bAt, bZeroAt], () => packBytes(name, b, bZero))
-    : undefined;
-  if (packed === undefined) return matmulInteger(name, a, b, aZero, bZero) as T;
-  return matmulInteger(name, a, packed, aZero) as T;
+  // A turned weight is another one than the same without that: the places differ.
+  const places = isTurned ? [bZeroAt, bAt] : [bAt, bZeroAt];
+  const packed = b.rank === 2 ? call.prepare(places, () => packBytes(name, b, bZero)) : undefined;
+  if (packed !== undefined) return matmulInteger(name, a, packed, aZero, undefined, output) as T;
+  return matmulInteger(name, a, b, aZero, bZero, output) as T;
 }
 
-/** The exact convolution of integers of 8 bits, as int32, of x and the weight at a place. */
+/** The exact convolution of integers of 8 bits, as int32 or bytes, of x and the weight at a place. */
 function integerConv(
   call: Call,
   x: T,
   xZero: T | undefined,
   weightAt: number,
   zeroAt: number,
+  output?: Requantization,
 ): T {
   const { node } = call;
   const name = node.op;
@@ -134,34 +176,104 @@ function integerConv(
   const { kernel: _, ...windows } = windowsOf(call, x.shape, weight.shape.slice(2));
   const packed = call.prepare([weightAt, zeroAt], () => packConv(name, weight, zero)) ??
     packConv(name, weight, zero);
-  return convInteger(name, x, packed, xZero, { ...windows, groups: node.int("group", 1) }) as T;
+  const attributes = { ...windows, groups: node.int("group", 1) };
+  return convInteger(name, x, packed, xZero, attributes, output) as T;
 }
 
-function qLinearMatMul(call: Call): readonly Value[] {
-  const [a, aScale, aZero, , bScale, , yScale, yZero] = call.tensors as [
-    ...[T, T, T, T],
-    ...[T, T, T, T],
-  ];
-  const sums = integerProduct(call, a, 3, aZero, 5);
+/** What sums of products are multiplied by. */
+interface Factors {
+  readonly groups: T;
+  readonly areFinite: boolean;
+}
+
+/** Where a call has scales and the zero point of its output, and how many channels there are. */
+interface OutputPlaces {
+  readonly scales: readonly [a: number, b: number, y: number];
+  readonly zero: number;
+  readonly channels: number;
+}
+
+/** The limits of a call's output: those of its type, or less where the node has an activation. */
+function outputLimits({ node }: Call, type: string): readonly [low: number, high: number] {
+  const [low, high] = limitsOf(type);
+  return [node.float("lowest", low), node.float("highest", high)];
+}
+
+/** How the sums of a call become bytes in its kernel; undefined where scales are no constants. */
+function requantization(
+  call: Call,
+  { scales, zero, channels }: OutputPlaces,
+  bias: T | undefined,
+): Requantization | undefined {
+  const [a, b, y] = scales.map((k) => call.tensor(k)) as [T, T, T];
+  const yZero = call.tensor(zero);
+  const fits = a.size === 1 && y.size === 1 && yZero.size === 1 && call.knows(zero) &&
+    isBytes(yZero) && call.node.likeType === undefined && [1, channels].includes(b.size) &&
+    (bias === undefined || bias.dtype === "int32" && bias.size === channels);
+  if (!fits) return undefined;
+  const made = call.prepare(scales, (): Factors => {
+    const [first, second, last] = [a, b, y].map((x) => x.astype("float32").flatten() as T);
+    const groups = first!.mul(second!).div(last!).broadcastTo([channels]).copy() as T;
+    return { groups, areFinite: groups.isfinite().all().item() as boolean };
+  });
+  if (made?.areFinite !== true || made.groups.size !== channels) return undefined;
+  const dtype = yZero.dtype as ByteOutput["dtype"];
+  const [low, high] = outputLimits(call, dtype);
+  const to = { dtype, zero: Number(elementsOf(yZero)[0]), low, high };
+  return { to, factors: made.groups, bias };
+}
+
+/** The product of quantized matrices with a bias, quantized where the call has a scale for that. */
+function quantizedProduct(call: Call, biasAt: number, yAt: number): readonly Value[] {
+  const { node } = call;
+  const given = call.tensor(0), aScale = call.tensor(1), aZero = call.optional(2);
+  const b = call.tensor(3), bScale = call.tensor(4);
+  if (given.rank === 1) {
+    const [rows] = quantizedProduct(call.with(0, given.reshape([1, given.size])), biasAt, yAt);
+    return [(rows as T).flatten()];
+  }
+  const a: T = node.has("transA") && node.flag("transA") ? given.T as T : given;
+  const isTurned = node.has("transB") && node.flag("transB");
+  const alpha = node.has("alpha") ? node.float("alpha") : 1;
+  const bias = call.optional(biasAt);
+  const product = (output?: Requantization): T =>
+    integerProduct(call, a, 3, aZero, 5, { output, isTurned });
+  const hasScale = call.has(yAt);
+  if (hasScale && call.has(yAt + 1) && alpha === 1 && b.rank === 2 && [a, b].every(isBytes)) {
+    const channels = b.shape[isTurned ? 0 : 1]!;
+    const places: OutputPlaces = { scales: [1, 4, yAt], zero: yAt + 1, channels };
+    const output = requantization(call, places, bias);
+    if (output !== undefined) return [product(output)];
+  }
+  let sums = product();
+  if (bias !== undefined) sums = sums.add(bias) as T;
   const rows = ofRows(aScale.astype("float32"))!, columns = ofColumns(bScale.astype("float32"))!;
-  const y: T = sums.astype("float32").mul(rows.mul(columns));
-  return [quantized(y, yScale.astype("float32"), yZero, call.node.likeType ?? yZero.dtype)];
+  const factor: T = alpha === 1 ? rows.mul(columns) : rows.mul(alpha).mul(columns);
+  if (!hasScale) return [sums.astype("float32").mul(factor)];
+  const yScale = call.tensor(yAt).astype("float32"), yZero = call.optional(yAt + 1);
+  const y: T = sums.astype("float32").mul(factor.div(yScale));
+  const type = node.likeType ?? yZero?.dtype ?? "uint8";
+  return [quantized(y, 1, yZero, type, outputLimits(call, type))];
 }
 
 function qLinearConv(call: Call): readonly Value[] {
-  const [x, xScale, xZero, , wScale, , yScale, yZero] = call.tensors as [
-    ...[T, T, T, T],
-    ...[T, T, T, T],
-  ];
-  const bias = call.optional(8);
+  const [x, xScale, wScale] = [call.tensor(0), call.tensor(1), call.tensor(4)];
+  const xZero = call.optional(2), bias = call.optional(8);
+  const channels = call.tensor(3).shape[0]!;
+  const isQuantized = call.has(6);
+  const output = isQuantized
+    ? requantization(call, { scales: [1, 4, 6], zero: 7, channels }, bias)
+    : undefined;
+  if (output !== undefined) return [integerConv(call, x, xZero, 3, 5, output)];
   const ones = Array<number>(x.rank - 2).fill(1);
   let sums = integerConv(call, x, xZero, 3, 5);
-  if (bias !== undefined) sums = sums.add(bias.reshape([bias.size, ...ones]));
+  if (bias !== undefined) sums = sums.add(bias.reshape([bias.size, ...ones])) as T;
   const scale: T = wScale.size === 1 ? wScale.reshape([]) : wScale.reshape([wScale.size, ...ones]);
-  const factor: T = xScale.reshape([]).mul(scale).div(yScale.reshape([]));
-  const [low, high] = limitsOf(yZero.dtype);
-  const y: T = sums.astype("float32").mul(factor).round().add(yZero.reshape([]).astype("float32"));
-  return [y.clip(low, high).astype(yZero.dtype) as T];
+  const factor: T = xScale.reshape([]).mul(scale);
+  if (!isQuantized) return [sums.astype("float32").mul(factor)];
+  const yZero = call.tensor(7);
+  const y: T = sums.astype("float32").mul(factor.div(call.tensor(6).reshape([])));
+  return [quantized(y, 1, yZero.reshape([]), yZero.dtype, outputLimits(call, yZero.dtype))];
 }
 
 // ---- com.microsoft -----------------------------------------------------------------------------
@@ -182,6 +294,52 @@ function matMulToFloat(call: Call): readonly Value[] {
   const y: T = sums.astype("float32").mul(ofRows(aScale)!.mul(bScale));
   const bias = call.optional(6);
   return [bias === undefined ? y : y.add(bias)];
+}
+
+/** The bytes of inputs k, k + 1 and k + 2 as floats. */
+const floatsAt = (call: Call, k: number): T =>
+  dequantized(call.tensor(k), call.tensor(k + 1), call.optional(k + 2));
+
+/** Floats as bytes, by the scale k of the call and the zero point after it. */
+function bytesBy(call: Call, y: T, k: number): readonly Value[] {
+  const zero = call.optional(k + 1);
+  return [quantized(y, alone(call.tensor(k)), zero && alone(zero), zero?.dtype ?? "uint8")];
+}
+
+/** An op of floats on `count` inputs of bytes, each with a scale and a zero point. */
+const onBytes =
+  (count: number, compute: (call: Call, ...x: T[]) => T): Implementation => (call) => {
+    const inputs = Array.from({ length: count }, (_, k) => floatsAt(call, 3 * k));
+    return bytesBy(call, compute(call, ...inputs), 3 * count);
+  };
+
+function qLinearConcat(call: Call): readonly Value[] {
+  const count = Math.floor((call.inputs.length - 2) / 3);
+  if (count < 1) call.fail(`it has ${call.inputs.length} inputs, expected 5 or more`);
+  const parts = Array.from(
+    { length: count },
+    (_, k) => bytesBy(call, floatsAt(call, 2 + 3 * k), 0)[0] as T,
+  );
+  return [concat(parts, call.axis(call.node.int("axis", 0), parts[0]!.rank)) as T];
+}
+
+/** The axes of images that means are of. */
+const spaceOf = (call: Call, { rank }: T): number[] => {
+  const first = call.node.int("channels_last", 0) === 1 ? 1 : 2;
+  return Array.from({ length: rank - 2 }, (_, k) => first + k);
+};
+
+function qAveragePool(call: Call, x: T): T {
+  if (call.node.int("channels_last", 0) === 0) return averagePool(call, x);
+  return averagePool(call, x.moveAxis(-1, 1) as T).moveAxis(1, -1) as T;
+}
+
+/** In opsets before 13, as the node says, softmax is of all axes from one on. */
+function softmaxOf(call: Call, x: T | undefined): T {
+  const axis = call.axis(call.node.int("axis", -1), x!.rank);
+  if (call.node.int("opset", 13) >= 13) return x!.softmax(axis) as T;
+  const rows = sizeOf(x!.shape.slice(0, axis));
+  return x!.reshape([rows, x!.size / Math.max(rows, 1)]).softmax(-1).reshape([...x!.shape]) as T;
 }
 
 /** Attention whose projection is a product of integers. */
@@ -314,6 +472,9 @@ function gatherBlocks(call: Call): readonly Value[] {
   return [moved.mul(factor).astype(scales.dtype)];
 }
 
+/** The place of an input that an op does not have. */
+const NONE = -1;
+
 const isInteger = (call: Call): boolean => /[iu]/.test(DTYPE[call.dtype(0)].kind);
 
 function matMulInteger(call: Call): readonly Value[] {
@@ -330,8 +491,25 @@ export const QUANTIZATION: Readonly<Record<string, Implementation>> = {
   ConvInteger: (call) => [
     integerConv(call, call.tensor(0), call.optional(2), 1, 3),
   ],
-  QLinearMatMul: qLinearMatMul,
+  QLinearMatMul: (call) => quantizedProduct(call, NONE, 6),
   QLinearConv: qLinearConv,
+  "com.microsoft.QuantizeLinear": quantizeLinear,
+  "com.microsoft.DequantizeLinear": dequantizeLinear,
+  "com.microsoft.QGemm": (call) => quantizedProduct(call, 6, 7),
+  "com.microsoft.QLinearAdd": onBytes(2, (_, x, y) => x!.add(y!)),
+  "com.microsoft.QLinearMul": onBytes(2, (_, x, y) => x!.mul(y!)),
+  "com.microsoft.QLinearSigmoid": onBytes(1, (_, x) => x!.sigmoid() as T),
+  "com.microsoft.QLinearLeakyRelu": onBytes(
+    1,
+    ({ node }, x) => leakyRelu(x!, { negativeSlope: node.float("alpha", 0.01) }) as T,
+  ),
+  "com.microsoft.QLinearSoftmax": onBytes(1, softmaxOf),
+  "com.microsoft.QLinearConcat": qLinearConcat,
+  "com.microsoft.QLinearAveragePool": onBytes(1, (call, x) => qAveragePool(call, x!)),
+  "com.microsoft.QLinearGlobalAveragePool": onBytes(
+    1,
+    (call, x) => x!.mean(spaceOf(call, x!), { keepDims: true }) as T,
+  ),
   "com.microsoft.DynamicQuantizeMatMul": dynamicMatMul,
   "com.microsoft.MatMulIntegerToFloat": matMulToFloat,
   "com.microsoft.QAttention": qAttention,
