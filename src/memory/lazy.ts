@@ -61,7 +61,16 @@ function copied(info: DTypeInfo, length: number, fill: Fill): TypedArray {
  */
 export function copiedStorage(info: DTypeInfo, length: number, fill: Fill): Storage {
   const storage = lazyStorage(info, () => copied(info, length, fill));
-  Object.defineProperty(storage, "length", { value: length });
+  Object.defineProperties(storage, {
+    length: { value: length },
+    // Those of the copy that there is now.
+    words: {
+      get(): Int32Array {
+        const { buffer, byteOffset, byteLength } = storage.array;
+        return new Int32Array(buffer, byteOffset, byteLength >> 2);
+      },
+    },
+  });
   fills.set(storage, fill);
   return storage;
 }
@@ -77,14 +86,14 @@ export function hasCopy(storage: Storage): boolean {
  * they had a copy before.
  */
 export function withoutCopies<R>(storages: readonly Storage[], body: () => R): R {
-  const used: Storage[] = [];
+  const used = new Map<Storage, Storage>();
   const before = storages.filter((one) => fills.has(one) && !hasCopy(one));
   if (before.length === 0) return body();
   for (const storage of before) {
     const { info, length } = storage;
     findLater(storage, () => {
       const copy = allocateFor(info, length, false);
-      used.push(copy);
+      used.set(storage, copy);
       const { array: { buffer, byteOffset, byteLength } } = copy;
       fills.get(storage)!(new Uint8Array(buffer, byteOffset, byteLength));
       return copy.array;
@@ -94,9 +103,13 @@ export function withoutCopies<R>(storages: readonly Storage[], body: () => R): R
     return body();
   } finally {
     for (const storage of before) {
+      // Code outside has it.
+      if (storage.exposed) continue;
       const { info, length } = storage;
       findLater(storage, () => copied(info, length, fills.get(storage)!));
+      const copy = used.get(storage);
+      if (copy !== undefined) recycle(copy);
+      used.delete(storage);
     }
-    for (const copy of used) recycle(copy);
   }
 }

@@ -10,7 +10,8 @@ import { join } from "node:path";
 import process from "node:process";
 import { test } from "node:test";
 import { type AnyTensor, emptyCache, memory } from "../../mod.ts";
-import { hasCopy } from "../../src/memory/lazy.ts";
+import { DTYPE } from "../../src/base/dtype.ts";
+import { copiedStorage, hasCopy, withoutCopies } from "../../src/memory/lazy.ts";
 import { tensorsIn } from "../../src/onnx/graph/values.ts";
 import { partsOf } from "../../src/onnx/model.ts";
 import { full } from "../../src/tensor/create.ts";
@@ -179,4 +180,30 @@ test("a weight has no copy beside the packed one, and is that of the opened file
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("a copy that was freed is made again, with its words", () => {
+  const length = 50_000, info = DTYPE.int64;
+  let fills = 0;
+  const storage = copiedStorage(info, length, (into) => {
+    fills++;
+    new BigInt64Array(into.buffer, into.byteOffset, length).fill(5n);
+  });
+  assertEquals([storage.length, fills], [length, 0]);
+  const first = (): number => withoutCopies([storage, storage], () => storage.words[0]!);
+  for (let k = 1; k <= 3; k++) {
+    assertEquals([first(), fills, hasCopy(storage)], [5, k, false]);
+    // What uses the memory then.
+    using other = full([length], 9, { dtype: "int64" });
+    assertEquals(other.shape, [length]);
+    assertEquals(first(), 5);
+    fills--;
+  }
+  assertEquals([storage.words[0], storage.array[length - 1]], [5, 5n]);
+  assert(hasCopy(storage));
+  // A copy that was there before stays.
+  assertEquals([first(), hasCopy(storage), fills], [5, true, 4]);
+  const shown = copiedStorage(info, length, () => {});
+  const kept = withoutCopies([shown], () => (shown.expose(), shown.array));
+  assert(shown.array === kept, "code outside has it");
 });
