@@ -29,6 +29,8 @@ const per_call = [_][]const u8{
 /// Control code and the CUDA host code, compiled once and for size.
 const compact = [_][]const u8{
     "cpu/complex/complex_block.c",
+    "cpu/conv/conv_transpose.c",
+    "cpu/conv/conv_weight.c",
     "cpu/deviates.c",
     "core/api.c",
     "core/environment.c",
@@ -108,8 +110,6 @@ const kernels = [_][]const u8{
     "cpu/conv/conv_depthwise.c",
     "cpu/conv/conv_winograd.c",
     "cpu/conv/conv_gather.c",
-    "cpu/conv/conv_weight.c",
-    "cpu/conv/conv_transpose.c",
     "cpu/image/resample.c",
     "cpu/image/roi_align.c",
     "cpu/image/grid_sample.c",
@@ -248,6 +248,8 @@ const algorithm_flags = flags ++ [_][]const u8{ "-Os", "-fno-unroll-loops", "-fn
 /// What a WebAssembly module has of the files that are compiled once and for size.
 const wasm_compact = [_][]const u8{
     "cpu/complex/complex_block.c",
+    "cpu/conv/conv_transpose.c",
+    "cpu/conv/conv_weight.c",
     "cpu/deviates.c",
     "core/api.c",
     "core/error.c",

@@ -36,6 +36,9 @@ typedef ptrdiff_t rm_normalize_indices(int dtype, const char *from, ptrdiff_t st
 /* The loops of random numbers of varying lengths (deviate_loops.h). */
 typedef struct rm_deviate_loops rm_deviate_loops;
 
+/* The loops of derivatives of convolutions (conv_gather.h). */
+typedef struct rm_conv_gather rm_conv_gather;
+
 /* The kernels of one ISA. */
 typedef struct {
   /* The largest matrix product, in multiplications, for which OpenBLAS is not faster; 0 where that
@@ -48,6 +51,7 @@ typedef struct {
   /* The vector kernels of linear algebra, a table for each element type (linalg.h). */
   const void *const (*linalg)[4];
   const rm_deviate_loops *deviate_loops;
+  const rm_conv_gather *conv_gather;
 #define RM_CPU_KERNEL(op, function)
 #define RM_ISA_KERNEL(op, function) rm_cpu_kernel *op;
 #include "kernels.def"
@@ -91,6 +95,7 @@ rm_cpu_kernel RM_FOR_ISA(map), RM_FOR_ISA(reduce), RM_FOR_ISA(own_matmul);
 rm_normalize_indices RM_FOR_ISA(normalize_indices);
 extern const void *const RM_FOR_ISA(linalg_tables)[4];
 extern const rm_deviate_loops RM_FOR_ISA(deviate_loops);
+extern const rm_conv_gather RM_FOR_ISA(conv_gather);
 /* Raises x to the power of y in place; x must have room for a multiple of 16 elements. */
 void RM_FOR_ISA(pow_in_place)(ptrdiff_t n, double *x, double y);
 #endif

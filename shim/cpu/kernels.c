@@ -19,6 +19,7 @@ const rm_kernels RM_FOR_ISA(kernels) = {
     .normalize_indices = RM_FOR_ISA(normalize_indices),
     .linalg = &RM_FOR_ISA(linalg_tables),
     .deviate_loops = &RM_FOR_ISA(deviate_loops),
+    .conv_gather = &RM_FOR_ISA(conv_gather),
 #define RM_CPU_KERNEL(op, function)
 #define RM_ISA_KERNEL(op, function) .op = RM_FOR_ISA(function),
 #include "kernels.def"

@@ -24,7 +24,8 @@ const normal = (seed: number, shape: readonly number[]): T =>
 /** A convolution of random sizes. */
 function problem(next: () => number) {
   const below = (n: number): number => Math.floor(next() * n);
-  const rank = 1 + below(3), groups = 1 + below(2) * below(3);
+  // Now and then groups with one channel, or many of few.
+  const rank = 1 + below(3), many = below(4) === 0, groups = many ? 4 + below(40) : 1 + below(3);
   const most = [24, 11, 6][rank - 1]!;
   const list = (make: () => number): number[] => Array.from({ length: rank }, make);
   const kernel = list(() => 1 + below(rank === 1 ? 5 : 3));
@@ -32,7 +33,11 @@ function problem(next: () => number) {
   const padding = list(() => 0).map(() => [below(3), below(3)]);
   const window = kernel.map((k, i) => (k - 1) * dilation[i]! + 1);
   const sizes = window.map((least) => least + below(most));
-  const [images, channels, rows] = [1 + below(3), 1 + below(7), 1 + below(21)];
+  const [images, channels, rows] = [
+    1 + below(3),
+    many ? 1 + below(2) : 1 + below(7),
+    many ? 1 + below(3) : 1 + below(21),
+  ];
   return {
     f: [N.conv1d, N.conv2d, N.conv3d][rank - 1],
     transposed: [N.convTranspose1d, N.convTranspose2d, N.convTranspose3d][rank - 1],
@@ -122,18 +127,23 @@ for (const { name, on } of ALL_BACKENDS) {
 test("derivatives of convolutions that are split into tasks depend on no threads", () => {
   const threads = setThreads(1);
   try {
-    // Images, channels, rows, size, kernel, stride: parts of pixels, blocks of channels and of rows.
+    // Images, channels of a group, rows, size, kernel, stride, groups: parts of pixels, blocks of channels
+    // and of rows.
     const cases = [
-      [6, 32, 64, 28, 3, 1],
-      [3, 140, 150, 9, 3, 1],
-      [70, 20, 40, 3, 2, 1],
-      [2, 30, 33, 40, 5, 2],
-      [1, 4, 260, 70, 1, 3],
+      [6, 32, 64, 28, 3, 1, 1],
+      [3, 140, 150, 9, 3, 1, 1],
+      [70, 20, 40, 3, 2, 1, 1],
+      [2, 30, 33, 40, 5, 2, 1],
+      [1, 4, 260, 70, 1, 3, 1],
+      // Groups with few channels.
+      [9, 1, 70, 29, 3, 2, 70],
+      [3, 2, 90, 17, 5, 1, 45],
+      [2, 4, 48, 60, 3, 1, 12],
     ] as const;
-    for (const [images, channels, rows, size, kernel, stride] of cases) {
-      const x = normal(1, [images, channels, size, size]);
+    for (const [images, channels, rows, size, kernel, stride, groups] of cases) {
+      const x = normal(1, [images, channels * groups, size, size]);
       const w = normal(2, [rows, channels, kernel, kernel]).div(kernel * Math.sqrt(channels));
-      const options = { padding: Math.floor(kernel / 2), stride };
+      const options = { padding: Math.floor(kernel / 2), stride, groups };
       const loss = ([x, w]: T[]): T => N.conv2d(x, w, undefined, options).square().sum();
       const by = (...both: T[]): T[] => loose(grad)(loss)(both);
       const one = by(x, w);

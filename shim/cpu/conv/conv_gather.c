@@ -1,6 +1,6 @@
 /*
- * The product that the derivative by a convolution's weight and transposed convolutions share, and what they
- * read of a call.
+ * The loops of the derivative by a convolution's weight and of transposed convolutions, and what these read
+ * of a call.
  */
 #include "conv_gather.h"
 
@@ -37,13 +37,40 @@ static RM_ALWAYS_INLINE void multiply(const int vectors, ptrdiff_t k, const floa
   }
 }
 
-void RM_FOR_ISA(gather_tile)(ptrdiff_t k, const float *const *rows, const int32_t *offsets,
-                             const float *panel, ptrdiff_t columns, float *c, ptrdiff_t stride) {
+static void tile(ptrdiff_t k, const float *const *rows, const int32_t *offsets, const float *panel,
+                 ptrdiff_t columns, float *c, ptrdiff_t stride) {
   if (columns > LANES) multiply(2, k, rows, offsets, panel, c, stride);
   else multiply(1, k, rows, offsets, panel, c, stride);
 }
 
-int32_t RM_FOR_ISA(gather_operands)(const rm_call *call, conv_context *ctx) {
+static RM_ALWAYS_INLINE void multiply_groups(const int vectors, ptrdiff_t pixels,
+                                             const float *const *rows, const int32_t *offsets,
+                                             const float *panel, float *sums) {
+  v_f32 sum[GROUP_SUMS][2];
+  UNROLL for (int k = 0; k < GROUP_SUMS; k++) {
+    UNROLL for (int v = 0; v < vectors; v++) sum[k][v] = (v_f32)0.0f;
+  }
+  ROLLED for (ptrdiff_t p = 0; p < pixels; p++, panel += PANEL) {
+    const ptrdiff_t offset = (ptrdiff_t)offsets[p] * PANEL;
+    UNROLL for (int k = 0; k < GROUP_SUMS; k++) {
+      UNROLL for (int v = 0; v < vectors; v++) {
+        sum[k][v] = FMA(v_f32, *(const v_f32 *)(panel + v * LANES),
+                        *(const v_f32 *)(rows[k] + offset + v * LANES), sum[k][v]);
+      }
+    }
+  }
+  UNROLL for (int k = 0; k < GROUP_SUMS; k++) {
+    UNROLL for (int v = 0; v < vectors; v++) *(v_f32 *)(sums + k * PANEL + v * LANES) += sum[k][v];
+  }
+}
+
+static void groups(ptrdiff_t pixels, const float *const *rows, const int32_t *offsets,
+                   const float *panel, ptrdiff_t columns, float *sums) {
+  if (columns > LANES) multiply_groups(2, pixels, rows, offsets, panel, sums);
+  else multiply_groups(1, pixels, rows, offsets, panel, sums);
+}
+
+static int32_t operands(const rm_call *call, conv_context *ctx) {
   enum { IMAGES, GROUPS, CHANNELS, ROWS, FINISH, SPACE = FINISH + FINISH_NUMBERS };
   const double *numbers = call->numbers, *axis = numbers + SPACE;
   *ctx = (conv_context){.images = (ptrdiff_t)numbers[IMAGES],
@@ -68,3 +95,16 @@ int32_t RM_FOR_ISA(gather_operands)(const rm_call *call, conv_context *ctx) {
   ctx->phase_length = x->out - 1 + (x->kernel - 1) * x->dilation / x->stride + 1;
   return RM_OK;
 }
+
+_Static_assert(MR <= MOST_TILE_ROWS, "a tile has too many rows");
+
+const rm_conv_gather RM_FOR_ISA(conv_gather) = {
+    .lanes = LANES,
+    .rows = MR,
+    .tile = tile,
+    .groups = groups,
+    .operands = operands,
+    .stage = RM_FOR_ISA(conv_stage),
+    .workspace_alloc = RM_FOR_ISA(workspace_alloc),
+    .workspace_free = RM_FOR_ISA(workspace_free),
+};

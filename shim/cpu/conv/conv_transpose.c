@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "conv_gather.h"
+#include "isa.h"
 
 enum {
   /* The pixels of a block, if images have that many, and the most output channels of a task. */
@@ -28,6 +29,9 @@ typedef struct {
 typedef struct {
   /* Its axes are those of staged rows. */
   conv_context conv;
+  const rm_conv_gather *gather;
+  /* The columns of a panel. */
+  ptrdiff_t panel_width;
   conv_axis axes[AXES];
   /* How far back of its own element of x a pixel reaches, along height and width. */
   ptrdiff_t shift[AXES];
@@ -67,7 +71,8 @@ static ptrdiff_t element_of(const conv_axis *axis, ptrdiff_t place) {
 /* Where the rows of a panel begin that the taps of a phase meet, of a kernel's plane. */
 static ptrdiff_t panel_at(const transpose_context *ctx, ptrdiff_t kernel, ptrdiff_t phase, ptrdiff_t panel) {
   const ptrdiff_t begin = ctx->begin[phase], taps = ctx->begin[phase + 1] - begin;
-  return ((kernel * ctx->conv.taps + begin) * ctx->panels + panel * taps) * ctx->conv.channels * PANEL;
+  const ptrdiff_t before = (kernel * ctx->conv.taps + begin) * ctx->panels + panel * taps;
+  return before * ctx->conv.channels * ctx->panel_width;
 }
 
 /* Packs the weight of a panel of output channels of a group. */
@@ -81,12 +86,12 @@ static void pack_task(void *context, ptrdiff_t index) {
     const ptrdiff_t kernel = t / conv->taps;
     const phase_tap tap = ctx->taps[t % conv->taps];
     const ptrdiff_t begin = ctx->begin[tap.phase], taps = ctx->begin[tap.phase + 1] - begin;
-    float *to = own + panel_at(ctx, kernel, tap.phase, panel) + (t % conv->taps - begin) * PANEL;
-    for (ptrdiff_t c = 0; c < conv->channels; c++, to += taps * PANEL) {
-      const ptrdiff_t row = (group * conv->channels + c) * conv->rows + panel * PANEL;
+    float *to = own + panel_at(ctx, kernel, tap.phase, panel) + (t % conv->taps - begin) * ctx->panel_width;
+    for (ptrdiff_t c = 0; c < conv->channels; c++, to += taps * ctx->panel_width) {
+      const ptrdiff_t row = (group * conv->channels + c) * conv->rows + panel * ctx->panel_width;
       const float *from = conv->w + (row * kernels + kernel) * conv->taps + tap.y * width + tap.x;
-      for (ptrdiff_t o = 0; o < PANEL; o++) {
-        to[o] = panel * PANEL + o < conv->rows ? from[o * kernels * conv->taps] : 0;
+      for (ptrdiff_t o = 0; o < ctx->panel_width; o++) {
+        to[o] = panel * ctx->panel_width + o < conv->rows ? from[o * kernels * conv->taps] : 0;
       }
     }
   }
@@ -108,8 +113,10 @@ static void write_pixels(const transpose_context *ctx, const float *sums, ptrdif
       const float *at = sums + i * row + o;
       const f32x4 a = *(const f32x4 *)at + shift, b = *(const f32x4 *)(at + row) + shift;
       const f32x4 c = *(const f32x4 *)(at + 2 * row) + shift, d = *(const f32x4 *)(at + 3 * row) + shift;
-      const f32x4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-      const f32x4 ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      const f32x4 ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+      const f32x4 cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+      const f32x4 ab2 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const f32x4 cd2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
       *(f32x4 *)(own + i) = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
       *(f32x4 *)(own + plane + i) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
       *(f32x4 *)(own + 2 * plane + i) = __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5);
@@ -125,11 +132,14 @@ static void transpose_task(void *context, ptrdiff_t index) {
   transpose_context *ctx = context;
   conv_context *conv = &ctx->conv;
   const conv_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
+  const rm_conv_gather *gather = ctx->gather;
+  const ptrdiff_t width = ctx->panel_width;
   const int slot = take_slot(conv->slot_taken, conv->slots);
   float *const stage = (float *)(conv->workspace + slot * conv->workspace_bytes);
   float *const sums = stage + conv->stage_bytes / 4;
   int32_t *const pixel_at = (int32_t *)(sums + conv->panels_bytes / 4);
-  int32_t *const offsets = pixel_at + rm_round_up(ctx->block_units * ctx->unit_rows * x->out, MR);
+  int32_t *const offsets =
+      pixel_at + rm_round_up(ctx->block_units * ctx->unit_rows * x->out, gather->rows);
   const ptrdiff_t column = index % ctx->column_blocks * ctx->task_columns;
   const ptrdiff_t group = index / ctx->column_blocks % conv->groups;
   const ptrdiff_t first = index / ctx->column_blocks / conv->groups * ctx->block_units;
@@ -150,8 +160,8 @@ static void transpose_task(void *context, ptrdiff_t index) {
                             high - low + 1 + ctx->shift[HEIGHT]};
         const ptrdiff_t channel = (own.image * conv->groups + group) * conv->channels + c;
         for (ptrdiff_t k = 0; k < channels; k++, rows.data += ctx->plane_floats) {
-          RM_FOR_ISA(conv_stage)(conv, &rows,
-                                 conv->x + ((channel + k) * z->in + reach / z->stride) * conv->plane);
+          gather->stage(conv, &rows,
+                        conv->x + ((channel + k) * z->in + reach / z->stride) * conv->plane);
         }
       }
       float *to = sums;
@@ -178,17 +188,19 @@ static void transpose_task(void *context, ptrdiff_t index) {
                           ctx->shift[WIDTH] + right);
           }
         }
-        for (ptrdiff_t j = 0; depth > 0 && j < columns; j += PANEL) {
+        for (ptrdiff_t j = 0; depth > 0 && j < columns; j += width) {
           const float *panel =
-              weight + panel_at(ctx, kernel, phase, (column + j) / PANEL) + c * taps * PANEL;
-          for (ptrdiff_t i = 0; i < pixels; i += MR) {
-            const float *rows[MR];
-            for (int k = 0; k < MR; k++) rows[k] = stage + pixel_at[rm_min(i + k, pixels - 1)];
-            RM_FOR_ISA(gather_tile)(depth, rows, offsets, panel, columns - j,
-                                    to + i * ctx->row_floats + j, ctx->row_floats);
+              weight + panel_at(ctx, kernel, phase, (column + j) / width) + c * taps * width;
+          for (ptrdiff_t i = 0; i < pixels; i += gather->rows) {
+            const float *rows[MOST_TILE_ROWS];
+            for (ptrdiff_t k = 0; k < gather->rows; k++) {
+              rows[k] = stage + pixel_at[rm_min(i + k, pixels - 1)];
+            }
+            gather->tile(depth, rows, offsets, panel, columns - j, to + i * ctx->row_floats + j,
+                         ctx->row_floats);
           }
         }
-        to += rm_round_up(pixels, MR) * ctx->row_floats;
+        to += rm_round_up(pixels, gather->rows) * ctx->row_floats;
       }
     }
   }
@@ -196,7 +208,7 @@ static void transpose_task(void *context, ptrdiff_t index) {
   for (ptrdiff_t phase = 0; phase < ctx->phases; phase++) {
     ptrdiff_t pixels = 0;
     const ptrdiff_t left = next_of(x, phase % x->stride, 0);
-    const ptrdiff_t width = left < x->out ? (x->out - 1 - left) / x->stride + 1 : 0;
+    const ptrdiff_t row = left < x->out ? (x->out - 1 - left) / x->stride + 1 : 0;
     for (ptrdiff_t u = 0; u < units; u++) {
       const transpose_unit own = unit_at(ctx, first + u);
       const ptrdiff_t channel = group * conv->rows + column;
@@ -204,14 +216,14 @@ static void transpose_task(void *context, ptrdiff_t index) {
                   own.depth * conv->pixels;
       for (ptrdiff_t i = next_of(y, phase / x->stride, own.first); i < own.last; i += y->stride) {
         /* Without a stride all rows are one. */
-        const ptrdiff_t n = ctx->phases == 1 ? (own.last - own.first) * width : width;
+        const ptrdiff_t n = ctx->phases == 1 ? (own.last - own.first) * row : row;
         write_pixels(ctx, from + pixels * ctx->row_floats, n, channel, columns, to + i * x->out + left,
                      x->stride);
         pixels += n;
         if (ctx->phases == 1) break;
       }
     }
-    from += rm_round_up(pixels, MR) * ctx->row_floats;
+    from += rm_round_up(pixels, gather->rows) * ctx->row_floats;
   }
   atomic_flag_clear(&conv->slot_taken[slot]);
 }
@@ -248,23 +260,25 @@ static ptrdiff_t split_transpose(transpose_context *ctx, ptrdiff_t most_taps) {
   ctx->block_units = z->out > 1 ? 1 : rm_min(ctx->units, 1 + (BLOCK_PIXELS - 1) / unit_pixels);
   ctx->blocks = rm_ceil_div(ctx->units, ctx->block_units);
   ctx->pass_channels = rm_min(conv->channels, 1 + (PASS - 1) / most_taps);
-  ctx->row_floats = rm_round_up(ctx->task_columns, LANES);
+  ctx->row_floats = rm_round_up(ctx->task_columns, ctx->gather->lanes);
   const ptrdiff_t rows = (ctx->unit_rows - 1 + y->stride - 1) / y->stride + 1 + ctx->shift[HEIGHT];
   ctx->plane_floats = rows * conv->phase_length;
   ctx->unit_floats = ctx->pass_channels * ctx->plane_floats;
   const ptrdiff_t pixels = ctx->block_units * unit_pixels;
   conv->stage_bytes = rm_round_up(ctx->block_units * ctx->unit_floats * 4, ALIGNMENT);
-  conv->panels_bytes = (rm_round_up(pixels, MR) + (ctx->phases - 1) * MR) * ctx->row_floats * 4;
-  const ptrdiff_t offsets = rm_round_up(pixels, MR) + ctx->pass_channels * most_taps;
+  /* The pixels of each phase fill tiles. */
+  const ptrdiff_t places = rm_round_up(pixels, ctx->gather->rows);
+  conv->panels_bytes = (places + (ctx->phases - 1) * ctx->gather->rows) * ctx->row_floats * 4;
+  const ptrdiff_t offsets = places + ctx->pass_channels * most_taps;
   conv->workspace_bytes =
       rm_round_up(conv->stage_bytes + conv->panels_bytes + offsets * 4, ALIGNMENT);
   return ctx->blocks * conv->groups * ctx->column_blocks;
 }
 
-int32_t RM_FOR_ISA(conv_transpose)(const rm_call *call) {
-  transpose_context ctx = {0};
+int32_t rm_conv_transpose(const rm_call *call) {
+  transpose_context ctx = {.gather = rm_isa_kernels()->conv_gather};
   conv_context *conv = &ctx.conv;
-  const int32_t status = RM_FOR_ISA(gather_operands)(call, conv);
+  const int32_t status = ctx.gather->operands(call, conv);
   if (status != RM_OK) return status;
   if (conv->images < 1 || conv->groups < 1 || conv->rows < 1 || conv->all_pixels < 1) return RM_OK;
   if (conv->sums < 1) return RM_UNSUPPORTED;
@@ -279,29 +293,26 @@ int32_t RM_FOR_ISA(conv_transpose)(const rm_call *call) {
   conv->phases = 1;
   conv->phase_length = element_of(x, x->out - 1) + 1 + ctx.shift[WIDTH];
   ctx.phases = ctx.axes[HEIGHT].stride * x->stride;
-  ctx.panels = rm_ceil_div(conv->rows, PANEL);
-  ctx.panel_floats = conv->sums * PANEL;
+  ctx.panel_width = 2 * ctx.gather->lanes;
+  ctx.panels = rm_ceil_div(conv->rows, ctx.panel_width);
+  ctx.panel_floats = conv->sums * ctx.panel_width;
   ctx.taps = malloc((size_t)conv->taps * sizeof *ctx.taps +
                     (size_t)(ctx.phases + 1) * sizeof *ctx.begin);
   if (ctx.taps == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a transposed convolution");
   ctx.begin = (ptrdiff_t *)(void *)(ctx.taps + conv->taps);
   const ptrdiff_t tasks = split_transpose(&ctx, list_taps(&ctx));
   conv->slots = (int)rm_min(rm_threads(), tasks);
-  const ptrdiff_t own_bytes = conv->slots * conv->workspace_bytes;
   const ptrdiff_t weight_bytes = conv->groups * ctx.panels * ctx.panel_floats * 4;
-  gemm_workspace *workspace =
-      RM_FOR_ISA(workspace_alloc)((size_t)(own_bytes + weight_bytes), conv->slots);
-  if (workspace == NULL) {
+  gemm_workspace *workspace;
+  char *more = gather_workspace(ctx.gather, conv, weight_bytes, &workspace);
+  if (more == NULL) {
     free(ctx.taps);
     return rm_fail(RM_OUT_OF_MEMORY, "no memory for a transposed convolution");
   }
-  conv->workspace = workspace->data;
-  conv->slot_taken = workspace->slot_taken;
-  ctx.weight = (float *)(void *)(workspace->data + own_bytes);
+  ctx.weight = (float *)(void *)more;
   rm_parallel(conv->groups * ctx.panels, (double)weight_bytes / 4, pack_task, &ctx);
-  rm_parallel(tasks, products_of(conv) / (double)ctx.phases / LANES / VECTOR_FMAS_PER_NS, transpose_task,
-              &ctx);
-  RM_FOR_ISA(workspace_free)(workspace);
+  rm_parallel(tasks, gather_ns(ctx.gather, conv) / (double)ctx.phases, transpose_task, &ctx);
+  ctx.gather->workspace_free(workspace);
   free(ctx.taps);
   return RM_OK;
 }

@@ -94,7 +94,7 @@ const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
   },
 });
 
-/** True for results that fill vectors: a product of few output channels is faster by other ops. */
+/** The fewest output channels, or groups, of vectors: products of fewer are faster by other ops. */
 const FEWEST_CHANNELS = 4;
 
 /** The kernel of the derivative by a convolution's weight. */
@@ -103,7 +103,8 @@ const convWeightGrad: Kernel = {
     const { weight, groups } = call.attributes as ConvWeightAttributes;
     const [rows, sums] = [weight[0]! / groups, sizeOf(weight.slice(1))];
     return call.specs[0]!.dtype === DTYPE.float32 && isPlainConv(call) && sums > 0 &&
-      rows >= FEWEST_CHANNELS && [0, 1].every((k) => call.operand(k).layout.size > 0);
+      Math.max(rows, groups) >= FEWEST_CHANNELS &&
+      [0, 1].every((k) => call.operand(k).layout.size > 0);
   },
   prepare(call) {
     const { weight } = call.attributes as ConvWeightAttributes;

@@ -148,7 +148,8 @@ static void run_conv(conv_case *c, bool winograd, bool with_bias, bool with_add,
 
 /* Derivatives of convolutions: by the weight, or by x, which is a transposed convolution. */
 static void run_conv_gradient(conv_case *c, bool by_weight, int threads) {
-  snprintf(about, sizeof about, "%s of %td x %td x %td, %td x %td by %td of %td x %td, stride %td, %td, by %td, %td",
+  snprintf(about, sizeof about,
+           "%s of %td x %td x %td, %td x %td by %td of %td x %td, stride %td, %td, by %td, %td",
            by_weight ? "convWeightGrad" : "convTranspose", c->images, c->groups, c->channels,
            c->size[0], c->size[1], c->rows, c->kernel[0], c->kernel[1], c->stride[0], c->stride[1],
            c->dilation[0], c->dilation[1]);
