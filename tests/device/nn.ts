@@ -6,6 +6,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { random, Tensor } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
+import { grad } from "../../src/grad/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { NN_PROGRAMS } from "../ops/nn_programs.ts";
 import { operands } from "../ops/programs.ts";
@@ -50,6 +51,30 @@ export const NN_TESTS: Record<string, (device: string) => void> = {
       assertEquals(made.device, device);
       const error = { rtol: 1e-4, atol: 1e-4 };
       assert(made.cpu().allclose(expected, error), JSON.stringify(options));
+    }
+  },
+
+  "derivatives of convolutions and pooling are those of the CPU": (device) => {
+    const make = (key: number, shape: number[]): Any => random.normal(random.key(key), shape);
+    const [x, bias] = [make(1, [2, 4, 8, 9]), make(2, [6])];
+    const loss = ([x, weight, bias]: Any[], options: nn.ConvOptions): Any => {
+      const y: Any = nn.maxPool2d(nn.conv2d(x, weight, bias, options), 2);
+      return y.mul(y).sum();
+    };
+    const cases: [shape: number[], options: nn.ConvOptions][] = [
+      [[6, 4, 3, 3], { padding: 1 }],
+      [[6, 4, 3, 2], { padding: [[0, 2], 1], stride: 2 }],
+      [[6, 2, 2, 2], { groups: 2, dilation: 2 }],
+    ];
+    for (const [shape, options] of cases) {
+      const by = loose(grad)((all: Any[]) => loss(all, options));
+      const all = [x, make(3, shape), bias];
+      const expected: Any[] = by(all), made: Any[] = by(all.map((one) => one.to(device)));
+      made.forEach((one, k) => {
+        assertEquals(one.device, device);
+        const error = { rtol: 1e-4, atol: 1e-4 };
+        assert(one.cpu().allclose(expected[k], error), `${JSON.stringify(options)}: ${k}`);
+      });
     }
   },
 
