@@ -455,7 +455,9 @@ function gradientOf(
   }
   if (!specs.some((spec) => sameShape(spec.shape, shape))) {
     throw new ShapeError(
-      `${what} shape ${formatShape(shape)} for input ${k}, which has shape ${formatShape(expected)}`,
+      `${what} shape ${formatShape(shape)} for input ${k}, which has shape ${
+        formatShape(expected)
+      }`,
     );
   }
   return made;
