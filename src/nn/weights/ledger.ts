@@ -200,7 +200,7 @@ export class Ledger {
 
   /** Reads a tensor; floats are cast to the dtype of the options, or all to `asked`. */
   #load(name: string, entry: TensorEntry, asked: DType | undefined): Operand {
-    const { dtype, device, trainable } = this.options;
+    const { device, trainable } = this.options;
     const made = load(entry, device, asked ?? this.#usual(entry));
     if (!trainable) frozen.set(made.storage, `${name} of ${this.file}`);
     return made;
