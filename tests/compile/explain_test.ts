@@ -232,6 +232,13 @@ test("Explain: why a program or an op runs by dispatch", () => {
     );
     assertEquals([picked!.kernels, nativeCalls], [0, 2]);
     assert(reportOf(pick, [ones([2]), at]).data.ops.every((op) => op.dispatched === undefined));
+    // Before the first write, a kernel finds it.
+    const late = (x: Any, at: Any) => x.add_(x.take(at).sum());
+    const report = reportOf(late, [ones([2]), at]).data;
+    assertEquals([report.ops.filter((op) => op.dispatched !== undefined), report.nativeCalls], [
+      [],
+      1,
+    ]);
   }
   using _ = onBackend("js");
   const report = reportOf(pick, [ones([2]), at]);
