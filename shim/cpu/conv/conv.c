@@ -167,7 +167,7 @@ static void block_task(void *context, ptrdiff_t index) {
         multiply_column(ctx, left, left_rows, end - begin, column, to + in_panels, begin > 0);
       }
       for (ptrdiff_t r = i; end == ctx->sums && r < i + left_rows; r++) {
-        finish_sums(ctx, channel + r, at + r * ctx->all_pixels, count);
+        RM_FOR_ISA(finish_sums)(ctx, channel + r, at + r * ctx->all_pixels, count);
       }
     }
   }
@@ -235,6 +235,22 @@ void RM_FOR_ISA(conv_activate)(const conv_context *ctx, ptrdiff_t n, float *to) 
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) to[i] = to[i] > 0 ? to[i] : low * to[i];
   } else {
     run_function(&ctx->function, n, (char *)to, (const char *)to, NULL, NULL);
+  }
+}
+
+void RM_FOR_ISA(finish_sums)(const conv_context *ctx, ptrdiff_t channel, ptrdiff_t at,
+                             ptrdiff_t count) {
+  float *to = ctx->out + at;
+  const float *add = ctx->add == NULL ? NULL : ctx->add + at;
+  const float bias = ctx->bias == NULL ? 0 : ctx->bias[channel];
+  if (add != NULL && !ctx->adds_last) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] = to[i] + bias + add[i];
+  } else if (ctx->bias != NULL) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += bias;
+  }
+  if (ctx->activation != RM_ACTIVATION_NONE) RM_FOR_ISA(conv_activate)(ctx, count, to);
+  if (add != NULL && ctx->adds_last) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += add[i];
   }
 }
 

@@ -135,21 +135,8 @@ void RM_FOR_ISA(conv_pack)(const conv_context *ctx, float *panels, float *stage,
 void RM_FOR_ISA(conv_activate)(const conv_context *ctx, ptrdiff_t n, float *to);
 
 /* Completes `count` sums of an output channel: bias, residual and activation. */
-static inline void finish_sums(const conv_context *ctx, ptrdiff_t channel, ptrdiff_t at,
-                               ptrdiff_t count) {
-  float *to = ctx->out + at;
-  const float *add = ctx->add == NULL ? NULL : ctx->add + at;
-  const float bias = ctx->bias == NULL ? 0 : ctx->bias[channel];
-  if (add != NULL && !ctx->adds_last) {
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] = to[i] + bias + add[i];
-  } else if (ctx->bias != NULL) {
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += bias;
-  }
-  if (ctx->activation != RM_ACTIVATION_NONE) RM_FOR_ISA(conv_activate)(ctx, count, to);
-  if (add != NULL && ctx->adds_last) {
-    RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] += add[i];
-  }
-}
+void RM_FOR_ISA(finish_sums)(const conv_context *ctx, ptrdiff_t channel, ptrdiff_t at,
+                             ptrdiff_t count);
 
 /* The rows that a depthwise convolution computes at once. */
 enum { RM_DEPTHWISE_ROWS = 4 };

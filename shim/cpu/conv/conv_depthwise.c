@@ -189,7 +189,9 @@ static void sum_rows(const conv_context *ctx, const int side, const float *stage
       const float *from = stage + row * line + j;
       float *to = out + row * width + j;
       if (side == 3) sum_square(3, from, line, w, finish, to, width);
+#if defined(__AVX2__)
       else if (side == 5) sum_square(5, from, line, w, finish, to, width);
+#endif
       else sum_taps(from, line, offsets, w, ctx->sums, finish, to, width);
       if (j + LANES >= width) break;
     }
@@ -201,7 +203,11 @@ static int square_side(const conv_context *ctx) {
   const conv_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
   const bool adjacent = z->kernel == 1 && y->kernel == x->kernel && y->stride == 1 &&
                         x->stride == 1 && y->dilation == 1 && x->dilation == 1;
+#if defined(__AVX2__)
   return adjacent ? (int)x->kernel : 0;
+#else
+  return adjacent && x->kernel == 3 ? 3 : 0;
+#endif
 }
 
 /* Zeros are single vectors, and no calls. */
@@ -244,7 +250,7 @@ __attribute__((no_builtin("memset"))) void RM_FOR_ISA(conv_depthwise)(void *cont
       if (whole && ctx->bias != NULL) finish.bias = ctx->bias[channel];
       sum_rows(ctx, side, stage, offsets, ctx->w + channel * ctx->sums, &finish, count,
                ctx->out + at);
-      if (!whole) finish_sums(ctx, channel, at, count * x->out);
+      if (!whole) RM_FOR_ISA(finish_sums)(ctx, channel, at, count * x->out);
     }
     if (++depth == z->out) depth = 0, group++;
     if (group == ctx->groups) group = 0, image++;
