@@ -121,18 +121,13 @@ static void copy_rows(const float *from, ptrdiff_t row_step, ptrdiff_t length, p
   }
 }
 
-/* How many rows further on memory is read ahead. */
-enum { PREFETCHED_ROWS = 8 };
-
 /* Pixels that meet one element of each channel: rows of the matrix are rows of x. */
 static void pack_pointwise(const float *from, ptrdiff_t stride, ptrdiff_t sums, ptrdiff_t count,
                            float *panels, ptrdiff_t panel_stride) {
   for (ptrdiff_t k = 0; k < sums; k++, from += stride, panels += PANEL) {
     float *to = panels;
     ptrdiff_t i = 0;
-    const float *later = from + rm_min(PREFETCHED_ROWS, sums - 1 - k) * stride;
     for (; i + PANEL <= count; i += PANEL, to += panel_stride) {
-      for (int line = 0; line < PANEL; line += 16) __builtin_prefetch(later + i + line);
       memcpy(to, from + i, PANEL * sizeof *to);
     }
     if (i < count) {
