@@ -14,6 +14,7 @@ import { grad } from "../../src/grad/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { CONV_WEIGHT_GRAD, MAX_POOL_GRAD } from "../../src/ops/conv/gradients.ts";
 import { ALL_BACKENDS, using } from "../ops/table/backends.ts";
+import { RUNS_ALL } from "../support/amount.ts";
 import { assertRefused, loose } from "../support.ts";
 import { numbers, type T } from "./differences.ts";
 
@@ -75,7 +76,7 @@ for (const { name, on } of ALL_BACKENDS) {
     using(on, () => {
       const device = typeof on === "string" ? on : "cpu";
       const next = numbers(11);
-      for (let i = 0; i < 40; i++) {
+      for (let i = 0; i < (RUNS_ALL ? 60 : 20); i++) {
         const { f, transposed, x, weight, options } = problem(next);
         const given = [normal(i, x), normal(i + 100, weight).div(4)] as const;
         const by = i % 4 === 3 ? transposed : f;
