@@ -40,7 +40,7 @@ enum {
 };
 
 /* Of the dtypes, the declarations of rowmajor.h and the places of numbers in calls. */
-#define RM_ABI_HASH 0x8ee003b0u
+#define RM_ABI_HASH 0xc6ab1c3fu
 
 /* Where the parts of a plan begin. */
 enum {

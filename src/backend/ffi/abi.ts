@@ -484,7 +484,7 @@ function hashOf(parts: unknown): number {
 /** The places of numbers in calls: a library with other places would read wrong ones. */
 export const PLACES: readonly Readonly<Record<string, number>>[] = [
   ...[COLLECTIVE_AT, PROGRAM_ARENA, CHAIN_AT, CHAIN_CONSTANT, CHAIN_STEP],
-  ...[ATTENTION_AT, CACHED_ATTENTION_AT],
+  ...[ATTENTION_AT, ATTENTION_BACKWARD_AT, CACHED_ATTENTION_AT],
 ];
 
 /**
