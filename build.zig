@@ -93,7 +93,6 @@ const kernels = [_][]const u8{
     "cpu/reduce/reduce.c",
     "cpu/reduce/reduce_load.c",
     "cpu/reduce/reduce_float.c",
-    "cpu/reduce/reduce_int.c",
     "cpu/gemm/gemm_kernels.c",
     "cpu/gemm/gemm_convert.c",
     "cpu/gemm/gemm_small.c",
@@ -111,8 +110,6 @@ const kernels = [_][]const u8{
     "cpu/conv/conv_winograd.c",
     "cpu/conv/conv_gather.c",
     "cpu/image/resample.c",
-    "cpu/image/roi_align.c",
-    "cpu/image/grid_sample.c",
     "cpu/image/max_pool.c",
     "cpu/recurrent/recurrent.c",
     "cpu/quant/dequantize.c",
@@ -122,7 +119,6 @@ const kernels = [_][]const u8{
     "cpu/quant/quantize.c",
     "cpu/quant/quantize_dynamic.c",
     "cpu/quant/quant_tiles.c",
-    "cpu/sort/sample.c",
 };
 
 /// Compiled once per instruction set and for size: they divide the work of kernels.
@@ -137,7 +133,6 @@ const divisions = [_][]const u8{
 /// they would be larger.
 const small_loops = [_][]const u8{
     "cpu/map/map_kernels.c",
-    "cpu/map/block_copy.c",
 };
 
 /// Compiled once per instruction set: what is around those loops.
@@ -150,6 +145,14 @@ const small_control = [_][]const u8{
     "cpu/map/chain_strip.c",
     "cpu/map/map_simplify.c",
     "cpu/index/indices.c",
+};
+
+/// Compiled once per instruction set except AVX-512, with the flags of `kernels`: as fast with half the width, or rare.
+const shared_kernels = [_][]const u8{
+    "cpu/reduce/reduce_int.c",
+    "cpu/image/roi_align.c",
+    "cpu/image/grid_sample.c",
+    "cpu/sort/sample.c",
 };
 
 /// Compiled once per instruction set except AVX-512, which makes them hardly faster, or which are not
@@ -172,6 +175,15 @@ const shared_compact = [_][]const u8{
 /// For AVX-512 the names in files that it shares are those of AVX2.
 const shared_names = [_][]const u8{
     "-Drm_scan_v4=rm_scan_v3",
+    "-Drm_copy_block_v4=rm_copy_block_v3",
+    "-Drm_store_non_temporal_v4=rm_store_non_temporal_v3",
+    "-Drm_choose_int_sum_v4=rm_choose_int_sum_v3",
+    "-Drm_choose_int_mean_v4=rm_choose_int_mean_v3",
+    "-Drm_choose_int_product_v4=rm_choose_int_product_v3",
+    "-Drm_choose_count_v4=rm_choose_count_v3",
+    "-Drm_roi_align_v4=rm_roi_align_v3",
+    "-Drm_grid_sample_v4=rm_grid_sample_v3",
+    "-Drm_sample_rows_v4=rm_sample_rows_v3",
     "-Drm_search_indices_v4=rm_search_indices_v3",
     "-Drm_bins_v4=rm_bins_v3",
     "-Drm_map_shared_kernel_v4=rm_map_shared_kernel_v3",
@@ -530,7 +542,8 @@ fn addKernels(
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &small_loops, .flags = &maps });
     module.addCSourceFiles(.{ .root = b.path("shim"), .files = &small_control, .flags = if (old) &small_maps else &maps });
     if (!avx512) {
-        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{"cpu/map/map_shared_kernels.c"}, .flags = &maps });
+        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/map/map_shared_kernels.c", "cpu/map/block_copy.c" }, .flags = &maps });
+        module.addCSourceFiles(.{ .root = b.path("shim"), .files = &shared_kernels, .flags = regular });
         module.addCSourceFiles(.{ .root = b.path("shim"), .files = &shared, .flags = if (old) &small_maps else &maps });
         module.addCSourceFiles(.{ .root = b.path("shim"), .files = &.{ "cpu/sort/partition.c", "cpu/sort/quantile.c" }, .flags = &sorts });
         // It chooses itself which loops are unrolled.
