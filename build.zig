@@ -107,6 +107,7 @@ const kernels = [_][]const u8{
     "cpu/conv/conv.c",
     "cpu/conv/conv_pack.c",
     "cpu/conv/conv_depthwise.c",
+    "cpu/conv/conv_finish.c",
     "cpu/conv/conv_winograd.c",
     "cpu/conv/conv_gather.c",
     "cpu/image/resample.c",

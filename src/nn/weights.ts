@@ -319,7 +319,9 @@ export class Weights<D extends DType = t.PackedDType, V extends t.Device = "cpu"
    *
    * @example
    * ```ts
+   * import { io, ones, type Tensor, tensor, zeros } from "@rowmajor/tensor";
    * import { grad } from "@rowmajor/tensor/grad";
+   * import * as nn from "@rowmajor/tensor/nn";
    *
    * const file = io.encodeSafetensors({ "up.weight": ones([1, 2]), "up.bias": zeros([1]) });
    * using w = await nn.open(file, { trainable: true });

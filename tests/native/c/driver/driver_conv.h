@@ -162,8 +162,9 @@ static void run_conv_gradient(conv_case *c, bool by_weight, int threads) {
   buffer other = make(RM_FLOAT32, by_weight ? x_length : w_length, SMALL);
   double numbers[64] = {(double)c->images, (double)c->groups,
                         (double)(by_weight ? c->channels : c->rows),
-                        (double)(by_weight ? c->rows : c->channels), RM_ACTIVATION_NONE, -1, -1};
-  double *axis = numbers + 7 + CONV_OPERANDS;
+                        (double)(by_weight ? c->rows : c->channels), RM_ACTIVATION_NONE, 0, 0, 0, -1,
+                        -1};
+  double *axis = numbers + 10 + CONV_OPERANDS;
   const double no_axis[] = {1, 1, 1, 1, 0, 1};
   memcpy(axis, no_axis, sizeof no_axis), axis += 6;
   for (int i = 0; i < 2; i++, axis += 6) {
