@@ -300,9 +300,9 @@ export class ModelCache implements ConstantStore, Interpreter {
     const decoder: Decoder = new Decoder(path, model, (place) => cache.#tensorAt(decoder, place));
     const head = decoder.object(JSON.parse(decodeUtf8(bytes)!));
     const start = aligned(PREFIX_BYTES + headBytes, PAGE);
-    if (head.library !== library() || head.kernels !== kernels(winograd)) return undefined;
-    if (start + decoder.count(head.bytes) !== size) return undefined;
-    const records = decoder.list(head.files).map((one) => decoder.object(one));
+    if (head["library"] !== library() || head["kernels"] !== kernels(winograd)) return undefined;
+    if (start + decoder.count(head["bytes"]) !== size) return undefined;
+    const records = decoder.list(head["files"]).map((one) => decoder.object(one));
     const names = records.map(({ name }) => decoder.text(name));
     const opened = await filesOf(names.filter((name) => name !== ""));
     const files = names.map((name) => opened.get(name)!);
@@ -315,7 +315,7 @@ export class ModelCache implements ConstantStore, Interpreter {
     const cache: ModelCache = new ModelCache(path, files, winograd);
     cache.#contents = contents;
     cache.#isNew = false;
-    for (const one of decoder.list(head.storages)) {
+    for (const one of decoder.list(head["storages"])) {
       const [name, file, begin, length] = decoder.list(one);
       const dtype = decoder.text(name) as DType;
       const isKnown = Object.hasOwn(DTYPE, dtype) && !isQuantized(DTYPE[dtype]) &&
@@ -327,11 +327,11 @@ export class ModelCache implements ConstantStore, Interpreter {
       if (first + decoder.count(length) * DTYPE[dtype].bytes > most) return undefined;
       cache.#rows.push({ ...row, begin: first, length: length as number });
     }
-    for (const [key, ids] of decoder.entries(head.made, (ids) => decoder.list(ids))) {
+    for (const [key, ids] of decoder.entries(head["made"], (ids) => decoder.list(ids))) {
       cache.#made.set(key, ids.map((id) => cache.#checkedId(decoder, id)));
     }
-    const { graph, opsets, metadata, ops } = decoder.object(head.model);
-    cache.#model = head.model as Json;
+    const { graph, opsets, metadata, ops } = decoder.object(head["model"]);
+    cache.#model = head["model"] as Json;
     return {
       cache,
       model: {

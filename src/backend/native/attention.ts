@@ -233,7 +233,7 @@ const attentionBackward: Kernel = {
       writeOffsets(matrices, made, numbers + i * batch);
     });
     const [out, a, b, c, ...more] = operands.map(({ matrices: { storage } }) => storage);
-    return { numbers: made, out: out!, a, b, c, more };
+    return { numbers: made, out: out!, a: a!, b: b!, c: c!, more };
   },
 };
 
