@@ -42,6 +42,7 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/core/dispatch.ts": 3,
   "src/distributed/files.ts": 1,
   "src/grad/mod.ts": 1,
+  "src/grad/rules/indexes.ts": 2,
   "src/grad/trees.ts": 1,
   "src/hub/requests.ts": 2,
   "src/io/arrow.ts": 1,
@@ -71,6 +72,9 @@ const ARRAYS: Readonly<Record<string, number>> = {
   "src/tokenizers/json.ts": 9,
   "src/onnx/graph/values.ts": 1,
   "src/onnx/session.ts": 1,
+  // Values of a file.
+  "src/onnx/cache.ts": 1,
+  "src/onnx/graph/coding.ts": 3,
   // Values of the files of models, and of a file of settings.
   "src/command/info.ts": 3,
   "src/command/kinds.ts": 1,

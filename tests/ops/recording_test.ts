@@ -170,6 +170,8 @@ const PARTS = [
   ...["nn_recurrent_softplus", "nn_kept", "nn_coupled", "nn_blended", "maxPoolIndices", "roiAlign"],
   ...["packBytes", "unpackBytes", "matmulBytes", "convBytes", "quantizeDynamic"],
   ...["packNibbles", "dequantizeNibbles", "linearNibbles"],
+  // What convolutions apply to their sums, and the derivative by rows of a quantized weight.
+  ...["nn_convClip", "nn_convLeakyRelu", "linearBack"],
   // The beta function.
   ...["special_stirling", "special_logBeta"],
 ];
