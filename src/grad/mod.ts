@@ -321,8 +321,9 @@ export function stopGradient<P>(x: P): P {
  *
  * Tensors are found in arguments that are trees of tensors; other arguments are as they are. `f` may use
  * constants from outside, which stay in memory for the second run, and returns tensors, alone or in arrays
- * and objects.
+ * and objects, which may have other values too.
  *
+ * @throws {ArgumentError} If `f` returns no tensor.
  * @throws {DerivativeError} If `f` uses a tensor that has a derivative and is no argument, or a constant
  *   that is written before the second run.
  *
@@ -348,8 +349,12 @@ export function checkpoint<A extends readonly unknown[], Y>(
         at += tree.leaves.length;
         return tree.map((_, i) => inputs[from + i]);
       });
-      shape = treeOf("checkpoint", f(...own as A));
-      return shape.leaves;
+      const made: unknown = f(...own as A);
+      shape = looseTree(made, () => true);
+      if (shape.leaves.length > 0) return shape.leaves;
+      throw new ArgumentError(
+        `Cannot checkpoint: the function returned ${describe(made)}; it returns tensors`,
+      );
     };
     const results = dispatchAll(CHECKPOINT, leaves, { f: flat });
     return shape!.map((_, i) => results[i]) as Y;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { DTypeInfo } from "../base/dtype.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
@@ -29,7 +30,7 @@ export function treeOf(name: string, value: unknown): Tree {
     if (isOperandArgument(one)) {
       checkAlive(one.storage, `${name} by ${path}`);
       const { storage: { info } } = one;
-      if (info.kind !== "f" && info.kind !== "c") {
+      if (!isFloat(info)) {
         throw new DTypeError(
           `Cannot ${name} by ${path}, of ${info.name}: derivatives are by floats and complex ` +
             "numbers; pass others as further arguments",
@@ -57,14 +58,19 @@ export function treeOf(name: string, value: unknown): Tree {
   return { leaves, map: root };
 }
 
-/** The tree of an argument that may be or have anything: tensors of floats are its leaves. */
-export function looseTree(value: unknown): Tree {
+/** Whether derivatives are by tensors of a dtype. */
+const isFloat = ({ kind }: DTypeInfo): boolean => kind === "f" || kind === "c";
+
+/** The tree of a value that may be or have anything: tensors of some dtypes, of floats, are its leaves. */
+export function looseTree(
+  value: unknown,
+  isLeaf: (info: DTypeInfo) => boolean = isFloat,
+): Tree {
   const leaves: Operand[] = [];
   const build = (given: unknown, depth: number): Build => {
     if (depth > MAX_NESTING) return () => given;
     if (isOperandArgument(given)) {
-      const { storage: { info } } = given;
-      if (info.kind !== "f" && info.kind !== "c") return () => given;
+      if (!isLeaf(given.storage.info)) return () => given;
       const index = leaves.push(given) - 1;
       return (use) => use(given, index);
     }

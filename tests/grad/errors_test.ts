@@ -136,7 +136,7 @@ const FUNCTIONS: Readonly<Record<string, Case>> = {
   "a checkpoint that returns no tensor": [
     (x) => checkpoint(() => 3)(x),
     rm.ArgumentError,
-    "Cannot checkpoint by argument 0, 3",
+    "Cannot checkpoint: the function returned 3",
   ],
   // Values.
   "a value with axes": [(x) => x.mul(x), rm.ShapeError, "float64 of shape [2]"],
@@ -217,6 +217,39 @@ test("functions without a derivative are errors in programs, too", () => {
     const x = f64([1, 2]);
     assertThrows(() => program(x), error, text, name);
     assertEquals(x.toArray(), [1, 2], name);
+  }
+});
+
+test("errors on the way back free what is kept once, and the derivatives before them", () => {
+  const f = (x: T): T => {
+    const y = x.sin();
+    const z = y.mul(x);
+    y.add_(1);
+    return z.exp().mul(x).mul(z).sum();
+  };
+  const runs: T[] = [
+    grad(f),
+    grad((x: T) => checkpoint(f)(x)),
+    grad((x: T) => grad(f)(x).sum()),
+    (x: T) => {
+      using run = vjp(f, x);
+      run.pullback(run.value);
+    },
+  ];
+  const x = f64(Array.from({ length: 100 }, (_, i) => i / 100));
+  const expected = x.mul(2).toArray();
+  for (const run of runs) {
+    assertThrows(() => rm.scope(() => void run(x)), DerivativeError, "was written since");
+    const before = rm.memory().bytes;
+    for (let k = 0; k < 5; k++) {
+      assertThrows(() => rm.scope(() => void run(x)), DerivativeError, "was written since");
+    }
+    assertEquals(rm.memory().bytes, before);
+    // Memory that is not free is not that of others.
+    rm.scope(() => {
+      for (let k = 0; k < 10; k++) x.mul(0);
+      assertEquals(grad(right)(x).toArray(), expected);
+    });
   }
 });
 

@@ -129,6 +129,43 @@ test("writes in place and to out have the derivatives of their values", () => {
   assertEquals(filled(f64([1, 1])).toArray(), [3, 6]);
 });
 
+test("writes in place have second derivatives", () => {
+  const cube = (x: T): T => {
+    const y = x.copy();
+    y.mul_(x).mul_(x);
+    return y.sum();
+  };
+  assertEquals(grad((x: T) => grad(cube)(x).sum())(f64([1, 2])).toArray(), [6, 12]);
+  const third = grad((x: T) => grad((y: T) => grad(cube)(y).sum())(x).sum());
+  assertEquals(third(f64([1, 2])).toArray(), [6, 6]);
+  // A constant of the inner function that is a variable of the outer one.
+  const mixed = grad((x: T) => {
+    const inner = grad((y: T) => {
+      const z = y.copy();
+      z.mul_(x).mul_(y).mul_(x);
+      return z.sum();
+    });
+    return inner(x).sum();
+  });
+  assertEquals(mixed(f64([1, 2])).toArray(), [6, 24]);
+});
+
+test("corners where a factor would not be a number", () => {
+  const by = (f: T, ...given: T[]): number[][] =>
+    grad((own: T[]) => f(...own).sum())(given.map(f64)).map((one: T) => one.toArray());
+  const power = (x: T, y: T): T => x.pow(y);
+  assertEquals(by(power, [0, 0, 3, 0], [0, 1, 2, 2])[0], [0, 1, 6, 0]);
+  const own = rm.defineOp({ name: "powerOfBoth", expr: "pow(x, y)" });
+  assertEquals(by(own, [0, 3], [0, 2])[0], [0, 6]);
+  // 1 / x, the derivative by y of that by x, at y = 0.
+  const mixed = grad((y: T) => grad((x: T) => power(x, y).sum())(f64([4])).sum());
+  assertEquals(mixed(f64([0])).toArray(), [0.25]);
+  assertEquals(by((x: T) => x.std(), [2, 2]), [[0, 0]]);
+  assertEquals(by((x: T) => x.reshape([2, 2]).std(1), [2, 2, 1, 3]), [[0, 0, -0.5, 0.5]]);
+  // Bounds that cross: the upper one.
+  assertEquals(by((x: T, low: T, high: T) => x.clip(low, high), [0.5], [1], [0]), [[0], [0], [1]]);
+});
+
 test("indices that a read computes stay until the way back", () => {
   const i = (data: number[]): T => rm.tensor(data, { dtype: "int32" });
   const read = grad((x: T) => {
@@ -171,6 +208,18 @@ test("checkpoint gives the same derivatives, with less memory in a program", () 
   assert(less < kept, `${less} and ${kept} bytes`);
   const second = grad((x: T) => grad((y: T) => checkpoint((z: T) => z.pow(3))(y).sum())(x).sum());
   assertEquals(second(f64([1, 2])).toArray(), [6, 12]);
+});
+
+test("checkpoint returns integers and other values as they are", () => {
+  const block = (x: T) => ({ best: x.argmax(), name: "block", top: [x.mul(x), x.topk(1).indices] });
+  const value = (x: T): T => {
+    const { best, name, top: [square, at] } = checkpoint(block)(x);
+    assertEquals([best.item(), name, at.toArray()], [1, "block", [1]]);
+    return square.mul(best.add(1)).sum().add(square.take(at, 0).sum());
+  };
+  assertEquals(value(f64([1, 3])).item(), 29);
+  assertEquals(grad(value)(f64([1, 3])).toArray(), [4, 18]);
+  assertEquals(grad((x: T) => grad(value)(x).sum())(f64([1, 3])).toArray(), [4, 6]);
 });
 
 test("checkpoint keeps the constants that its function uses from outside", () => {

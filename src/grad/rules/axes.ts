@@ -105,6 +105,10 @@ const multiplied = reduction(({ keep }, x, axes) => {
 /** x minus its mean along axes. */
 const centred = (x: Operand, axes: readonly number[]): Operand => sub(x, mean(x, axes));
 
+/** The derivative by a root, by what is below it twice: 0 for roots of 0, as in PyTorch. */
+const byRoot = (g: Operand, root: Operand, count: number): Operand =>
+  where(equal(root, 0), 0, div(g, mul(root, count)));
+
 /** The composites `var` and `std`; the rows of the table get the mean as a second input. */
 const varied = (isRoot: boolean): Rule =>
   reduction(({ call, keep, outputs }, x, axes) => {
@@ -114,7 +118,7 @@ const varied = (isRoot: boolean): Rule =>
     return (g) => {
       const scaled = root === undefined
         ? mul(g, 2 / count)
-        : div(g, mul(keptAxes(root(), shape, axes), count));
+        : byRoot(g, keptAxes(root(), shape, axes), count);
       return [mul(centred(value(), axes), scaled)];
     };
   });
@@ -130,7 +134,7 @@ const squaredFrom = (isRoot: boolean): Rule =>
     return (g) => {
       const scaled = root === undefined
         ? mul(g, 2 / count)
-        : div(g, mul(keptAxes(root(), shape, axes), count));
+        : byRoot(g, keptAxes(root(), shape, axes), count);
       const each = mul(sub(value(), from()), scaled);
       return [each, wants(1) ? apply(MAP.neg, each) : undefined];
     };
@@ -141,7 +145,7 @@ const rooted = reduction(({ keep, outputs }, x, axes) => {
   const { shape } = x.layout;
   return (g) => {
     const norm = keptAxes(result(), shape, axes);
-    return [mul(value(), where(equal(norm, 0), 0, div(g, norm)))];
+    return [mul(value(), byRoot(g, norm, 1))];
   };
 });
 

@@ -187,10 +187,13 @@ export function timesFactor(g: Operand, factor: Expr, values: Values): Operand {
   return isOperand(made) ? made : mul(g, made);
 }
 
-/** The factor of a power: its usual exponents need no logarithm. */
+/** The factor of a power: its usual exponents need no logarithm, and 0 to the power of 0 has no slope. */
 function powFactors(exponent: Input): readonly Factor[] {
   if (exponent === 2) return [parseExpr("2 * x"), null];
-  return [parseExpr("y * pow(x, y - 1)"), parseExpr("x == 0 ? 0 : r * log(x)")];
+  return [
+    parseExpr("y * pow(x, y == 0 ? (x == 0 ? 0 : y - 1) : y - 1)"),
+    parseExpr("x == 0 ? 0 : r * log(x)"),
+  ];
 }
 
 /** The rule of an elementwise op. */

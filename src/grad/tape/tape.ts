@@ -122,6 +122,17 @@ export function isTaped(): boolean {
   return frame?.by instanceof Tape;
 }
 
+/** Whether a tape gets the calls of the program later, if not first. */
+function isTapedAround(): boolean {
+  for (let own = frame; own !== null; own = own.outer) if (own.by instanceof Tape) return true;
+  return false;
+}
+
+/** An input, in memory of its own if it is in a storage that is about to be written. */
+function besides(x: Input, storage: Storage): Input {
+  return isOperand(x) && x.storage === storage ? contiguousCopy(x) : x;
+}
+
 /** Lets a function use its arguments and constants only, and notes those from outside. */
 class Guard implements Interpreter {
   readonly #tape: Tape;
@@ -246,7 +257,6 @@ export class Tape implements Interpreter {
   readonly #writes = new WeakMap<Storage, number>();
   readonly #steps: Step[] = [];
   readonly #flag: number;
-  #kept: KeptValue[] = [];
 
   constructor() {
     if (nested >= MOST_NESTED) {
@@ -456,14 +466,19 @@ export class Tape implements Interpreter {
     outputs: readonly Operand[],
   ): void {
     const kept: KeptValue[] = [];
-    const backward = rule({
-      call,
-      inputs,
-      outputs,
-      wants: (k) => (ids[k] ?? -1) >= 0,
-      keep: (x) => this.#keep(call.name, x, kept),
-    });
-    this.#kept.push(...kept);
+    let backward: Backward;
+    try {
+      backward = rule({
+        call,
+        inputs,
+        outputs,
+        wants: (k) => (ids[k] ?? -1) >= 0,
+        keep: (x) => this.#keep(call.name, x, kept),
+      });
+    } catch (error) {
+      this.#release(kept);
+      throw error;
+    }
     const made = outputs.map((one) => this.#variable(one));
     this.#steps.push({ name: call.name, inputs: ids, outputs: made, backward, kept });
   }
@@ -481,7 +496,10 @@ export class Tape implements Interpreter {
         withCaptured(captured, () => pullBack(f, kept.map((x) => again(x())), gradients, wants));
     };
     this.#record(call, rule, inputs, ids, call.outputs);
-    call.outputs.forEach((output, k) => this.#hold(output, this.#steps.at(-1)!.outputs[k]!));
+    const made = this.#steps.at(-1)!.outputs;
+    call.outputs.forEach((output, k) =>
+      this.#hold(output, isDifferentiable(output.storage.info) ? made[k]! : -1)
+    );
   }
 
   #decompose(call: Call): void {
@@ -518,7 +536,11 @@ export class Tape implements Interpreter {
       // What the way back needs is a result of its own, as this one may be among the inputs, or written
       // again. Copies need nothing.
       const isCopy = call.op === MAP.copy;
-      if (!isCopy) call.outputs = [];
+      if (!isCopy) {
+        call.outputs = [];
+        // A tape around this one keeps its inputs by itself.
+        if (isTapedAround()) call.inputs = inputs.map((x) => besides(x, storage));
+      }
       performCall(call);
       const [made] = call.outputs as [Operand];
       this.#record(call, rule, inputs, ids, [made]);
@@ -643,7 +665,6 @@ export class Tape implements Interpreter {
   /** Frees what is kept. */
   dispose(): void {
     for (const { kept } of this.#steps.splice(0)) this.#release(kept);
-    this.#kept = [];
   }
 
   // ---- the way back ----------------------------------------------------------------------------
@@ -677,51 +698,59 @@ export class Tape implements Interpreter {
       }
       return gradients.get(id);
     };
-    for (const [id, gradient] of from) take(id, gradient);
-    const reached = new Set(wanted);
-    const needed = this.#steps.map(({ inputs, outputs }) => {
-      const is = inputs.some((id) => reached.has(id));
-      if (is) { for (const id of outputs) reached.add(id); }
-      return is;
-    });
-    const stays = new Set(wanted);
-    for (let k = this.#steps.length - 1; k >= 0; k--) {
-      const { inputs, outputs, backward, kept } = this.#steps[k]!;
-      const given = outputs.map(gradientOf);
-      if (needed[k] && given.some((one) => one !== undefined)) {
-        const places: { readonly id: number; readonly part: Part | undefined }[] = [];
-        const made = tidy(() => {
-          // Results are tensors of their own: their owner disposes of them.
-          const taken = new Set<Operand | undefined>(given);
-          for (const { of } of kept) taken.add(of);
-          return backward(given).flatMap((one, i) => {
-            const id = inputs[i]!;
-            if (one === undefined || !reached.has(id)) return [];
-            const { shape, info } = this.#variables[id]!;
-            const part = one instanceof Part ? one : undefined;
-            const fitted = one instanceof Part ? one.of : fit(one, shape, info);
-            const own = taken.has(fitted) ? applyView(VIEWS.view, fitted, "view") : fitted;
-            taken.add(own);
-            places.push({ id, part });
-            return [own];
+    try {
+      for (const [id, gradient] of from) take(id, gradient);
+      const reached = new Set(wanted);
+      const needed = this.#steps.map(({ inputs, outputs }) => {
+        const is = inputs.some((id) => reached.has(id));
+        if (is) { for (const id of outputs) reached.add(id); }
+        return is;
+      });
+      const stays = new Set(wanted);
+      for (let k = this.#steps.length - 1; k >= 0; k--) {
+        const { inputs, outputs, backward, kept } = this.#steps[k]!;
+        const given = outputs.map(gradientOf);
+        if (needed[k] && given.some((one) => one !== undefined)) {
+          const places: { readonly id: number; readonly part: Part | undefined }[] = [];
+          const made = tidy(() => {
+            // Results are tensors of their own: their owner disposes of them.
+            const taken = new Set<Operand | undefined>(given);
+            for (const { of } of kept) taken.add(of);
+            return backward(given).flatMap((one, i) => {
+              const id = inputs[i]!;
+              if (one === undefined || !reached.has(id)) return [];
+              const { shape, info } = this.#variables[id]!;
+              const part = one instanceof Part ? one : undefined;
+              const fitted = one instanceof Part ? one.of : fit(one, shape, info);
+              const own = taken.has(fitted) ? applyView(VIEWS.view, fitted, "view") : fitted;
+              taken.add(own);
+              places.push({ id, part });
+              return [own];
+            });
           });
-        });
-        made.forEach((one, i) => {
-          const { id, part } = places[i]!;
-          if (part === undefined) return take(id, one);
-          const others = parts.get(id) ?? [];
-          parts.set(id, [...others, new Part(one, part.layout, part.shape)]);
-        });
+          made.forEach((one, i) => {
+            const { id, part } = places[i]!;
+            if (part === undefined) return take(id, one);
+            const others = parts.get(id) ?? [];
+            parts.set(id, [...others, new Part(one, part.layout, part.shape)]);
+          });
+        }
+        for (const id of outputs) {
+          const gradient = gradients.get(id);
+          if (gradient === undefined || stays.has(id)) continue;
+          dispose(gradient);
+          gradients.delete(id);
+        }
+        if (!isLast) continue;
+        // An error in a step before leaves those that stay to `dispose`.
+        this.#steps.pop();
+        this.#release(kept);
       }
-      for (const id of outputs) {
-        const gradient = gradients.get(id);
-        if (gradient === undefined || stays.has(id)) continue;
-        dispose(gradient);
-        gradients.delete(id);
-      }
-      if (isLast) this.#release(kept);
+      return wanted.map(gradientOf);
+    } catch (error) {
+      for (const gradient of gradients.values()) dispose(gradient);
+      for (const own of parts.values()) own.forEach(({ of }) => dispose(of));
+      throw error;
     }
-    if (isLast) this.#steps.length = 0;
-    return wanted.map(gradientOf);
   }
 }
