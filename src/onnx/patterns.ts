@@ -45,9 +45,14 @@ class Patterns {
   }
 
   /** A constant of one element. */
-  #number(name: string | undefined): number | undefined {
+  #element(name: string | undefined): number | undefined {
     const value = this.#constant(name);
     return value?.size === 1 && value.rank <= 1 ? Number(elementsOf(value)[0]) : undefined;
+  }
+
+  /** That of floats: with integers, the ops are others. */
+  #number(name: string | undefined): number | undefined {
+    return /float/.test(this.#constant(name)?.dtype ?? "") ? this.#element(name) : undefined;
   }
 
   /** The inputs of the node that makes a value by `op`; undefined if another one makes it. */
@@ -126,7 +131,7 @@ class Patterns {
   #mean(name: string | undefined): string | undefined {
     const node = this.#makers.get(name ?? "");
     if (node?.type !== "ReduceMean" || !node.flag("keepdims", true)) return undefined;
-    const axes = node.ints("axes") ?? [this.#number(node.inputs[1])];
+    const axes = node.ints("axes") ?? [this.#element(node.inputs[1])];
     return axes.length === 1 && axes[0] === -1 ? node.inputs[0] : undefined;
   }
 
@@ -153,7 +158,8 @@ class Patterns {
           return true;
         }));
         const [a, b] = this.#inputs(square, "Mul") ?? [];
-        const same = a !== undefined && a === b ? a : this.#beside(square, "Pow", (n) => n === 2);
+        const [base, power] = this.#inputs(square, "Pow") ?? [];
+        const same = a !== undefined && a === b ? a : this.#element(power) === 2 ? base : undefined;
         if (this.#centered(same) !== x) continue;
         const inputs = [x, weight!, bias!];
         return node.with({ op: "LayerNormalization", domain: "", inputs }, { epsilon });

@@ -41,6 +41,8 @@ type Limits = readonly [low: number, high: number];
 const INT32: Limits = [-(2 ** 31), 2 ** 31 - 1];
 /** Scales of bias that differ by less are those of the sums. */
 const SAME_SCALE = 1e-5;
+/** The most that rounding a bias to steps of the sums may change results, in steps of these. */
+const MOST_ROUNDING = 1 / 128;
 
 const isBytes = (x: T | undefined): boolean => x?.dtype === "int8" || x?.dtype === "uint8";
 
@@ -106,9 +108,12 @@ class Pass {
   /** The bytes of which a value is, with one scale for all. */
   #source(name: string | undefined): Quantized | undefined {
     const own = this.#bytesOf(this.#makers.get(name ?? ""), "DequantizeLinear");
-    const isOne = own !== undefined &&
-      [own.scale, own.zero].every((one) => this.#constant(one)!.size === 1);
-    return isOne && this.#number(own.scale)! > 0 ? own : undefined;
+    return own !== undefined && this.#isOne(own) && this.#number(own.scale)! > 0 ? own : undefined;
+  }
+
+  /** Whether bytes have one scale and one zero point for all. */
+  #isOne({ scale, zero }: Quantized): boolean {
+    return [scale, zero].every((one) => this.#constant(one)!.size === 1);
   }
 
   /** A weight of bytes: one scale, or one for each element along an axis. */
@@ -144,7 +149,8 @@ class Pass {
       });
       const own = this.#bytesOf(node, "QuantizeLinear");
       const joined = own && this.#makers.get(own.x);
-      if (own !== undefined && joined?.op === "Concat" && reads.get(own.x) === 1) {
+      const isJoined = joined?.op === "Concat" && reads.get(joined.outputs[0]!) === 1;
+      if (own !== undefined && isJoined && this.#isOne(own)) {
         const sources = joined.inputs.map((name) => this.#source(name));
         if (sources.every((one) => one !== undefined)) {
           const parts = sources.map((one, k) => {
@@ -288,7 +294,11 @@ class Pass {
         for (const k of [0, 1]) {
           const product = this.#makers.get(node.inputs[k]!);
           if (product?.type !== "MatMul" || !isOnly(node.inputs[k]!)) continue;
-          const made = this.#product(product, node.inputs[1 - k]!, output, outputs);
+          const bias = node.inputs[1 - k]!, maker = this.#makers.get(bias);
+          const data = maker?.type === "DequantizeLinear" ? maker.inputs[0] : bias;
+          // One of more axes gives a result of more axes.
+          if (this.#constant(data)?.rank !== 1) continue;
+          const made = this.#product(product, bias, output, outputs);
           if (made !== undefined) return made;
         }
         return undefined;
@@ -306,7 +316,12 @@ class Pass {
     const [x, weight] = [this.#source(node.inputs[0]), this.#weight(node.inputs[1], 0)];
     if (x === undefined || weight === undefined || weight.data.rank < 3) return undefined;
     if (weight.data.rank > 5) return undefined;
-    const bias = this.#bias(node.inputs[2] ?? "", x, weight, weight.data.shape[0]!, outputs[0]!);
+    const channels = weight.data.shape[0]!;
+    const bias = this.#bias(node.inputs[2] ?? "", x, weight, {
+      channels,
+      output,
+      name: outputs[0]!,
+    });
     if (bias === undefined) return undefined;
     const inputs = [x.x, x.scale, x.zero, weight.x, weight.scale, weight.zero, ...output, bias];
     return node.with({ op: "QLinearConv", domain: "", inputs, outputs });
@@ -324,21 +339,29 @@ class Pass {
       this.#weight(node.inputs[1], isTurned ? 0 : 1),
     ];
     if (x === undefined || weight?.data.rank !== 2) return undefined;
-    const own = this.#bias(bias, x, weight, weight.data.shape[isTurned ? 0 : 1]!, outputs[0]!);
+    const channels = weight.data.shape[isTurned ? 0 : 1]!;
+    const own = this.#bias(bias, x, weight, { channels, output, name: outputs[0]! });
     if (own === undefined) return undefined;
     const inputs = [x.x, x.scale, x.zero, weight.x, weight.scale, weight.zero, own, ...output];
     return node.with({ op: "QGemm", domain: "com.microsoft", inputs, outputs });
   }
 
-  /** The name of a bias as int32, in steps of the sums: `""` for none, undefined for one that is not of the file. */
+  /**
+   * The name of a bias as int32, in steps of the sums, or as floats where results are floats: `""` for
+   * none, undefined for one that is not of the file or that int32 does not hold.
+   */
   #bias(
     name: string,
     x: Quantized,
     weight: Quantized,
-    channels: number,
-    output: string,
+    result: {
+      readonly channels: number;
+      readonly output: readonly [scale: string, zero: string];
+      readonly name: string;
+    },
   ): string | undefined {
     if (name === "") return "";
+    const { channels, output: [scale] } = result;
     const maker = this.#makers.get(name);
     const isInteger = maker?.type === "DequantizeLinear";
     const data = this.#constant(isInteger ? maker.inputs[0] : name);
@@ -353,20 +376,26 @@ class Pass {
       zeros?.every((zero) => zero === 0);
     if (!fits) return undefined;
     const [own, weights] = [this.#number(x.scale)!, this.#numbers(weight.scale)!];
+    const most = scale === "" ? 0 : MOST_ROUNDING * this.#number(scale)!;
+    let isExact = true;
     const steps = values.map((value, k) => {
       const scale = scales[scales.length === 1 ? 0 : k]!;
       const step = own * weights[weights.length === 1 ? 0 : k]!;
       const isSame = isInteger && Math.abs(scale - step) <= SAME_SCALE * Math.abs(step);
-      return isSame ? value : Math.round(value * scale / step);
+      if (isSame) return value;
+      const rounded = Math.round(value * scale / step);
+      if (!(Math.abs(rounded * step - value * scale) <= most)) isExact = false;
+      return rounded;
     });
-    if (!steps.every((one) => one >= INT32[0] && one <= INT32[1])) return undefined;
+    isExact &&= steps.every((one) => one >= INT32[0] && one <= INT32[1]);
+    if (!isExact) return scale === "" ? name : undefined;
     if (
       isInteger && data.dtype === "int32" && data.rank === 1 &&
       steps.every((one, k) => one === values[k])
     ) {
       return maker.inputs[0]!;
     }
-    const made = `${output}/bias`;
+    const made = `${result.name}/bias`;
     this.#graph.constants.set(made, tensor(steps, { dtype: "int32" }) as T);
     return made;
   }

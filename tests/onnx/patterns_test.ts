@@ -165,6 +165,24 @@ const CASES: Record<
     ["Mul", ["w", "n"], ["g"]],
     ["Add", ["b", "g"], ["y"]],
   ],
+  "powers of two in the place of squares of a norm": [
+    undefined,
+    (x) =>
+      [0, 4].flatMap((at) => {
+        const row = x.slice(at, at + 4), mean = row.reduce((a, b) => a + b) / 4;
+        const scale = Math.sqrt(row.reduce((a, b) => a + 2 ** (b - mean), 0) / 4 + 1e-5);
+        return row.map((a, i) => (a - mean) / scale * [1, 2, -1, 0.5][i]! + i);
+      }),
+    ["ReduceMean", ["x"], ["m"], { axes: [-1] }],
+    ["Sub", ["x", "m"], ["d"]],
+    ["Pow", ["two", "d"], ["p"]],
+    ["ReduceMean", ["p"], ["v"], { axes: [-1] }],
+    ["Add", ["v", "near"], ["e"]],
+    ["Sqrt", ["e"], ["s"]],
+    ["Div", ["d", "s"], ["n"]],
+    ["Mul", ["n", "w"], ["g"]],
+    ["Add", ["g", "b"], ["y"]],
+  ],
 };
 
 for (const [name, [op, wanted, ...nodes]] of Object.entries(CASES)) {
@@ -188,6 +206,23 @@ for (const [name, [op, wanted, ...nodes]] of Object.entries(CASES)) {
     assertEquals(found.map(([, one]) => one), op === undefined ? [] : [op]);
   });
 }
+
+test("hard swish of integers stays as it is", async () => {
+  const graph: GraphParts = {
+    inputs: [["x", "int64", [5]]],
+    outputs: [["y", "int64"]],
+    nodes: [
+      ["Add", ["x", "three"], ["a"]],
+      ["Clip", ["a", "zero", "six"], ["c"]],
+      ["Mul", ["x", "c"], ["m"]],
+      ["Div", ["m", "six"], ["y"]],
+    ],
+    tensors: [int64s("three", [3]), int64s("zero", [0]), int64s("six", [6])],
+  };
+  using model = await open(makeModel(graph));
+  const y = model.run({ x: tensor([-4, -1, 1, 2, 5], { dtype: "int64" }) }).y as AnyTensor;
+  assertEquals([y.dtype, y.toArray()], ["int64", [0, 0, 0, 1, 5]]);
+});
 
 test("an op that a program brings is not part of a pattern", async () => {
   const graph: GraphParts = {

@@ -56,6 +56,11 @@ const bytes = (
   data: readonly number[],
 ): TensorParts => ({ name, type, dims, raw: Uint8Array.from(data) });
 
+const int32s = (name: string, data: readonly number[]): TensorParts => ({
+  ...{ name, type: "int32", dims: [data.length] },
+  raw: new Uint8Array(Int32Array.from(data).buffer),
+});
+
 const CONSTANTS: readonly TensorParts[] = [
   floats("s", [], [0.5]),
   bytes("z", "uint8", [], [3]),
@@ -89,12 +94,7 @@ const x = arange(16).astype("uint8").mul(11).astype("uint8").reshape([1, 1, 4, 4
 const list = (value: Value): unknown => (value as Tensor).toArray();
 
 test("a convolution between floats gives the bytes of QLinearConv, within an activation's limits", async () => {
-  const bias: TensorParts = {
-    name: "bias",
-    type: "int32",
-    dims: [2],
-    raw: new Uint8Array(Int32Array.of(12, -32).buffer),
-  };
+  const bias = int32s("bias", [12, -32]);
   const inputs = ["x", "s", "z", "w", "ws", "wz", "ys", "yz", "bias"];
   using wanted = await openGraph([["QLinearConv", inputs, ["y"]]], [["y", "uint8"]], [bias]);
   const quantize: NodeParts = ["QuantizeLinear", ["c", "ys", "yz"], ["y"]];
@@ -140,7 +140,7 @@ test("floats that something else reads stay floats, and give the same bytes", as
   assertEquals(opsOf(single), ["QLinearConv"]);
 });
 
-test("scales that are inputs, and a bias beyond int32, are computed in floats", async () => {
+test("scales that are inputs, and a bias beyond int32, are floats", async () => {
   const tensors = [bytes("w", "int8", [2, 2], [1, 2, 3, -4]), ...CONSTANTS.slice(1, 2)];
   const product = (inputs: GraphParts["inputs"], more: readonly TensorParts[]) =>
     open(makeModel({
@@ -165,7 +165,86 @@ test("scales that are inputs, and a bias beyond int32, are computed in floats", 
   const nodes = [...big, ["QuantizeLinear", ["c", "ys", "yz"], ["y"]]] as NodeParts[];
   using model = await openGraph(nodes, [["y", "uint8"]], [floats("big", [2], [1e12, 0])]);
   assertEquals((model.run({ x })["y"] as Tensor).toTypedArray()[0], 255);
-  assert(!opsOf(model).includes("QLinearConv"));
+});
+
+test("a bias between the steps of sums is not rounded where results tell", async () => {
+  // Steps are 1/8 and 1/16; the sum of the first window is -220.
+  const sum = [1, 2, -3, 4].reduce((all, w, k) => all + w * ([0, 11, 44, 55][k]! - 3), 0);
+  const more = [floats("odd", [2], [0.05, 0.02]), floats("fine", [], [1 / 512])];
+  const nodes = CONV.map((node) =>
+    node[0] === "Conv" ? ["Conv", ["xf", "wf", "odd"], ["c"]] : node
+  ) as NodeParts[];
+  using whole = await openGraph(nodes, [["c", "float32"]], more);
+  const c = whole.run({ x })["c"] as Tensor;
+  assertEquals(c.toTypedArray()[0], Math.fround(sum / 8 + Math.fround(0.05)));
+  assertEquals(opsOf(whole)[0], "QLinearConv");
+  // A step of the sums is 64 of the output.
+  const low = sum / 8 - 0.2, by = floats("by", [2], [-low, 0.02]);
+  const shifted = nodes.map((node) =>
+    node[0] === "Conv" ? ["Conv", ["xf", "wf", "by"], ["c"]] : node
+  ) as NodeParts[];
+  const quantize: NodeParts = ["QuantizeLinear", ["c", "fine", "yz"], ["y"]];
+  using fine = await openGraph([...shifted, quantize], [["y", "uint8"]], [...more, by]);
+  assertEquals((fine.run({ x })["y"] as Tensor).toTypedArray()[0], 10 + Math.round(0.2 * 512));
+  // Products too, whose bias is an int32 of another scale.
+  using product = await openGraph(
+    [
+      ["DequantizeLinear", ["x", "s", "z"], ["xf"]],
+      ["DequantizeLinear", ["m", "s"], ["mf"]],
+      ["DequantizeLinear", ["i", "third"], ["bias"]],
+      ["Gemm", ["xf", "mf", "bias"], ["c"]],
+    ],
+    [["c", "float32"]],
+    [
+      bytes("m", "int8", [2, 2], [1, 2, 3, 4]),
+      int32s("i", [1, 5]),
+      floats("third", [], [1 / 3]),
+    ],
+  );
+  const rows = tensor([[5, 7]], { dtype: "uint8" });
+  const third = Math.fround(1 / 3);
+  assertEquals(list(product.run({ x: rows })["c"]), [[
+    Math.fround(14 / 4 + third),
+    Math.fround(20 / 4 + Math.fround(5 * third)),
+  ]]);
+  assertEquals(opsOf(product)[0], "matmulInteger");
+});
+
+test("a bias of more axes than a product gives a result of these", async () => {
+  for (const shape of [[2], [1, 2], [1, 1, 2]]) {
+    using model = await openGraph(
+      [
+        ["DequantizeLinear", ["x", "s", "z"], ["xf"]],
+        ["DequantizeLinear", ["m", "s"], ["mf"]],
+        ["MatMul", ["xf", "mf"], ["c"]],
+        ["Add", ["c", "bias"], ["sum"]],
+        ["QuantizeLinear", ["sum", "ys", "yz"], ["y"]],
+      ],
+      [["y", "uint8"]],
+      [bytes("m", "int8", [2, 2], [1, 2, 3, 4]), floats("bias", shape, [1.5, -2])],
+    );
+    // 14 / 4 + 1.5 and 20 / 4 - 2, in steps of 0.75 from 10.
+    const y = model.run({ x: tensor([5, 7], { dtype: "uint8" }) })["y"] as Tensor;
+    assertEquals([y.shape, [...y.toTypedArray()]], [shape, [17, 14]]);
+  }
+});
+
+test("a scale for each element along the axis of a concatenation stays behind it", async () => {
+  using model = await openGraph(
+    [
+      ["DequantizeLinear", ["x", "s", "z"], ["xf"]],
+      ["Concat", ["xf", "xf"], ["all"], { axis: { int: 1 } }],
+      ["QuantizeLinear", ["all", "each", "zeros"], ["y"], { axis: { int: 1 } }],
+    ],
+    [["y", "uint8"]],
+    [
+      floats("each", [4], [0.5, 1, 0.25, 0.125]),
+      bytes("zeros", "uint8", [4], [0, 1, 2, 3]),
+    ],
+  );
+  // The elements are 1 and 2.
+  const y = model.run({ x: tensor([[5, 7]], { dtype: "uint8" }) })["y"];
+  assertEquals(list(y), [[2, 3, 6, 19]]);
 });
 
 test("QLinearConcat without an input is an error", async () => {

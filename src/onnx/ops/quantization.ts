@@ -246,10 +246,14 @@ function quantizedProduct(call: Call, biasAt: number, yAt: number): readonly Val
     if (output !== undefined) return [product(output)];
   }
   let sums = product();
-  if (bias !== undefined) sums = sums.add(bias) as T;
+  const isFloat = !hasScale && bias?.dtype === "float32";
+  if (bias !== undefined && !isFloat) sums = sums.add(bias) as T;
   const rows = ofRows(aScale.astype("float32"))!, columns = ofColumns(bScale.astype("float32"))!;
   const factor: T = alpha === 1 ? rows.mul(columns) : rows.mul(alpha).mul(columns);
-  if (!hasScale) return [sums.astype("float32").mul(factor)];
+  if (!hasScale) {
+    const y: T = sums.astype("float32").mul(factor);
+    return [isFloat ? y.add(bias) : y];
+  }
   const yScale = call.tensor(yAt).astype("float32"), yZero = call.optional(yAt + 1);
   const y: T = sums.astype("float32").mul(factor.div(yScale));
   const type = node.likeType ?? yZero?.dtype ?? "uint8";
@@ -258,19 +262,24 @@ function quantizedProduct(call: Call, biasAt: number, yAt: number): readonly Val
 
 function qLinearConv(call: Call): readonly Value[] {
   const [x, xScale, wScale] = [call.tensor(0), call.tensor(1), call.tensor(4)];
-  const xZero = call.optional(2), bias = call.optional(8);
+  const xZero = call.optional(2), given = call.optional(8);
   const channels = call.tensor(3).shape[0]!;
   const isQuantized = call.has(6);
   const output = isQuantized
-    ? requantization(call, { scales: [1, 4, 6], zero: 7, channels }, bias)
+    ? requantization(call, { scales: [1, 4, 6], zero: 7, channels }, given)
     : undefined;
   if (output !== undefined) return [integerConv(call, x, xZero, 3, 5, output)];
   const ones = Array<number>(x.rank - 2).fill(1);
   let sums = integerConv(call, x, xZero, 3, 5);
-  if (bias !== undefined) sums = sums.add(bias.reshape([bias.size, ...ones])) as T;
+  const bias = given?.reshape([given.size, ...ones]) as T | undefined;
+  const isFloat = !isQuantized && bias?.dtype === "float32";
+  if (bias !== undefined && !isFloat) sums = sums.add(bias) as T;
   const scale: T = wScale.size === 1 ? wScale.reshape([]) : wScale.reshape([wScale.size, ...ones]);
   const factor: T = xScale.reshape([]).mul(scale);
-  if (!isQuantized) return [sums.astype("float32").mul(factor)];
+  if (!isQuantized) {
+    const y: T = sums.astype("float32").mul(factor);
+    return [isFloat ? y.add(bias) : y];
+  }
   const yZero = call.tensor(7);
   const y: T = sums.astype("float32").mul(factor.div(call.tensor(6).reshape([])));
   return [quantized(y, 1, yZero.reshape([]), yZero.dtype, outputLimits(call, yZero.dtype))];
