@@ -247,6 +247,32 @@ test("a scale for each element along the axis of a concatenation stays behind it
   assertEquals(list(y), [[2, 3, 6, 19]]);
 });
 
+test("products of integers take vectors, as those of floats do", async () => {
+  const [row, column] = [[[5, 7]], [[1], [3]]].map((rows) => tensor(rows, { dtype: "uint8" }));
+  for (
+    const [x, m, wanted] of [
+      [row!, column!, [[20]]],
+      [row!.flatten(), column!, [20]],
+      [row!, column!.flatten(), [20]],
+      [row!.flatten(), column!.flatten(), 20],
+    ] as const
+  ) {
+    const known = bytes("m", "uint8", m.shape, [...m.toTypedArray() as Uint8Array]);
+    // The zero points are 3 and -1: 2 · 2 + 4 · 4.
+    const minus = bytes("minus", "int8", [], [255]);
+    for (const tensors of [[known], []]) {
+      using model = await open(makeModel({
+        inputs: [["x", "uint8"], ...(tensors.length === 0 ? [["m", "uint8"] as const] : [])],
+        outputs: [["y", "int32"]],
+        nodes: [["MatMulInteger", ["x", "m", "z", "minus"], ["y"]]],
+        tensors: [...tensors, minus, ...CONSTANTS],
+      }));
+      const y = model.run(tensors.length === 0 ? { x, m } : { x })["y"] as Tensor;
+      assertEquals([y.dtype, y.toArray()], ["int32", wanted], `${x.shape} by ${m.shape}`);
+    }
+  }
+});
+
 test("QLinearConcat without an input is an error", async () => {
   using model = await open(makeModel({
     inputs: [],

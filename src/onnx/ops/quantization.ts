@@ -150,8 +150,12 @@ function integerProduct(
 ): T {
   const given = call.tensor(bAt), bZero = call.optional(bZeroAt);
   const b = isTurned ? given.T as T : given;
-  if (![a, b].every(isBytes)) {
+  if (b.rank === 1 || ![a, b].every(isBytes)) {
     return centered(a, ofRows(aZero)).matmul(centered(b, ofColumns(bZero)));
+  }
+  if (a.rank === 1) {
+    const row = a.reshape([1, a.size]) as T;
+    return integerProduct(call, row, bAt, aZero, bZeroAt, { output, isTurned }).squeeze(-2) as T;
   }
   const name = "matmulInteger";
   // A turned weight is another one than the same without that: the places differ.
