@@ -16,7 +16,7 @@ import {
   type QuantizedAttributes,
 } from "../ops/linear/panels.ts";
 import { BENDS } from "../ops/conv/op.ts";
-import type { ConvAttributes } from "../ops/conv/problem.ts";
+import type { Bend, ConvAttributes } from "../ops/conv/problem.ts";
 import { MAP } from "../table/table.ts";
 import { OPS } from "../table/op.ts";
 import { isQuantized } from "../ops/quantized/dtypes.ts";
@@ -196,10 +196,26 @@ function bendOf(
   if (op === MAP.maximum) return clip(y, Infinity);
   if (op === MAP.minimum) return clip(-Infinity, y);
   if (op === MAP.clip) return clip(y, z);
-  if (op === BENDS.hardSwish) return { activation: "hardSwish" };
-  if (op.name !== "nn_leakyRelu") return undefined;
-  const { negativeSlope } = attributes as { readonly negativeSlope: number };
-  return { activation: "leakyRelu", numbers: [Math.fround(negativeSlope), 0] };
+  const own = (attributes ?? {}) as Readonly<Record<string, number>>;
+  const bend = (activation: Bend, a = 0, b = 0): Joined => ({
+    activation,
+    numbers: [Math.fround(a), Math.fround(b)],
+  });
+  switch (op.name) {
+    case BENDS.hardSwish.name:
+      return bend("hardSwish");
+    case BENDS.mish.name:
+      return bend("mish");
+    case BENDS.hardSigmoid.name:
+      return bend("hardSigmoid", own["low"], own["high"]);
+    case "nn_hardSigmoid":
+      return bend("hardSigmoid", 1 / 6, 0.5);
+    case "nn_elu":
+      return bend("elu", own["alpha"]);
+    case "nn_leakyRelu":
+      return bend("leakyRelu", own["negativeSlope"]);
+  }
+  return undefined;
 }
 
 /** The product that `node`, an elementwise op, can be a part of, and both as one. */

@@ -79,7 +79,6 @@ const SOFTPLUS = expression(
   "beta * x > threshold ? x : log1p(exp(beta * x)) / beta",
   ["beta", "threshold"],
 );
-const MISH = expression("mish", "x * tanh(log1p(exp(x)))");
 const HARD_SIGMOID = expression("hardSigmoid", "minimum(maximum(x + 3, 0), 6) / 6");
 const HARD_TANH = expression("hardTanh", "minimum(maximum(x, min), max)", ["min", "max"]);
 const LOG_SIGMOID = expression("logSigmoid", "minimum(x, 0) - log1p(exp(-fabs(x)))");
@@ -236,7 +235,7 @@ export function softplus<X extends AnyTensor>(x: X, options?: SoftplusOptions): 
  * ```
  */
 export function mish<X extends AnyTensor>(x: X, options?: ActivationOptions): Activated<X> {
-  return activate(MISH, "mish", x, options);
+  return activate(BENDS.mish, "mish", x, options);
 }
 
 /**

@@ -23,7 +23,7 @@ import {
 import { compile } from "../../src/compile/mod.ts";
 import * as nn from "../../src/nn/mod.ts";
 import { type Any, assertRefused, asView, loose } from "../support.ts";
-import { BACKENDS, using } from "../ops/table/backends.ts";
+import { ALL_BACKENDS, BACKENDS, using } from "../ops/table/backends.ts";
 
 interface Case {
   readonly x: readonly [shape: number[], text: string];
@@ -133,6 +133,9 @@ test("programs compute bias, residual and activation with the sums", () => {
     "limits that are tensors": [(x) => sums(x).maximum(x.slice(0, 0, 0, 0)), 0],
     "hard swish": [(x, r) => nn.hardSwish(sums(x).add(column)).add(r), 3],
     "leaky relu": [(x, r) => nn.leakyRelu(sums(x), { negativeSlope: 0.3 }).add(r), 2],
+    "hard sigmoid": [(x, r) => nn.hardSigmoid(sums(x).add(r)), 2],
+    elu: [(x, r) => nn.elu(sums(x), { alpha: 0.7 }).add(r), 2],
+    mish: [(x, r) => nn.mish(sums(x).add(column)).add(r), 3],
     "sums that are read twice": [(x, r) => {
       const y = sums(x);
       return y.relu().mul(y).mul(r);
@@ -147,6 +150,47 @@ test("programs compute bias, residual and activation with the sums", () => {
     assertEquals(names.join().split("→").length - 1, joined, `${about}: ${names}`);
   }
 });
+
+/** Activations, which are compared with the same ops after sums that are x itself. */
+const ACTIVATIONS: Readonly<Record<string, (x: Any) => Any>> = {
+  relu: (x) => x.relu(),
+  silu: (x) => x.silu(),
+  limits: (x) => x.clip(-1, 2),
+  "leaky relu": (x) => nn.leakyRelu(x, { negativeSlope: 0.3 }),
+  "hard swish": (x) => nn.hardSwish(x),
+  "hard sigmoid": (x) => nn.hardSigmoid(x),
+  elu: (x) => nn.elu(x),
+  "elu with an alpha": (x) => nn.elu(x, { alpha: -0.7 }),
+  mish: (x) => nn.mish(x),
+};
+
+for (const { name, on } of ALL_BACKENDS) {
+  test(`activations computed with sums are those of ops: ${name}`, () =>
+    using(on, () => {
+      const device = typeof on === "string" ? on : "cpu";
+      const finite = [1e30, 1e4, 200, 89, 88, 45, 30, 20.5, 20, 19.5, 10, 3, 0.7, 1e-4, 1e-30]
+        .flatMap((x) => [x, -x]);
+      const other = [Infinity, -Infinity, NaN, 0];
+      // Of one channel, and of several, whose products with 0 must be finite.
+      for (const [channels, values] of [[1, [...finite, ...other]], [2, finite]] as const) {
+        const row = Array.from({ length: 1100 }, (_, i) => values[i % values.length]!);
+        const x = loose(tensor(row)).reshape([1, 1, 20, 55]).tile([1, channels, 1, 1]).to(device);
+        const unit = Array.from({ length: channels ** 2 }, (_, i) =>
+          Number(i % (channels + 1) === 0));
+        const weight = loose(tensor(unit)).reshape([channels, channels, 1, 1]).to(device);
+        for (const [about, f] of Object.entries(ACTIVATIONS)) {
+          using program = compile((x: Any) =>
+            f(nn.conv2d(x, weight))
+          );
+          const [y, wanted] = [program(x), f(x)];
+          const close = { rtol: 1e-5, atol: 1e-6, equalNan: true };
+          assert(y.allclose(wanted, close), `${about}, ${channels} channels`);
+          const [report] = (program as Any).explain();
+          assertEquals(report.data.improvements.joined.length, 1, about);
+        }
+      }
+    }));
+}
 
 test("results depend on neither threads nor the number of images", () => {
   const threads = setThreads(1);

@@ -224,6 +224,38 @@ test("hard swish of integers stays as it is", async () => {
   assertEquals([y.dtype, y.toArray()], ["int64", [0, 0, 0, 1, 5]]);
 });
 
+const ACTIVATIONS: Record<string, [f: (x: number) => number, attributes?: NodeParts[3]]> = {
+  HardSwish: [ramp],
+  LeakyRelu: [(x) => x > 0 ? x : 0.3 * x, { alpha: { float: 0.3 } }],
+  HardSigmoid: [
+    (x) => Math.min(Math.max(0.3 * x + 0.4, 0), 1),
+    { alpha: { float: 0.3 }, beta: { float: 0.4 } },
+  ],
+  Elu: [(x) => x > 0 ? x : 0.7 * Math.expm1(x), { alpha: { float: 0.7 } }],
+  Mish: [(x) => x * Math.tanh(Math.log1p(Math.exp(x)))],
+};
+
+for (const [type, [f, attributes]] of Object.entries(ACTIVATIONS)) {
+  test(`${type} is computed with the convolution before it`, async () => {
+    const graph: GraphParts = {
+      inputs: [["x", "float32", [1, 1, 2, 4]]],
+      outputs: [["y", "float32"]],
+      // Without a dilation, sums of so few places are a product.
+      nodes: [
+        ["Conv", ["x", "k"], ["c"], { pads: [0, 2, 0, 2], dilations: [1, 2] }],
+        [type, ["c"], ["y"], attributes],
+      ],
+      tensors: [floats("k", [1, 1, 1, 3], [0, 1.5, 0])],
+    };
+    using model = await open(makeModel(graph, 18));
+    const { y } = model.run({ x: tensor(X).reshape([1, 1, 2, 4]) });
+    const wanted = tensor(X.map((x) => f(1.5 * x))).reshape([1, 1, 2, 4]);
+    assert((y as AnyTensor).allclose(wanted, { rtol: 1e-5, atol: 1e-6 }), `${y}`);
+    const found = String(model.explain()).match(/(?<=conv2d → )\w+(?=\()/)?.[0];
+    assertEquals(found?.toLowerCase(), type.toLowerCase());
+  });
+}
+
 test("an op that a program brings is not part of a pattern", async () => {
   const graph: GraphParts = {
     inputs: [["x", "float32", [4]]],

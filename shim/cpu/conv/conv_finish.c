@@ -3,6 +3,28 @@
  */
 #include "conv_context.h"
 
+/* The elements whose exp is computed at once. */
+enum { EXPS = 512 };
+
+/* Applies elu or mish to n elements: some at once, with their exp(x) - 1 or exp(x). */
+static void activate_exp(const conv_context *ctx, ptrdiff_t n, float *to) {
+  const float factor = ctx->low;
+  float exps[EXPS];
+  for (ptrdiff_t left = n; left > 0; left -= EXPS, to += EXPS) {
+    const ptrdiff_t count = rm_min(EXPS, left);
+    run_function(&ctx->function, count, (char *)exps, (const char *)to, NULL, NULL);
+    if (ctx->activation == RM_ACTIVATION_ELU) {
+      RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) to[i] = to[i] > 0 ? to[i] : factor * exps[i];
+    } else {
+      /* tanh(log(1 + e)) is s / (s + 2), and 1 before s overflows. */
+      RM_ANY_ORDER for (ptrdiff_t i = 0; i < count; i++) {
+        const float s = exps[i] * (exps[i] + 2);
+        to[i] = to[i] > 20 ? to[i] : to[i] * (s / (s + 2));
+      }
+    }
+  }
+}
+
 void RM_FOR_ISA(conv_activate)(const conv_context *ctx, ptrdiff_t n, float *to) {
   const float low = ctx->low, high = ctx->high;
   if (ctx->activation == RM_ACTIVATION_CLIP) {
@@ -15,6 +37,13 @@ void RM_FOR_ISA(conv_activate)(const conv_context *ctx, ptrdiff_t n, float *to) 
       const float x = to[i] + 3, above = x <= 0 ? 0 : x;
       to[i] = to[i] * (above >= 6 ? 6 : above) * (1.0f / 6);
     }
+  } else if (ctx->activation == RM_ACTIVATION_HARD_SIGMOID) {
+    RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) {
+      const float x = low * to[i] + high, above = x <= 0 ? 0 : x;
+      to[i] = above >= 1 ? 1 : above;
+    }
+  } else if (ctx->activation >= RM_ACTIVATION_ELU) {
+    activate_exp(ctx, n, to);
   } else if (ctx->activation == RM_ACTIVATION_LEAKY_RELU) {
     RM_ANY_ORDER for (ptrdiff_t i = 0; i < n; i++) to[i] = to[i] > 0 ? to[i] : low * to[i];
   } else {
@@ -62,9 +91,12 @@ int32_t RM_FOR_ISA(conv_operands)(const rm_call *call, conv_context *ctx, const 
     ctx->high = __builtin_inff();
   }
   if (ctx->activation == RM_ACTIVATION_NONE) return RM_OK;
-  if (has_activation(ctx->activation)) {
-    return RM_FOR_ISA(find_map_op)(&ctx->function, activation_op(ctx->activation), RM_FLOAT32, NULL);
+  if (ctx->activation < 0 || ctx->activation > RM_ACTIVATION_MISH) {
+    return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", ctx->activation);
   }
-  if (ctx->activation >= RM_ACTIVATION_CLIP && ctx->activation <= RM_ACTIVATION_LEAKY_RELU) return RM_OK;
-  return rm_fail(RM_BAD_ARGUMENT, "there is no activation %d", ctx->activation);
+  int op = RM_OP_exp;
+  if (has_activation(ctx->activation)) op = activation_op(ctx->activation);
+  else if (ctx->activation == RM_ACTIVATION_ELU) op = RM_OP_expm1;
+  else if (ctx->activation != RM_ACTIVATION_MISH) return RM_OK;
+  return RM_FOR_ISA(find_map_op)(&ctx->function, op, RM_FLOAT32, NULL);
 }

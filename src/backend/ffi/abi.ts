@@ -413,6 +413,9 @@ export const ACTIVATION: Readonly<Record<Activation | Bend | "none", number>> = 
   clip: 6,
   hardSwish: 7,
   leakyRelu: 8,
+  hardSigmoid: 9,
+  elu: 10,
+  mish: 11,
 };
 
 /** The results of `endRead` of {@link CUDA_MEMORY}. */

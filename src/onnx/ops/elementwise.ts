@@ -5,8 +5,10 @@
  */
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { broadcastShapes, sizeOf } from "../../base/shape.ts";
+import { applyInto } from "../../core/apply.ts";
 import { interpreting } from "../../core/interpreter.ts";
 import * as nn from "../../nn/mod.ts";
+import { BENDS } from "../../ops/conv/op.ts";
 import { fromBuffer, tensor } from "../../tensor/create.ts";
 import { where } from "../../api/functions/tensors.ts";
 import type { Call, Implementation } from "../graph/call.ts";
@@ -306,7 +308,10 @@ export const ELEMENTWISE: Readonly<Record<string, Implementation>> = {
   ),
   ThresholdedRelu: unary((x, call) => where(x.greater(float(call, "alpha", 1)), x, 0) as T),
   HardSigmoid: unary((x, call) =>
-    x.mul(float(call, "alpha", 0.2)).add(float(call, "beta", 0.5)).clip(0, 1) as T
+    applyInto(BENDS.hardSigmoid, "hardSigmoid", x, undefined, undefined, undefined, {
+      low: float(call, "alpha", 0.2),
+      high: float(call, "beta", 0.5),
+    }) as T
   ),
   HardSwish: unary((x) => nn.hardSwish(x) as T),
   Shrink: unary((x, call) => {

@@ -26,6 +26,12 @@ export const BENDS: Readonly<Record<Bend, MapOp>> = {
   clip: expression("convClip", "minimum(maximum(x, low), high)", ["low", "high"]),
   hardSwish: expression("hardSwish", "x * minimum(maximum(x + 3, 0), 6) / 6"),
   leakyRelu: expression("convLeakyRelu", "x > 0 ? x : low * x", ["low"]),
+  hardSigmoid: expression("convHardSigmoid", "minimum(maximum(low * x + high, 0), 1)", [
+    "low",
+    "high",
+  ]),
+  elu: expression("convElu", "x > 0 ? x : low * expm1(x)", ["low"]),
+  mish: expression("mish", "x * tanh(log1p(exp(x)))"),
 };
 
 /** Whether an activation is one of {@link BENDS}. */

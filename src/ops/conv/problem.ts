@@ -11,10 +11,11 @@ import type { ByteOutputAttributes } from "../linear/bytes.ts";
 import type { Activation } from "../linear/panels.ts";
 
 /**
- * The functions that convolutions alone apply to their sums: limits, x · min(max(x + 3, 0), 6) / 6, and a
- * factor of negative ones.
+ * The functions that convolutions alone apply to their sums: limits, x · min(max(x + 3, 0), 6) / 6, a factor
+ * of negative ones, a line between 0 and 1, exp(x) − 1 times a factor for negative ones, and
+ * x · tanh(log(1 + exp(x))).
  */
-export type Bend = "clip" | "hardSwish" | "leakyRelu";
+export type Bend = "clip" | "hardSwish" | "leakyRelu" | "hardSigmoid" | "elu" | "mish";
 
 /** Attributes of `conv`; inputs: x, weight, bias, residual. Lists have an entry for each axis of space. */
 export interface ConvAttributes {
@@ -28,7 +29,10 @@ export interface ConvAttributes {
   readonly groups: number;
   /** Applied to sums with their bias and the residual. */
   readonly activation?: Activation | Bend | undefined;
-  /** The numbers of the activation: the limits of `clip`, the factor of `leakyRelu`. */
+  /**
+   * The numbers of the activation: the limits of `clip`, the factor and the shift of `hardSigmoid`, the
+   * factor of `leakyRelu` and `elu`.
+   */
   readonly numbers?: readonly [number, number] | undefined;
   /** Whether the residual is added after the activation. */
   readonly addsLast?: boolean | undefined;
