@@ -30,7 +30,7 @@ import { zeros } from "./tape/arithmetic.ts";
 import { elementwise } from "./tape/elementwise.ts";
 import { setMapRule } from "./tape/rule.ts";
 import { CHECKPOINT, CONSTANT, isTaped, Tape } from "./tape/tape.ts";
-import { looseTree, type Tree, treeOf } from "./trees.ts";
+import { inOrderOf, looseTree, type Tree, treeOf } from "./trees.ts";
 import "./rules/views.ts";
 import "./rules/axes.ts";
 import "./rules/products.ts";
@@ -284,7 +284,7 @@ export function vjp<P, R extends readonly unknown[], Y>(
           `Cannot ${name}: ${given.leaves.length} derivatives are given for ${results.leaves.length} values`,
         );
       }
-      const from = given.leaves.flatMap((x, i) => {
+      const from = inOrderOf(name, given, results).flatMap((x, i) => {
         const { layout: { shape }, storage } = results.leaves[i]!;
         if (formatShape(x.layout.shape) !== formatShape(shape) || x.storage.info !== storage.info) {
           throw new ShapeError(

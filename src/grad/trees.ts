@@ -19,9 +19,36 @@ export interface Tree {
   readonly leaves: readonly Operand[];
 }
 
+/** A tree whose tensors have paths, such as `layers[0].w`. */
+export interface PathTree extends Tree {
+  readonly paths: readonly string[];
+}
+
+/**
+ * The tensors of a tree in the order of those of `like`, at the same paths: properties may have another
+ * order. Throws for a path that only one of them has.
+ */
+export function inOrderOf(name: string, tree: PathTree, like: PathTree): readonly Operand[] {
+  const { leaves, paths } = tree;
+  if (paths.length === like.paths.length && paths.every((path, i) => path === like.paths[i])) {
+    return leaves;
+  }
+  const places = new Map(paths.map((path, i) => [path, leaves[i]!]));
+  const made = like.paths.map((path) => {
+    const x = places.get(path);
+    if (x !== undefined) return x;
+    throw new ArgumentError(`Cannot ${name}: a tree has no tensor at ${path || "its root"}`);
+  });
+  if (made.length === leaves.length) return made;
+  throw new ArgumentError(`Cannot ${name}: trees have ${made.length} and ${leaves.length} tensors`);
+}
+
+/** Where the paths of errors begin. */
+const ROOT = "argument 0";
+
 /** The tree of the argument `value`; `name` is that of the function in errors. */
-export function treeOf(name: string, value: unknown): Tree {
-  const leaves: Operand[] = [];
+export function treeOf(name: string, value: unknown): PathTree {
+  const leaves: Operand[] = [], paths: string[] = [];
   const build = (given: unknown, path: string, depth: number): Build => {
     if (depth > MAX_NESTING) {
       throw new ArgumentError(`Cannot ${name}: ${path} is nested more than ${MAX_NESTING} deep`);
@@ -37,6 +64,7 @@ export function treeOf(name: string, value: unknown): Tree {
         );
       }
       const index = leaves.push(one) - 1;
+      paths.push(path.slice(ROOT.length).replace(/^\./, ""));
       return (use) => use(one, index);
     }
     const list = listIn(one, (part, i) => build(part, `${path}[${i}]`, depth + 1));
@@ -53,9 +81,9 @@ export function treeOf(name: string, value: unknown): Tree {
       }: the first argument is a tree of tensors; pass others as further arguments`,
     );
   };
-  const root = build(value, "argument 0", 0);
+  const root = build(value, ROOT, 0);
   if (leaves.length === 0) throw new ArgumentError(`Cannot ${name}: argument 0 has no tensors`);
-  return { leaves, map: root };
+  return { leaves, paths, map: root };
 }
 
 /** Whether derivatives are by tensors of a dtype. */

@@ -3,13 +3,13 @@
  *
  * @module
  */
-import { ArgumentError } from "../base/errors.ts";
+import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { formatShape, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyInto } from "../core/apply.ts";
 import { tidy } from "../core/handles.ts";
 import { add, castTo, div, mul } from "../grad/tape/arithmetic.ts";
-import { treeOf } from "../grad/trees.ts";
-import type { Operand } from "../memory/operand.ts";
+import { inOrderOf, treeOf } from "../grad/trees.ts";
 import { reduce } from "../ops/reduce/op.ts";
 import { MAP, REDUCE } from "../table/table.ts";
 import { DTYPE } from "../base/dtype.ts";
@@ -93,13 +93,17 @@ export function clipByValue(gradients: unknown, most: number): void {
  */
 export function accumulate<G>(sums: G, gradients: G, scale = 1): void {
   const name = "accumulate";
-  const [own, others] = [sums, gradients].map((one) => treeOf(name, one).leaves) as [
-    readonly Operand[],
-    readonly Operand[],
-  ];
-  if (own.length !== others.length) {
-    throw new ArgumentError(`Cannot ${name} ${others.length} tensors into ${own.length}`);
-  }
+  const [into, from] = [treeOf(name, sums), treeOf(name, gradients)];
+  const [own, others] = [into.leaves, inOrderOf(name, from, into)];
+  own.forEach(({ layout: { shape } }, i) => {
+    const other = others[i]!.layout.shape;
+    if (sameShape(shape, other)) return;
+    throw new ShapeError(
+      `Cannot ${name} shape ${formatShape(other)} into ${into.paths[i]} of shape ${
+        formatShape(shape)
+      }`,
+    );
+  });
   tidy(() => {
     own.forEach((x, i) => {
       const more = scale === 1 ? others[i]! : mul(others[i]!, scale);

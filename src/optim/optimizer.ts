@@ -8,8 +8,8 @@ import { formatShape, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyInto } from "../core/apply.ts";
 import { tidy } from "../core/handles.ts";
-import { add, castTo, div, mul, sub, zeros } from "../grad/tape/arithmetic.ts";
-import { type Tree, treeOf } from "../grad/trees.ts";
+import { add, castTo, conj, div, mul, sub, zeros } from "../grad/tape/arithmetic.ts";
+import { inOrderOf, type Tree, treeOf } from "../grad/trees.ts";
 import type { Gradients } from "../grad/mod.ts";
 import { frozenName } from "../nn/weights/ledger.ts";
 import { contiguousCopy } from "../core/copy.ts";
@@ -45,6 +45,7 @@ export interface Optimizer {
    * of the program; the learning rate may be one.
    *
    * @throws {ShapeError} For derivatives of other shapes. Nothing has changed then.
+   * @throws {ArgumentError} For derivatives at other paths, another state, and a rate that is no number.
    * @throws {ReadOnlyError} For weights of `nn.open` without `{ trainable: true }`.
    */
   update<P>(
@@ -127,17 +128,6 @@ function average(mean: Operand, x: Operand, beta: number): void {
 
 const isShort = ({ storage: { info } }: Operand): boolean => info.bytes === 2;
 
-/** The paths of a tree's tensors. */
-function pathsOf(params: unknown, path = ""): string[] {
-  if (Array.isArray(params)) return params.flatMap((one, i) => pathsOf(one, `${path}[${i}]`));
-  if (typeof params === "object" && params !== null && !("layout" in params)) {
-    return Object.entries(params).flatMap(([key, one]) =>
-      pathsOf(one, path === "" ? key : `${path}.${key}`)
-    );
-  }
-  return [path];
-}
-
 function optimizer(
   name: string,
   count: number,
@@ -170,25 +160,37 @@ function optimizer(
     },
     update(params, gradients, state, options = {}) {
       checkOptions("update", options, ["learningRate"]);
-      const trees = [params, gradients, ...state.moments].map((one) => treeOf("update", one));
-      const [own, slopes, ...moments] = trees as [Tree, Tree, ...Tree[]];
+      const rate: Input = options.learningRate ?? learningRate;
+      if (typeof rate === "number" && !(rate >= 0)) {
+        throw new ArgumentError(
+          `Cannot update with learningRate ${describe(rate)}: it is a number of at least 0`,
+        );
+      }
+      const kept = state?.moments;
+      if (!Array.isArray(kept) || kept.length !== count) {
+        throw new ArgumentError(`Cannot update: the state is not that of ${name}, by init()`);
+      }
+      const own = treeOf("update", params);
       checkTrained("update", own);
-      checkShapes(own, trees);
+      const [slopes, ...moments] = [gradients, ...kept].map((one) => {
+        const tree = treeOf("update", one);
+        checkCount(own, tree);
+        return inOrderOf("update", tree, own);
+      }) as [readonly Operand[], ...(readonly Operand[])[]];
+      for (const leaves of [slopes, ...moments]) checkShapes(own, leaves);
       const short = own.leaves.filter(isShort);
       const wide = short.length === 0 ? [] : treeOf("update", state.weights).leaves;
       checkWeights(short, wide);
-      const paths = decays === undefined ? [] : pathsOf(params);
-      const rate: Input = options.learningRate ?? learningRate;
       tidy(() => {
         const step = state.step as Operand;
         applyInto(MAP.add, "update", step, 1, undefined, step);
         let used = 0;
         own.leaves.forEach((param, i) => {
           const weight = isShort(param) ? wide[used++]! : param;
-          const gradient = castTo(slopes.leaves[i]!, weight.storage.info);
-          const isDecaying = decays === undefined || decays(paths[i]!, param.layout.shape);
+          const gradient = castTo(slopes[i]!, weight.storage.info);
+          const isDecaying = decays === undefined || decays(own.paths[i]!, param.layout.shape);
           const numbers = { rate, decay: isDecaying ? weightDecay : 0, step };
-          const loss = rule(weight, gradient, moments.map(({ leaves }) => leaves[i]!), numbers);
+          const loss = rule(weight, gradient, moments.map((leaves) => leaves[i]!), numbers);
           applyInto(MAP.sub, "update", weight, loss, undefined, weight);
           if (weight !== param) write(param, weight);
         });
@@ -226,21 +228,19 @@ function checkWeights(params: readonly Operand[], weights: readonly Operand[]): 
   });
 }
 
-function checkShapes({ leaves }: Tree, trees: readonly Tree[]): void {
-  for (const tree of trees) {
-    if (tree.leaves.length !== leaves.length) {
-      throw new ShapeError(
-        `Cannot update ${leaves.length} parameters by ${tree.leaves.length} tensors`,
-      );
-    }
-    tree.leaves.forEach(({ layout: { shape } }, i) => {
-      const own = leaves[i]!.layout.shape;
-      if (sameShape(own, shape)) return;
-      throw new ShapeError(
-        `Cannot update parameter ${i} of shape ${formatShape(own)} by shape ${formatShape(shape)}`,
-      );
-    });
-  }
+function checkCount({ leaves: own }: Tree, { leaves }: Tree): void {
+  if (leaves.length === own.length) return;
+  throw new ShapeError(`Cannot update ${own.length} parameters by ${leaves.length} tensors`);
+}
+
+function checkShapes({ leaves }: Tree, others: readonly Operand[]): void {
+  others.forEach(({ layout: { shape } }, i) => {
+    const own = leaves[i]!.layout.shape;
+    if (sameShape(own, shape)) return;
+    throw new ShapeError(
+      `Cannot update parameter ${i} of shape ${formatShape(own)} by shape ${formatShape(shape)}`,
+    );
+  });
 }
 
 /**
@@ -284,7 +284,7 @@ function adamRule(
   return (weight, gradient, [mean, square], { rate, decay, step }) => {
     const slope = decay === 0 || isDecoupled ? gradient : add(gradient, mul(weight, decay));
     average(mean!, slope, first);
-    average(square!, mul(slope, slope), second);
+    average(square!, mul(slope, conj(slope)), second);
     // The means begin at 0: what they lack is known.
     const info = weight.storage.info;
     const corrected = (mean: Operand, beta: number): Operand =>

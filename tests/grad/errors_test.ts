@@ -331,6 +331,15 @@ test("derivatives by the value that do not fit are errors", () => {
   );
   assertThrows(() => run.pullback({ a: 1, b: 2 }), rm.ArgumentError, "argument 0.a, 1");
   assertEquals(run.pullback(good).toArray(), [3, 5]);
+  // By names, and not by their order.
+  const twins: T = vjp((own: T) => ({ a: own.mul(2), b: own.mul(3) }), x);
+  assertEquals(twins.pullback({ b: f64([10, 0]), a: f64([1, 0]) }).toArray(), [32, 0]);
+  assertThrows(
+    () => twins.pullback({ a: x, c: x }),
+    rm.ArgumentError,
+    "a tree has no tensor at b",
+  );
+  twins.dispose();
   run.dispose();
   assertThrows(() => run.pullback(good), rm.DisposedError, "Cannot pull back");
 });

@@ -160,6 +160,48 @@ test("a model learns, and memory stays", () => {
   step.dispose();
 });
 
+test("derivatives belong to parameters by their paths, in any order", () => {
+  const f32 = (data: number[]): T => loose(rm.tensor)(data, { dtype: "float32" });
+  const params: T = { w: f32([1]), deep: { b: f32([2]), c: f32([3]) } };
+  const optimizer: T = optim.sgd({ learningRate: 1, momentum: 0.5 });
+  const state = optimizer.init(params);
+  const slopes: T = { deep: { c: f32([30]), b: f32([20]) }, w: f32([10]) };
+  const values = (): number[] => [params.w, params.deep.b, params.deep.c].map((x) => x.item());
+  optimizer.update(params, slopes, state);
+  assertEquals(values(), [-9, -18, -27]);
+  const { w, deep } = params;
+  optimizer.update({ deep: { c: deep.c, b: deep.b }, w }, slopes, state);
+  assertEquals(values(), [-24, -48, -72]);
+  optim.accumulate(params, slopes);
+  assertEquals(values(), [-14, -28, -42]);
+  const other = { ...slopes, deep: { b: f32([1]), d: f32([1]) } };
+  const before = state.step.item();
+  for (
+    const run of [
+      () => optimizer.update(params, other, state),
+      () => optim.accumulate(params, other),
+      () => optimizer.update(params, slopes, optim.adam({ learningRate: 1 }).init(params)),
+      () => optimizer.update(params, slopes, undefined),
+      () => optimizer.update(params, slopes, state, { learningRate: NaN }),
+      () => optimizer.update(params, slopes, state, { learningRate: -1 }),
+    ]
+  ) {
+    assertThrows(run, rm.ArgumentError);
+  }
+  const wide = { w: f32([1]), deep: { b: f32([1]), c: f32([1, 2]) } };
+  assertThrows(() => optim.accumulate(params, wide), rm.ShapeError, "into deep.c of shape [1]");
+  assertEquals([...values(), state.step.item()], [-14, -28, -42, before]);
+});
+
+test("adam divides complex derivatives by their sizes", () => {
+  const at = (x: number, y: number): T => rm.complex(loose(rm.tensor([x])), loose(rm.tensor([y])));
+  const params = [at(1, 1)];
+  const optimizer: T = optim.adam({ learningRate: 0.5 });
+  optimizer.update(params, [at(0, 2)], optimizer.init(params));
+  assertEquals(params[0].real().toArray(), [1]);
+  assert(Math.abs(params[0].imag().item() - 0.5) < 1e-5);
+});
+
 test("wrong options and shapes are errors, and change nothing", () => {
   const params = [rm.ones([2])];
   for (
