@@ -166,6 +166,19 @@ test("corners where a factor would not be a number", () => {
   assertEquals(by((x: T, low: T, high: T) => x.clip(low, high), [0.5], [1], [0]), [[0], [0], [1]]);
 });
 
+test("functions that overflow on the way have finite derivatives", () => {
+  for (const make of [f64, f32]) {
+    const slope = grad((x: T) => N.mish(x).sum())(make([-1000, -200, 0, 100, 1000]));
+    assert(slope.allclose(make([0, 0, 0.6, 1, 1])), `mish: ${slope.toArray()}`);
+    const [byX, byY] = grad(([x, y]: T[]) => N.binaryCrossEntropy(x, y, { reduction: "sum" }))([
+      make([0, 1, 1, 0, 0.25]),
+      make([0, 1, 0, 1, 0]),
+    ]);
+    assert(byX.allclose(make([0, 0, 1e12, -1e12, 4 / 3])), `${byX.toArray()}`);
+    assert(byY.allclose(make([100, -100, -100, 100, Math.log(3)])), `${byY.toArray()}`);
+  }
+});
+
 test("indices that a read computes stay until the way back", () => {
   const i = (data: number[]): T => rm.tensor(data, { dtype: "int32" });
   const read = grad((x: T) => {

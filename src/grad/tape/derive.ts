@@ -137,6 +137,15 @@ const ROWS: Readonly<Record<string, readonly string[]>> = {
   nn_hardSwish: ["x < -3 ? 0 : x > 3 ? 1 : x / 3 + 0.5"],
   nn_softplus: ["beta * x > threshold ? 1 : sigmoid(beta * x)"],
   nn_logSigmoid: ["sigmoid(-x)"],
+  nn_mish: [
+    "tanh(logaddexp(x, 0)) + x * sigmoid(x) * " +
+    "(1 - tanh(logaddexp(x, 0)) * tanh(logaddexp(x, 0)))",
+  ],
+  // Within PyTorch's limits.
+  nn_binaryCrossEntropy: [
+    "(x - y) / maximum((1 - x) * x, 1e-12)",
+    "maximum(log1p(-x), -100) - maximum(log(x), -100)",
+  ],
   nn_bceWithLogits: ["sigmoid(x) - y", "-x"],
   nn_klDiv: ["y > 0 ? -y : 0", "y > 0 ? log(y) - x + 1 : 0"],
 };
