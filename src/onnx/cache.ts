@@ -254,7 +254,11 @@ export class ModelCache implements ConstantStore, Interpreter {
     filesOf: FilesOf,
     winograd: boolean,
   ): Promise<{ cache: ModelCache; model: CachedModel } | undefined> {
-    if (host.identity(path) === undefined) return undefined;
+    if (host.identity(path) === undefined) {
+      if (host.look(path) === undefined) return undefined;
+      // The file would take the place of a device, or of a link.
+      throw new FormatError("it is no regular file: a cache of a model is one", path, 0);
+    }
     const source = await openBytes(path, {});
     try {
       return await ModelCache.#read(new Contents(source), model, filesOf, winograd);
@@ -573,7 +577,8 @@ export class ModelCache implements ConstantStore, Interpreter {
     const start = aligned(PREFIX_BYTES + head.length, PAGE);
     const digits = String(head.length).padStart(16, "0");
     const prefix = new TextEncoder().encode(MAGIC + digits + host.sha256(head));
-    const temporary = `${this.path}.${crypto.randomUUID().slice(0, 8)}`;
+    const target = host.look(this.path)?.kind === "link" ? host.resolve(this.path) : this.path;
+    const temporary = `${target}.${crypto.randomUUID().slice(0, 8)}`;
     const before = this.#contents;
     const descriptor = fs.openSync(temporary, "wx");
     try {
@@ -600,7 +605,7 @@ export class ModelCache implements ConstantStore, Interpreter {
     }
     fs.closeSync(descriptor);
     try {
-      fs.renameSync(temporary, this.path);
+      fs.renameSync(temporary, target);
     } catch (error) {
       fs.unlinkSync(temporary);
       throw error;

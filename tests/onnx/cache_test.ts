@@ -8,11 +8,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -398,6 +400,32 @@ test("another kind of file at the path is an error, and stays", async () => {
   await assertRejects(() => open(path, { cache }), FormatError, "no cache of a model");
   await assertRejects(() => open(path, { cache: path }), FormatError, "no cache of a model");
   assertEquals(readFileSync(cache, "utf8"), "not a cache");
+  const other = join(path, "..", "folder");
+  mkdirSync(other);
+  await assertRejects(() => open(path, { cache: other }), FormatError, "no regular file");
+});
+
+test("a link at the path stays, and leads to the cache", {
+  skip: process.platform === "win32" && "links need a privilege on Windows",
+}, async () => {
+  const path = ownPath("model.onnx");
+  writeFileSync(path, SMALL_MODEL);
+  const expected = await use(path, AT);
+  const [cache, link, device, gone] = ["cache", "link", "device", "gone"].map((name) =>
+    join(path, "..", name)
+  ) as [string, string, string, string];
+  writeFileSync(cache, "");
+  symlinkSync(cache, link);
+  for (let i = 0; i < 2; i++) assertEquals(await use(path, AT, { cache: link }), expected);
+  assert(lstatSync(link).isSymbolicLink());
+  assertEquals(headOf(cache).files[0].size, SMALL_MODEL.length);
+  // Links to what is no file stay, too.
+  symlinkSync("/dev/null", device);
+  symlinkSync(join(path, "..", "missing"), gone);
+  for (const one of [device, gone]) {
+    await assertRejects(() => open(path, { cache: one }), FormatError, "no regular file");
+    assert(lstatSync(one).isSymbolicLink());
+  }
 });
 
 test("a cache that cannot be written warns once, and the model runs", async () => {
