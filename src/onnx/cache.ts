@@ -254,12 +254,20 @@ export class ModelCache implements ConstantStore, Interpreter {
     filesOf: FilesOf,
     winograd: boolean,
   ): Promise<{ cache: ModelCache; model: CachedModel } | undefined> {
-    if (host.identity(path) === undefined) {
+    const found = host.look(path);
+    if (found === undefined) return undefined;
+    let source: FileBytes;
+    try {
+      if (host.identity(path) === undefined && found.kind !== "file") {
+        // The file would take the place of a device, or of a link.
+        throw new FormatError("it is no regular file: a cache of a model is one", path, 0);
+      }
+      source = await openBytes(path, {});
+    } catch (error) {
+      // Another process may have removed it.
       if (host.look(path) === undefined) return undefined;
-      // The file would take the place of a device, or of a link.
-      throw new FormatError("it is no regular file: a cache of a model is one", path, 0);
+      throw error;
     }
-    const source = await openBytes(path, {});
     try {
       return await ModelCache.#read(new Contents(source), model, filesOf, winograd);
     } catch (error) {
@@ -516,7 +524,7 @@ export class ModelCache implements ConstantStore, Interpreter {
     this.#isNew = false;
     try {
       this.#write();
-      this.#isOff = ++this.#writes === MOST_WRITES;
+      if (++this.#writes === MOST_WRITES) this.#isOff = true;
     } catch (error) {
       this.#isOff = true;
       console.warn(
@@ -580,6 +588,7 @@ export class ModelCache implements ConstantStore, Interpreter {
     const target = host.look(this.path)?.kind === "link" ? host.resolve(this.path) : this.path;
     const temporary = `${target}.${crypto.randomUUID().slice(0, 8)}`;
     const before = this.#contents;
+    let ino: number;
     const descriptor = fs.openSync(temporary, "wx");
     try {
       const put = (part: Uint8Array, at: number): void => {
@@ -598,6 +607,7 @@ export class ModelCache implements ConstantStore, Interpreter {
       }
       fs.ftruncateSync(descriptor, start + bytes);
       fs.fsyncSync(descriptor);
+      ({ ino } = fs.fstatSync(descriptor));
     } catch (error) {
       fs.closeSync(descriptor);
       fs.unlinkSync(temporary);
@@ -610,9 +620,15 @@ export class ModelCache implements ConstantStore, Interpreter {
       fs.unlinkSync(temporary);
       throw error;
     }
+    const identity = fs.statSync(target, { throwIfNoEntry: false });
+    if (identity?.ino !== ino) {
+      // Another process has removed or replaced it.
+      this.#isOff = true;
+      return;
+    }
     // Later writes take what they have from it.
     const mapped = { reason: "it was written here" };
-    this.#contents = new Contents({ path: this.path, identity: fs.statSync(this.path), mapped });
+    this.#contents = new Contents({ path: this.path, identity, mapped });
     for (const { row, begin } of own) if (row.file < 0) row.begin = start + begin;
   }
 }

@@ -450,6 +450,46 @@ test("a cache that cannot be written warns once, and the model runs", async () =
   assertStringIncludes(warnings[0]!, "cannot write the cache");
 });
 
+test("a file that another process replaces or removes right after it was written is not read", async () => {
+  const fs = process.getBuiltinModule("node:fs");
+  const { renameSync } = fs, { warn } = console;
+  const [path, otherPath] = [ownPath("model.onnx"), ownPath("other.onnx")];
+  writeFileSync(path, largeModel());
+  writeFileSync(otherPath, largeModel(9));
+  const cache = `${path}.rowmajor`, other = `${otherPath}.rowmajor`;
+  await use(otherPath, FEEDS, { cache: true });
+  const small = { ...FEEDS, image: loose(arange(16 * 20 * 9).reshape([1, 16, 20, 9])) };
+  const expected = await use(path, FEEDS), expectedSmall = await use(path, small);
+  const plain = (results: Record<string, Value>): unknown =>
+    Object.entries(results).map(([name, value]) => [name, plainOf(value)]);
+  const warnings: string[] = [];
+  for (const isRemoved of [false, true]) {
+    let count = 0;
+    console.warn = (text: string) => void warnings.push(text);
+    fs.renameSync = (from, to) => {
+      renameSync(from, to);
+      if (String(to) !== cache || count++ > 0) return;
+      rmSync(cache);
+      if (!isRemoved) writeFileSync(cache, readFileSync(other));
+    };
+    try {
+      using model = await open(path, { cache: true });
+      assertEquals(plain(model.run(FEEDS)), expected);
+      assertEquals(plain(model.run(small)), expectedSmall);
+      assertEquals(count, 1);
+    } finally {
+      fs.renameSync = renameSync;
+      console.warn = warn;
+    }
+    for (let i = 0; i < 2; i++) {
+      assertEquals(await use(path, small, { cache: true }), expectedSmall);
+      assertEquals(await use(path, FEEDS, { cache: true }), expected);
+    }
+    rmSync(cache);
+  }
+  assertEquals(warnings, []);
+});
+
 test("options that are none are errors", async () => {
   const path = ownPath("model.onnx");
   writeFileSync(path, largeModel());
