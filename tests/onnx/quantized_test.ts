@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertThrows } from "@std/assert";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { arange, ArgumentError, type Tensor, tensor } from "../../mod.ts";
@@ -165,6 +165,8 @@ test("scales that are inputs, and a bias beyond int32, are floats", async () => 
   const nodes = [...big, ["QuantizeLinear", ["c", "ys", "yz"], ["y"]]] as NodeParts[];
   using model = await openGraph(nodes, [["y", "uint8"]], [floats("big", [2], [1e12, 0])]);
   assertEquals((model.run({ x })["y"] as Tensor).toTypedArray()[0], 255);
+  // The sums stay exact, and the bias is added to their floats.
+  assertEquals(opsOf(model)[0], "QLinearConv");
 });
 
 test("a bias between the steps of sums is not rounded where results tell", async () => {
