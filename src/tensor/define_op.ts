@@ -41,9 +41,9 @@ import type { AnyTensor, Tensor, TensorOrScalar } from "./tensor.ts";
 
 /** A call of an op that has run, for {@link ElementwiseDefinition.backward}. */
 export interface OpBackward<A extends object = object> {
-  /** The inputs; scalars as tensors of shape []. */
+  /** The inputs, which are read-only; scalars as tensors of shape []. */
   readonly inputs: readonly Tensor<DType>[];
-  /** The results. */
+  /** The results, which are read-only. */
   readonly outputs: readonly Tensor<DType>[];
   /**
    * The derivatives of the value that is differentiated by each result, of its shape and dtype: zeros
@@ -403,12 +403,15 @@ function gradientsBy<A extends object>(
   const [result] = gradients;
   const scalar = (x: Input): Operand =>
     fullOperand(name, [], x as number, result!.storage.info.name, result!.storage.device);
+  // Inputs may be parameters, and other derivatives need them, too.
+  const constant = (list: readonly Operand[]): readonly Tensor<DType>[] =>
+    (list as readonly Tensor<DType>[]).map((x) => x.readonly() as Tensor<DType>);
   const made = backward({
     get inputs() {
-      return inputs().map((x) => isOperand(x) ? x : scalar(x)) as Tensor<DType>[];
+      return constant(inputs().map((x) => isOperand(x) ? x : scalar(x)));
     },
     get outputs() {
-      return outputs() as Tensor<DType>[];
+      return constant(outputs());
     },
     gradients: gradients as Tensor<DType>[],
     attributes,

@@ -229,3 +229,17 @@ test("defineOp: wrong derivatives are errors that name the op and the input", ()
   using run: T = vjp((own: T) => powers(own)[0], x);
   assertEquals(run.pullback(float64([1, 10], [2])).toArray(), [2, 40]);
 });
+
+test("defineOp: backward cannot write what it gets", () => {
+  const x: T = rm.tensor([1, 2]);
+  for (const which of ["inputs", "outputs"]) {
+    const own: T = loose(rm.defineOp)({
+      name: `gradWrites${which}`,
+      infer: ([x]: T) => x,
+      run: ([x]: T, [out]: T) => out.data.set(x.data),
+      backward: (call: T) => call[which][0].add_(1),
+    });
+    assertThrows(() => loose(grad)((x: T) => own(x).sum())(x), rm.ReadOnlyError, "add_");
+    assertEquals(x.toArray(), [1, 2]);
+  }
+});
