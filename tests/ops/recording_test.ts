@@ -171,7 +171,7 @@ const PARTS = [
   ...["packBytes", "unpackBytes", "matmulBytes", "convBytes", "quantizeDynamic"],
   ...["packNibbles", "dequantizeNibbles", "linearNibbles"],
   // What convolutions apply to their sums, and the derivative by rows of a quantized weight.
-  ...["nn_convClip", "nn_convLeakyRelu", "linearBack"],
+  ...["nn_convClip", "nn_convLeakyRelu", "nn_convHardSigmoid", "nn_convElu", "linearBack"],
   // The beta function.
   ...["special_stirling", "special_logBeta"],
 ];
