@@ -90,8 +90,8 @@ export const HOST: string = `${process.platform}-${process.arch}`;
  * library may ever have, as room for what comes next (docs/adr/0028-room-in-the-packages.md). */
 export const MOST_LIBRARY_BYTES = 2.95e6;
 
-/** No package may have more bytes in its files: 0.8 MB below the 14 MB that it may ever have. */
-const MOST_PACKAGE_BYTES = 13.2e6;
+/** No package may have more bytes in its files: 0.5 MB below the 14 MB that it may ever have. */
+const MOST_PACKAGE_BYTES = 13.5e6;
 
 /** Throws for the library of a target that is too large. */
 export function checkLibrarySize(target: string, size: number): void {
