@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { readFileSync } from "node:fs";
 import process from "node:process";
 import type { DType, Tensor } from "../../mod.ts";
 
@@ -215,6 +216,15 @@ export class Stopwatch {
     const { user, system } = process.cpuUsage(this.#before);
     return { wall: wall * 1e6 / calls, cpu: (user + system) * 1e3 / calls };
   }
+}
+
+/** The largest resident set of this process so far. */
+export function peakBytes(): number {
+  if (process.platform === "linux") {
+    const [, kib] = /^VmHWM:\s*(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))!;
+    return Number(kib) * 1024;
+  }
+  return process.resourceUsage().maxRSS * 1024;
 }
 
 /** The figure of median wall time. */

@@ -13,7 +13,7 @@
  *
  * @module
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -26,6 +26,7 @@ import {
   type Input,
   keyOf,
   type Outcome,
+  peakBytes,
   type ServedRow,
   Stopwatch,
   type Suite,
@@ -163,15 +164,6 @@ async function time(row: ServedRow, { way = "", ms }: Request): Promise<Figure> 
   const watch = new Stopwatch();
   const times = Array.from({ length: batches }, () => repeat(run, calls));
   return { ...watch.read(calls * batches), least: Math.min(...times) * 1e6 / calls };
-}
-
-/** The largest resident set of this process so far. */
-function peakBytes(): number {
-  if (process.platform === "linux") {
-    const [, kib] = /^VmHWM:\s*(\d+)/m.exec(readFileSync("/proc/self/status", "utf8"))!;
-    return Number(kib) * 1024;
-  }
-  return process.resourceUsage().maxRSS * 1024;
 }
 
 async function answer(request: Request): Promise<Answer> {

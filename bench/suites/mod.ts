@@ -23,6 +23,7 @@ const LOADERS: Readonly<Record<string, () => Promise<{ readonly suite: Suite }>>
   serve: () => import("./serve.ts"),
   fallback: () => import("./fallback.ts"),
   onnx: () => import("./onnx.ts"),
+  training: () => import("./training.ts"),
 };
 
 /** The names of all suites. */
