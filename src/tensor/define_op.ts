@@ -54,8 +54,11 @@ export interface OpBackward<A extends object = object> {
   readonly attributes: A;
 }
 
-/** Derivatives by the inputs: undefined for 0, and for inputs of integers. */
-export type InputGradients = AnyTensor | undefined | readonly (AnyTensor | undefined)[];
+/**
+ * Derivatives by the inputs, or the only one. In the array, undefined is for 0, and for inputs of
+ * integers.
+ */
+export type InputGradients = AnyTensor | readonly (AnyTensor | undefined)[];
 
 /** An elementwise op by an expression. */
 export interface ElementwiseDefinition {
@@ -135,7 +138,8 @@ export interface KernelDefinition<A extends object = object> {
   ): void;
   /**
    * Returns the derivatives by the inputs, given those by the results: one for each input, of its shape
-   * and dtype, or the only one. Without it, the op has no derivative.
+   * and dtype, or the only one. `[undefined]` is 0 for an only input: `undefined` itself, which a
+   * function without `return` gives, is an OpError. Without `backward`, the op has no derivative.
    *
    * Ops compute them: it may call this op too, and derivatives of derivatives are those of its ops.
    * Inputs and results stay in memory until then. `grad` throws a ShapeError and a DTypeError for
@@ -416,13 +420,12 @@ function gradientsBy<A extends object>(
     gradients: gradients as Tensor<DType>[],
     attributes,
   });
-  const isOne = made === undefined || brandOf(made, "tensor") !== undefined;
-  const list = isOne ? [made] : listIn(made, (one) => one);
+  const list = brandOf(made, "tensor") === undefined ? listIn(made, (one) => one) : [made];
   if (list?.length !== specs.length) {
     const given = list === undefined ? describe(made) : list.length;
     throw new OpError(
       `Cannot differentiate ${name}: backward() gave ${given}, not a derivative for each of ` +
-        `${specs.length} inputs`,
+        `${specs.length} inputs; an array may have undefined for those without one`,
     );
   }
   return list.map((one, k) => {

@@ -187,6 +187,12 @@ test("defineOp: wrong derivatives are errors that name the op and the input", ()
     [by(({ gradients: [g] }: T) => [g, g]), rm.OpError, "gave 2, not a derivative for each of 1"],
     [by(() => [[1, 2]]), rm.OpError, "for input 0, not a tensor or undefined"],
     [by(() => null), rm.OpError, "gave null"],
+    [
+      by(({ gradients: [g] }: T) => void g.mul(2)),
+      rm.OpError,
+      "Cannot differentiate gradWrong7: backward() gave undefined, not a derivative for each of 1 " +
+      "inputs; an array may have undefined",
+    ],
     [by(({ gradients: [g] }: T) => [g, g], [x, n]), rm.DTypeError, "input 1, of int32"],
     [by(({ gradients: [g] }: T) => g.sum().item()), rm.OpError, "gave 2,"],
     [by(() => Promise.resolve(x)), rm.OpError, "not a derivative for each of 1 inputs"],
@@ -195,6 +201,7 @@ test("defineOp: wrong derivatives are errors that name the op and the input", ()
     assertThrows(run, error, text);
     assertEquals(x.toArray(), [1, 2]);
   }
+  assertEquals((by(() => [undefined])() as T).toArray(), [0, 0]);
   assertThrows(() => by(3), rm.OpError, "with backward 3: it is a function");
   assertThrows(
     () => define({ name: "gradWrong", expr: "x", backward: {} }),
