@@ -13,7 +13,7 @@ import type { Operand } from "../memory/operand.ts";
 import { checkDevice, checkOptions } from "../table/infer.ts";
 import { MAP, REDUCE } from "../table/table.ts";
 import { VIEWS } from "../table/views.ts";
-import { take, takeAlongAxis } from "../ops/index/op.ts";
+import { take, takeClasses } from "../ops/index/op.ts";
 import { reduce } from "../ops/reduce/op.ts";
 import { softmax } from "../ops/softmax_norm/op.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
@@ -83,15 +83,9 @@ function targetsOf(
         }`,
     );
   }
-  const classes = shape[axis]!;
   const wide = target.storage.info.bytes < 4 ? cast(target, "int32") : target;
   const counts = apply(MAP.notEqual, wide, ignoreIndex);
-  let known = apply(MAP.where, counts, wide, 0);
-  // Negative classes do not count from the last one: they become too negative.
-  if (wide.storage.info.kind === "i") {
-    known = apply(MAP.where, apply(MAP.less, known, 0), apply(MAP.sub, known, classes), known);
-  }
-  return [known, counts];
+  return [apply(MAP.where, counts, wide, 0), counts];
 }
 
 /** The loss of each target, 0 for those without one, and what the mean divides their sum by. */
@@ -105,7 +99,7 @@ function losses(
   const { info } = logs.storage;
   const [targets, counts] = targetsOf(classes, given, ignoreIndex);
   const index = applyView(VIEWS.expandDims, targets, "expandDims", axis);
-  const along = takeAlongAxis(logs, index, axis, name);
+  const along = takeClasses(logs, index, axis, name);
   const picked = applyView(VIEWS.squeeze, along, "squeeze", axis);
   const factors = weight === undefined ? undefined : take(weight, targets);
   let made = apply(MAP.neg, picked);

@@ -42,7 +42,9 @@ for (const { name, on } of BACKENDS) {
             () => nn.crossEntropy(logits, classes([1, one])).cpu().toArray(),
             IndexError,
             // A device reports a bad index after the call.
-            device === "cpu" ? "Cannot crossEntropy axis 1 of shape [2, 3] at " : "of size 3",
+            device === "cpu"
+              ? `Cannot crossEntropy with class ${one} at [1] of the targets: there are 3 classes`
+              : "of size 3",
           );
         }
         if (dtype.startsWith("u")) continue;

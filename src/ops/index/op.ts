@@ -36,6 +36,7 @@ import {
   shapeOf,
   spend,
   toIndices,
+  unknownClass,
   withIndices,
 } from "./selection.ts";
 import { argumentsOf, checkFound } from "./selection.ts";
@@ -187,8 +188,12 @@ const TAKE_ALONG: Op = makeOp({
   check(call) {
     if (call.badIndex < 0) return;
     const [x, indices] = [call.operand(0), call.operand(1)];
-    const axis = normalizeAxis(call.name, call.attributes.axis, x.layout.shape.length);
-    throw outOfRange(call.name, x.layout, axis, broadcastIndices(call, indices), call.badIndex);
+    const { axis: given, isClasses } = call.attributes;
+    const axis = normalizeAxis(call.name, given, x.layout.shape.length);
+    const all = broadcastIndices(call, indices);
+    throw isClasses
+      ? unknownClass(call.name, x.layout, axis, all, call.badIndex)
+      : outOfRange(call.name, x.layout, axis, all, call.badIndex);
   },
   decompose(call) {
     const x = call.operand(0);
@@ -206,13 +211,24 @@ function broadcastIndices(call: Call, indices: Operand): Operand {
 }
 
 /** `x[…, indices[…], …]` along `axis`: both have the same rank, and other axes broadcast. */
-export function takeAlongAxis(
-  x: Operand,
-  indices: Indices,
-  axis: number,
-  name: string = TAKE_ALONG.name,
-): Operand {
+export function takeAlongAxis(x: Operand, indices: Indices, axis: number): Operand {
+  const { name } = TAKE_ALONG;
   const own = ownIndex(indices, name);
   const attributes = { axis, indices: asAttribute(own) };
   return dispatch(TAKE_ALONG, [x, asInput(own)], attributes, undefined, name);
+}
+
+/**
+ * The elements of `x` at the classes `targets` along `axis`, which they have with size 1. Classes are not
+ * negative: those below 0 are errors, and do not count from the last one.
+ */
+export function takeClasses(x: Operand, targets: Operand, axis: number, name: string): Operand {
+  let indices = targets;
+  if (targets.storage.info.kind === "i") {
+    // They become too negative; the error has the class.
+    const low = apply(MAP.sub, targets, x.layout.shape[axis]!);
+    indices = apply(MAP.where, apply(MAP.less, targets, 0), low, targets);
+  }
+  const attributes = { axis, indices: undefined, isClasses: true };
+  return dispatch(TAKE_ALONG, [x, indices], attributes, undefined, name);
 }

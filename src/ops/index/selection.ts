@@ -530,6 +530,31 @@ export function outOfRange(
   );
 }
 
+/** The error of class `bad` of `indices`, whose negative ones are `size` lower than what was asked for. */
+export function unknownClass(
+  name: string,
+  { shape }: Layout,
+  axis: number,
+  indices: Operand,
+  bad: number,
+): IndexError {
+  const { storage, layout } = looseCopy(indices);
+  const size = shape[axis]!;
+  const index = Number(readElement(storage, layout.offset + bad));
+  const place: number[] = [];
+  let rest = bad;
+  for (const n of indices.layout.shape.toReversed()) {
+    place.unshift(rest % n);
+    rest = Math.floor(rest / n);
+  }
+  const row = place.toSpliced(axis, 1);
+  return new IndexError(
+    `Cannot ${name} with class ${index < 0 ? index + size : index}${
+      row.length === 0 ? "" : ` at ${formatShape(row)}`
+    } of the targets: there are ${size} classes`,
+  );
+}
+
 /**
  * Slices one axis, with the axis and the whole shape in the error; the offset is the one to add.
  */
