@@ -23,6 +23,12 @@ const N: T = nn;
 const f64 = (data: unknown): T => rm.tensor(loose(data), { dtype: "float64" });
 const f32 = (data: unknown): T => rm.tensor(loose(data), { dtype: "float32" });
 
+test("rows of a tensor have derivatives", () => {
+  const rows = (x: T): T => [...x].reduce((sum, row, i) => sum.add(row.mul(i).sum()), x.sum());
+  assertEquals(grad(rows)(f64([[1, 2], [3, 4]])).toArray(), [[1, 1], [2, 2]]);
+  assertEquals(grad(rows)(f64([5, 6, 7])).toArray(), [1, 2, 3]);
+});
+
 test("derivatives of derivatives do not mix up their variables", () => {
   const cube = (x: T): T => x.pow(3).sum();
   assertEquals(grad((x: T) => grad(cube)(x).sum())(f64([1, 2])).toArray(), [6, 12]);
@@ -164,6 +170,34 @@ test("corners where a factor would not be a number", () => {
   assertEquals(by((x: T) => x.reshape([2, 2]).std(1), [2, 2, 1, 3]), [[0, 0, -0.5, 0.5]]);
   // Bounds that cross: the upper one.
   assertEquals(by((x: T, low: T, high: T) => x.clip(low, high), [0.5], [1], [0]), [[0], [0], [1]]);
+});
+
+test("deviations of equal elements have the derivative 0, and those that are NaN have NaN", () => {
+  // As PyTorch's std of the elements that count.
+  const mask = rm.tensor([true, false, true]);
+  const cases: [data: number[], correction: number, nan: number[], masked: number[]][] = [
+    [[2, NaN, 2], 0, [0, 0, 0], [0, 0, 0]],
+    [[2, NaN, 2], 1, [0, 0, 0], [0, 0, 0]],
+    [[3, NaN, NaN], 0, [0, 0, 0], [NaN, 0, NaN]],
+    [[3, NaN, NaN], 1, [NaN, 0, 0], [NaN, 0, NaN]],
+    [[1, NaN, 3], 0, [-0.5, 0, 0.5], [-0.5, 0, 0.5]],
+  ];
+  for (const [data, correction, nan, masked] of cases) {
+    for (const keepDims of [false, true]) {
+      const by = (options: object) => (x: T): T =>
+        x.std(0, { correction, keepDims, ...options }).sum();
+      const own = (x: T): T => x.nanstd(0, { correction, keepDims }).sum();
+      const all = (x: T): T => x.nanstd(null, { correction }).mul(2);
+      assertEquals(grad(own)(f64(data)).toArray(), nan);
+      assertEquals(grad(all)(f64(data)).toArray(), nan.map((n) => 2 * n));
+      assertEquals(grad(by({ where: mask }))(f64(data)).toArray(), masked);
+    }
+  }
+  const twice = (x: T): T => grad((y: T) => y.nanstd().mul(y.sum()))(x).mul(f64([1, 2, 3])).sum();
+  const plain = (x: T): T => grad((y: T) => y.std().mul(y.sum()))(x).mul(f64([1, 2, 3])).sum();
+  const [second, expected] = [twice, plain].map((f) => grad(f)(f64([1, 5, 4])).toArray());
+  second.forEach((n: number, i: number) => assert(Math.abs(n - expected[i]) < 1e-12, `${second}`));
+  assertEquals(grad((x: T) => x.std(null, { correction: 1 }))(f64([3])).toArray(), [NaN]);
 });
 
 test("functions that overflow on the way have finite derivatives", () => {
@@ -389,7 +423,8 @@ test("reads at indices stay in the program of a step", () => {
     }
     // An error leaves the parameters as they were.
     const before = compiled.toArray();
-    assertThrows(() => program(compiled, wrong), rm.IndexError, ": it has size", name);
+    const text = name === "crossEntropy" ? "class 3 at [3] of the targets" : ": it has size";
+    assertThrows(() => program(compiled, wrong), rm.IndexError, text, name);
     assertEquals(compiled.toArray(), before, name);
     assert(Number.isFinite(program(compiled, at).item()), name);
   }

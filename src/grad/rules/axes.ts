@@ -8,6 +8,8 @@ import { apply } from "../../core/apply.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { iota } from "../../ops/index/selection.ts";
+import { nanVariance } from "../../ops/reduce/nan.ts";
+import type { Call } from "../../table/op.ts";
 import { MAP, REDUCE, SCAN } from "../../table/table.ts";
 import {
   broadcastTo,
@@ -29,6 +31,7 @@ import {
 } from "../tape/arithmetic.ts";
 import { scatteredAlong } from "./indexes.ts";
 import { addRules, type Performed, type Rule } from "../tape/rule.ts";
+import { pullBack } from "../tape/tape.ts";
 
 /** The input of a reduction, and its axes. */
 export function reducedAxes(performed: Performed): { x: Operand; axes: number[] } {
@@ -139,6 +142,20 @@ const squaredFrom = (isRoot: boolean): Rule =>
       return [each, wants(1) ? apply(MAP.neg, each) : undefined];
     };
   });
+
+/** Standard deviations whose ops have no root of their own: by the variance, which is computed again. */
+const rootOf =
+  (variance: (inputs: readonly Operand[], call: Call) => Operand): Rule =>
+  ({ call, inputs, outputs, keep, wants }) => {
+    const kept = (inputs as readonly Operand[]).map((x) => keep(x)), root = keep(outputs[0]!);
+    return ([g]) =>
+      pullBack(
+        (own) => [variance(own, call)],
+        kept.map((x) => x()),
+        [byRoot(g!, root(), 2)],
+        wants,
+      );
+  };
 
 const rooted = reduction(({ keep, outputs }, x, axes) => {
   const value = keep(x), result = keep(outputs[0]!);
@@ -296,6 +313,15 @@ addRules({
   prod: multiplied,
   var: squaredFrom(false),
   std: squaredFrom(true),
+  nanstd: rootOf(([x], { attributes: { axis, ...options } }) =>
+    nanVariance("nanvar", x!, axis, options)
+  ),
+  maskedReduce: {
+    rule: rootOf((own, { op, name, attributes }) =>
+      dispatch(op, [...own], { ...attributes, row: "var" }, undefined, name)
+    ),
+    applies: ({ attributes }) => attributes.row === "std",
+  },
   variance: varied(false),
   standardDeviation: varied(true),
   norm1: absolute,
