@@ -7,7 +7,10 @@ import type { DType } from "../base/dtype.ts";
 import { ArgumentError, DTypeError, FormatError, ShapeError } from "../base/errors.ts";
 import { formatShape, sameShape } from "../base/shape.ts";
 import { describe, describePath } from "../base/text.ts";
+import { brandOf } from "../base/version.ts";
+import { MAX_NESTING } from "../compile/signature.ts";
 import { isOn, toDevice } from "../core/copy.ts";
+import { adopt } from "../core/foreign.ts";
 import { dispose } from "../core/handles.ts";
 import { openSafetensors, type Path, writeSafetensors } from "../io/mod.ts";
 import type { Operand } from "../memory/operand.ts";
@@ -37,7 +40,8 @@ const TENSOR = "$tensor";
  * All values are read before the function returns, so that the program can change them at once. The
  * file has the old bytes or the new ones, whole, even if the machine fails meanwhile.
  *
- * @throws {ArgumentError} For a value that JSON does not have, such as NaN or a function.
+ * @throws {ArgumentError} For a value that JSON does not have, such as NaN or a function, and for a
+ *   string or a number that is in no array and no object.
  * @throws {DTypeError} For a tensor that the format does not have, such as complex128.
  *
  * @example
@@ -54,6 +58,13 @@ const TENSOR = "$tensor";
  */
 export async function saveCheckpoint(path: Path, values: object): Promise<void> {
   const name = "save a checkpoint";
+  if (typeof values !== "object" || values === null) {
+    throw new ArgumentError(
+      `Cannot ${name} of ${
+        describe(values)
+      }: it takes tensors and values in an array or a plain object`,
+    );
+  }
   const tensors: Record<string, AnyTensor> = Object.create(null);
   const tree = mapTree(name, values, {
     tensor(x, at) {
@@ -78,9 +89,12 @@ export async function saveCheckpoint(path: Path, values: object): Promise<void> 
   await writeSafetensors(path, tensors, { metadata: { [TREE]: JSON.stringify(tree) } });
 }
 
+/** Whether a value is a tensor, of this copy of the library or of another. */
+const isTensor = (value: unknown): boolean => brandOf(value, "tensor") !== undefined;
+
 /** Throws for an object that a tensor would be read in place of. */
 function checkMarks(name: string, value: unknown): void {
-  if (typeof value !== "object" || value === null || "layout" in value) return;
+  if (typeof value !== "object" || value === null || isTensor(value)) return;
   if (Object.hasOwn(value, TENSOR)) {
     throw new ArgumentError(`Cannot ${name} with a property of the name ${TENSOR}`);
   }
@@ -112,29 +126,47 @@ export async function loadCheckpoint(path: Path, like?: object): Promise<unknown
   } catch {
     throw new FormatError(`the string ${TREE} is not JSON`, from, 0);
   }
+  if (typeof tree !== "object" || tree === null) {
+    throw new FormatError(`the string ${TREE} is no array and no object`, from, 0);
+  }
   const tensors = new Map<string, Operand>();
-  for (const name of file.names) tensors.set(name, await file.get(name) as Operand);
   try {
-    const made = restored(tree, tensors, from);
-    return like === undefined ? made : fitted(made, like, "", from);
+    for (const name of file.names) tensors.set(name, await file.get(name) as Operand);
+    const used = new Set<Operand>();
+    const made = restored(tree, tensors, used, from, 0);
+    const fits = like === undefined ? made : fitted(made, like, "", from);
+    for (const x of tensors.values()) if (!used.has(x)) dispose(x);
+    return fits;
   } catch (error) {
     for (const x of tensors.values()) dispose(x);
     throw error;
   }
 }
 
-/** A tree of JSON with its tensors. */
-function restored(tree: unknown, tensors: ReadonlyMap<string, Operand>, file: string): unknown {
-  if (Array.isArray(tree)) return tree.map((one) => restored(one, tensors, file));
+/** A tree of JSON with its tensors, which are `used`: each of them once, as updates write them. */
+function restored(
+  tree: unknown,
+  tensors: ReadonlyMap<string, Operand>,
+  used: Set<Operand>,
+  file: string,
+  depth: number,
+): unknown {
   if (typeof tree !== "object" || tree === null) return tree;
+  if (depth > MAX_NESTING) {
+    throw new FormatError(`its values are nested more than ${MAX_NESTING} deep`, file, 0);
+  }
+  const within = (one: unknown): unknown => restored(one, tensors, used, file, depth + 1);
+  if (Array.isArray(tree)) return tree.map(within);
   if (!Object.hasOwn(tree, TENSOR)) {
-    return Object.fromEntries(
-      Object.entries(tree).map(([key, one]) => [key, restored(one, tensors, file)]),
-    );
+    return Object.fromEntries(Object.entries(tree).map(([key, one]) => [key, within(one)]));
   }
   const name: unknown = Object.values(tree)[0];
   const x = typeof name === "string" ? tensors.get(name) : undefined;
   if (x === undefined) throw new FormatError(`no tensor is named ${describe(name)}`, file, 0);
+  if (used.has(x)) {
+    throw new FormatError(`two values are the tensor ${describe(name)}`, file, 0);
+  }
+  used.add(x);
   return x;
 }
 
@@ -144,7 +176,7 @@ function fitted(made: unknown, like: unknown, path: string, file: string): unkno
   const at = path === "" ? "the checkpoint" : path;
   const kindOf = (value: unknown): string => {
     if (typeof value !== "object" || value === null) return value === null ? "null" : typeof value;
-    if ("layout" in value && "storage" in value) return "tensor";
+    if (isTensor(value)) return "tensor";
     return Array.isArray(value) ? "array" : "object";
   };
   const kind = kindOf(made);
@@ -152,7 +184,7 @@ function fitted(made: unknown, like: unknown, path: string, file: string): unkno
     throw new FormatError(`${at} is of kind ${kind}, and not ${kindOf(like)}`, file, 0);
   }
   if (kind === "tensor") {
-    const [x, other] = [made as Operand, like as Operand];
+    const [x, other] = [made, adopt(like, name)] as [Operand, Operand];
     if (!sameShape(x.layout.shape, other.layout.shape)) {
       throw new ShapeError(
         `Cannot ${name}: ${at} has shape ${formatShape(x.layout.shape)}, and not ${

@@ -190,6 +190,7 @@ test("faults of checkpoints are errors, and leave the file", async () => {
       [{ x: NaN }, ArgumentError, "NaN"],
       [{ x: [undefined] }, ArgumentError, '"x.0"'],
       [{ x: 1n }, ArgumentError, "1n"],
+      [{ layout: 1, $tensor: "w" }, ArgumentError, "$tensor"],
       [{ f: () => 1 }, ArgumentError, "function"],
       [{ x: new Map() }, ArgumentError, '"x"'],
       [{ "a.b": rm.ones([1]), a: { b: rm.ones([1]) } }, ArgumentError, '"a.b"'],
@@ -199,8 +200,19 @@ test("faults of checkpoints are errors, and leave the file", async () => {
     for (const [values, error, text] of refused) {
       await assertRejects(() => saveCheckpoint(at("c"), values), error, text);
     }
+    for (const values of [3, "w", true, null, undefined, 1n, () => good]) {
+      await assertRejects(
+        () => loose(saveCheckpoint)(at("c"), values),
+        ArgumentError,
+        "Cannot save",
+      );
+    }
     assert(readFileSync(at("c")).equals(bytes));
     assertEquals(readdirSync(folder), ["c"]);
+    // Names of the parts of tensors are names like others.
+    const named = { layout: "dense", storage: [1], w: rm.ones([1]) };
+    await saveCheckpoint(at("named"), named);
+    assertEquals((await loadCheckpoint(at("named"), named)).layout, "dense");
     const unlike: [object, T, string][] = [
       [{ ...good, w: rm.ones([3]) }, ShapeError, "w has shape [2], and not [3]"],
       [{ ...good, w: rm.ones([2], { dtype: "float64" }) }, DTypeError, "float64"],
@@ -215,7 +227,11 @@ test("faults of checkpoints are errors, and leave the file", async () => {
     }
     await rm.io.writeSafetensors(at("plain"), { w: good.w });
     await assertRejects(() => loadCheckpoint(at("plain")), FormatError, "no checkpoint");
-    for (const text of ["{", '{"w":{"$tensor":"v"}}', '{"w":{"$tensor":3}}']) {
+    const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    const twice = '[{"$tensor":"w"},{"$tensor":"w"}]';
+    for (
+      const text of ["{", "3", "null", deep, twice, '{"w":{"$tensor":"v"}}', '{"w":{"$tensor":3}}']
+    ) {
       const metadata = { "rowmajor.checkpoint": text };
       await rm.io.writeSafetensors(at("bad"), { w: good.w }, { metadata });
       await assertRejects(() => loadCheckpoint(at("bad")), FormatError);
