@@ -7,7 +7,7 @@ import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { checkOptions } from "../table/infer.ts";
 
-/** The learning rate of a step, counted from 0. */
+/** The learning rate of a step, counted from 0. Other steps are an ArgumentError. */
 export type Schedule = (step: number) => number;
 
 /** Options of {@link linear}. */
@@ -46,7 +46,12 @@ function scheduleOf(
     );
   }
   return (step) => {
-    if (step < warmup) return peak * (step + 1) / warmup;
+    if (!(typeof step === "number" && step >= 0)) {
+      throw new ArgumentError(
+        `Cannot give the rate of step ${describe(step)}: it is a number of at least 0`,
+      );
+    }
+    if (step < warmup) return peak * Math.min(1, (step + 1) / warmup);
     const part = Math.min(1, (step - warmup) / (steps - warmup));
     return end + (peak - end) * fall(part);
   };

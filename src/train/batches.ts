@@ -11,6 +11,7 @@ import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
 import { dispose } from "../core/handles.ts";
 import type { Operand } from "../memory/operand.ts";
+import { checkAlive } from "../memory/storage.ts";
 import { take } from "../ops/index/op.ts";
 import { checkOptions } from "../table/infer.ts";
 import { VIEWS } from "../table/views.ts";
@@ -65,6 +66,7 @@ function rowsOf(data: unknown): readonly [leaves: readonly Operand[], rows: numb
     tensor(x, path) {
       const { layout: { shape }, storage: { device } } = x;
       const at = path === "" ? "the data" : path;
+      checkAlive(x.storage, `${NAME} of ${at}`);
       if (shape.length === 0) {
         throw new ShapeError(`Cannot ${NAME}: ${at} has shape [], and no rows`);
       }

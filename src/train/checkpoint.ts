@@ -80,7 +80,9 @@ export async function saveCheckpoint(path: Path, values: object): Promise<void> 
         Number.isFinite(value);
       if (isJson) return value;
       throw new ArgumentError(
-        `Cannot ${name} with ${describe(value)} at ${describePath(at)}: it takes tensors, finite ` +
+        `Cannot ${name} with ${describe(value)}${
+          at && ` at ${describePath(at)}`
+        }: it takes tensors, finite ` +
           "numbers, strings, booleans and null, in arrays and plain objects",
       );
     },

@@ -113,6 +113,12 @@ test("a rate of each step, clipped and summed derivatives", () => {
     ...[0.5, 1, 1, 0.5, 0, 0],
   ]);
   assertEquals(optim.cosine({ peak: 1, steps: 10, end: 0.5 })(20), 0.5);
+  // A part of a step of warmup does not go above the peak.
+  assertEquals(optim.linear({ peak: 1, steps: 2.5, warmup: 0.5 })(0), 1);
+  for (const step of [-1, NaN, undefined, "1", 1n]) {
+    const rate: T = optim.linear({ peak: 1, steps: 10, warmup: 2 });
+    assertThrows(() => rate(step), rm.ArgumentError, "Cannot give the rate of step");
+  }
 });
 
 test("a smooth function has its minimum found", () => {

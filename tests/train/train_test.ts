@@ -84,6 +84,8 @@ test("batches free what they do not return", () => {
 
 test("batches refuse data and options that do not fit", () => {
   const x = rm.ones([4, 2]);
+  const gone = rm.ones([4]);
+  gone.dispose();
   const make = (data: T, options: T) => () => batches(data, options);
   const { ArgumentError, ShapeError } = rm;
   const cases: [() => unknown, T, string][] = [
@@ -91,6 +93,7 @@ test("batches refuse data and options that do not fit", () => {
     [make({ x: rm.ones([]) }, { size: 2 }), ShapeError, "x has shape []"],
     [make({ x, n: 3 }, { size: 2 }), ArgumentError, "3 at n"],
     [make([], { size: 2 }), ArgumentError, "no tensors"],
+    [make({ x, gone }, { size: 2 }), rm.DisposedError, "Cannot make batches of gone"],
     [make(x, { size: 0 }), ArgumentError, "size 0"],
     [make(x, {}), ArgumentError, "size undefined"],
     [make(x, { size: 2, epochs: -1 }), ArgumentError, "epochs -1"],
