@@ -17,10 +17,13 @@ import { reachable } from "../base/reachable.ts";
 import { formatShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
+import { contiguousCopy } from "../core/copy.ts";
 import { dispatchAll } from "../core/dispatch.ts";
 import { dispose as disposeOf, wrap } from "../core/handles.ts";
+import { frame } from "../core/interpreter.ts";
 import { fullOperand } from "../ops/create/full.ts";
-import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { isOperandArgument, type Operand, READ_ONLY } from "../memory/operand.ts";
+import type { Storage } from "../memory/storage.ts";
 import { checkOptions } from "../table/infer.ts";
 import { VIEWS } from "../table/views.ts";
 import "../tensor/tensor.ts";
@@ -99,8 +102,37 @@ function gradientsOf<Y>(
   from: readonly (readonly [number, Operand])[],
   isLast: boolean,
 ): unknown {
+  const outside = [...tree.leaves, ...from.map(([, x]) => x)];
   const made = tape.backward(from, ids, isLast);
-  return tree.map((x, i) => made[i] ?? zeros(x.layout.shape, x));
+  const own = ownMemory(tree.leaves.map((x, i) => made[i] ?? zeros(x.layout.shape, x)), outside);
+  return tree.map((_, i) => own[i]);
+}
+
+/**
+ * Derivatives that can be written, each without a change of another one: rules give views of one value,
+ * and numbers that are repeated.
+ */
+function ownMemory(made: readonly Operand[], outside: readonly Operand[]): Operand[] {
+  const others = new Set(outside.map(({ storage }) => storage));
+  const counts = new Map<Storage, number>();
+  for (const { storage } of made) counts.set(storage, (counts.get(storage) ?? 0) + 1);
+  const parts = new Map<Storage, (readonly [low: number, high: number])[]>();
+  return made.map((x) => {
+    const { storage, layout, flags } = x;
+    const [low, high] = layout.extent();
+    const taken = parts.get(storage) ?? [];
+    const isOwn = !layout.overlapsItself && (flags & READ_ONLY) === 0 && !others.has(storage) &&
+      // Traces do not count handles.
+      (frame !== null || storage.handles <= counts.get(storage)!) &&
+      taken.every(([from, to]) => high < from || to < low);
+    if (isOwn) {
+      parts.set(storage, [...taken, [low, high]]);
+      return x;
+    }
+    const copy = contiguousCopy(x);
+    disposeOf(x);
+    return copy;
+  });
 }
 
 /** The value that a function returned, which is a float without axes. */

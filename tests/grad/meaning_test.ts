@@ -102,6 +102,44 @@ test("functions may return their arguments and views of them", () => {
   assertEquals(through(f64(3)).item(), 6);
 });
 
+test("each derivative can be written, and is no view of another tensor", () => {
+  const losses: ((p: T) => T)[] = [
+    ({ a, b }) => a.add(b).square().sum(),
+    ({ a, b }) => a.sum().add(b.mul(3).sum()),
+    ({ a }) => a.sum(),
+    ({ a, b }) => rm.concat(loose([a, b])).square().sum(),
+    ({ a, b }) => a.T.add(b.reshape([2])).square().sum(),
+  ];
+  for (const loss of losses) {
+    const params = { a: f64([3, 4]), b: f64([1, 2]) };
+    const { a, b } = grad(loss)(params);
+    const [before, values] = [b.toArray(), params.a.toArray()];
+    a.add_(1);
+    assertEquals([b.toArray(), params.a.toArray()], [before, values]);
+    b.mul_(2);
+    using program: T = compile((p: T) => {
+      const { a, b } = grad(loss)(p);
+      a.add_(1);
+      b.mul_(2);
+      return [a, b];
+    });
+    assertEquals(program(params).map((x: T) => x.toArray()), [a.toArray(), b.toArray()]);
+  }
+  const x = f64([1, 2]), given = f64([3, 4]);
+  using run: T = vjp((own: T) => own.reshape([2, 1]).flatten(), x);
+  run.pullback(given).add_(1);
+  assertEquals([given.toArray(), run.pullback(given).toArray()], [[3, 4], [3, 4]]);
+  // Derivatives that an op of the program returns: its operands, which are read-only.
+  const product: T = loose(rm.defineOp)({
+    name: "gradOwnMemory",
+    expr: "x * y",
+    backward: ({ inputs: [x, y] }: T) => [y, x],
+  });
+  const slope = grad((own: T) => product(own, given).sum())(x);
+  slope.add_(1);
+  assertEquals([slope.toArray(), given.toArray()], [[4, 5], [3, 4]]);
+});
+
 test("memory does not grow with runs", () => {
   const x = f32(new Array(1000).fill(0.5));
   const step = grad((own: T) => own.mul(own).exp().sum());
