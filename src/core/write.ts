@@ -40,7 +40,8 @@ export function prepareWrite(target: Operand, name: string): void {
   prepareAlive(target, name);
 }
 
-function prepareAlive(target: Operand, name: string): void {
+/** Throws for a tensor that is read-only, or that has two indices for one element. */
+export function checkWritable(target: Operand, name: string): void {
   if (target.layout.overlapsItself) {
     throw new ReadOnlyError(
       `Cannot ${name}: the target of shape ${formatShape(target.layout.shape)} with strides ${
@@ -51,6 +52,10 @@ function prepareAlive(target: Operand, name: string): void {
   if (target.flags & READ_ONLY) {
     throw new ReadOnlyError(`Cannot ${name}: the tensor is read-only`);
   }
+}
+
+function prepareAlive(target: Operand, name: string): void {
+  checkWritable(target, name);
   const { storage } = target;
   if (storage.cows === null) return;
   if (storage.memory?.recording) {

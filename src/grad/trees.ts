@@ -19,20 +19,30 @@ export interface Tree {
   readonly leaves: readonly Operand[];
 }
 
-/** A tree whose tensors have paths, such as `layers[0].w`. */
-export interface PathTree extends Tree {
+/** Tensors with paths, such as `layers[0].w`. */
+export interface PathLeaves {
+  readonly leaves: readonly Operand[];
   readonly paths: readonly string[];
 }
+
+/** A tree whose tensors have paths. */
+export type PathTree = Tree & PathLeaves;
 
 /**
  * The tensors of a tree in the order of those of `like`, at the same paths: properties may have another
  * order. Throws for a path that only one of them has.
  */
-export function inOrderOf(name: string, tree: PathTree, like: PathTree): readonly Operand[] {
+export function inOrderOf(
+  name: string,
+  tree: PathLeaves,
+  like: PathLeaves,
+): readonly Operand[] {
   const { leaves, paths } = tree;
   if (paths.length === like.paths.length && paths.every((path, i) => path === like.paths[i])) {
     return leaves;
   }
+  checkPaths(name, tree);
+  checkPaths(name, like);
   const places = new Map(paths.map((path, i) => [path, leaves[i]!]));
   const made = like.paths.map((path) => {
     const x = places.get(path);
@@ -41,6 +51,13 @@ export function inOrderOf(name: string, tree: PathTree, like: PathTree): readonl
   });
   if (made.length === leaves.length) return made;
   throw new ArgumentError(`Cannot ${name}: trees have ${made.length} and ${leaves.length} tensors`);
+}
+
+/** Throws for two tensors of one path, such as those of `{ "a.b": x, a: { b: y } }`. */
+export function checkPaths(name: string, { paths }: PathLeaves): void {
+  if (new Set(paths).size === paths.length) return;
+  const twice = paths.find((path, i) => paths.indexOf(path) !== i)!;
+  throw new ArgumentError(`Cannot ${name}: two tensors have the path ${twice}`);
 }
 
 /** Where the paths of errors begin. */

@@ -3,8 +3,7 @@
  *
  * @module
  */
-import { ArgumentError, ShapeError } from "../base/errors.ts";
-import { formatShape, sameShape } from "../base/shape.ts";
+import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { applyInto } from "../core/apply.ts";
 import { tidy } from "../core/handles.ts";
@@ -14,6 +13,7 @@ import { reduce } from "../ops/reduce/op.ts";
 import { MAP, REDUCE } from "../table/table.ts";
 import { DTYPE } from "../base/dtype.ts";
 import type { Tensor } from "../tensor/tensor.ts";
+import { checkBelongs, checkNumberInput, checkTargets, named } from "./checks.ts";
 
 function checkMost(name: string, most: unknown): void {
   if (typeof most === "number" && most > 0) return;
@@ -23,6 +23,9 @@ function checkMost(name: string, most: unknown): void {
 /**
  * Scales derivatives in place so that the root of the sum of all squares is at most `most`; returns that
  * norm before, float32 of shape [].
+ *
+ * @throws {ReadOnlyError} For a derivative that cannot be written. Nothing has changed then.
+ * @throws {ArgumentError} For a limit that is no number above 0, and derivatives that share memory.
  *
  * @example
  * ```ts
@@ -34,7 +37,9 @@ function checkMost(name: string, most: unknown): void {
 export function clipByNorm(gradients: unknown, most: number): Tensor {
   const name = "clip by norm";
   checkMost(name, most);
-  const { leaves } = treeOf(name, gradients);
+  const tree = treeOf(name, gradients);
+  const { leaves } = tree;
+  checkTargets(name, named("derivative", tree, leaves));
   return tidy(() => {
     const squares = leaves.map((x) => {
       const norm = castTo(reduce(REDUCE.norm2, x, null), DTYPE.float32);
@@ -66,6 +71,9 @@ export function clipByNorm(gradients: unknown, most: number): Tensor {
 /**
  * Limits each derivative in place to −most … most.
  *
+ * @throws {DTypeError} For complex derivatives. Nothing has changed then.
+ * @throws As {@link clipByNorm}.
+ *
  * @example
  * ```ts
  * const gradients = [tensor([3, -0.5])];
@@ -76,13 +84,28 @@ export function clipByNorm(gradients: unknown, most: number): Tensor {
 export function clipByValue(gradients: unknown, most: number): void {
   const name = "clip by value";
   checkMost(name, most);
-  for (const x of treeOf(name, gradients).leaves) {
+  const tree = treeOf(name, gradients);
+  const all = named("derivative", tree, tree.leaves);
+  for (const { what, x: { storage: { info } } } of all) {
+    if (info.kind !== "c") continue;
+    throw new DTypeError(
+      `Cannot ${name} ${what} of ${info.name}: complex numbers have no order; use clipByNorm()`,
+    );
+  }
+  checkTargets(name, all);
+  for (const { x } of all) {
     applyInto(MAP.clip, "clip", x, -most, most, x);
   }
 }
 
 /**
  * Adds derivatives, times `scale`, to sums in place: those of several batches for one update.
+ *
+ * @throws {ShapeError} For derivatives of other shapes. Nothing has changed then.
+ * @throws {DTypeError} For complex derivatives and real sums.
+ * @throws {ReadOnlyError} For a sum that cannot be written.
+ * @throws {ArgumentError} For derivatives at other paths, a scale that is no number, and sums that share
+ *   memory.
  *
  * @example
  * ```ts
@@ -94,19 +117,15 @@ export function clipByValue(gradients: unknown, most: number): void {
 export function accumulate<G>(sums: G, gradients: G, scale = 1): void {
   const name = "accumulate";
   const [into, from] = [treeOf(name, sums), treeOf(name, gradients)];
-  const [own, others] = [into.leaves, inOrderOf(name, from, into)];
-  own.forEach(({ layout: { shape } }, i) => {
-    const other = others[i]!.layout.shape;
-    if (sameShape(shape, other)) return;
-    throw new ShapeError(
-      `Cannot ${name} shape ${formatShape(other)} into ${into.paths[i]} of shape ${
-        formatShape(shape)
-      }`,
-    );
-  });
+  checkNumberInput(name, "scale", scale, -Infinity);
+  const own = named("sum", into, into.leaves);
+  const others = named("derivative", into, inOrderOf(name, from, into));
+  own.forEach((one, i) => checkBelongs(name, one, others[i]!));
+  checkTargets(name, own, others);
   tidy(() => {
-    own.forEach((x, i) => {
-      const more = scale === 1 ? others[i]! : mul(others[i]!, scale);
+    own.forEach(({ x }, i) => {
+      const other = others[i]!.x;
+      const more = scale === 1 ? other : mul(other, scale);
       applyInto(MAP.add, name, x, more, undefined, x);
     });
   });

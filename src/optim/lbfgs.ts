@@ -17,7 +17,7 @@ import { reduce } from "../ops/reduce/op.ts";
 import { checkOptions } from "../table/infer.ts";
 import { MAP, REDUCE } from "../table/table.ts";
 import type { AnyTensor } from "../tensor/tensor.ts";
-import { checkTrained } from "./optimizer.ts";
+import { checkTargets, checkTrained, named } from "./checks.ts";
 
 /** Options of {@link minimize}. */
 export interface MinimizeOptions {
@@ -99,8 +99,11 @@ function directionOf(slope: Vector, pairs: readonly Pair[]): Operand[] {
  * of all data: by L-BFGS, with a line search by Wolfe's conditions. It runs on the event loop, and reads
  * values after each step.
  *
- * @throws {ArgumentError} For numbers out of range.
- * @throws {ReadOnlyError} For weights of `nn.open` without `{ trainable: true }`.
+ * An error of `f` leaves the parameters as the last whole step has made them.
+ *
+ * @throws {ArgumentError} For numbers out of range, and parameters that share memory.
+ * @throws {ReadOnlyError} For parameters that are read-only or broadcast, and for weights of `nn.open`
+ *   without `{ trainable: true }`.
  *
  * @example
  * ```ts
@@ -127,8 +130,9 @@ export function minimize<P>(
     );
   }
   const tree = treeOf("minimize", params);
-  checkTrained("minimize", tree);
   const { leaves } = tree;
+  checkTrained("minimize", leaves);
+  checkTargets("minimize by", named("parameter", tree, leaves));
   const both = valueAndGrad(f);
   const evaluate = (): { value: number; slope: Vector } => {
     const [made, gradients] = both(params);
@@ -198,22 +202,26 @@ function search(
   const steepness = dot(slope, direction);
   if (!(steepness < 0)) return undefined;
   const start = copyOf(x);
+  const goBack = (): void =>
+    x.forEach((one, i) => void applyInto(MAP.copy, "step", start[i]!, undefined, undefined, one));
   let [low, high, length] = [0, Infinity, 1];
+  let found: Found | undefined;
   try {
     for (let k = 0; k < MOST_TRIES; k++) {
-      x.forEach((one, i) => void applyInto(MAP.copy, "step", start[i]!, undefined, undefined, one));
+      goBack();
       addTo(x, direction, length);
       const next = evaluate();
       const isLower = next.value <= value + 1e-4 * length * steepness;
       if (!isLower) high = length;
       else if (dot(next.slope, direction) < 0.9 * steepness) low = length;
-      else return { ...next, length };
+      else return found = { ...next, length };
       drop(next.slope);
       length = high === Infinity ? 2 * length : (low + high) / 2;
     }
-    x.forEach((one, i) => void applyInto(MAP.copy, "step", start[i]!, undefined, undefined, one));
     return undefined;
   } finally {
+    // Also after an error of the function.
+    if (found === undefined) goBack();
     drop(start);
   }
 }

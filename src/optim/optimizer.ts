@@ -3,29 +3,39 @@
  *
  * @module
  */
-import { ArgumentError, ReadOnlyError, ShapeError } from "../base/errors.ts";
-import { formatShape, sameShape } from "../base/shape.ts";
+import { DTYPE } from "../base/dtype.ts";
+import { ArgumentError, ShapeError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
 import { applyInto } from "../core/apply.ts";
 import { tidy } from "../core/handles.ts";
 import { add, castTo, conj, div, mul, sub, zeros } from "../grad/tape/arithmetic.ts";
-import { inOrderOf, type Tree, treeOf } from "../grad/trees.ts";
+import { checkPaths, inOrderOf, type PathLeaves, treeOf } from "../grad/trees.ts";
 import type { Gradients } from "../grad/mod.ts";
-import { frozenName } from "../nn/weights/ledger.ts";
 import { contiguousCopy } from "../core/copy.ts";
-import type { Operand } from "../memory/operand.ts";
+import { adopt } from "../core/foreign.ts";
+import { isOperandArgument, type Operand } from "../memory/operand.ts";
+import { checkAlive } from "../memory/storage.ts";
 import { fullOperand } from "../ops/create/full.ts";
-import { checkOptions } from "../table/infer.ts";
+import { checkDevice, checkOptions } from "../table/infer.ts";
 import type { Input } from "../table/op.ts";
 import { MAP } from "../table/table.ts";
 import type { Tensor } from "../tensor/tensor.ts";
+import {
+  checkBelongs,
+  checkDType,
+  checkNumberInput,
+  checkTargets,
+  checkTrained,
+  type Named,
+  named,
+} from "./checks.ts";
 
 /** What an optimizer keeps for parameters: tensors, which can be saved and be arguments of programs. */
 export interface OptimizerState<P = unknown> {
   /** The number of updates, float32 of shape []. */
   readonly step: Tensor;
-  /** Weights in float32 of parameters of 16 bits, in the order of the parameters. */
-  readonly weights: readonly Tensor[];
+  /** Weights in float32 of parameters of 16 bits, by their paths, such as `layers[0].w`. */
+  readonly weights: Readonly<Record<string, Tensor>>;
   /** Means of derivatives and of their squares, float32 for parameters of 16 bits. */
   readonly moments: readonly Gradients<P>[];
 }
@@ -44,9 +54,14 @@ export interface Optimizer {
    * Changes parameters and state in place, one update for each tensor. In `compile`, both are arguments
    * of the program; the learning rate may be one.
    *
-   * @throws {ShapeError} For derivatives of other shapes. Nothing has changed then.
-   * @throws {ArgumentError} For derivatives at other paths, another state, and a rate that is no number.
-   * @throws {ReadOnlyError} For weights of `nn.open` without `{ trainable: true }`.
+   * An error changes nothing: all tensors are checked first.
+   *
+   * @throws {ShapeError} For derivatives of other shapes.
+   * @throws {DTypeError} For complex derivatives of real parameters, and a state of other dtypes.
+   * @throws {ArgumentError} For derivatives at other paths, another state, a rate that is no number, and
+   *   tensors that share memory.
+   * @throws {ReadOnlyError} For parameters that are read-only or broadcast, and for weights of `nn.open`
+   *   without `{ trainable: true }`.
    */
   update<P>(
     params: P,
@@ -144,8 +159,13 @@ function optimizer(
   }
   return {
     init(params) {
+      const what = `init ${name} for`;
       const tree = treeOf(`init ${name}`, params);
-      checkTrained(`init ${name} for`, tree);
+      checkTrained(what, tree.leaves);
+      const parameters = named("parameter", tree, tree.leaves);
+      checkTargets(what, parameters);
+      const short = shortOf(tree);
+      checkPaths(what, short);
       const [first] = tree.leaves as [Operand];
       const wide = (x: Operand): Operand =>
         isShort(x) ? fullOperand("zeros", x.layout.shape, 0, "float32", x.storage.device) : zeros(
@@ -154,44 +174,53 @@ function optimizer(
         );
       return {
         step: fullOperand("zeros", [], 0, "float32", first.storage.device) as Tensor,
-        weights: tree.leaves.filter(isShort).map((x) => contiguousCopy(x, "float32") as Tensor),
+        weights: Object.fromEntries(
+          short.leaves.map((x, i) => [short.paths[i]!, contiguousCopy(x, "float32") as Tensor]),
+        ),
         moments: Array.from({ length: count }, () => tree.map(wide) as Gradients<typeof params>),
       };
     },
     update(params, gradients, state, options = {}) {
-      checkOptions("update", options, ["learningRate"]);
+      const what = "update";
+      checkOptions(what, options, ["learningRate"]);
       const rate: Input = options.learningRate ?? learningRate;
-      if (typeof rate === "number" && !(rate >= 0)) {
-        throw new ArgumentError(
-          `Cannot update with learningRate ${describe(rate)}: it is a number of at least 0`,
-        );
-      }
+      checkNumberInput(what, "learningRate", rate, 0);
       const kept = state?.moments;
       if (!Array.isArray(kept) || kept.length !== count) {
         throw new ArgumentError(`Cannot update: the state is not that of ${name}, by init()`);
       }
-      const own = treeOf("update", params);
-      checkTrained("update", own);
-      const [slopes, ...moments] = [gradients, ...kept].map((one) => {
-        const tree = treeOf("update", one);
-        checkCount(own, tree);
-        return inOrderOf("update", tree, own);
-      }) as [readonly Operand[], ...(readonly Operand[])[]];
-      for (const leaves of [slopes, ...moments]) checkShapes(own, leaves);
-      const short = own.leaves.filter(isShort);
-      const wide = short.length === 0 ? [] : treeOf("update", state.weights).leaves;
-      checkWeights(short, wide);
+      const own = treeOf(what, params);
+      checkTrained(what, own.leaves);
+      const parameters = named("parameter", own, own.leaves);
+      const [slopes, ...moments] = [gradients, ...kept].map((one, k) => {
+        const leaves = matched(what, one, own);
+        return named(k === 0 ? "derivative" : "moment", own, leaves);
+      }) as [Named[], ...Named[][]];
+      const wide = weightsOf(what, parameters, state.weights, own);
+      const step = stepOf(what, state.step);
+      parameters.forEach((parameter, i) => {
+        checkBelongs(what, parameter, slopes[i]!);
+        const info = isShort(parameter.x) ? DTYPE.float32 : parameter.x.storage.info;
+        for (const one of [wide[i]!, ...moments.map((all) => all[i]!)]) {
+          checkBelongs(what, parameter, one);
+          checkDType(what, one, info);
+        }
+        // Two means are divided by what depends on the step.
+        if (count === 2) checkDevice(step.x.storage, parameter.x.storage, what);
+      });
+      const beside = wide.filter((one, i) => one !== parameters[i]);
+      checkTargets(what, [...parameters, ...beside, ...moments.flat(), step], slopes);
+      const isDecaying = own.leaves.map(({ layout: { shape } }, i) =>
+        decays === undefined || decays(own.paths[i]!, shape)
+      );
       tidy(() => {
-        const step = state.step as Operand;
-        applyInto(MAP.add, "update", step, 1, undefined, step);
-        let used = 0;
+        applyInto(MAP.add, what, step.x, 1, undefined, step.x);
         own.leaves.forEach((param, i) => {
-          const weight = isShort(param) ? wide[used++]! : param;
-          const gradient = castTo(slopes[i]!, weight.storage.info);
-          const isDecaying = decays === undefined || decays(own.paths[i]!, param.layout.shape);
-          const numbers = { rate, decay: isDecaying ? weightDecay : 0, step };
-          const loss = rule(weight, gradient, moments.map((leaves) => leaves[i]!), numbers);
-          applyInto(MAP.sub, "update", weight, loss, undefined, weight);
+          const weight = wide[i]!.x;
+          const gradient = castTo(slopes[i]!.x, weight.storage.info);
+          const numbers = { rate, decay: isDecaying[i] ? weightDecay : 0, step: step.x };
+          const loss = rule(weight, gradient, moments.map((leaves) => leaves[i]!.x), numbers);
+          applyInto(MAP.sub, what, weight, loss, undefined, weight);
           if (weight !== param) write(param, weight);
         });
       });
@@ -199,48 +228,45 @@ function optimizer(
   };
 }
 
-/** Throws for weights of a file, which layers have copies of. */
-export function checkTrained(what: string, { leaves }: Tree): void {
-  for (const x of leaves) {
-    const weight = frozenName(x);
-    if (weight === undefined) continue;
-    throw new ReadOnlyError(
-      `Cannot ${what} weight ${weight}: open its weights with { trainable: true }`,
-    );
+/** The parameters of 16 bits. */
+function shortOf({ leaves, paths }: PathLeaves): PathLeaves {
+  const places = leaves.flatMap((x, i) => isShort(x) ? [i] : []);
+  return { leaves: places.map((i) => leaves[i]!), paths: places.map((i) => paths[i]!) };
+}
+
+/** The tensors of a tree at the paths of parameters. */
+function matched(name: string, given: unknown, own: PathLeaves): readonly Operand[] {
+  const tree = treeOf(name, given);
+  if (tree.leaves.length === own.leaves.length) return inOrderOf(name, tree, own);
+  throw new ShapeError(
+    `Cannot ${name} ${own.leaves.length} parameters by ${tree.leaves.length} tensors`,
+  );
+}
+
+/** What updates change: parameters, or their weights of float32. */
+function weightsOf(
+  name: string,
+  parameters: readonly Named[],
+  given: unknown,
+  own: PathLeaves,
+): readonly Named[] {
+  const short = shortOf(own);
+  if (short.leaves.length === 0) return parameters;
+  const weights = named("weight", short, matched(name, given, short));
+  return parameters.map((one) => isShort(one.x) ? weights.shift()! : one);
+}
+
+/** The number of updates, in the state. */
+function stepOf(name: string, given: unknown): Named {
+  const x = adopt(given, name);
+  const what = "the step of the state";
+  if (isOperandArgument(x)) {
+    checkAlive(x.storage, `${name} by ${what}`);
+    if (x.layout.shape.length === 0 && x.storage.info === DTYPE.float32) return { what, x };
   }
-}
-
-/** Throws unless there is a weight of float32 for each parameter of 16 bits. */
-function checkWeights(params: readonly Operand[], weights: readonly Operand[]): void {
-  if (params.length !== weights.length) {
-    throw new ShapeError(
-      `Cannot update ${params.length} parameters of 16 bits by ${weights.length} weights`,
-    );
-  }
-  weights.forEach(({ layout: { shape }, storage: { info } }, i) => {
-    const own = params[i]!.layout.shape;
-    if (sameShape(own, shape) && info.name === "float32") return;
-    throw new ShapeError(
-      `Cannot update parameter ${i} of 16 bits, of shape ${
-        formatShape(own)
-      }, by a weight of ${info.name} of shape ${formatShape(shape)}`,
-    );
-  });
-}
-
-function checkCount({ leaves: own }: Tree, { leaves }: Tree): void {
-  if (leaves.length === own.length) return;
-  throw new ShapeError(`Cannot update ${own.length} parameters by ${leaves.length} tensors`);
-}
-
-function checkShapes({ leaves }: Tree, others: readonly Operand[]): void {
-  others.forEach(({ layout: { shape } }, i) => {
-    const own = leaves[i]!.layout.shape;
-    if (sameShape(own, shape)) return;
-    throw new ShapeError(
-      `Cannot update parameter ${i} of shape ${formatShape(own)} by shape ${formatShape(shape)}`,
-    );
-  });
+  throw new ArgumentError(
+    `Cannot ${name}: ${what} is ${describe(given)}, and not float32 of shape []`,
+  );
 }
 
 /**

@@ -100,6 +100,11 @@ test("a rate of each step, clipped and summed derivatives", () => {
   const state = optimizer.init(params);
   optimizer.update(params, loose([rm.tensor([2, 4])]), state, { learningRate: 0.25 });
   assertEquals(params[0]!.toArray(), [0.5, 0]);
+  using program: T = compile(
+    loose((p: T, g: T, s: T, learningRate: number) => optimizer.update(p, g, s, { learningRate })),
+  );
+  for (const rate of [0.5, 2]) program(params, [rm.tensor([1, 0])], state, rate);
+  assertEquals([params[0]!.toArray(), program.programs], [[-2, 0], 1]);
   const slopes = { a: rm.tensor([3, 0]), b: rm.tensor([0, 4]) };
   assertEquals(optim.clipByNorm(slopes, 10).item(), 5);
   assertEquals(slopes.b.toArray(), [0, 4]);
@@ -195,8 +200,260 @@ test("derivatives belong to parameters by their paths, in any order", () => {
     assertThrows(run, rm.ArgumentError);
   }
   const wide = { w: f32([1]), deep: { b: f32([1]), c: f32([1, 2]) } };
-  assertThrows(() => optim.accumulate(params, wide), rm.ShapeError, "into deep.c of shape [1]");
+  assertThrows(
+    () => optim.accumulate(params, wide),
+    rm.ShapeError,
+    "sum deep.c of shape [1] by derivative deep.c of shape [2]",
+  );
   assertEquals([...values(), state.step.item()], [-14, -28, -42, before]);
+});
+
+test("derivatives of one value are clipped once each, by single ops and in programs", () => {
+  const make = (): T => ({
+    a: rm.tensor([3, 4]),
+    b: rm.tensor([1, -1]),
+    c: rm.ones([1]),
+    d: rm.ones([1]),
+  });
+  const losses: Record<string, (p: T) => T> = {
+    "of a sum": ({ a, b }) => a.add(b).square().sum(),
+    "repeated": ({ a, b }) => a.sum().add(b.sum()),
+    "none": ({ a }) => a.square().sum(),
+    "views": ({ a, b }) => a.reshape([2, 1]).add(b.reshape([2, 1])).square().sum(),
+  };
+  for (const [name, loss] of Object.entries(losses)) {
+    const step = (p: T): T => {
+      const [, gradients]: T = loose(valueAndGrad)(loss)(p);
+      optim.clipByNorm(gradients, 1);
+      return gradients;
+    };
+    const [, whole]: T = loose(valueAndGrad)(loss)(make());
+    const numbersOf = (tree: T): number[] => ["a", "b", "c", "d"].flatMap((k) => tree[k].toArray());
+    const norm = Math.hypot(...numbersOf(whole));
+    const expected = numbersOf(whole).map((x) => x / norm);
+    using program: T = compile(step);
+    for (const made of [step(make()), program(make()), program(make())]) {
+      numbersOf(made).forEach((x, i) => assert(Math.abs(x - expected[i]!) < 1e-5, `${name}: ${x}`));
+    }
+  }
+});
+
+test("an error of an update leaves all tensors as they were", () => {
+  const at = (dtype = "float32"): T => loose(rm.ones)([2], { dtype });
+  const complex: T = loose(rm.complex)(at(), at());
+  const memory: T = loose(rm.arange)(4, { dtype: "float32" });
+  type Case = readonly [
+    name: string,
+    change: (given: { params: T; slopes: T; state: T }) => void,
+    error: T,
+    text: string,
+  ];
+  const cases: readonly Case[] = [
+    [
+      "a broadcast parameter",
+      ({ params }) => params.z = rm.ones([1]).broadcastTo([2]),
+      rm.ReadOnlyError,
+      "parameter z",
+    ],
+    [
+      "a read-only one",
+      ({ params }) => params.z = at().readonly(),
+      rm.ReadOnlyError,
+      "parameter z",
+    ],
+    [
+      "another shape",
+      ({ slopes }) => slopes.z = rm.ones([3]),
+      rm.ShapeError,
+      "parameter z of shape [2]",
+    ],
+    ["complex", ({ slopes }) => slopes.z = complex, rm.DTypeError, "derivative z of complex64"],
+    [
+      "one parameter twice",
+      ({ params }) => params.z = params.a,
+      rm.ArgumentError,
+      "parameter z shares memory with parameter a",
+    ],
+    [
+      "parameters that overlap",
+      ({ params }) => [params.a, params.z] = [memory.slice("0:2"), memory.slice("1:3")],
+      rm.ArgumentError,
+      "parameter z shares memory",
+    ],
+    [
+      "another parameter",
+      ({ params, slopes }) => slopes.z = params.a,
+      rm.ArgumentError,
+      "derivative z shares memory with parameter a",
+    ],
+    [
+      "a moment",
+      ({ slopes, state }) => slopes.z = state.moments[0].a,
+      rm.ArgumentError,
+      "derivative z shares memory with moment a",
+    ],
+    [
+      "a moment of another dtype",
+      ({ state }) => state.moments[0].z = at("float64"),
+      rm.DTypeError,
+      "moment z of float64: it is float32",
+    ],
+    [
+      "a moment of another shape",
+      ({ state }) => state.moments[0].z = rm.ones([3]),
+      rm.ShapeError,
+      "moment z",
+    ],
+    [
+      "a read-only moment",
+      ({ state }) => state.moments[0].z = at().readonly(),
+      rm.ReadOnlyError,
+      "moment z",
+    ],
+    [
+      "no step",
+      ({ state }) => state.step = undefined,
+      rm.ArgumentError,
+      "step of the state is undefined",
+    ],
+    ["a step with axes", ({ state }) => state.step = at(), rm.ArgumentError, "step of the state"],
+    [
+      "a read-only step",
+      ({ state }) => state.step = state.step.readonly(),
+      rm.ReadOnlyError,
+      "step",
+    ],
+    [
+      "a weight that is read-only",
+      ({ state }) => state.weights.h = at().readonly(),
+      rm.ReadOnlyError,
+      "weight h",
+    ],
+    ["no weight", ({ state }) => state.weights = {}, rm.ArgumentError, "has no tensors"],
+    [
+      "a weight of 16 bits",
+      ({ state }) => state.weights.h = at("bfloat16"),
+      rm.DTypeError,
+      "weight h of bfloat16: it is float32",
+    ],
+    [
+      "a weight of another path",
+      ({ state }) => state.weights = { g: at() },
+      rm.ArgumentError,
+      "no tensor at h",
+    ],
+  ];
+  const optimizers: Record<string, T> = {
+    sgd: optim.sgd({ learningRate: 1, momentum: 0.5 }),
+    adam: optim.adam({ learningRate: 1 }),
+    adamw: optim.adamw({ learningRate: 1 }),
+  };
+  const text = (tree: T): string => JSON.stringify(tree);
+  for (const [method, optimizer] of Object.entries(optimizers)) {
+    for (const [name, change, error, message] of cases) {
+      const params: T = { a: at(), h: at("bfloat16"), z: at() };
+      const state: T = optimizer.init(params);
+      const slopes: T = { a: at(), h: at("bfloat16"), z: at() };
+      change({ params, slopes, state });
+      const before = [params, slopes, state].map(text);
+      assertThrows(
+        () => optimizer.update(params, slopes, state),
+        error,
+        message,
+        `${method}: ${name}`,
+      );
+      assertEquals([params, slopes, state].map(text), before, `${method}: ${name}`);
+    }
+    // A derivative may be the parameter itself, and one of other floats.
+    const params: T = { a: at(), h: at("bfloat16"), z: at() };
+    optimizer.update(params, { ...params, z: at("float64") }, optimizer.init(params));
+    assertThrows(
+      () => optimizer.init({ a: params.a, z: params.a }),
+      rm.ArgumentError,
+      "shares memory",
+    );
+    const calls = { ...params, z: at() };
+    const own: T = (optim as T)[method]({
+      learningRate: 1,
+      decays: (path: string) => {
+        if (path === "z") throw new Error("mine");
+        return true;
+      },
+      weightDecay: 0.5,
+    });
+    const state = own.init(calls), before = text([calls, state]);
+    assertThrows(() => own.update(calls, { a: at(), h: at(), z: at() }, state), Error, "mine");
+    for (const learningRate of ["0.1", null, {}, at(), 1n]) {
+      assertThrows(() => own.update(calls, calls, state, { learningRate }));
+    }
+    assertEquals(text([calls, state]), before);
+  }
+});
+
+test("clipping, sums and minima check all tensors before they write one", () => {
+  const at = (): T => rm.tensor([3, 4]);
+  const broadcast: T = loose(rm.ones([1])).broadcastTo([2]);
+  const z: T = loose(rm.complex)(at(), at());
+  const same = at();
+  const O: T = optim;
+  const runs: Record<string, (g: T) => unknown> = {
+    "clip by norm": (g) => O.clipByNorm(g, 1),
+    "clip by value": (g) => O.clipByValue(g, 1),
+    "accumulate": (g) => O.accumulate(g, { a: at(), z: at() }),
+    "minimize": (g) => O.minimize(({ a, z }: T) => a.square().sum().add(z.square().sum()), g),
+  };
+  for (const [name, run] of Object.entries(runs)) {
+    for (const z of [broadcast, at().readonly()]) {
+      const given: T = { a: at(), z };
+      assertThrows(() => run(given), rm.ReadOnlyError, `Cannot ${name}`);
+      assertEquals(given.a.toArray(), [3, 4]);
+    }
+    assertThrows(() => run({ a: same, z: same }), rm.ArgumentError, "z shares memory");
+    assertEquals(same.toArray(), [3, 4]);
+  }
+  const mixed: T = { a: at(), z };
+  assertThrows(() => O.clipByValue(mixed, 1), rm.DTypeError, "derivative z of complex64");
+  assertThrows(() => O.accumulate({ a: same, z: at() }, mixed), rm.DTypeError, "sum z of float32");
+  assertThrows(() => O.accumulate({ a: same }, { a: at() }, "2"), rm.ArgumentError, 'scale "2"');
+  assertThrows(() => O.accumulate({ a: same, z: at() }, { a: at(), z: same }), rm.ArgumentError);
+  assertEquals([mixed.a.toArray(), same.toArray()], [[3, 4], [3, 4]]);
+  // Complex derivatives are scaled as PyTorch's: the norm is that of all parts.
+  assert(Math.abs(O.clipByNorm(mixed, 1).item() - Math.sqrt(75)) < 1e-5);
+  const parts = [mixed.a, mixed.z.real(), mixed.z.imag()].flatMap((x: T) => x.toArray());
+  assert(Math.abs(Math.hypot(...parts) - 1) < 1e-5);
+  // An error of the function in the middle of a step leaves the parameters at the last one.
+  const x: T = rm.tensor([-1.2, 1], { dtype: "float64" });
+  let calls = 0;
+  const failing = (own: T): T => {
+    if (++calls === 3) throw new Error("mine");
+    return own.square().sum().mul(10);
+  };
+  const seen: number[][] = [];
+  assertThrows(
+    () => O.minimize((own: T) => (seen.push(x.toArray()), failing(own)), x),
+    Error,
+    "mine",
+  );
+  assert(seen.slice(0, -1).some((one) => String(one) === String(x.toArray())));
+  assert(String(seen.at(-1)) !== String(x.toArray()));
+});
+
+test("weights of float32 belong to parameters by their paths, in any order", () => {
+  const half = (value: number): T => loose(rm.full)([1], value, { dtype: "bfloat16" });
+  const params: T = { w: half(1), deep: [{ b: half(2) }, half(3)], x: rm.ones([1]) };
+  const optimizer: T = optim.sgd({ learningRate: 1 });
+  const state = optimizer.init(params);
+  assertEquals(Object.keys(state.weights), ["w", "deep[0].b", "deep[1]"]);
+  const slopes: T = { x: rm.zeros([1]), deep: [{ b: half(0.5) }, half(0)], w: half(0) };
+  const { w, deep, x } = params;
+  optimizer.update({ x, deep, w }, slopes, state);
+  assertEquals([w, deep[0].b, deep[1]].map((one) => one.astype("float32").item()), [1, 1.5, 3]);
+  const twice = { "a.b": half(1), a: { b: half(2) } };
+  assertThrows(() => optimizer.init(twice), rm.ArgumentError, "two tensors have the path a.b");
+  const only = half(1);
+  const own = optimizer.init(only);
+  optimizer.update(only, half(0.25), own);
+  assertEquals(own.weights[""].item(), 0.75);
 });
 
 test("adam divides complex derivatives by their sizes", () => {
