@@ -14,7 +14,7 @@
  */
 import { ArgumentError, DerivativeError, DisposedError, ShapeError } from "../base/errors.ts";
 import { reachable } from "../base/reachable.ts";
-import { formatShape } from "../base/shape.ts";
+import { formatShape, sameShape } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyView } from "../core/apply.ts";
 import { contiguousCopy } from "../core/copy.ts";
@@ -202,36 +202,38 @@ function withGradient(
   checkFunction(name, f);
   checkOptions(name, options, ["aux"]);
   const { aux = false } = options;
-  return (params, ...rest) => {
-    const run = recorded(
-      name,
-      f as Differentiable<unknown, readonly unknown[], unknown>,
-      params,
-      rest,
-    );
-    try {
-      const given = run.result;
-      if (aux && (!Array.isArray(given) || given.length !== 2)) {
-        throw new ArgumentError(`Cannot ${name} with aux: the function returns [value, aux]`);
+  // After an error, nothing that the function returned stays in memory.
+  return (params, ...rest) =>
+    scope(() => {
+      const run = recorded(
+        name,
+        f as Differentiable<unknown, readonly unknown[], unknown>,
+        params,
+        rest,
+      );
+      try {
+        const given = run.result;
+        if (aux && (!Array.isArray(given) || given.length !== 2)) {
+          throw new ArgumentError(`Cannot ${name} with aux: the function returns [value, aux]`);
+        }
+        const value: unknown = aux ? (given as unknown[])[0] : given;
+        checkValue(name, value);
+        const id = run.tape.idOf(value);
+        if (!run.tape.isUsed) {
+          throw new DerivativeError(
+            `Cannot ${name}: the function uses no tensor of argument 0; use those that it gets, not ` +
+              "tensors from outside",
+          );
+        }
+        const { storage } = value;
+        const one = fullOperand("ones", [], 1, storage.info.name, storage.device);
+        // A value that is constant in the arguments has the derivative 0.
+        const gradients = gradientsOf(run, id < 0 ? [] : [[id, one]], true);
+        return [value, gradients, aux ? (given as unknown[])[1] : undefined];
+      } finally {
+        run.tape.dispose();
       }
-      const value: unknown = aux ? (given as unknown[])[0] : given;
-      checkValue(name, value);
-      const id = run.tape.idOf(value);
-      if (!run.tape.isUsed) {
-        throw new DerivativeError(
-          `Cannot ${name}: the function uses no tensor of argument 0; use those that it gets, not ` +
-            "tensors from outside",
-        );
-      }
-      const { storage } = value;
-      const one = fullOperand("ones", [], 1, storage.info.name, storage.device);
-      // A value that is constant in the arguments has the derivative 0.
-      const gradients = gradientsOf(run, id < 0 ? [] : [[id, one]], true);
-      return [value, gradients, aux ? (given as unknown[])[1] : undefined];
-    } finally {
-      run.tape.dispose();
-    }
-  };
+    });
 }
 
 /**
@@ -298,9 +300,18 @@ export function vjp<P, R extends readonly unknown[], Y>(
 ): Pullback<P, Y> {
   const name = "differentiate";
   checkFunction(name, f);
-  const run = recorded(name, f, params, rest);
-  const results = treeOf(name, run.result);
+  const [run, results] = scope(() => {
+    const run = recorded(name, f, params, rest);
+    try {
+      return [run, treeOf(name, run.result)] as const;
+    } catch (error) {
+      run.tape.dispose();
+      throw error;
+    }
+  });
   const ids = results.leaves.map((x) => run.tape.idOf(x));
+  // The program may dispose of the value before.
+  const specs = results.leaves.map(({ layout: { shape }, storage: { info } }) => ({ shape, info }));
   let disposed = false;
   const dispose = (): void => {
     disposed = true;
@@ -310,24 +321,26 @@ export function vjp<P, R extends readonly unknown[], Y>(
     value: run.result,
     pullback(gradients) {
       if (disposed) throw new DisposedError("Cannot pull back: the run was disposed");
-      const given = treeOf(name, gradients);
-      if (given.leaves.length !== results.leaves.length) {
-        throw new ArgumentError(
-          `Cannot ${name}: ${given.leaves.length} derivatives are given for ${results.leaves.length} values`,
-        );
-      }
-      const from = inOrderOf(name, given, results).flatMap((x, i) => {
-        const { layout: { shape }, storage } = results.leaves[i]!;
-        if (formatShape(x.layout.shape) !== formatShape(shape) || x.storage.info !== storage.info) {
-          throw new ShapeError(
-            `Cannot ${name}: derivative ${i} is ${x.storage.info.name} of shape ${
-              formatShape(x.layout.shape)
-            }, and the value ${storage.info.name} of shape ${formatShape(shape)}`,
+      return scope(() => {
+        const given = treeOf(name, gradients);
+        if (given.leaves.length !== results.leaves.length) {
+          throw new ArgumentError(
+            `Cannot ${name}: ${given.leaves.length} derivatives are given for ${results.leaves.length} values`,
           );
         }
-        return ids[i]! < 0 ? [] : [[ids[i]!, applyView(VIEWS.view, x, "view")] as const];
+        const from = inOrderOf(name, given, results).flatMap((x, i) => {
+          const { shape, info } = specs[i]!;
+          if (!sameShape(x.layout.shape, shape) || x.storage.info !== info) {
+            throw new ShapeError(
+              `Cannot ${name}: derivative ${i} is ${x.storage.info.name} of shape ${
+                formatShape(x.layout.shape)
+              }, and the value ${info.name} of shape ${formatShape(shape)}`,
+            );
+          }
+          return ids[i]! < 0 ? [] : [[ids[i]!, applyView(VIEWS.view, x, "view")] as const];
+        });
+        return gradientsOf(run, from, false) as Gradients<P>;
       });
-      return gradientsOf(run, from, false) as Gradients<P>;
     },
     dispose,
     [Symbol.dispose]: dispose,

@@ -253,6 +253,41 @@ test("errors on the way back free what is kept once, and the derivatives before 
   }
 });
 
+test("what a function returned is freed if its way back throws", () => {
+  const x = f64(Array.from({ length: 1000 }, (_, i) => i));
+  const outside = f64([1, 2]);
+  const failing: T = R.defineOp({
+    name: "gradFails",
+    expr: "x",
+    backward: () => {
+      throw new Error("mine");
+    },
+  });
+  const aux = (y: T): T => ({ deep: [y.mul(2)], outside });
+  const runs: Record<string, () => unknown> = {
+    "way back": () => grad((y: T) => [failing(y).sum(), aux(y)], { aux: true })(x),
+    "value with axes": () => grad((y: T) => y.mul(2))(x),
+    "value of integers": () => grad((y: T) => [y.argmax(), aux(y)], { aux: true })(x),
+    "no argument": () => grad(() => x.mul(2).sum())(x),
+    "too many": () => valueAndGrad((y: T) => [y.sum(), aux(y), 3], { aux: true })(x),
+    "vjp": () => vjp((y: T) => [y.mul(2), 3], x),
+    "pullback": () => {
+      using run: T = vjp((y: T) => [failing(y), y.mul(2)], x);
+      run.value.forEach((one: T) => one.dispose());
+      run.pullback([x, x]);
+    },
+  };
+  const live = (): number => rm.memory().bytes - rm.memory().pooledBytes;
+  for (const [name, run] of Object.entries(runs)) {
+    const error = name === "way back" || name === "pullback" ? "mine" : "Cannot differentiate";
+    assertThrows(run, Error, error);
+    const before = live();
+    for (let k = 0; k < 3; k++) assertThrows(run, Error, error);
+    assertEquals(live(), before, name);
+  }
+  assertEquals(outside.toArray(), [1, 2]);
+});
+
 test("arguments that derivatives do not take are errors that name them", () => {
   const sum = (x: T): T => x.sum();
   const ints = R.ones([2], { dtype: "int32" });
