@@ -267,14 +267,6 @@ export class Tape implements Interpreter {
     this.#flag = FIRST_FLAG << nested;
   }
 
-  /** The bytes that are kept for the way back. */
-  get keptBytes(): number {
-    const storages = new Set(this.#steps.flatMap(({ kept }) => kept.map(({ storage }) => storage)));
-    let bytes = 0;
-    for (const { length, info } of storages) bytes += length * info.bytes;
-    return bytes;
-  }
-
   /** Runs `body`, whose calls are noted. */
   record<R>(body: () => R): R {
     nested++;
