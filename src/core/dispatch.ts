@@ -503,10 +503,14 @@ function copyBack(target: Operand, made: Operand): void {
   recycle(copy.storage);
 }
 
-/** Performs the ops that the composite of a call consists of, by `interpreter`. */
-export function decomposeBy(interpreter: Interpreter, call: Call): void {
+/** Performs the ops that the composite of a call consists of, or those of `compose`, by `interpreter`. */
+export function decomposeBy(
+  interpreter: Interpreter,
+  call: Call,
+  compose: NonNullable<Op["decompose"]> = call.op.decompose!,
+): void {
   infer(call);
-  runParts(call, call.op.decompose!, (body) => interpret(interpreter, body));
+  runParts(call, compose, (body) => interpret(interpreter, body));
 }
 
 /** Runs the ops that `compose` calls; an observer receives them. */

@@ -8,7 +8,7 @@ import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
-import { grad } from "../../src/grad/mod.ts";
+import { grad, valueAndGrad } from "../../src/grad/mod.ts";
 import * as int8 from "../../src/ops/linear/int8.ts";
 import { assertNear, everywhere, normal } from "../nn/weights.ts";
 import { assertRefused } from "../support.ts";
@@ -44,7 +44,11 @@ test("x.linear: the derivative by x is that of the weight's numbers", () => {
     const [x, by] = [at(normal(2, [2, 3, 64])), at(normal(3, [2, 3, 35]))];
     const [bias, add] = [at(normal(4, [35])), at(normal(5, [2, 3, 35]))];
     for (const [form, weight, numbers] of frozenOf(at(normal(1, [35, 64])))) {
-      for (const options of [{}, { bias, add }, { bias, activation: "relu" }]) {
+      const all = [
+        ...[{}, { bias, add }, { bias, activation: "relu" }, { activation: "silu" }],
+        { bias, add, activation: "gelu" },
+      ];
+      for (const options of all) {
         const made: T = grad(lossOf(weight, by, options))(x);
         const expected: T = grad(lossOf(numbers.astype("float32"), by, options))(x);
         const about = `${backend}: ${form} ${Object.keys(options)}`;
@@ -85,16 +89,35 @@ test("Programs keep no plain numbers of quantized weights", () => {
     (_, i) => rm.quantize(normal(i, [size, size]), "q8_0"),
   );
   const bytes = 4 * size * size / 32 * 34;
-  const loss = (x: T): T =>
-    layers.reduce((x, weight) => x.linear(weight).tanh(), x).square().mean();
-  using step = compile((x: T) => grad(loss)(x));
+  const steps: Record<string, (x: T, weight: T) => T> = {
+    "tanh": (x, weight) => x.linear(weight).tanh(),
+    "gelu": (x, weight) => x.linear(weight, undefined, { activation: "gelu" }),
+    "silu and a residual": (x, weight) =>
+      x.linear(weight, undefined, { activation: "silu", add: x }),
+  };
   const x: T = normal(9, [8, size]);
-  assertNear(step(x), grad(loss)(x));
-  const [{ data }] = step.explain() as T;
-  assertEquals(data.bytes.packed, bytes);
-  assert(data.bytes.constants < 100, `${data.bytes.constants}`);
-  // One weight at a time is plain numbers.
-  assert(data.bytes.arena < 2 * 4 * size * size, `${data.bytes.arena}`);
+  for (const [name, layer] of Object.entries(steps)) {
+    const loss = (x: T): T => layers.reduce(layer, x).square().mean();
+    using step = compile((x: T) => grad(loss)(x));
+    assertNear(step(x), grad(loss)(x));
+    const [{ data }] = step.explain() as T;
+    assertEquals(data.bytes.packed, bytes, name);
+    assert(data.bytes.constants < 100, `${name}: ${data.bytes.constants}`);
+    // One weight at a time is plain numbers.
+    assert(data.bytes.arena < 2 * 4 * size * size, `${name}: ${data.bytes.arena}`);
+  }
+});
+
+test("Activations after products with weights of blocks have the values that they have alone", () => {
+  const weight: T = rm.quantize(normal(1, [40, 64]), "q8_0");
+  for (const dtype of ["float32", "float16", "bfloat16"]) {
+    const [x, add] = [normal(2, [3, 64]), normal(3, [3, 40])].map((one: T) => one.astype(dtype));
+    const f = (x: T): T => x.linear(weight, undefined, { activation: "gelu", add });
+    const [, , made]: T = (valueAndGrad as T)((x: T) => [f(x).astype("float32").sum(), f(x)], {
+      aux: true,
+    })(x);
+    assertEquals(made.toArray(), f(x).toArray());
+  }
 });
 
 test("A packed weight itself has no derivative", () => {

@@ -4,15 +4,19 @@
  * @module
  */
 import { DerivativeError } from "../../base/errors.ts";
-import type { Operand } from "../../memory/operand.ts";
-import type { Activation } from "../../ops/linear/panels.ts";
+import { apply } from "../../core/apply.ts";
+import { cast } from "../../core/copy.ts";
+import { dispatch } from "../../core/dispatch.ts";
+import { isOperand, type Operand } from "../../memory/operand.ts";
+import type { Activation, PackedAttributes, QuantizedAttributes } from "../../ops/linear/panels.ts";
 import { dequantizeInt8 } from "../../ops/linear/int8.ts";
 import { linearBack } from "../../ops/linear/op.ts";
 import { type Expr, parseExpr } from "../../table/expr.ts";
-import type { Call } from "../../table/op.ts";
+import type { Call, Input } from "../../table/op.ts";
+import { MAP } from "../../table/table.ts";
 import { castTo, conj, matmul, mT, reshape, sum } from "../tape/arithmetic.ts";
 import { timesFactor } from "../tape/elementwise.ts";
-import { addRules, type Kept, type Performed, type Rule } from "../tape/rule.ts";
+import { addRules, type Kept, type PartialRule, type Performed, type Rule } from "../tape/rule.ts";
 
 /** A vector as a matrix of one row or one column. */
 const asRows = (x: Operand): Operand => x.layout.rank === 1 ? reshape(x, [1, x.layout.size]) : x;
@@ -133,11 +137,29 @@ const frozen: Rule = (performed) => {
   };
 };
 
+/**
+ * A layer with a packed or quantized weight as its product with a bias, its activation and its residual:
+ * the weight stays as it is.
+ */
+function inSteps(call: Call): Operand {
+  const { op, name, inputs: [x, weight, bias, add], specs } = call;
+  const { activation, ...own } = call.attributes as PackedAttributes | QuantizedAttributes;
+  const { dtype } = specs[0]!;
+  // Kernels for quantized weights round the result only.
+  const isWide = op.name !== "linearPacked" && dtype.bytes === 2;
+  const widened = (one: Input): Input => isWide && isOperand(one) ? cast(one, "float32") : one;
+  const product = dispatch(op, [widened(x), weight, widened(bias)], own, undefined, name);
+  const bent = activation === undefined ? product : apply(MAP[activation], product);
+  return cast(add === undefined ? bent : apply(MAP.add, bent, widened(add)), dtype.name);
+}
+
+const frozenRule: PartialRule = { rule: frozen, applies: isDirect, compose: inSteps };
+
 addRules({
   matmul: product,
   linear: { rule: linear, applies: isDirect },
-  linearPacked: { rule: frozen, applies: isDirect },
-  linearQuantized: { rule: frozen, applies: isDirect },
+  linearPacked: frozenRule,
+  linearQuantized: frozenRule,
   // Rows are rounded on the way forward only.
-  linearInt8: { rule: frozen, applies: isDirect },
+  linearInt8: frozenRule,
 });

@@ -53,6 +53,8 @@ export type Rule = (performed: Performed) => Backward;
 export interface PartialRule {
   readonly rule: Rule;
   applies(call: Call): boolean;
+  /** What the others are composed of, in the place of what `decompose` of the op does. */
+  compose?(call: Call): Operand;
 }
 
 /** The rules of ops by their names; ops without one are decomposed. */

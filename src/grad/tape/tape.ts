@@ -30,6 +30,7 @@ import {
   Part,
   type Rule,
   ruleOf,
+  RULES,
   WITHOUT,
 } from "./rule.ts";
 import {
@@ -496,7 +497,8 @@ export class Tape implements Interpreter {
 
   #decompose(call: Call): void {
     const { op } = call;
-    if (op.decompose !== undefined) decomposeBy(this, call);
+    const compose = RULES.get(op.name)?.compose ?? op.decompose;
+    if (compose !== undefined) decomposeBy(this, call, compose);
     else if (op.name === "tensorOf") {
       infer(call);
       interpret(this, () => runPartsHere(call, op.run!));
