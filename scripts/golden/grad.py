@@ -383,6 +383,118 @@ for reduce, own in [("sum", "sum"), ("prod", "prod"), ("amax", "max"), ("amin", 
 case("linalg", "torch.linalg.qr(x)", "Object.values(L.qr(x))", "2,4")
 case("linalg", "torch.linalg.qr(x).R", "L.qr(x).r", "2,2,3")
 
+# Lengths, norms and axes of Fourier transforms.
+for norm in ["backward", "ortho", "forward"]:
+    ours = f"norm: '{norm}'"
+    for there, here, x in [
+        (f"torch.fft.fft(x, norm='{norm}')", f"rm.fft.fft(x, {{ {ours} }})", "2,5c"),
+        (f"torch.fft.fft(x, n=3, norm='{norm}')", f"rm.fft.fft(x, {{ n: 3, {ours} }})", "5"),
+        (f"torch.fft.ifft(x, n=7, norm='{norm}')", f"rm.fft.ifft(x, {{ n: 7, {ours} }})", "5"),
+        (f"torch.fft.rfft(x, n=7, norm='{norm}')", f"rm.fft.rfft(x, {{ n: 7, {ours} }})", "2,5"),
+        (f"torch.fft.rfft(x, n=4, norm='{norm}')", f"rm.fft.rfft(x, {{ n: 4, {ours} }})", "2,5"),
+        (f"torch.fft.irfft(x, n=7, norm='{norm}')", f"rm.fft.irfft(x, {{ n: 7, {ours} }})", "2,3c"),
+        (f"torch.fft.irfft(x, n=4, norm='{norm}')", f"rm.fft.irfft(x, {{ n: 4, {ours} }})", "2,5c"),
+        (f"torch.fft.hfft(x, n=5, norm='{norm}')", f"rm.fft.hfft(x, {{ n: 5, {ours} }})", "3c"),
+        (f"torch.fft.ihfft(x, n=5, norm='{norm}')", f"rm.fft.ihfft(x, {{ n: 5, {ours} }})", "6"),
+        (f"torch.fft.rfftn(x, dim=(0, 1), norm='{norm}')", f"rm.fft.rfftn(x, {{ axes: [0, 1], {ours} }})", "3,5"),
+        (f"torch.fft.irfftn(x, s=(3, 5), norm='{norm}')", f"rm.fft.irfftn(x, {{ s: [3, 5], axes: [0, 1], {ours} }})", "3,3c"),
+    ]:
+        case("fft", there, here, x)
+for there, here, x in [
+    ("torch.fft.fft(x, dim=0)", "rm.fft.fft(x, { axis: 0 })", "3,2c"),
+    ("torch.fft.fft(x.mT)", "rm.fft.fft(x.mT)", "3,2c"),
+    ("torch.fft.fftn(x)", "rm.fft.fftn(x)", "3,2,5"),
+    ("torch.fft.ifftn(x, dim=(0, 2))", "rm.fft.ifftn(x, { axes: [0, 2] })", "3,2,5c"),
+    ("torch.fft.fftshift(x)", "rm.fft.fftshift(x)", "3,5c"),
+    ("torch.fft.ifft(torch.fft.fft(x) * torch.fft.fft(x.flip(0))).real", "rm.fft.ifft(rm.fft.fft(x).mul(rm.fft.fft(x.flip(0)))).real()", "7"),
+    ("torch.fft.fft(x).abs().square()", "rm.fft.fft(x).abs().square()", "9"),
+    ("torch.fft.rfft(x, n=1)", "rm.fft.rfft(x, { n: 1 })", "4"),
+    ("torch.fft.irfft(x, n=1)", "rm.fft.irfft(x, { n: 1 })", "3c"),
+    ("torch.fft.irfft(x, n=2)", "rm.fft.irfft(x, { n: 2 })", "3c"),
+    ("torch.fft.fft(x)", "rm.fft.fft(x)", "1c"),
+]:
+    case("fft", there, here, x)
+
+# Chains of complex numbers.
+for there, here, x, more in [
+    ("(x * x.conj()).real.sqrt()", "x.mul(x.conj()).real().sqrt()", "4c", {}),
+    ("torch.exp(1j * x)", "rm.complex(x.mul(0), x).exp()", "4", {}),
+    ("torch.polar(x, y)", "rm.complex(x.mul(y.cos()), x.mul(y.sin()))", "4:0.5,1", {"y": "4"}),
+    ("(x / x.abs()).angle()", "x.div(x.abs()).angle()", "4c", {}),
+    ("x.sgn()", "x.sign()", "4c", {}),
+    ("x.var(0)", "x.var(0, { correction: 1 })", "4,2c", {}),
+    ("x.std(1)", "x.std(1, { correction: 1 })", "2,4c", {}),
+    ("torch.linalg.vector_norm(x)", "x.norm()", "4c", {}),
+    ("torch.linalg.vector_norm(x, 3.0)", "L.vectorNorm(x, { ord: 3 })", "4c", {}),
+    ("torch.linalg.vector_norm(x, 1.0)", "L.vectorNorm(x, { ord: 1 })", "4c", {}),
+    ("torch.linalg.vector_norm(x, float('inf'))", "L.vectorNorm(x, { ord: Infinity })", "4c", {}),
+    ("x.pow(3)", "x.pow(3)", "4c", {}),
+    ("x.pow(0.5)", "x.pow(0.5)", "4c", {}),
+    ("2 ** x", "rm.tensor(2, { dtype: 'float64' }).pow(x)", "4c", {}),
+    ("x.pow(y)", "x.pow(y)", "4:0.5,2", {"y": "4c"}),
+    ("x.cumsum(0).abs()", "x.cumulativeSum(0).abs()", "4c", {}),
+    ("torch.where(x.real > 0, x, y)", "rm.where(x.real().greater(0), x, y)", "4c", {"y": "4c"}),
+    ("x.mean(0) * y", "x.mean(0).mul(y)", "4,2c", {"y": "2"}),
+    ("torch.einsum('ij,kj->ik', x, y.to(x.dtype))", "rm.einsum('ij,kj->ik', x, y)", "2,3c", {"y": "4,3"}),
+    ("torch.view_as_real(x)", "rm.stack([x.real(), x.imag()], -1)", "2,3c", {}),
+    ("(x.to(y.dtype) @ y).abs()", "x.matmul(y).abs()", "2,3", {"y": "3,2c"}),
+    ("x.sigmoid()", "x.neg().exp().add(1).reciprocal()", "4c", {}),
+    ("x.acos()", "x.acos()", "4c", {}),
+    ("x.acosh()", "x.acosh()", "4c", {}),
+    ("x.asinh()", "x.asinh()", "4c", {}),
+    ("x.atanh()", "x.atanh()", "4c", {}),
+    ("x.cosh()", "x.cosh()", "4c", {}),
+    ("x.log2()", "x.log2()", "4c", {}),
+    ("x.log10()", "x.log10()", "4c", {}),
+    ("x.log1p()", "x.log1p()", "4c", {}),
+    ("x.expm1()", "x.expm1()", "4c", {}),
+]:
+    case("complex", there, here, x, **more)
+
+# Matrices that are not square, batches that broadcast, and complex factors.
+C, c = "(x @ x.mH + torch.eye(3))", "x.matmul(x.conj().mT).add(rm.eye(3, { dtype: 'float64' }))"
+for there, here, x, more in [
+    ("torch.linalg.solve(x, y)", "L.solve(x, y)", "2,3,3", {"y": "2,3,1"}),
+    ("torch.linalg.solve(x, y)", "L.solve(x, y)", "2,3,3", {"y": "3,2"}),
+    ("torch.linalg.solve(x, y)", "L.solve(x, y)", "3,3", {"y": "2,3,2"}),
+    ("torch.linalg.solve_triangular(x, y, upper=True, unitriangular=True)", "L.solveTriangular(x, y, { upper: true, unitDiagonal: true })", "3,3", {"y": "3,2"}),
+    ("torch.linalg.solve_triangular(x, y, upper=False)", "L.solveTriangular(x, y)", "3,3:0.5,1", {"y": "2,3,2"}),
+    ("torch.linalg.slogdet(x)", "L.slogdet(x)", "2,3,3", {}),
+    ("torch.linalg.slogdet(x)", "L.slogdet(x)", "3,3c", {}),
+    (f"torch.linalg.cholesky{C}", f"L.cholesky({c})", "3,3c", {}),
+    (f"torch.linalg.cholesky({S}, upper=True)", f"L.cholesky({s}, {{ upper: true }})", "3,3", {}),
+    (f"torch.linalg.eigh{C}[1].abs()", f"L.eigh({c}).eigenvectors.abs()", "3,3c", {}),
+    (f"torch.linalg.eigh({S}, UPLO='U')[0]", f"L.eigh({s}).eigenvalues", "2,3,3", {}),
+    ("torch.linalg.svd(x, full_matrices=False)[0].abs()", "L.svd(x, { fullMatrices: false }).u.abs()", "4,3c", {}),
+    ("torch.linalg.svd(x, full_matrices=False)[2].abs()", "L.svd(x, { fullMatrices: false }).vh.abs()", "3,4c", {}),
+    ("torch.linalg.svd(x)[0].abs()", "L.svd(x).u.abs()", "3,3", {}),
+    ("torch.linalg.svd(x, full_matrices=False)[1]", "L.svd(x, { fullMatrices: false }).s", "2,2,3", {}),
+    ("torch.linalg.pinv(x)", "L.pinv(x)", "3,4", {}),
+    ("torch.linalg.pinv(x)", "L.pinv(x)", "2,3,2", {}),
+    ("torch.linalg.pinv(x)", "L.pinv(x)", "3,2c", {}),
+    ("torch.linalg.matrix_exp(x)", "L.expm(x)", "2,2,2", {}),
+    ("torch.linalg.matrix_exp(x)", "L.expm(x)", "2,2c", {}),
+    ("torch.linalg.matrix_norm(x, 'nuc')", "L.matrixNorm(x, { ord: 'nuc' })", "3,4", {}),
+    ("torch.linalg.matrix_norm(x, 2)", "L.matrixNorm(x, { ord: 2 })", "3,4", {}),
+    ("torch.linalg.matrix_norm(x, -2)", "L.matrixNorm(x, { ord: -2 })", "3,4", {}),
+    ("torch.linalg.matrix_norm(x, 1)", "L.matrixNorm(x, { ord: 1 })", "3,4", {}),
+    ("torch.linalg.matrix_norm(x, float('inf'))", "L.matrixNorm(x, { ord: Infinity })", "2,3,4", {}),
+    ("torch.linalg.matrix_power(x, -2)", "L.matrixPower(x, -2)", "3,3", {}),
+    ("torch.linalg.matrix_power(x, 0) * x", "L.matrixPower(x, 0).mul(x)", "3,3", {}),
+    ("torch.linalg.lstsq(x, y)[0]", "L.lstsq(x, y).x", "4,3", {"y": "4,2"}),
+    ("torch.linalg.multi_dot([x, y, x])", "L.multiDot([x, y, x])", "2,3", {"y": "3,2"}),
+    ("torch.trace(x)", "L.trace(x)", "3,4", {}),
+    ("torch.linalg.cond(x)", "L.cond(x)", "3,3", {}),
+    ("torch.kron(x, y)", "rm.kron(x, y)", "2,3", {"y": "2,2"}),
+    ("torch.linalg.vecdot(x, y)", "L.vecdot(x, y)", "2,3c", {"y": "2,3c"}),
+    ("torch.outer(x, y)", "L.outer(x, y)", "3c", {"y": "2"}),
+    ("torch.cov(x)", "rm.cov(x)", "2,5", {}),
+    ("torch.corrcoef(x)", "rm.corrcoef(x)", "2,5", {}),
+    ("torch.linalg.inv(x)", "L.inv(x)", "1,1", {}),
+    ("torch.linalg.eigvalsh(x)", "L.eigvalsh(x)", "1,1", {}),
+]:
+    case("linalg", there, here, x, **more)
+
 
 def numbers(seed):
     state = float(seed)

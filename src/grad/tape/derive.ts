@@ -68,7 +68,8 @@ const PRIMITIVES: Readonly<Record<string, readonly (string | undefined)[]>> = {
   cosh: ["sinh(a)"],
   tanh: ["1 - r * r"],
   asinh: ["1 / sqrt(a * a + 1)"],
-  acosh: ["1 / sqrt(a * a - 1)"],
+  // The root of the product has another sign for some complex numbers.
+  acosh: ["1 / (sqrt(a - 1) * sqrt(a + 1))"],
   atanh: ["1 / (1 - a * a)"],
   erf: ["1.1283791670955126 * exp(-(a * a))"],
   erfc: ["-1.1283791670955126 * exp(-(a * a))"],
