@@ -40,7 +40,7 @@ import { elementsAt, type ExternalFile, LARGE_BYTES, type Origin } from "./graph
 import type { T } from "./graph/values.ts";
 
 /** What changes with the contents of the file, the passes of {@link optimize} and the layouts of weights. */
-const FORMAT = 2;
+const FORMAT = 3;
 const MAGIC = "ROWMAJOR ONNX\n\n\n";
 /** The magic, the bytes of the head as 16 digits, and the SHA-256 of the head. */
 const PREFIX_BYTES = 96;

@@ -6,6 +6,7 @@
  */
 import { DTYPE } from "../base/dtype.ts";
 import { scope, Tensor } from "../tensor/tensor.ts";
+import { LEAST_RANK } from "./graph/call.ts";
 import { capturedOf, countReads, type Graph, type Node } from "./graph/graph.ts";
 import { OPS } from "./ops/mod.ts";
 import { namePatterns } from "./patterns.ts";
@@ -13,16 +14,26 @@ import { Environment, evaluate, isRandom, type Shared } from "./runner.ts";
 import { isList, type T, tensorsIn, type Value } from "./graph/values.ts";
 import { keepBytes } from "./quantized.ts";
 
-/** Improves a graph, and the graphs inside. */
+/** Whether the library computes a node, not an op that a program brings. */
+type IsOwn = (node: Node) => boolean;
+
+/** Improves a graph, and the graphs inside. Ops that a program brings in the place of others stay. */
 export function optimize(graph: Graph, shared: Shared): void {
+  const isOwn: IsOwn = (node) => shared.resolve(node) === OPS.get(node.type);
   foldConstants(graph, new Environment(new Map()), shared, isDequantizing);
-  keepBytes(graph);
+  if (!replacesOps(graph, isOwn)) keepBytes(graph);
   foldConstants(graph, new Environment(new Map()), shared);
-  foldNorms(graph);
-  namePatterns(graph, (node) => shared.resolve(node) === OPS.get(node.type));
-  scaleFirst(graph, new Map());
+  foldNorms(graph, isOwn);
+  namePatterns(graph, isOwn);
+  scaleFirst(graph, isOwn, new Map());
   dropUnused(graph);
 }
+
+/** Whether a program brings ops for nodes of a graph that the library computes, too. */
+const replacesOps = (graph: Graph, isOwn: IsOwn): boolean =>
+  graph.nodes.some((node) =>
+    OPS.has(node.type) && !isOwn(node) || node.graphs.some((inner) => replacesOps(inner, isOwn))
+  );
 
 const bytesOf = (values: Iterable<Value>): number => {
   let bytes = 0;
@@ -95,19 +106,21 @@ function tryToCompute(
 }
 
 /** Folds a norm of channels, which is a factor and a summand each, into the convolution before it. */
-function foldNorms(graph: Graph): void {
+function foldNorms(graph: Graph, isOwn: IsOwn): void {
   const { constants } = graph;
   const reads = countReads(graph);
   const makers = new Map<string, number>();
   const nodes: (Node | undefined)[] = graph.nodes.slice();
   graph.nodes.forEach((node, at) => {
-    for (const inner of node.graphs) foldNorms(inner);
+    for (const inner of node.graphs) foldNorms(inner, isOwn);
     node.outputs.forEach((name) => makers.set(name, at));
     const [source] = node.inputs;
     const place = source === undefined ? undefined : makers.get(source);
     const before = place === undefined ? undefined : nodes[place];
     const isPair = node.type === "BatchNormalization" && before?.type === "Conv" &&
-      reads.get(source!) === 1 && node.outputs.filter((name) => name !== "").length === 1 &&
+      isOwn(node) && isOwn(before) && reads.get(source!) === 1 && node.outputs.filter((name) =>
+          name !== ""
+        ).length === 1 &&
       !(node.has("training_mode") && node.flag("training_mode"));
     if (!isPair) return;
     const given = [...node.inputs.slice(1, 5), ...before.inputs.slice(1)].map((name) =>
@@ -122,7 +135,9 @@ function foldNorms(graph: Graph): void {
       const channels = [weight!.shape[0]!, ...weight!.shape.slice(1).map(() => 1)];
       const own: T = weight!.mul(factor.reshape(channels));
       const centered: T = bias === undefined ? mean!.neg() : bias.sub(mean!);
-      return [own, shift!.add(centered.mul(factor))] as const;
+      // The numbers of a norm may be wider than those of the convolution.
+      const { dtype } = weight!;
+      return [own.astype(dtype), shift!.add(centered.mul(factor)).astype(dtype)] as const;
     });
     constants.set(names[0], folded[0]);
     constants.set(names[1], folded[1]);
@@ -137,30 +152,35 @@ function foldNorms(graph: Graph): void {
  * Moves the factor of the second operand of a product to the first one, which has one too. Exporters
  * scale queries and keys by the same number, and keys are all rows of a cache.
  */
-function scaleFirst(graph: Graph, outer: ReadonlyMap<string, Value>): void {
+function scaleFirst(
+  graph: Graph,
+  isOwn: IsOwn,
+  outer: ReadonlyMap<string, Value>,
+): void {
   const makers = new Map<string, Node>();
   const constants = new Map([...outer, ...graph.constants]);
   for (const { name } of graph.inputs) constants.delete(name);
   /** The place of the number that a value is a multiple by; -1 for none. */
   const factorOf = (node: Node | undefined): number =>
-    node?.type !== "Mul" ? -1 : node.inputs.findIndex((name) => {
+    node?.type !== "Mul" || !isOwn(node) ? -1 : node.inputs.findIndex((name) => {
       const factor = constants.get(name);
       return factor instanceof Tensor && factor.size === 1 && factor.rank <= 1;
     });
   graph.nodes = graph.nodes.flatMap((node) => {
-    for (const inner of node.graphs) scaleFirst(inner, constants);
+    for (const inner of node.graphs) scaleFirst(inner, isOwn, constants);
     for (const name of node.outputs) {
       constants.delete(name);
       makers.set(name, node);
     }
-    if (node.type !== "MatMul") return [node];
+    if (node.type !== "MatMul" || !isOwn(node)) return [node];
     const [first, second] = node.inputs as [string, string];
     const scaling = makers.get(second), at = factorOf(scaling);
     if (scaling === undefined || at < 0 || factorOf(makers.get(first)) < 0) return [node];
     const scaled = `${node.outputs[0]}/scaled`;
+    const { rank } = constants.get(scaling.inputs[at]!) as T;
     return [
       scaling.with({ inputs: [first, scaling.inputs[at]!], outputs: [scaled] }),
-      node.with({ inputs: [scaled, scaling.inputs[1 - at]!] }),
+      node.with({ inputs: [scaled, scaling.inputs[1 - at]!] }, {}, { [LEAST_RANK]: rank }),
     ];
   });
 }

@@ -5,6 +5,7 @@
  * @module
  */
 import { Tensor } from "../tensor/tensor.ts";
+import { LEAST_RANK } from "./graph/call.ts";
 import type { Graph, Node } from "./graph/graph.ts";
 import { elementsOf, type T, type Value } from "./graph/values.ts";
 
@@ -22,6 +23,8 @@ class Patterns {
   readonly #constants: ReadonlyMap<string, Value>;
   /** By how much factors differ that are the same, as a part: they are rounded, in some files to float16. */
   readonly #tolerance: number;
+  /** The largest rank of the operands that are numbers. The result has it too, as they broadcast. */
+  #rank = 0;
 
   constructor(constants: ReadonlyMap<string, Value>) {
     this.#constants = constants;
@@ -55,10 +58,18 @@ class Patterns {
     return /float/.test(this.#constant(name)?.dtype ?? "") ? this.#element(name) : undefined;
   }
 
+  /** That of an operand of an op of two. */
+  #operand(name: string | undefined): number | undefined {
+    const number = this.#number(name);
+    if (number !== undefined) this.#rank = Math.max(this.#rank, this.#constant(name)!.rank);
+    return number;
+  }
+
   /** The inputs of the node that makes a value by `op`; undefined if another one makes it. */
   #inputs(name: string | undefined, op: string): readonly string[] | undefined {
     const node = this.#makers.get(name ?? "");
-    return node?.type === op ? node.inputs : undefined;
+    // In opsets before 7, the axes of a second operand may begin at another axis.
+    return node?.type === op && !node.has("axis") ? node.inputs : undefined;
   }
 
   /** The other operand of an op of two, one of which is a number that `fits`. */
@@ -68,7 +79,7 @@ class Patterns {
     fits: (x: number) => boolean,
   ): string | undefined {
     const [a, b] = this.#inputs(name, op) ?? [];
-    const [first, second] = [this.#number(a), this.#number(b)];
+    const [first, second] = [this.#operand(a), this.#operand(b)];
     if (second !== undefined && fits(second)) return a;
     return first !== undefined && fits(first) ? b : undefined;
   }
@@ -77,7 +88,7 @@ class Patterns {
   #multiple(name: string): [value: string, factor: number] {
     for (const op of ["Mul", "Div"]) {
       const [a, b] = this.#inputs(name, op) ?? [];
-      const [first, second] = [this.#number(a), this.#number(b)];
+      const [first, second] = [this.#operand(a), this.#operand(b)];
       if (second !== undefined) return [a!, op === "Mul" ? second : 1 / second];
       if (first !== undefined && op === "Mul") return [b!, first];
     }
@@ -143,8 +154,8 @@ class Patterns {
 
   /** A norm of the last axis, with its weight and bias. */
   #norm(node: Node): Node | undefined {
-    if (node.type !== "Add") return undefined;
-    for (const [scaled, bias] of [node.inputs, node.inputs.toReversed()]) {
+    const sum = this.#inputs(node.outputs[0], "Add") ?? [];
+    for (const [scaled, bias] of [sum, sum.toReversed()]) {
       if (this.#constant(bias)?.rank !== 1) continue;
       const parts = this.#inputs(scaled, "Mul") ?? [];
       for (const [divided, weight] of [parts, parts.toReversed()]) {
@@ -155,14 +166,15 @@ class Patterns {
         const [shifted] = this.#inputs(deviation, "Sqrt") ?? [];
         const square = this.#mean(this.#beside(shifted, "Add", (n) => {
           epsilon = n;
-          return true;
+          return n >= 0;
         }));
         const [a, b] = this.#inputs(square, "Mul") ?? [];
         const [base, power] = this.#inputs(square, "Pow") ?? [];
         const same = a !== undefined && a === b ? a : this.#element(power) === 2 ? base : undefined;
         if (this.#centered(same) !== x) continue;
         const inputs = [x, weight!, bias!];
-        return node.with({ op: "LayerNormalization", domain: "", inputs }, { epsilon });
+        const changes = { op: "LayerNormalization", domain: "", inputs };
+        return node.with(changes, { epsilon }, { [LEAST_RANK]: 1 });
       }
     }
     return undefined;
@@ -171,9 +183,11 @@ class Patterns {
   /** The op that a node completes; undefined for none. */
   find(node: Node): Node | undefined {
     if (node.type === "Mul" || node.type === "Div") {
+      this.#rank = 0;
       const gate = this.#gated(node.outputs[0]!);
       if (gate === undefined || !this.#isNear(gate.factor, 1)) return undefined;
-      return node.with({ op: gate.op, domain: "", inputs: [gate.x] });
+      const changes = { op: gate.op, domain: "", inputs: [gate.x] };
+      return node.with(changes, {}, this.#rank === 0 ? {} : { [LEAST_RANK]: this.#rank });
     }
     return this.#norm(node);
   }

@@ -14,6 +14,7 @@ export const TYPES = {
   int64: 7,
   string: 8,
   bool: 9,
+  float16: 10,
 } as const;
 
 /** An input or output: its name, type and sizes. */

@@ -3,12 +3,20 @@
  *
  * @module
  */
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { test } from "node:test";
 import { random, type Tensor, tensor } from "../../mod.ts";
+import { ShapeError } from "../../src/base/errors.ts";
 import { open, type Value } from "../../src/onnx/mod.ts";
 import type { AnyTensor } from "../../src/tensor/tensor.ts";
-import { floats, type GraphParts, int64s, makeModel, type NodeParts } from "./make.ts";
+import {
+  floats,
+  type GraphParts,
+  int64s,
+  makeModel,
+  type NodeParts,
+  type TensorParts,
+} from "./make.ts";
 
 const X = [-4, -2.5, -1, 0, 0.5, 1, 3, 4];
 const TENSORS = [
@@ -255,6 +263,198 @@ for (const [type, [f, attributes]] of Object.entries(ACTIVATIONS)) {
     assertEquals(found?.toLowerCase(), type.toLowerCase());
   });
 }
+
+const NORM: readonly NodeParts[] = [
+  ["ReduceMean", ["x"], ["m"], { axes: [-1] }],
+  ["Sub", ["x", "m"], ["d"]],
+  ["Mul", ["d", "d"], ["p"]],
+  ["ReduceMean", ["p"], ["v"], { axes: [-1] }],
+  ["Add", ["v", "near"], ["e"]],
+  ["Sqrt", ["e"], ["s"]],
+  ["Div", ["d", "s"], ["n"]],
+];
+
+/** Patterns whose constants have more axes or elements than x: the inputs, and the rows that y is. */
+const BROADCASTS: Record<
+  string,
+  [x: AnyTensor, wanted: AnyTensor, opset: number, ...nodes: NodeParts[]]
+> = {
+  "hard swish of a number by a vector of one": [
+    tensor(1),
+    tensor([2 / 3]),
+    14,
+    ["Add", ["x", "three"], ["a"]],
+    ["Clip", ["a", "zero", "six"], ["c"]],
+    ["Mul", ["x", "c"], ["m"]],
+    ["Div", ["m", "six"], ["y"]],
+  ],
+  "hard swish of a number by numbers": [
+    tensor(1),
+    tensor(2 / 3),
+    14,
+    ["HardSigmoid", ["x"], ["h"], { alpha: { float: 1 / 6 }, beta: { float: 0.5 } }],
+    ["Mul", ["x", "h"], ["y"]],
+  ],
+  "limits of a number that are vectors of one": [
+    tensor(1),
+    tensor(2),
+    14,
+    ["Clip", ["x", "two1", "six"], ["y"]],
+  ],
+  "gelu of a number by a vector of one": [
+    tensor(1),
+    tensor([gelu(1)]),
+    14,
+    ["Div", ["x", "root"], ["d"]],
+    ["Erf", ["d"], ["e"]],
+    ["Add", ["e", "one1"], ["a"]],
+    ["Mul", ["x", "a"], ["m"]],
+    ["Mul", ["m", "half"], ["y"]],
+  ],
+  "a norm of columns of one with weights of four": [
+    tensor([[1], [2]]),
+    tensor([[0, 1, 2, 3], [0, 1, 2, 3]]),
+    13,
+    ...NORM,
+    ["Mul", ["n", "w"], ["g"]],
+    ["Add", ["g", "b"], ["y"]],
+  ],
+  "a norm of columns of one with a bias of four": [
+    tensor([[1], [2]]),
+    tensor([[0, 1, 2, 3], [0, 1, 2, 3]]),
+    13,
+    ...NORM,
+    ["Mul", ["n", "two1"], ["g"]],
+    ["Add", ["g", "b"], ["y"]],
+  ],
+  "a norm of a number": [
+    tensor(5),
+    tensor([0, 1, 2, 3]),
+    13,
+    ...NORM,
+    ["Mul", ["n", "w"], ["g"]],
+    ["Add", ["g", "b"], ["y"]],
+  ],
+  "a norm whose weight is its bias": [
+    tensor([[-1, 1, -1, 1]]),
+    tensor([[0, 4, 0, 1]]),
+    13,
+    ...NORM,
+    ["Mul", ["n", "w"], ["g"]],
+    ["Add", ["g", "w"], ["y"]],
+  ],
+  "a norm whose weights are those of rows in opset 6": [
+    tensor([[-1, 1], [-1, 1], [-1, 1], [-1, 1]]),
+    tensor([[-1, 1], [-1, 3], [3, 1], [2.5, 3.5]]),
+    6,
+    ...NORM,
+    ["Mul", ["n", "w"], ["g"], { broadcast: { int: 1 }, axis: { int: 0 } }],
+    ["Add", ["g", "b"], ["y"], { broadcast: { int: 1 }, axis: { int: 0 } }],
+  ],
+  "a product whose second operand is a number times a vector of one": [
+    tensor(3),
+    tensor([12, 24]),
+    14,
+    ["Mul", ["ones", "two"], ["a"]],
+    ["Mul", ["x", "two1"], ["c"]],
+    ["MatMul", ["a", "c"], ["y"]],
+  ],
+};
+
+for (const [name, [x, wanted, opset, ...nodes]] of Object.entries(BROADCASTS)) {
+  test(`${name} broadcasts as the ops do`, async () => {
+    const graph: GraphParts = {
+      inputs: [["x", "float32"], ["ones", "float32"]],
+      outputs: [["y", "float32"]],
+      nodes,
+      tensors: [...TENSORS, floats("one1", [1], [1]), floats("two1", [1], [2])],
+    };
+    using model = await open(makeModel(graph, opset));
+    for (let run = 0; run < 2; run++) {
+      const y = model.run({ x, ones: tensor([[1], [2]]) }).y as AnyTensor;
+      assertEquals(y.shape, wanted.shape);
+      assert(y.allclose(wanted, { rtol: 1e-4, atol: 1e-4 }), `${y}`);
+    }
+  });
+}
+
+test("weights that do not broadcast to x are an error in LayerNormalization", async () => {
+  const graph: GraphParts = {
+    inputs: [["x", "float32"]],
+    outputs: [["y", "float32"]],
+    nodes: [["LayerNormalization", ["x", "w", "b"], ["y"]]],
+    tensors: TENSORS,
+  };
+  using model = await open(makeModel(graph));
+  assertThrows(
+    () => model.run({ x: tensor([[1], [2]]) }),
+    ShapeError,
+    "weight of shape [4]: it must broadcast to [1]",
+  );
+});
+
+test("ops that a program brings stay: norms after convolutions, factors and quantized ops", async () => {
+  const x = tensor([[[[1, 2], [3, 4]]]]);
+  const own = (f: (x: Tensor) => Tensor) => ({ inputs: [x] }: { inputs: readonly Value[] }) => [
+    f(x as Tensor),
+  ];
+  const parts = { inputs: [["x", "float32"]], outputs: [["y", "float32"]] } as const;
+  const run = async (
+    nodes: readonly NodeParts[],
+    tensors: GraphParts["tensors"],
+    ops: Record<string, ReturnType<typeof own>>,
+  ) => {
+    using model = await open(makeModel({ ...parts, nodes, tensors: tensors! }, 15), { ops });
+    return (model.run({ x }).y as AnyTensor).flatten().toArray();
+  };
+  const one = [1, 1, 1, 1].map((n, k) => floats(`${"smvk"[k]}`, k === 3 ? [1, 1, 1, 1] : [1], [n]));
+  const norm: NodeParts[] = [
+    ["Conv", ["x", "k"], ["c"]],
+    ["BatchNormalization", ["c", "s", "s", "m", "v"], ["y"]],
+  ];
+  const constants = [...one, floats("w", [1], [2])];
+  assertEquals(await run(norm, constants, { BatchNormalization: own((x) => x.add(100)) }), [
+    ...[101, 102, 103, 104],
+  ]);
+  const factors: NodeParts[] = [
+    ["Mul", ["x", "w"], ["a"]],
+    ["Mul", ["x", "w"], ["b"]],
+    ["MatMul", ["a", "b"], ["y"]],
+  ];
+  assertEquals(await run(factors, constants, { MatMul: own((x) => x) }), [2, 4, 6, 8]);
+  assertEquals(await run(factors, constants, { Mul: own((x) => x.add(1)) }), [16, 21, 28, 37]);
+  const bytes: NodeParts[] = [
+    ["QuantizeLinear", ["x", "w"], ["q"]],
+    ["DequantizeLinear", ["q", "w"], ["d"]],
+    ["Conv", ["d", "k"], ["c"]],
+    ["QuantizeLinear", ["c", "w"], ["r"]],
+    ["DequantizeLinear", ["r", "w"], ["y"]],
+  ];
+  const kept = await run(bytes, constants, { Conv: own((x) => x.add(10)) });
+  assertEquals(kept, [10, 12, 14, 14]);
+});
+
+test("a convolution of float16 stays one with a norm of float32", async () => {
+  const half = (name: string, dims: number[], data: number[]): TensorParts => {
+    return { name, type: "float16", dims, raw: new Uint8Array(Float16Array.from(data).buffer) };
+  };
+  const graph: GraphParts = {
+    inputs: [["x", "float16", [1, 1, 1, 2]]],
+    outputs: [["y", "float16"]],
+    nodes: [
+      ["Conv", ["x", "k", "b"], ["c"]],
+      ["BatchNormalization", ["c", "s", "s", "m", "v"], ["y"], { epsilon: { float: 0 } }],
+    ],
+    tensors: [
+      ...[half("k", [2, 1, 1, 1], [1, 2]), half("b", [2], [0, 1]), floats("s", [2], [1, 2])],
+      ...[floats("m", [2], [0, 1]), floats("v", [2], [1, 4])],
+    ],
+  };
+  using model = await open(makeModel(graph, 15));
+  const { y } = model.run({ x: tensor([1, 2]).astype("float16").reshape([1, 1, 1, 2]) });
+  assertEquals((y as AnyTensor).dtype, "float16");
+  assertEquals((y as AnyTensor).toArray(), [[[[2, 3]], [[4, 6]]]]);
+});
 
 test("an op that a program brings is not part of a pattern", async () => {
   const graph: GraphParts = {

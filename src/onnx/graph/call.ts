@@ -19,6 +19,12 @@ import {
   type Value,
 } from "./values.ts";
 
+/**
+ * The attribute of a node that replaces several: the largest rank of the constants that these read. The
+ * constants broadcast, so that the result has at least that rank.
+ */
+export const LEAST_RANK = "rowmajor.leastRank";
+
 /** A graph inside a node, with values for its inputs. */
 export interface GraphRun {
   readonly graph: Graph;
@@ -104,6 +110,12 @@ export class Call {
     const value = this.inputs[k];
     if (value instanceof Tensor) return value;
     return this.fail(`input ${k} is ${describeValue(value)}, expected a tensor`);
+  }
+
+  /** Input `k`, a tensor of at least the rank that {@link LEAST_RANK} says, which is 0 or 1. */
+  ranked(k: number): T {
+    const x = this.tensor(k);
+    return x.rank < this.node.int(LEAST_RANK, 0) ? x.reshape([1]) : x;
   }
 
   /** Input `k`, a tensor; undefined if the call does not have it. */

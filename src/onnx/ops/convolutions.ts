@@ -8,7 +8,7 @@ import { interpreting } from "../../core/interpreter.ts";
 import * as nn from "../../nn/mod.ts";
 import { maxPoolIndices } from "../../ops/conv/pool.ts";
 import { full } from "../../tensor/create.ts";
-import type { Call, Implementation } from "../graph/call.ts";
+import { type Call, type Implementation, LEAST_RANK } from "../graph/call.ts";
 import { isKnownTensor, type T, type Value } from "../graph/values.ts";
 import { isFloat } from "./elementwise.ts";
 
@@ -338,11 +338,17 @@ function groupNorm(call: Call): readonly Value[] {
 }
 
 function layerNorm(call: Call): readonly Value[] {
-  const x = call.tensor(0);
+  const x = call.ranked(0);
   const axis = call.axis(call.node.int("axis", -1), x.rank);
   const axes = x.shape.map((_, k) => k).slice(axis);
   const epsilon = call.node.float("epsilon", 1e-5);
   const weight = call.tensor(1), bias = call.optional(2);
+  const sizes = [weight.size, bias?.size ?? 0];
+  // A norm of several ops has weights and biases that x broadcasts to.
+  if (call.node.has(LEAST_RANK) && sizes.some((size) => size > x.shape.at(-1)!)) {
+    const scaled = x.layerNorm(axes, { epsilon }).mul(weight);
+    return [bias === undefined ? scaled : scaled.add(bias)];
+  }
   const y = x.layerNorm(axes, bias === undefined ? { weight, epsilon } : { weight, bias, epsilon });
   if (!call.wants(1) && !call.wants(2)) return [y];
   const keep = { keepDims: true };

@@ -55,7 +55,7 @@ function binary(compute: Binary, swapped?: Binary): Implementation {
 }
 
 function unary(compute: (x: T, call: Call) => T): Implementation {
-  return (call) => [compute(call.tensor(0), call)];
+  return (call) => [compute(call.ranked(0), call)];
 }
 
 const divide: Binary = (x, y) => isInteger(x.dtype) ? x.truncDivide(y) : x.div(y);
@@ -144,7 +144,10 @@ function clip(call: Call): readonly Value[] {
       return call.node.has(name) ? call.node.float(name) : undefined;
     }
     const given = call.optional(k);
-    return given === undefined ? undefined : operand(given, x);
+    // A bound is one number, of no axes in all valid files.
+    return given === undefined
+      ? undefined
+      : operand(given.size === 1 ? given.reshape([]) : given, x);
   };
   const low = bound("min", 1), high = bound("max", 2);
   // If the bounds cross, the upper one counts.
@@ -214,7 +217,7 @@ function numbersOf(call: Call, { data, shape }: Strings, dtype: DType): T {
 }
 
 function gelu(call: Call): readonly Value[] {
-  const x = call.tensor(0);
+  const x = call.ranked(0);
   return [call.node.string("approximate", "none") === "tanh" ? tanhGelu(x) : x.gelu()];
 }
 

@@ -61,7 +61,7 @@ function contraction(call: Call): readonly Value[] {
 
 /** The ops. */
 export const PRODUCTS: Readonly<Record<string, Implementation>> = {
-  MatMul: (call) => [product(call.tensor(0), call.tensor(1))],
+  MatMul: (call) => [product(call.tensor(0), call.ranked(1))],
   Gemm: gemm,
   Einsum: contraction,
   Det: (call) => [linalg.det(call.tensor(0)) as T],

@@ -25,7 +25,10 @@ function reduction(compute: Reduce): Implementation {
     const keepDims = call.node.flag("keepdims", true);
     const isEmpty = given === undefined || given.length === 0;
     if (isEmpty && call.node.flag("noop_with_empty_axes")) return [compute(x, [], { keepDims })];
-    const axes = isEmpty ? x.shape.map((_, k) => k) : given.map((axis) => call.axis(axis, x.rank));
+    // A number is its own sum, along an axis that it does not have, too.
+    const axes = isEmpty || x.rank === 0
+      ? x.shape.map((_, k) => k)
+      : given.map((axis) => call.axis(axis, x.rank));
     return [compute(x, axes, { keepDims })];
   };
 }
