@@ -140,6 +140,26 @@ function channelBias(
   return { storage, layout: own, flags };
 }
 
+/**
+ * The bias of the columns of a product of `shape`, whose elements have the axes of `seen`, as [columns];
+ * undefined if it is none.
+ */
+function columnBias(
+  { layout, storage, flags }: Value,
+  seen: readonly number[],
+  shape: readonly number[],
+): Value | undefined {
+  const columns = shape.at(-1)!;
+  // The axis of the columns: behind it, there is one element.
+  const last = columns === 1 ? seen.length - 1 : seen.findLastIndex((n) => n !== 1);
+  const axis = last - (seen.length - layout.rank);
+  const fits = shape.length > 1 && axis >= 0 &&
+    layout.shape.every((n, k) => n === (k === axis ? columns : 1));
+  if (!fits) return undefined;
+  const own = new Layout([columns], [layout.strides[axis]!], layout.offset);
+  return { storage, layout: own, flags };
+}
+
 /** Computes the bias, the activation and the residual after a product together with it. */
 export function joinEpilogues(graph: Graph): Graph {
   const isPure = pureStorages(graph);
@@ -232,9 +252,12 @@ function join(
     if (!isValue(input)) continue;
     const product = productOf(input);
     if (product === undefined || product.outputs[0]!.storage.info !== info) continue;
+    const isConv = CONVOLUTIONS.includes(product.op.name);
     const shape = product.outputs[0]!.layout.shape;
-    if (!sameShape(output!.layout.shape, shape)) continue;
-    if (!sameShape(input.layout.shape, shape)) continue;
+    // `input` may be the elements of a product in order, with other axes: a convolution of one place is.
+    const seen = input.layout.shape, isReshaped = !sameShape(seen, shape);
+    if (!sameShape(output!.layout.shape, seen) || (isReshaped && isConv)) continue;
+    if (isReshaped && !isWhole(output!)) continue;
     const attributes = product.attributes as { activation?: Activation } | undefined;
     const { activation } = attributes ?? {};
     const [x, weight, bias, add] = product.inputs;
@@ -249,11 +272,10 @@ function join(
         attributes: more.activation === undefined && attributes === undefined
           ? undefined
           : { ...attributes, activation, ...more },
-        outputs: [output!],
+        outputs: [isReshaped ? { ...output!, layout: Layout.contiguous(shape) } : output!],
       },
     });
     // The residual of a linear layer comes after the activation, that of a convolution before or after.
-    const isConv = CONVOLUTIONS.includes(product.op.name);
     const addsLast = isConv && (attributes as ConvAttributes).addsLast === true;
     if (addsLast || (add !== undefined && !isConv)) continue;
     const name = op.name as Activation;
@@ -270,13 +292,16 @@ function join(
     const isPlain = isConv && bias === undefined && activation === undefined;
     const channels = isPlain ? channelBias(other, shape) : undefined;
     if (channels !== undefined) return replace({ bias: channels });
-    const isBias = !isConv && layout.rank === 1 && layout.shape[0] === shape.at(-1);
-    if (isBias && bias === undefined && activation === undefined && shape.length > 1) {
-      return replace({ bias: other });
+    const shift = isConv ? undefined : columnBias(other, seen, shape);
+    if (shift !== undefined && bias === undefined && activation === undefined) {
+      return replace({ bias: shift });
     }
-    if (sameShape(layout.shape, shape) && other.storage !== input.storage) {
+    if (sameShape(layout.shape, seen) && other.storage !== input.storage) {
       const last = isConv && activation !== undefined;
-      return replace(last ? { add: other, addsLast: true } : { add: other });
+      if (last) return replace({ add: other, addsLast: true });
+      if (!isReshaped) return replace({ add: other });
+      if (!layout.contiguous) continue;
+      return replace({ add: { ...other, layout: Layout.contiguous(shape, layout.offset) } });
     }
   }
   return undefined;

@@ -456,6 +456,50 @@ test("a convolution of float16 stays one with a norm of float32", async () => {
   assertEquals((y as AnyTensor).toArray(), [[[[2, 3]], [[4, 6]]]]);
 });
 
+for (
+  const [name, nodes, joined] of [
+    ["relu", [["Relu", ["c"], ["y"]]], /linear → relu\(/],
+    [
+      "silu of two nodes",
+      [["Sigmoid", ["c"], ["s"]], ["Mul", ["c", "s"], ["y"]]],
+      /linear → silu\(/,
+    ],
+    ["a bias of channels", [["Add", ["c", "shift"], ["y"]]], /linear → add\(/],
+    ["a residual", [["Sigmoid", ["c"], ["s"]], ["Add", ["s", "r"], ["y"]]], /sigmoid → add\(/],
+  ] as const
+) {
+  test(`${name} is computed with a convolution of one place`, async () => {
+    for (const images of [1, 3]) {
+      const shape = [images, 4, 2, 2];
+      const weight = [...random.normal(random.key(1), [32]).toTypedArray()];
+      const graph = (outputs: GraphParts["outputs"], more: readonly NodeParts[]): GraphParts => ({
+        inputs: [["x", "float32", shape], ["r", "float32", [images, 2, 1, 1]]],
+        outputs,
+        nodes: [["Conv", ["x", "k"], ["c"]], ...more],
+        tensors: [floats("k", [2, 4, 2, 2], weight), floats("shift", [2, 1, 1], [1, -2])],
+      });
+      const feeds = {
+        x: random.normal(random.key(2), shape),
+        r: random.normal(random.key(3), [images, 2, 1, 1]),
+      };
+      using plain = await open(makeModel(graph([["c", "float32"]], [])));
+      using model = await open(makeModel(graph([["y", "float32"]], nodes)));
+      const c = plain.run(feeds).c as Tensor, own = c.mul(c.sigmoid());
+      const wanted = {
+        ...{ "relu": c.relu(), "silu of two nodes": own, "a residual": c.sigmoid().add(feeds.r) },
+        "a bias of channels": c.add(tensor([[[1]], [[-2]]])),
+      }[name];
+      for (let run = 0; run < 2; run++) {
+        const y = model.run(feeds).y as AnyTensor;
+        assertEquals(y.shape, [images, 2, 1, 1]);
+        assert(y.allclose(wanted, { rtol: 1e-5, atol: 1e-6 }), `${y} for ${wanted}`);
+      }
+      const text = String(model.explain());
+      assert(joined.test(text), text);
+    }
+  });
+}
+
 test("an op that a program brings is not part of a pattern", async () => {
   const graph: GraphParts = {
     inputs: [["x", "float32", [4]]],
