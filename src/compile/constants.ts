@@ -43,6 +43,11 @@ export function keepConstantsIn(store: ConstantStore, storage: Storage): void {
   stores.set(storage, store);
 }
 
+/** The store that keeps what programs compute of tensors on `storage`; undefined for none. */
+export function storeOf(storage: Storage): ConstantStore | undefined {
+  return stores.get(storage);
+}
+
 /** What uses constants. */
 export interface ConstantUser {
   /** Ends its uses: a tensor has changed of which one of its constants was computed. */

@@ -38,6 +38,7 @@ import { Decoder, Encoder, type Json } from "./graph/coding.ts";
 import type { Graph } from "./graph/graph.ts";
 import { elementsAt, type ExternalFile, LARGE_BYTES, type Origin } from "./graph/initializers.ts";
 import type { T } from "./graph/values.ts";
+import { sourceOf } from "./halves.ts";
 
 /** What changes with the contents of the file, the passes of {@link optimize} and the layouts of weights. */
 const FORMAT = 3;
@@ -450,6 +451,9 @@ export class ModelCache implements ConstantStore, Interpreter {
     const place = `[${shape}|${strides}|${offset}]`;
     const id = this.#ids.get(storage);
     if (id !== undefined) return `#${id}${place}`;
+    const source = sourceOf(storage);
+    const own = source && this.#inputKey(source);
+    if (own !== undefined) return `float32(${own})${place}`;
     const isSmall = storage.memory === null && !storage.isTraced &&
       storage.length * storage.info.bytes <= MOST_CONTENT;
     if (!isSmall) return undefined;

@@ -47,6 +47,7 @@ import {
   type TensorMessage,
   type Wire,
 } from "./graph/messages.ts";
+import { Halves } from "./halves.ts";
 import { optimize } from "./optimize.ts";
 import { PLAIN } from "./ops/convolutions.ts";
 import { OPS } from "./ops/mod.ts";
@@ -438,6 +439,7 @@ export class Model {
   readonly metadata: ReadonlyMap<string, string>;
   readonly #graph: Graph;
   readonly #prepared: Constants;
+  readonly #halves = new Halves();
   readonly #cache: ModelCache | undefined;
   readonly #runners = new Map<Graph, Runner>();
   readonly #runner: Runner;
@@ -460,6 +462,7 @@ export class Model {
     this.#prepared = new Constants(cache);
     const shared: Shared = {
       prepared: this.#prepared,
+      halves: this.#halves,
       resolve: (node) => find(node, ops)!,
       options: { maxPrograms },
       static: names,
@@ -626,6 +629,7 @@ export class Model {
     this.#disposed = true;
     for (const runner of this.#runners.values()) runner.dispose();
     this.#prepared.dispose();
+    this.#halves.dispose();
     this.#cache?.dispose();
     disposeConstants(this.#graph);
   }

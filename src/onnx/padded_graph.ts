@@ -24,6 +24,7 @@ import { scope, Tensor } from "../tensor/tensor.ts";
 import { type Graph, Node } from "./graph/graph.ts";
 import { elementsOf, int64, isKnownTensor, type T, type Value } from "./graph/values.ts";
 import { ELEMENTWISE } from "./ops/elementwise.ts";
+import { narrowed } from "./halves.ts";
 import { Environment, type Shared, step } from "./runner.ts";
 
 /** Thrown where rows before those of a cache could change results. */
@@ -421,7 +422,7 @@ class LengthNodes {
       }
       for (const node of this.#nodes) step(node, environment, this.#shared);
       return [...this.#values].map(([name, axes]) => {
-        const value = environment.get(name) as T;
+        const value = narrowed(environment.get(name)) as T;
         if (axes.size === 0) return value;
         return value.pad(value.shape.map((_, k) => [pads[axes.get(k) ?? -1] ?? 0, 0])) as T;
       });

@@ -33,6 +33,7 @@ import {
   type Rounds,
 } from "./graph/call.ts";
 import { type Graph, type Node, readsOf } from "./graph/graph.ts";
+import { describeNarrowed, type Halves, narrowed } from "./halves.ts";
 import { NeedsHost } from "./graph/needs.ts";
 import {
   elementsOf,
@@ -171,6 +172,8 @@ export interface Shared {
   readonly options: CompileOptions;
   /** What constants were made into. */
   readonly prepared: Constants;
+  /** The values of float16. */
+  readonly halves: Halves;
   /** The names of inputs of the model that are part of the kind of a program. */
   readonly static: ReadonlySet<string>;
   /** The runner of a graph. */
@@ -217,12 +220,20 @@ function inputsOf(node: Node, environment: Environment): Value[] {
   return node.inputs.map((name) => name === "" ? undefined : environment.get(name));
 }
 
-/** Computes the outputs of a node; known inputs give known outputs. */
-export function evaluate(node: Node, environment: Environment, shared: Shared): readonly Value[] {
-  const inputs = inputsOf(node, environment);
+/**
+ * Computes the outputs of a node; known inputs give known outputs. `convert` gives the inputs as the op
+ * takes them.
+ */
+export function evaluate(
+  node: Node,
+  environment: Environment,
+  shared: Shared,
+  inputs: readonly Value[] = inputsOf(node, environment),
+  convert: () => readonly Value[] = () => inputs,
+): readonly Value[] {
   const recording = interpreting();
   const compute = (): readonly Value[] => {
-    const made = start(node, inputs, environment, shared);
+    const made = start(node, convert(), environment, shared);
     if (isList(made as Value)) return made as readonly Value[];
     const rounds = made as Rounds;
     for (let results: Value[] = [];;) {
@@ -249,14 +260,42 @@ export function evaluate(node: Node, environment: Environment, shared: Shared): 
   return known ?? compute();
 }
 
-/** {@link evaluate}, which stores the outputs, and names the node in errors. */
+/** Rounds values of names that are kept as float32, and returns what it makes. */
+function narrow(environment: Environment, names: Iterable<string>): T[] {
+  const made: T[] = [];
+  for (const name of names) {
+    const value = environment.get(name), own = narrowed(value);
+    if (own === value) continue;
+    environment.set(name, own);
+    made.push(own as T);
+  }
+  return made;
+}
+
+/**
+ * {@link evaluate}, which stores the outputs, and names the node in errors. Outputs of float16 may be kept as
+ * float32.
+ */
 export function step(
   node: Node,
   environment: Environment,
   shared: Shared,
 ): readonly Value[] {
   try {
-    return store(node, environment, evaluate(node, environment, shared));
+    if (node.graphs.length > 0 && interpreting()) narrow(environment, readsOf(node));
+    const inputs = inputsOf(node, environment);
+    const wide = shared.halves.of(
+      node,
+      shared.resolve(node),
+      inputs,
+      (name) => environment.isConstant(name),
+    );
+    if (wide === undefined) {
+      return store(node, environment, evaluate(node, environment, shared, inputs));
+    }
+    const made = evaluate(node, environment, shared, wide.inputs, () => wide.convert());
+    wide.note(made);
+    return store(node, environment, made);
   } catch (error) {
     if (error instanceof NeedsValue) error.value ??= node.inputs[error.input];
     if (!(error instanceof Error) || dependsOnElements(error) || error instanceof Cut) throw error;
@@ -347,7 +386,7 @@ function named(error: Error, node: Node, environment: Environment): Error {
   if (namedErrors.has(error)) return error;
   namedErrors.add(error);
   const inputs = node.inputs.filter((name) => name !== "").map((name) =>
-    describeValue(environment.get(name))
+    describeNarrowed(environment.get(name))
   );
   error.message += ` (node ${node.label}, of ${inputs.join(", ") || "no inputs"})`;
   return error;
@@ -363,7 +402,7 @@ function runInline(
   const environment = new Environment(graph.constants, outer);
   graph.inputs.forEach(({ name }, k) => environment.set(name, inputs[k]));
   for (const node of graph.nodes) step(node, environment, shared);
-  return graph.outputs.map(({ name }) => environment.get(name));
+  return graph.outputs.map(({ name }) => narrowed(environment.get(name)));
 }
 
 /** What a program takes: tensors, and lists of these. */
@@ -554,7 +593,7 @@ export class Runner {
       this.#record(first, last, environment);
       const shapes: ("tensor" | "list")[] = [];
       const results = outputs.map((name) => {
-        const value = environment.get(name);
+        const value = narrowed(environment.get(name));
         if (value instanceof Tensor) {
           shapes.push("tensor");
           return [isKnownTensor(value) ? value.copy() : value];
@@ -675,6 +714,7 @@ export class Runner {
     const node = this.graph.nodes[first]!;
     const inputs = node.inputs.map((name) => run.environment.get(name));
     run.add(step(node, run.environment, this.#shared), inputs);
+    run.add(narrow(run.environment, node.outputs), []);
   }
 
   async #aloneLater(part: Part, run: Run, signal: AbortSignal | undefined): Promise<void> {
@@ -759,10 +799,12 @@ export class Runner {
     part.lastReads ??= lastReadsOf(this.graph.nodes.slice(part.first, part.last), part.outputs);
     part.lastReads.forEach((names, k) => {
       const node = this.graph.nodes[part.first + k]!;
+      if (node.graphs.length > 0) run.add(narrow(environment, readsOf(node)), []);
       const inputs = node.inputs.map((name) => environment.get(name));
       run.add(step(node, environment, this.#shared), inputs);
       run.release(names);
     });
+    run.add(narrow(environment, part.outputs), []);
   }
 
   /** Changes the parts after an error of recording; false for another error. */

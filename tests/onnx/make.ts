@@ -4,6 +4,7 @@
  * @module
  */
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
+import { toF16 } from "../../src/base/half.ts";
 
 /** ONNX's numbers of element types. */
 export const TYPES = {
@@ -74,6 +75,15 @@ export function floats(
   data: readonly number[],
 ): TensorParts {
   return { name, type: "float32", dims, raw: new Uint8Array(Float32Array.from(data).buffer) };
+}
+
+/** float16 elements as a tensor. */
+export function halves(
+  name: string,
+  dims: readonly number[],
+  data: readonly number[],
+): TensorParts {
+  return { name, type: "float16", dims, raw: new Uint8Array(Uint16Array.from(data, toF16).buffer) };
 }
 
 /** int64 elements as a tensor. */

@@ -42,9 +42,9 @@ const LAYOUTS = [
  * differ from them by 6.5e-4, 2.2e-3 and 4.9e-3.
  */
 const HALVES: Readonly<Record<string, number>> = {
-  "encoder half": 2e-3,
+  "encoder half": 1e-3,
   "nudenet half": 4e-3,
-  "PP-OCRv4 rec half": 1e-2,
+  "PP-OCRv4 rec half": 5e-3,
 };
 
 const models = join(root, "models");

@@ -232,7 +232,9 @@ export class Initializers {
     const bytes = checkedBytes(shape, DTYPE[dtype].bytes)!;
     const { file, read, source } = contents;
     const info = { dtype, type: dtype, shape, begin, end: begin + bytes };
-    const made = source !== undefined && bytes >= LARGE_BYTES
+    // Convolutions read those of float16 as float32.
+    const least = dtype === "float16" ? LEAST_VIEW : LARGE_BYTES;
+    const made = source !== undefined && bytes >= least
       ? onLazy(elementsAt(dtype, begin, sizeOf(shape), contents), shape)
       : load(entryOf(info, file, read, source), undefined);
     if (location !== undefined && dtype !== "bool" && bytes >= LEAST_VIEW) {
