@@ -7,8 +7,10 @@ import { joinAttention } from "./attend.ts";
 import type { Graph } from "./graph.ts";
 import { fuseElementwise } from "./fuse.ts";
 import { placeWrites, renameWrites } from "./writes.ts";
+import { releaseEarly } from "./schedule.ts";
 import { joinEpilogues, packWeights } from "./products.ts";
 import {
+  dropBarriers,
   dropDeadCode,
   type Fold,
   foldConstants,
@@ -52,6 +54,7 @@ export const ALL_PASSES: Passes = {
 export function optimize(graph: Graph, passes: Passes, compute: Fold): Folded {
   let improved = passes.fuse ? renameWrites(graph) : graph;
   if (passes.subexpressions) improved = shareSubexpressions(improved);
+  improved = dropBarriers(improved);
   let versions: Folded["versions"] = new Map();
   // Packing is worth its time only if it happens once.
   if (passes.pack && passes.constants) improved = packWeights(improved);
@@ -59,6 +62,6 @@ export function optimize(graph: Graph, passes: Passes, compute: Fold): Folded {
   if (passes.deadCode) improved = dropDeadCode(improved);
   if (passes.attention) improved = joinAttention(improved);
   if (passes.epilogues) improved = joinEpilogues(improved);
-  if (passes.fuse) improved = placeWrites(fuseElementwise(improved));
+  if (passes.fuse) improved = releaseEarly(placeWrites(fuseElementwise(improved)));
   return { graph: improved, versions };
 }

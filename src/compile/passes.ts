@@ -9,6 +9,7 @@
 import { isOperand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { Input } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
 import type { Computation } from "./constants.ts";
 import {
   finalCopies,
@@ -121,6 +122,25 @@ export function shareSubexpressions(graph: Graph): Graph {
     seen.get(key)!.push(node);
     nodes.push(node);
   }
+  return { ...graph, nodes };
+}
+
+/** Reads what checkpoints compute once more from where it is: no later pass takes it for what was made before. */
+export function dropBarriers(graph: Graph): Graph {
+  const isPure = pureStorages(graph);
+  const results = resultStorages(graph);
+  const moved = new Map<TracedStorage, TracedStorage>();
+  const nodes = graph.nodes.flatMap((original): Node[] => {
+    const node = redirected(original, moved);
+    const { op, inputs: [input], outputs: [output], attributes } = node;
+    const isBarrier = op === MAP.copy &&
+      (attributes as { readonly again?: number } | undefined)?.again !== undefined;
+    if (!isBarrier || !isValue(input!) || !isWhole(input) || !isWhole(output!)) return [node];
+    const isPlain = [input, output!].every(({ storage }) => isPure(storage)) &&
+      input.storage.info === output!.storage.info && !results.has(output!.storage);
+    if (isPlain) moved.set(output!.storage, input.storage);
+    return isPlain ? [] : [node];
+  });
   return { ...graph, nodes };
 }
 

@@ -112,15 +112,19 @@ export class Plan {
       for (const one of inner) slotBytes.set(one, up(one.bytes));
     }
     const uses = usesOf(steps, loops);
-    const lifetimes = temporaries.map((one) => {
+    const isTemporary = new Set(temporaries);
+    const sharing = sharedMemory(steps, uses, (one) => isTemporary.has(one) && !slotBytes.has(one));
+    const owners = temporaries.filter((one) => !sharing.has(one));
+    const lifetimes = owners.map((one) => {
       const bytes = slotBytes.has(one) ? slotBytes.get(one)! * slots : one.bytes;
       return { bytes, ...uses.get(one) ?? { first: steps.length, last: 0 } };
     });
     const { offsets, bytes } = planArena(lifetimes);
     const places = new Map<Buffer, ProgramBuffer>();
-    temporaries.forEach((one, i) => {
+    owners.forEach((one, i) => {
       places.set(one, { kind: "arena", bytes: lifetimes[i]!.bytes, offset: offsets[i]! });
     });
+    for (const [one, owner] of sharing) places.set(one, places.get(owner)!);
     for (const one of buffers) {
       if (places.has(one)) continue;
       if (one.bytes <= COPIED_BYTES) places.set(one, { kind: "copied", bytes: one.bytes });
@@ -338,6 +342,29 @@ function usesOf(
     }
   });
   return uses;
+}
+
+/**
+ * The buffers that take the memory of another, which the step that makes them is the last to read: that
+ * of the first of them, whose use is extended. `isFree` tells of the buffers whose memory may be shared.
+ */
+function sharedMemory(
+  steps: Lowered["steps"],
+  uses: ReadonlyMap<Buffer, { first: number; last: number }>,
+  isFree: (buffer: Buffer) => boolean,
+): Map<Buffer, Buffer> {
+  const owners = new Map<Buffer, Buffer>();
+  steps.forEach((step, i) => {
+    for (const [written, read] of step.kind === "native" ? step.inPlace : []) {
+      const owner = owners.get(read) ?? read;
+      const [from, to] = [uses.get(owner)!, uses.get(written)!];
+      const ends = from.last === i && from.first < i && to.first === i;
+      if (!ends || owners.has(written) || !isFree(written) || !isFree(owner)) continue;
+      owners.set(written, owner);
+      from.last = to.last;
+    }
+  });
+  return owners;
 }
 
 /**

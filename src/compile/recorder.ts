@@ -5,6 +5,7 @@
  * @module
  */
 import { DTYPE, type DTypeInfo, NO_DTYPE, type TypedArray } from "../base/dtype.ts";
+import { sameShape } from "../base/shape.ts";
 import type { Placeholder } from "../base/placeholder.ts";
 import { ATTRIBUTES, OFFSETS } from "../base/plan.ts";
 import { attentionLength } from "../backend/native/attention.ts";
@@ -15,10 +16,10 @@ import type { Shim } from "../backend/ffi/abi.ts";
 import type { Backend } from "../core/backend.ts";
 import { CHAIN } from "../ops/chain/op.ts";
 import { copyInto, fillWith } from "../core/dispatch.ts";
-import { elementsOf } from "../memory/operand.ts";
+import { elementsOf, isOperand, type Operand } from "../memory/operand.ts";
 import { type DeviceMemory, Storage } from "../memory/storage.ts";
 import type { ChainAttributes } from "../ops/chain/steps.ts";
-import { type Call, isTableOp, type Op } from "../table/op.ts";
+import { type Call, type Input, isTableOp, type Op } from "../table/op.ts";
 import type { PlaceholderKey } from "../api/random/placeholder_key.ts";
 import type { Node, TracedStorage } from "./graph.ts";
 
@@ -120,6 +121,8 @@ export interface NativeStep {
   readonly buffers: readonly (Buffer | null)[];
   /** How many of them it writes, from the first on. */
   readonly outputs: number;
+  /** Those that it writes, each with one that it reads whose memory that may be. */
+  readonly inPlace: readonly (readonly [written: Buffer, read: Buffer])[];
   readonly numbers: Float64Array;
   readonly checksIndex: boolean;
   /** The op, for reports. */
@@ -227,6 +230,7 @@ export class Recorder implements Backend {
       dtypes: operands.map(({ storage }) => storage.info.id),
       buffers: operands.map(({ storage }) => this.#tokens.get((storage as Buffer).token)!),
       outputs: call.outputs.length,
+      inPlace: this.#inPlace(call),
       numbers,
       checksIndex: false,
       op: call.name,
@@ -234,6 +238,24 @@ export class Recorder implements Backend {
       node: this.node,
     });
     return true;
+  }
+
+  /** The buffers that an elementwise call writes, each with one that it reads at the same elements only. */
+  #inPlace({ op, inputs, outputs, attributes }: Call): [Buffer, Buffer][] {
+    const bufferOf = ({ storage }: Operand): Buffer => this.#tokens.get((storage as Buffer).token)!;
+    return outputs.flatMap((output, k) => {
+      // Later steps of a chain would read what it has replaced.
+      const later = op === CHAIN ? laterInputs(attributes as ChainAttributes, k) : [];
+      const matches = (x: Input, i: number): boolean =>
+        isOperand(x) && isAll(x) && sameShape(x.layout.shape, output.layout.shape) &&
+        x.storage.info.bytes === output.storage.info.bytes && !later.includes(i);
+      const matching = inputs.filter(matches);
+      return !isAll(output)
+        ? []
+        : matching.filter(isOperand).filter(({ storage }) =>
+          inputs.every((x) => !isOperand(x) || x.storage !== storage || matching.includes(x))
+        ).map((x): [Buffer, Buffer] => [bufferOf(output), bufferOf(x)]);
+    });
   }
 
   #record(
@@ -258,6 +280,9 @@ export class Recorder implements Backend {
       dtypes: each,
       buffers,
       outputs: 1,
+      inPlace: op.kind === "map"
+        ? this.#inPlace(this.#call!).filter((pair) => pair.every((one) => buffers.includes(one)))
+        : [],
       numbers: numbers.slice(
         0,
         lengthOf(op.name, isTableOp(op) && kernel !== this.#native.numberOf(CHAIN), numbers),
@@ -320,6 +345,15 @@ export class Recorder implements Backend {
       release: refuse,
     };
   }
+}
+
+/** Whether an operand is all of its storage in row-major order. */
+const isAll = ({ layout, storage }: Operand): boolean =>
+  layout.contiguous && layout.offset === 0 && layout.size === storage.length;
+
+/** The values that the steps after output `k` of a chain read. */
+function laterInputs({ steps, outputs }: ChainAttributes, k: number): readonly number[] {
+  return steps.slice(outputs[k]! + 1).flatMap(({ inputs }) => inputs);
 }
 
 /** The numbers that a kernel reads. */

@@ -172,3 +172,31 @@ test("memory counts no arena before a program needs one", () => {
   program(ones([1000]));
   assertEquals(info().programs.arenaBytes, 0);
 });
+
+check("elementwise results take the memory of an operand that nothing else reads", () => {
+  const x = random.normal(random.key(1), [64, 64]);
+  const bytes = 64 * 64 * 4;
+  const buffersOf = (g: (x: Any) => Any): number => {
+    const program: Any = compile(g as never);
+    const made = program(x);
+    assert(made.allclose(g(x), { rtol: 1e-5, atol: 1e-5 }));
+    const [arena] = arenaOf(program);
+    program.dispose();
+    return Math.floor(arena! / bytes);
+  };
+  assertEquals(buffersOf((x) => x.matmul(x).sin().matmul(x)), 1);
+  assertEquals(buffersOf((x) => x.matmul(x).add(x.sum(0)).sin().mul(2).matmul(x)), 1);
+  // Something else reads the operand: later, at other places, or as another part of it.
+  const later = (x: Any): Any => {
+    const y = x.matmul(x);
+    return y.sin().matmul(y);
+  };
+  assertEquals(buffersOf(later), 2);
+  const transposed = (x: Any): Any => {
+    const y = x.matmul(x);
+    return y.T.sub(y).matmul(x);
+  };
+  assertEquals(buffersOf(transposed), 2);
+  const reversed = (x: Any): Any => x.matmul(x).flip(0).sin().matmul(x);
+  assertEquals(buffersOf(reversed), 2);
+});
