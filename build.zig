@@ -29,6 +29,7 @@ const per_call = [_][]const u8{
 /// Control code and the CUDA host code, compiled once and for size.
 const compact = [_][]const u8{
     "cpu/complex/complex_block.c",
+    "cpu/conv/conv_last.c",
     "cpu/conv/conv_transpose.c",
     "cpu/conv/conv_weight.c",
     "cpu/deviates.c",
@@ -261,6 +262,7 @@ const algorithm_flags = flags ++ [_][]const u8{ "-Os", "-fno-unroll-loops", "-fn
 /// What a WebAssembly module has of the files that are compiled once and for size.
 const wasm_compact = [_][]const u8{
     "cpu/complex/complex_block.c",
+    "cpu/conv/conv_last.c",
     "cpu/conv/conv_transpose.c",
     "cpu/conv/conv_weight.c",
     "cpu/deviates.c",

@@ -13,6 +13,7 @@ import { CHAIN } from "../ops/chain/op.ts";
 import type { PackedAttributes } from "../ops/linear/panels.ts";
 import type { ChainAttributes } from "../ops/chain/steps.ts";
 import { ATTENTION } from "../ops/attention/op.ts";
+import { CONV_LAST } from "../ops/conv/channels_last.ts";
 import {
   type Graph,
   isValue,
@@ -270,6 +271,7 @@ function improvementsOf(
     joined: improved.nodes.flatMap(({ op, name }) =>
       op !== CHAIN && name.includes(" → ") ? [name] : []
     ),
+    channelsLast: improved.nodes.filter(({ op }) => op === CONV_LAST).length,
     attention: improved.nodes.filter(({ op }) => op === ATTENTION).length -
       graph.nodes.filter(({ op }) => op === ATTENTION).length,
     fused: improved.nodes.flatMap(({ op, name }) => op === CHAIN ? [partsOf(name)] : []),

@@ -3,7 +3,9 @@
  *
  * @module
  */
+import { kernelSource } from "../backend/cpu.ts";
 import { joinAttention } from "./attend.ts";
+import { keepChannelsLast } from "./channels_last.ts";
 import type { Graph } from "./graph.ts";
 import { fuseElementwise } from "./fuse.ts";
 import { placeWrites, renameWrites } from "./writes.ts";
@@ -30,6 +32,8 @@ export interface Passes {
   readonly pack: boolean;
   /** Compute bias, activation and residual with the product before them: epilogue fusion. */
   readonly epilogues: boolean;
+  /** Keep images as [N, H, W, C] between depthwise convolutions and those of one element. Needs `constants`. */
+  readonly channelsLast: boolean;
   /** Run attention as one op. */
   readonly attention: boolean;
   /** Run chains of elementwise ops in one pass over memory. */
@@ -45,6 +49,7 @@ export const ALL_PASSES: Passes = {
   constants: true,
   pack: true,
   epilogues: true,
+  channelsLast: true,
   attention: true,
   fuse: true,
   tiles: true,
@@ -56,12 +61,21 @@ export function optimize(graph: Graph, passes: Passes, compute: Fold): Folded {
   if (passes.subexpressions) improved = shareSubexpressions(improved);
   improved = dropBarriers(improved);
   let versions: Folded["versions"] = new Map();
+  const fold = (given: Graph): Graph => {
+    const folded = foldConstants(given, compute);
+    versions = new Map([...versions, ...folded.versions]);
+    return folded.graph;
+  };
   // Packing is worth its time only if it happens once.
   if (passes.pack && passes.constants) improved = packWeights(improved);
-  if (passes.constants) ({ graph: improved, versions } = foldConstants(improved, compute));
+  if (passes.constants) improved = fold(improved);
   if (passes.deadCode) improved = dropDeadCode(improved);
   if (passes.attention) improved = joinAttention(improved);
   if (passes.epilogues) improved = joinEpilogues(improved);
+  // Other backends compute these convolutions by those with channels first.
+  if (passes.channelsLast && passes.constants && kernelSource() !== null) {
+    improved = fold(keepChannelsLast(improved));
+  }
   if (passes.fuse) improved = releaseEarly(placeWrites(fuseElementwise(improved)));
   return { graph: improved, versions };
 }

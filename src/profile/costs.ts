@@ -6,6 +6,7 @@
 import { sizeOf } from "../base/shape.ts";
 import { CHAIN } from "../ops/chain/op.ts";
 import { isOperand, type Operand } from "../memory/operand.ts";
+import type { ConvWeightAttributes } from "../ops/conv/problem.ts";
 import type { ChainAttributes } from "../ops/chain/steps.ts";
 import { isTableOp, type Op } from "../table/op.ts";
 
@@ -43,7 +44,10 @@ const product = (inputs: readonly Operand[], [out]: readonly Operand[]): number 
 
 /** The number of operations of kernel ops with a formula of their own. */
 const FLOPS: Readonly<
-  Record<string, (inputs: readonly Operand[], outputs: readonly Operand[]) => number>
+  Record<
+    string,
+    (inputs: readonly Operand[], outputs: readonly Operand[], attributes: unknown) => number
+  >
 > = {
   matmul: product,
   linear: product,
@@ -57,6 +61,8 @@ const FLOPS: Readonly<
     const { shape, size } = weight!.layout;
     return 2 * elementsIn(out!) * size / Math.max(1, shape[0]!);
   },
+  convLast: (_, [out], attributes) =>
+    2 * elementsIn(out!) * sizeOf((attributes as ConvWeightAttributes).weight.slice(1)),
   outer: (_, [out]) => elementsIn(out!),
 };
 
@@ -72,7 +78,7 @@ function flopsOf(
   if (op.kind === "view" || op.moves || op.name === "copy") return 0;
   if (op.kind === "map") return elementsIn(outputs[0]!);
   if (isTableOp(op)) return elementsIn(inputs[0]!);
-  return FLOPS[op.name]?.(inputs, outputs);
+  return FLOPS[op.name]?.(inputs, outputs, attributes);
 }
 
 /** Ops that read as many elements of the first input as they give, at the places of the others. */

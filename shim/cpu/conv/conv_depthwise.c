@@ -7,7 +7,8 @@
 #include <string.h>
 #include "conv_context.h"
 
-enum { ROWS = RM_DEPTHWISE_ROWS };
+/* The rows that are computed at once, and the side of the squares whose sums have a loop of their own. */
+enum { ROWS = RM_DEPTHWISE_ROWS, SIDE = 3 };
 
 /* What is added to sums and their limits then; where rows of the output end, and how many pixels of how many
  * rows are wanted. */
@@ -45,18 +46,17 @@ static void sum_taps(const float *from, ptrdiff_t line, const ptrdiff_t *offsets
 }
 
 /* The same for a square of adjacent elements: rows meet the same elements, which are read once. */
-static RM_ALWAYS_INLINE void sum_square(const int side, const float *from, ptrdiff_t line,
-                                        const float *w, const sum_finish *finish,
-                                        float *to, ptrdiff_t step) {
+static void sum_square(const float *from, ptrdiff_t line, const float *w, const sum_finish *finish,
+                       float *to, ptrdiff_t step) {
   v_f32 sum[ROWS];
   UNROLL for (int r = 0; r < ROWS; r++) sum[r] = (v_f32)0.0f;
-  UNROLL for (int y = 0; y < ROWS + side - 1; y++) {
-    UNROLL for (int x = 0; x < side; x++) {
+  UNROLL for (int y = 0; y < ROWS + SIDE - 1; y++) {
+    UNROLL for (int x = 0; x < SIDE; x++) {
       const v_f32 element = *(const v_f32 *)(from + y * line + x);
       UNROLL for (int r = 0; r < ROWS; r++) {
         const int ky = y - r;
-        if (ky < 0 || ky >= side) continue;
-        sum[r] = FMA(v_f32, (v_f32)(w[ky * side + x]), element, sum[r]);
+        if (ky < 0 || ky >= SIDE) continue;
+        sum[r] = FMA(v_f32, (v_f32)(w[ky * SIDE + x]), element, sum[r]);
       }
     }
   }
@@ -176,7 +176,7 @@ static void write_offsets(const conv_context *ctx, ptrdiff_t area, ptrdiff_t *to
 }
 
 /* Computes `count` rows of a channel. */
-static void sum_rows(const conv_context *ctx, const int side, const float *stage,
+static void sum_rows(const conv_context *ctx, bool is_square, const float *stage,
                      const ptrdiff_t *offsets, const float *w, sum_finish *finish, ptrdiff_t count,
                      float *out) {
   const ptrdiff_t width = ctx->axes[WIDTH].out, line = ctx->phase_length;
@@ -188,32 +188,25 @@ static void sum_rows(const conv_context *ctx, const int side, const float *stage
       if (j + LANES > width) j = width < LANES ? 0 : width - LANES;
       const float *from = stage + row * line + j;
       float *to = out + row * width + j;
-      if (side == 3) sum_square(3, from, line, w, finish, to, width);
-#if defined(__AVX2__)
-      else if (side == 5) sum_square(5, from, line, w, finish, to, width);
-#endif
+      if (is_square) sum_square(from, line, w, finish, to, width);
       else sum_taps(from, line, offsets, w, ctx->sums, finish, to, width);
       if (j + LANES >= width) break;
     }
   }
 }
 
-/* The largest kernel whose sums sum_square computes, or 0. */
-static int square_side(const conv_context *ctx) {
+/* Whether sum_square computes the sums. */
+static bool meets_square(const conv_context *ctx) {
   const conv_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
-  const bool adjacent = z->kernel == 1 && y->kernel == x->kernel && y->stride == 1 &&
-                        x->stride == 1 && y->dilation == 1 && x->dilation == 1;
-#if defined(__AVX2__)
-  return adjacent ? (int)x->kernel : 0;
-#else
-  return adjacent && x->kernel == 3 ? 3 : 0;
-#endif
+  return z->kernel == 1 && y->kernel == SIDE && x->kernel == SIDE && y->stride == 1 && x->stride == 1 &&
+         y->dilation == 1 && x->dilation == 1;
 }
 
 /* Zeros are single vectors, and no calls. */
 __attribute__((no_builtin("memset"))) void RM_FOR_ISA(conv_depthwise)(void *context, ptrdiff_t index) {
   conv_context *ctx = context;
-  const int slot = take_slot(ctx->slot_taken, ctx->slots), side = square_side(ctx);
+  const int slot = take_slot(ctx->slot_taken, ctx->slots);
+  const bool is_square = meets_square(ctx);
   const conv_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
   const ptrdiff_t first = index % ctx->row_blocks * ctx->block_rows;
   const ptrdiff_t count = rm_min(y->out - first, ctx->block_rows);
@@ -248,7 +241,7 @@ __attribute__((no_builtin("memset"))) void RM_FOR_ISA(conv_depthwise)(void *cont
       const ptrdiff_t at = (image * ctx->groups * ctx->rows + channel) * ctx->all_pixels +
                            depth * ctx->pixels + first * x->out;
       if (whole && ctx->bias != NULL) finish.bias = ctx->bias[channel];
-      sum_rows(ctx, side, stage, offsets, ctx->w + channel * ctx->sums, &finish, count,
+      sum_rows(ctx, is_square, stage, offsets, ctx->w + channel * ctx->sums, &finish, count,
                ctx->out + at);
       if (!whole) RM_FOR_ISA(finish_sums)(ctx, channel, at, count * x->out);
     }

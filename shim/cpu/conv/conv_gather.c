@@ -1,6 +1,5 @@
 /*
- * The loops of the derivative by a convolution's weight and of transposed convolutions, and what these read
- * of a call.
+ * The loops of conv_gather.h, and what reads the numbers of a call.
  */
 #include "conv_gather.h"
 
@@ -70,6 +69,54 @@ static void groups(ptrdiff_t pixels, const float *const *rows, const int32_t *of
   else multiply_groups(1, pixels, rows, offsets, panel, sums);
 }
 
+static RM_ALWAYS_INLINE v_f32 limited(const conv_context *ctx, v_f32 x) {
+  const v_f32 low = (v_f32)(ctx->low), high = (v_f32)(ctx->high), above = x <= low ? low : x;
+  return above >= high ? high : above;
+}
+
+static void finish(const conv_context *ctx, const float *sums, ptrdiff_t rows, ptrdiff_t columns,
+                   const float *bias, const float *add, float *to, ptrdiff_t stride) {
+  for (ptrdiff_t r = 0; r < rows; r++) {
+    for (ptrdiff_t j = 0;; j += LANES) {
+      /* The last vector begins early enough to be whole. */
+      if (j + LANES > columns) j = columns - LANES;
+      v_f32 made = *(const v_f32 *)(sums + j) + *(const v_f32 *)(bias + j);
+      if (add != NULL) made += *(const v_f32 *)(add + j);
+      *(v_f32 *)(to + j) = limited(ctx, made);
+      if (j + LANES >= columns) break;
+    }
+    sums += PANEL_COLUMNS, to += stride;
+    if (add != NULL) add += ctx->rows;
+  }
+}
+
+static void channels(const conv_context *ctx, const channel_taps *taps, ptrdiff_t step, float *to,
+                     ptrdiff_t stride) {
+  const ptrdiff_t count = ctx->groups;
+  for (ptrdiff_t c = 0;; c += LANES) {
+    if (c + LANES > count) c = count - LANES;
+    v_f32 sum[CHANNEL_PIXELS];
+    UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) sum[i] = (v_f32)0.0f;
+    const float *row = taps->x + c, *factors = taps->w + c;
+    ROLLED for (ptrdiff_t y = 0; y < taps->rows; y++) {
+      const float *at = row, *factor = factors;
+      ROLLED for (ptrdiff_t x = 0; x < taps->columns; x++) {
+        const v_f32 w = *(const v_f32 *)factor;
+        UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) {
+          sum[i] = FMA(v_f32, w, *(const v_f32 *)(at + i * step), sum[i]);
+        }
+        at += taps->column_step, factor += count;
+      }
+      row += taps->row_step, factors += taps->factor_step;
+    }
+    const v_f32 bias = ctx->bias == NULL ? (v_f32)0.0f : *(const v_f32 *)(ctx->bias + c);
+    UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) {
+      *(v_f32 *)(to + i * stride + c) = limited(ctx, sum[i] + bias);
+    }
+    if (c + LANES >= count) return;
+  }
+}
+
 static int32_t operands(const rm_call *call, conv_context *ctx) {
   enum { IMAGES, GROUPS, CHANNELS, ROWS, FINISH, SPACE = FINISH + FINISH_NUMBERS };
   const double *numbers = call->numbers, *axis = numbers + SPACE;
@@ -103,6 +150,12 @@ const rm_conv_gather RM_FOR_ISA(conv_gather) = {
     .rows = MR,
     .tile = tile,
     .groups = groups,
+    .strip = RM_FOR_ISA(packed_strip_kernel),
+    .strip_rows = TILE_ROWS,
+    .strip_columns = STRIP_COLUMNS,
+    .finish = finish,
+    .channels = channels,
+    .activate = RM_FOR_ISA(conv_activate),
     .operands = operands,
     .stage = RM_FOR_ISA(conv_stage),
     .workspace_alloc = RM_FOR_ISA(workspace_alloc),

@@ -1,15 +1,26 @@
 /*
- * What the derivative by a convolution's weight and transposed convolutions share: products of a matrix
- * whose rows are read where they are, in staged rows of x, and packed panels. Those loops are compiled for
- * each ISA (conv_gather.c); the rest, once.
+ * The loops of the derivative by a convolution's weight, of transposed convolutions and of those with
+ * channels last: products of a matrix whose rows are read where they are and packed panels, and sums of
+ * channels. These loops are compiled for each ISA (conv_gather.c); the rest, once.
  */
 #ifndef ROWMAJOR_CONV_GATHER_H
 #define ROWMAJOR_CONV_GATHER_H
 
 #include "conv_context.h"
+#include "gemm_packed.h"
 
 /* The most rows of a tile, and the sums that groups hold in registers. */
 enum { MOST_TILE_ROWS = 12, GROUP_SUMS = 6 };
+
+/* The pixels that sums of channels compute at once. */
+enum { CHANNEL_PIXELS = 4 };
+
+/* The taps of a kernel that meet elements of x: their number along both axes, the steps to the next ones,
+ * and the first element and factor. A factor of a row is followed by the factors of the other channels. */
+typedef struct {
+  ptrdiff_t rows, columns, row_step, column_step, factor_step;
+  const float *x, *w;
+} channel_taps;
 
 struct rm_conv_gather {
   /* The elements of a vector, and the rows of a tile. Panels have two vectors of columns. */
@@ -22,8 +33,20 @@ struct rm_conv_gather {
    * panels of columns j. */
   void (*groups)(ptrdiff_t pixels, const float *const *rows, const int32_t *offsets, const float *panel,
                  ptrdiff_t columns, float *sums);
-  /* Reads the numbers and the operands of a call, those of conv without a residual. The second operand
-   * becomes ctx->w. */
+  /* The kernels of products with a packed weight, by the number of rows, and how many columns they take. */
+  packed_strip_kernel *(*strip)(ptrdiff_t rows);
+  ptrdiff_t strip_rows, strip_columns;
+  /* Adds bias, [columns], and the residual, rows like those of the output, unless it is null, to sums, rows
+   * of PANEL_COLUMNS, and stores them within the context's limits: rows `stride` apart. There are at least
+   * `lanes` columns. */
+  void (*finish)(const conv_context *ctx, const float *sums, ptrdiff_t rows, ptrdiff_t columns,
+                 const float *bias, const float *add, float *to, ptrdiff_t stride);
+  /* Writes the sums of all channels of CHANNEL_PIXELS pixels, with bias and within the context's limits.
+   * The pixels are `step` elements apart in x, `stride` in the output. */
+  void (*channels)(const conv_context *ctx, const channel_taps *taps, ptrdiff_t step, float *to,
+                   ptrdiff_t stride);
+  void (*activate)(const conv_context *ctx, ptrdiff_t n, float *to);
+  /* Reads the numbers and the operands of a call, those of conv. The second operand becomes ctx->w. */
   int32_t (*operands)(const rm_call *call, conv_context *ctx);
   void (*stage)(const conv_context *ctx, const staged_rows *to, const float *plane);
   gemm_workspace *(*workspace_alloc)(size_t size, int slots);

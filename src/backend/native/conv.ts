@@ -15,6 +15,7 @@ import {
   NO_AXIS,
   winogradOf,
 } from "../../ops/conv/problem.ts";
+import { convLastOf, isDepthwise } from "../../ops/conv/channels_last.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../table/op.ts";
@@ -37,6 +38,13 @@ function runsConv(call: Call): boolean {
 interface ConvPlan {
   readonly numbers: Float64Array<ArrayBuffer>;
   readonly optional: readonly Storage[];
+}
+
+/** The same for channels that are last: depthwise sums have no residual. */
+function runsConvLast(call: Call): boolean {
+  const attributes = call.attributes as ConvWeightAttributes;
+  return runsConv(call) &&
+    !(isDepthwise(attributes, attributes.weight) && isOperand(call.inputs[3]));
 }
 
 /** Plans a call with the numbers `sizes`, the activation, the operands, and the numbers `space`. */
@@ -73,6 +81,12 @@ function planConv(call: Call): ConvPlan {
   return plan(call, [images, groups, channels, rows], axisNumbers(axes));
 }
 
+/** The plan of a convolution of images whose channels are last. */
+function planLast(call: Call): ConvPlan {
+  const { images, groups, channels, rows, axes } = convLastOf(call);
+  return plan(call, [images, groups, channels, rows], axisNumbers(axes));
+}
+
 /** The plan of a convolution by a transformed weight. */
 function planWinograd(call: Call): ConvPlan {
   const { images, channels, rows, axes } = winogradOf(call);
@@ -84,8 +98,11 @@ function planWinograd(call: Call): ConvPlan {
 }
 
 /** The kernel of a convolution. */
-const convolution = (plan: (call: Call) => ConvPlan): Kernel => ({
-  supports: runsConv,
+const convolution = (
+  plan: (call: Call) => ConvPlan,
+  supports: (call: Call) => boolean = runsConv,
+): Kernel => ({
+  supports,
   prepare(call) {
     const { numbers, optional: [c = null, ...more] } = plan(call);
     const [a, b] = [call.operand(0).storage, call.operand(1).storage];
@@ -176,6 +193,7 @@ const convBytes: Kernel = {
 /** The kernels by the names of their ops. */
 export const CONV_KERNELS: Readonly<Record<string, Kernel>> = {
   conv: convolution(planConv),
+  convLast: convolution(planLast, runsConvLast),
   winograd: convolution(planWinograd),
   convWeightGrad,
   convTranspose,

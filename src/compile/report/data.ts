@@ -78,6 +78,8 @@ export interface ReportedImprovements {
   readonly packed: readonly ReportedWeight[];
   /** The products that compute the ops after them too. */
   readonly joined: readonly string[];
+  /** The number of convolutions whose images have channels last. */
+  readonly channelsLast: number;
   /** How often attention was recognised. */
   readonly attention: number;
   /** The chains, each as the ops that it is made of. */

@@ -68,7 +68,8 @@ function counted(names: readonly string[]): string {
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 function formatImprovements(of: ReportedImprovements): string[] {
-  const { dropped, shared, folded, packed, joined, attention, fused, tiled, off } = of;
+  const { dropped, shared, folded, packed, joined, channelsLast, attention, fused, tiled, off } =
+    of;
   const lines: string[] = [];
   const add = (title: string, count: number, text: string): void => {
     if (count > 0) lines.push(...titled(`  ${title}`, text));
@@ -86,6 +87,7 @@ function formatImprovements(of: ReportedImprovements): string[] {
   add("packed", packed.length, `${plural(packed.length, "weight")}: ${counted(weights)}`);
   add("attention", attention, `recognised ${attention === 1 ? "once" : `${attention} times`}`);
   add("joined", joined.length, `into ${plural(joined.length, "product")}: ${counted(joined)}`);
+  add("channels", channelsLast, `last in ${plural(channelsLast, "convolution")}`);
   const ops = fused.flat().length;
   const chains = fused.map((one) => one.join(" → "));
   add("fused", ops, `${ops} ops into ${plural(fused.length, "chain")}: ${counted(chains)}`);

@@ -107,12 +107,12 @@ export function convAxes(
 /** An axis that a convolution does not have. */
 export const NO_AXIS: ConvAxis = { size: 1, kernel: 1, out: 1, stride: 1, padding: 0, dilation: 1 };
 
-/** The sizes of a call of `conv`, or of one whose weight is packed. */
+/** The sizes of a call of `conv`, or of one whose weight is packed, or whose x, [N, C, …], is a view. */
 export function convOf(
   call: Call,
   weight: readonly number[] = call.operand(1).layout.shape,
+  x: readonly number[] = call.operand(0).layout.shape,
 ): ConvSizes {
-  const x = call.operand(0).layout.shape;
   const attributes = call.attributes as ConvAttributes;
   const { groups } = attributes;
   const axes = convAxes(x, weight, attributes);

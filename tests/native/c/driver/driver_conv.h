@@ -146,6 +146,68 @@ static void run_conv(conv_case *c, bool winograd, bool with_bias, bool with_add,
   }
 }
 
+/* A convolution with channels last: a depthwise one, or one of one element. The same operands, in other
+ * orders, give the same results as direct_sum. */
+static void run_conv_last(conv_case *c, bool with_bias, bool with_add, int threads) {
+  snprintf(about, sizeof about, "convLast of %td x %td x %td, %td x %td by %td of %td x %td, stride %td, %td",
+           c->images, c->groups, c->channels, c->size[0], c->size[1], c->rows, c->kernel[0], c->kernel[1],
+           c->stride[0], c->stride[1]);
+  enum { COLUMNS = 32 };
+  const ptrdiff_t outputs = c->groups * c->rows, inputs = c->groups * c->channels;
+  const ptrdiff_t taps = c->kernel[0] * c->kernel[1], plane = c->size[0] * c->size[1];
+  const ptrdiff_t pixels = c->out[0] * c->out[1], length = c->images * outputs * pixels;
+  const bool depthwise = c->groups > 1;
+  const ptrdiff_t columns = depthwise ? outputs : (outputs + COLUMNS - 1) / COLUMNS * COLUMNS;
+  const ptrdiff_t w_length = columns * c->channels * taps;
+  buffer to = make(RM_FLOAT32, length, ANY_BITS), x = make(RM_FLOAT32, c->images * inputs * plane, SMALL);
+  buffer w = make(RM_FLOAT32, w_length, SMALL), bias = make(RM_FLOAT32, outputs, SMALL);
+  buffer add = make(RM_FLOAT32, length, SMALL);
+  c->of[CONV_X] = make(RM_FLOAT32, c->images * inputs * plane, SMALL);
+  c->of[CONV_WEIGHT] = make(RM_FLOAT32, outputs * c->channels * taps, SMALL);
+  for (ptrdiff_t i = 0; i < c->images * inputs * plane; i++) {
+    const ptrdiff_t image = i / inputs / plane, channel = i / plane % inputs;
+    ((float *)c->of[CONV_X].data)[i] = ((float *)x.data)[(image * plane + i % plane) * inputs + channel];
+  }
+  for (ptrdiff_t i = 0; i < outputs * c->channels * taps; i++) {
+    const ptrdiff_t row = i / c->channels / taps, k = i % (c->channels * taps);
+    const ptrdiff_t at = depthwise ? k * outputs + row
+                                   : row / COLUMNS * COLUMNS * c->channels + k * COLUMNS + row % COLUMNS;
+    ((float *)c->of[CONV_WEIGHT].data)[i] = ((float *)w.data)[at];
+  }
+  double numbers[64] = {(double)c->images, (double)c->groups, (double)c->channels, (double)c->rows,
+                        RM_ACTIVATION_RELU, 0, 0, 0, with_bias ? 3 : -1,
+                        with_add ? (with_bias ? 4 : 3) : -1};
+  double *axis = numbers + 10 + CONV_OPERANDS;
+  const double no_axis[] = {1, 1, 1, 1, 0, 1};
+  memcpy(axis, no_axis, sizeof no_axis), axis += 6;
+  for (int i = 0; i < 2; i++, axis += 6) {
+    const ptrdiff_t own[] = {c->size[i], c->kernel[i], c->out[i], c->stride[i], c->padding[i], c->dilation[i]};
+    for (int k = 0; k < 6; k++) axis[k] = (double)own[k];
+  }
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  const int F = RM_FLOAT32, more = with_bias + with_add;
+  void *const first = with_bias ? bias.data : with_add ? add.data : NULL;
+  expect_normal_operands();
+  if (!is_served(run_many(kernel("convLast"), pack(F, F, F, more > 0 ? F : RM_NONE),
+                          pack(more > 1 ? F : RM_NONE, RM_NONE, RM_NONE, RM_NONE), F, numbers, to.data,
+                          x.data, w.data, first, more > 1 ? add.data : NULL, NULL, NULL, NULL))) {
+    fail("it was not served");
+  }
+  check_normal_operands();
+  for (ptrdiff_t at = 0; at < length; at++) {
+    const ptrdiff_t row = at % outputs, pixel = at / outputs % pixels;
+    double all, sum = direct_sum(c, at / outputs / pixels, row, pixel / c->out[1], pixel % c->out[1], &all);
+    if (with_bias) sum += ((const float *)bias.data)[row];
+    if (with_add) sum += ((const float *)add.data)[at];
+    if (((const float *)to.data)[at] != (sum > 0 ? sum : 0)) fail("a result is wrong");
+    compared++;
+  }
+  check_unchanged(&x);
+  check_unchanged(&w);
+  drop(&c->of[CONV_X]), drop(&c->of[CONV_WEIGHT]);
+  drop(&to), drop(&x), drop(&w), drop(&bias), drop(&add);
+}
+
 /* Derivatives of convolutions: by the weight, or by x, which is a transposed convolution. */
 static void run_conv_gradient(conv_case *c, bool by_weight, int threads) {
   snprintf(about, sizeof about,
@@ -228,5 +290,14 @@ static void try_conv(ptrdiff_t most, int cases) {
     }
     run_conv(&c, winograd, below(2), below(2), 1 + (int)below(3));
     run_conv_gradient(&c, below(2), 1 + (int)below(3));
+    if (depthwise) {
+      c.groups = 16 + below(most), c.rows = 1;
+    } else {
+      c.groups = 1;
+      for (int k = 0; k < 2; k++) {
+        c.kernel[k] = c.stride[k] = 1, c.padding[k] = 0, c.out[k] = c.size[k];
+      }
+    }
+    run_conv_last(&c, below(2), !depthwise && below(2), 1 + (int)below(3));
   }
 }

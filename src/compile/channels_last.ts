@@ -1,0 +1,264 @@
+/**
+ * Keeps images as [N, H, W, C] between depthwise convolutions, those of one element, and what is
+ * elementwise between them: kernels then read channels as vectors, and pack and stage nothing. Other
+ * ops read them as views of [N, C, H, W], or get copies.
+ *
+ * @module
+ */
+import { DTYPE } from "../base/dtype.ts";
+import { Layout } from "../base/layout.ts";
+import { sameShape, sizeOf } from "../base/shape.ts";
+import { CONV_LAST, FIRST, isDepthwise, isPointwise, LAST } from "../ops/conv/channels_last.ts";
+import type { ConvAttributes, ConvWeightAttributes } from "../ops/conv/problem.ts";
+import { packedShape } from "../ops/linear/panels.ts";
+import { OPS } from "../table/op.ts";
+import { MAP } from "../table/table.ts";
+import {
+  type Graph,
+  isValue,
+  type Node,
+  type NodeInput,
+  readsOf,
+  TracedStorage,
+  type Value,
+} from "./graph.ts";
+import { constantOf, isWhole, pureStorages, resultStorages } from "./passes.ts";
+
+/**
+ * The nanoseconds that a result of a depthwise convolution, and of one of one element, take less with
+ * channels that are last, and those of an element that is copied to another order.
+ */
+const [DEPTHWISE_NS, POINTWISE_NS, COPY_NS] = [0.6, 0.2, 0.6];
+/** The fewest pixels of an image, and the bytes between rows that share sets of a cache. */
+const [FEWEST_PIXELS, CACHE_WAY] = [8, 4096];
+
+/** Finds which nodes can have channels last. */
+class Members {
+  readonly #isPure: (storage: TracedStorage) => boolean;
+  /** The storages that members make, and of which group each is. */
+  readonly #parents = new Map<TracedStorage, TracedStorage>();
+  readonly #gains = new Map<TracedStorage, number>();
+  readonly #nodes = new Set<Node>();
+
+  constructor(graph: Graph) {
+    this.#isPure = pureStorages(graph);
+    for (const node of graph.nodes) this.#add(node);
+    this.#charge(graph);
+  }
+
+  /** Whether a node is one of a group that gains time. */
+  has(node: Node): boolean {
+    return this.#nodes.has(node) && this.#gains.get(this.#group(node.outputs[0]!.storage))! > 0;
+  }
+
+  #group(storage: TracedStorage): TracedStorage {
+    let own = storage;
+    while (this.#parents.get(own) !== own) own = this.#parents.get(own)!;
+    return own;
+  }
+
+  /** Whether a value is an image, all of a storage that a member makes. */
+  #isMade(value: Value): boolean {
+    return this.#parents.has(value.storage) && isImage(value);
+  }
+
+  #add(node: Node): void {
+    const gain = this.#gainOf(node);
+    if (gain === undefined) return;
+    const own = node.outputs[0]!.storage;
+    this.#nodes.add(node);
+    this.#parents.set(own, own);
+    let sum = gain;
+    for (const input of readsOf(node)) {
+      if (!this.#isMade(input)) continue;
+      const group = this.#group(input.storage);
+      if (group === own) continue;
+      this.#parents.set(group, own);
+      sum += this.#gains.get(group)!;
+    }
+    this.#gains.set(own, sum);
+  }
+
+  /** The nanoseconds that a node gains; undefined if it is no member. */
+  #gainOf(node: Node): number | undefined {
+    const { op, outputs: [output], given } = node;
+    const isOwn = !given && output !== undefined && node.outputs.length === 1 &&
+      isImage(output) && this.#isPure(output.storage) && output.layout.size > 0;
+    if (!isOwn) return undefined;
+    const { layout: { shape, size } } = output;
+    if (op.name === "conv") return this.#convolutionGain(node, size);
+    const values = readsOf(node);
+    const isMember = op.kind === "map" &&
+      values.some((one) => this.#isMade(one) && sameShape(one.layout.shape, shape)) &&
+      values.every((one) =>
+        this.#isPure(one.storage) &&
+        (this.#isMade(one) || (!this.#parents.has(one.storage) && 8 * one.storage.length <= size))
+      );
+    return isMember ? 0 : undefined;
+  }
+
+  #convolutionGain({ inputs, attributes }: Node, size: number): number | undefined {
+    const [x, weight, bias, add] = inputs;
+    const own = attributes as ConvAttributes;
+    if (own.stride.length !== 2) return undefined;
+    const [image, kernels] = [x as Value, weight as Value];
+    const fits =
+      [x, weight, bias, add].every((one) =>
+        one === undefined || (isValue(one) && one.storage.info === DTYPE.float32 &&
+          one.storage.memory === null && this.#isPure(one.storage))
+      ) && isImage(image) && kernels.layout.contiguous &&
+      constantOf(kernels.storage, true) !== undefined;
+    if (!fits || (bias !== undefined && !(bias as Value).layout.contiguous)) return undefined;
+    const { shape } = kernels.layout;
+    if (isDepthwise(own, shape)) return add === undefined ? size * DEPTHWISE_NS : undefined;
+    const [, channels, ...space] = image.layout.shape;
+    const isFast = isPointwise(own, shape) && channels! > 0 && 4 * channels! % CACHE_WAY !== 0 &&
+      sizeOf(space) >= FEWEST_PIXELS && (add === undefined || isImage(add as Value));
+    return isFast ? size * POINTWISE_NS : undefined;
+  }
+
+  /** Takes the time of copies from what groups gain. */
+  #charge(graph: Graph): void {
+    const charged = new Set<string>();
+    const charge = (group: TracedStorage, { storage }: Value): void => {
+      const key = `${group.id} ${storage.id}`;
+      if (charged.has(key)) return;
+      charged.add(key);
+      this.#gains.set(group, this.#gains.get(group)! - storage.length * COPY_NS);
+    };
+    for (const node of graph.nodes) {
+      const isMember = this.#nodes.has(node);
+      const group = isMember ? this.#group(node.outputs[0]!.storage) : undefined;
+      for (const input of readsOf(node)) {
+        const made = this.#parents.has(input.storage);
+        if (isMember && !made && isImage(input) && !isLast(input)) charge(group!, input);
+        if (made && !isMember && !readsViews(node, input)) {
+          charge(this.#group(input.storage), input);
+        }
+      }
+    }
+    for (const storage of resultStorages(graph)) {
+      if (!this.#parents.has(storage)) continue;
+      charge(this.#group(storage), {
+        storage,
+        layout: Layout.contiguous([storage.length]),
+        flags: 0,
+      });
+    }
+  }
+}
+
+/** Whether a value is [N, C, H, W], all of its storage. */
+function isImage(value: Value): boolean {
+  return value.layout.rank === 4 && isWhole(value);
+}
+
+/** Whether the elements of an image are in the same order with channels last. */
+const isLast = ({ layout }: Value): boolean => layout.permute(LAST).contiguous;
+
+/** Whether a node reads views as fast as images. */
+const readsViews = ({ op }: Node, input: Value): boolean => op.kind === "reduce" && isImage(input);
+
+/** Gives the convolutions of `graph`, and what is elementwise between them, channels that are last. */
+export function keepChannelsLast(graph: Graph): Graph {
+  const members = new Members(graph);
+  const storages = graph.storages.slice();
+  const nodes: Node[] = [];
+  /** The images with channels last, of the storages of [N, C, H, W]. */
+  const last = new Map<TracedStorage, Value>();
+  /** Those of them that have a copy of the other order. */
+  const copied = new Set<TracedStorage>();
+  const make = (like: TracedStorage, layout: Layout): Value => {
+    const made = new TracedStorage(storages.length, like.info, layout.size, null, { kind: "made" });
+    storages.push(made);
+    return { storage: made, layout, flags: 0 };
+  };
+  const push = (name: string, input: Value, output: Value): Value => {
+    const { storage: { info: compute } } = input;
+    const op = name === "copy" ? MAP.copy : OPS.get(name)!;
+    const more = { given: false, attributes: undefined, compute };
+    nodes.push({ op, name, inputs: [input], outputs: [output], ...more });
+    return output;
+  };
+  /** A copy of `value` in row-major order. */
+  const copyOf = (value: Value): Value =>
+    push("copy", value, make(value.storage, Layout.contiguous(value.layout.shape)));
+  /** An image with channels last. */
+  const lastOf = (value: Value): Value => {
+    const known = last.get(value.storage);
+    if (known !== undefined) return known;
+    const view = { ...value, layout: value.layout.permute(LAST) };
+    if (view.layout.contiguous) return view;
+    const made = copyOf(view);
+    last.set(value.storage, made);
+    copied.add(value.storage);
+    return made;
+  };
+  /** Makes the image of a storage as [N, C, H, W], which something reads. */
+  const restore = (storage: TracedStorage): void => {
+    const made = last.get(storage);
+    if (made === undefined || copied.has(storage)) return;
+    copied.add(storage);
+    const view = { ...made, layout: made.layout.permute(FIRST) };
+    push("copy", view, { storage, layout: Layout.contiguous(view.layout.shape), flags: 0 });
+  };
+  const convolution = (node: Node): Node => {
+    const [x, weight, bias, add] = node.inputs as [Value, Value, NodeInput, NodeInput];
+    const { storage, layout } = weight;
+    const [outputs, inputs, height, width] = layout.shape as [number, number, number, number];
+    const attributes = { ...node.attributes as ConvAttributes, weight: layout.shape };
+    let own: Value;
+    if (isDepthwise(attributes, layout.shape)) {
+      const kernels = layout.reshape([outputs, height, width])!.permute([1, 2, 0]);
+      own = copyOf({ ...weight, layout: kernels });
+    } else {
+      const shape = packedShape(storage.info, outputs, inputs);
+      const matrix = { ...weight, layout: layout.reshape([outputs, inputs])! };
+      own = push("pack", matrix, make(storage, Layout.contiguous(shape)));
+    }
+    const residual = isValue(add) ? lastOf(add) : add;
+    return {
+      ...node,
+      op: CONV_LAST,
+      inputs: [lastOf(x), own, bias, residual],
+      attributes: attributes satisfies ConvWeightAttributes,
+    };
+  };
+  /** An operand of an elementwise op with channels last. */
+  const operand = (input: NodeInput): NodeInput => {
+    if (!isValue(input)) return input;
+    if (last.has(input.storage) && isImage(input)) return lastOf(input);
+    const { shape, strides, offset } = input.layout;
+    const lacking = 4 - shape.length;
+    const wide = new Layout(
+      [...Array<number>(lacking).fill(1), ...shape],
+      [...Array<number>(lacking).fill(0), ...strides],
+      offset,
+    );
+    return { ...input, layout: wide.permute(LAST) };
+  };
+  for (const node of graph.nodes) {
+    if (members.has(node)) {
+      const own = node.op.name === "conv"
+        ? convolution(node)
+        : { ...node, inputs: node.inputs.map(operand) };
+      const [output] = node.outputs as [Value];
+      const made = make(output.storage, Layout.contiguous(output.layout.permute(LAST).shape));
+      nodes.push({ ...own, outputs: [made] });
+      last.set(output.storage, made);
+      continue;
+    }
+    const inputs = node.inputs.map((input): NodeInput => {
+      if (!isValue(input) || !last.has(input.storage) || copied.has(input.storage)) return input;
+      if (readsViews(node, input)) {
+        const made = last.get(input.storage)!;
+        return { ...made, layout: made.layout.permute(FIRST) };
+      }
+      restore(input.storage);
+      return input;
+    });
+    nodes.push({ ...node, inputs });
+  }
+  for (const storage of resultStorages(graph)) restore(storage);
+  return { ...graph, nodes, storages };
+}
