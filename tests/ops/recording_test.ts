@@ -172,6 +172,8 @@ const PARTS = [
   ...["packNibbles", "dequantizeNibbles", "linearNibbles"],
   // What convolutions apply to their sums, and the derivative by rows of a quantized weight.
   ...["nn_convClip", "nn_convLeakyRelu", "nn_convHardSigmoid", "nn_convElu", "linearBack"],
+  // Convolutions of programs with channels last.
+  "convLast",
   // The beta function.
   ...["special_stirling", "special_logBeta"],
 ];
