@@ -495,6 +495,23 @@ for there, here, x, more in [
 ]:
     case("linalg", there, here, x, **more)
 
+# Matrices with equal singular values and of lower rank, with the slope 1.
+for at, here, x in [
+    ("torch.eye(3, 3)", "rm.eye(3, { dtype: 'float64' })", "3,3"),
+    ("torch.eye(4, 2)", "rm.eye(4, 2, { dtype: 'float64' })", "4,2"),
+    ("torch.eye(2, 4)", "rm.eye(2, 4, { dtype: 'float64' })", "2,4"),
+    ("torch.ones(3, 2)", "rm.ones([3, 2], { dtype: 'float64' })", "3,2"),
+    ("torch.zeros(2, 3)", "rm.zeros([2, 3], { dtype: 'float64' })", "2,3"),
+    ("2j * torch.eye(3, 2)", "rm.complex(rm.zeros([3, 2], { dtype: 'float64' }), rm.eye(3, 2, { dtype: 'float64' }).mul(2))", "3,2c"),
+]:
+    there, own = f"(x - x.detach() + {at})", f"x.sub(stop(x)).add({here})"
+    case("linalg", f"torch.linalg.pinv({there})", f"L.pinv({own})", x)
+    if "zeros" not in at:
+        rows = x.split(",")[0]
+        case("linalg", f"torch.linalg.lstsq({there}, y, driver='gelsd')[0]", f"L.lstsq({own}, y).x", x, y=f"{rows},2{'c' * ('c' in x)}")
+case("linalg", "(lambda r: (y - x @ r).abs().square().sum(0))(torch.linalg.lstsq(x, y)[0])", "L.lstsq(x, y).residuals", "4,2", y="4,3")
+case("linalg", "torch.linalg.svdvals(x)", "L.lstsq(x, y).s.add(y.sum().mul(0))", "4,2", y="4,3")
+
 
 def numbers(seed):
     state = float(seed)

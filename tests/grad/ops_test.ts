@@ -422,6 +422,13 @@ test("second derivatives of samples and of combined values are those of differen
     random(3),
   ]);
   second("qr, wide", (a) => Object.values<T>(L.qr(a))[1], [random(2, 3)]);
+  second("pinv, tall", (a) => L.pinv(a), [random(3, 2)]);
+  second("pinv, wide", (a) => L.pinv(a), [random(2, 3)]);
+  // Singular values that are equal.
+  const equal = R.eye(3, 2, { dtype: "float64" });
+  second("pinv of columns of length 1", (a) => L.pinv(a), [equal]);
+  second("lstsq", (a, b) => L.lstsq(a, b).x, [random(3, 2), random(3, 2)]);
+  second("lstsq of columns of length 1", (a, b) => L.lstsq(a, b).x, [equal, random(3, 1)]);
 });
 
 /** Queries, keys and values: heads of each, queries, keys, columns of keys and of values. */

@@ -11,7 +11,7 @@ import { apply, applyView } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
 import { dispatch, dispatchAll } from "../../core/dispatch.ts";
 import { tidy } from "../../core/handles.ts";
-import { isComplexInfo, linalgDType, wideDType } from "../../ops/matmul/problem.ts";
+import { linalgDType, wideDType } from "../../ops/matmul/problem.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { checkOperand, checkOptions } from "../../table/infer.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
@@ -22,6 +22,7 @@ import { reduce } from "../../ops/reduce/op.ts";
 import type { AnyTensor, Tensor } from "../../tensor/tensor.ts";
 import type * as t from "../../types/mod.ts";
 import type { FloatTensor } from "./factors.ts";
+import { adjoint, leastSquares, pseudoInverse } from "../../ops/linalg/least_squares.ts";
 import { LINALG } from "../../ops/linalg/op.ts";
 import type { RealOf } from "./spectral.ts";
 
@@ -255,15 +256,6 @@ export function matrixRank(a: AnyTensor, options: RankOptions = {}): Operand {
   });
 }
 
-/** `x` with its last two axes exchanged, and conjugated. */
-function adjoint(x: Operand): Operand {
-  return conjugate(applyView(VIEWS.mT, x, "mT"));
-}
-
-function conjugate(x: Operand): Operand {
-  return isComplexInfo(x.storage.info) ? apply(MAP.conj, x) : x;
-}
-
 /** 1 / s where `isNonzero`, 0 elsewhere: a row beside matrices. */
 function inverseOf(s: Operand, isNonzero: Operand): Operand {
   const safe = apply(MAP.where, isNonzero, s, 1);
@@ -310,7 +302,7 @@ function plainPinv(a: Operand, wide: Operand, options: RankOptions): Operand {
     Operand,
   ];
   const row = inverseOf(s, significant("pinv", a, s, options));
-  return matmul(apply(MAP.mul, adjoint(vh), row), adjoint(u));
+  return pseudoInverse(wide, u, row, vh);
 }
 
 function hermitianPinv(a: Operand, wide: Operand, options: RankOptions): Operand {
@@ -319,7 +311,7 @@ function hermitianPinv(a: Operand, wide: Operand, options: RankOptions): Operand
   const sizes = apply(MAP.abs, w);
   const largest = w.layout.size === 0 ? sizes : reduce(REDUCE.max, sizes, -1, { keepDims: true });
   const isNonzero = apply(MAP.greater, sizes, apply(MAP.mul, largest, limit));
-  return matmul(apply(MAP.mul, v, inverseOf(w, isNonzero)), adjoint(v));
+  return pseudoInverse(wide, v, inverseOf(w, isNonzero), adjoint(v));
 }
 
 /**
@@ -406,13 +398,11 @@ export function lstsq(
     ];
     const isNonzero = significant("lstsq", cast(left, info.name), s, options);
     // Divided by s: 1 / s may overflow where the solution does not.
-    const asColumn = (y: Operand): Operand => applyView(VIEWS.expandDims, y, "expandDims", -1);
     const divisor = apply(MAP.where, apply(MAP.logicalNot, isNonzero), 1, s);
     const scale = scaleOf(p, q);
     const scaled = apply(MAP.mul, q, scale);
-    const shares = apply(MAP.div, matmul(adjoint(u), scaled), asColumn(divisor));
-    const isUsed = asColumn(apply(MAP.logicalOr, isNonzero, apply(MAP.notEqual, s, s)));
-    const solved = matmul(adjoint(vh), apply(MAP.where, isUsed, shares, 0));
+    const isUsed = apply(MAP.logicalOr, isNonzero, apply(MAP.notEqual, s, s));
+    const solved = leastSquares(p, scaled, [u, divisor, isUsed, vh]);
     const x = apply(MAP.div, solved, scale);
     const rest = apply(MAP.div, apply(MAP.abs, apply(MAP.sub, scaled, matmul(p, solved))), scale);
     const real = realOf(info).name;

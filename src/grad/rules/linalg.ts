@@ -11,6 +11,7 @@ import { dispatch, dispatchAll } from "../../core/dispatch.ts";
 import { DerivativeError } from "../../base/errors.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { EYE } from "../../ops/create/full.ts";
+import { pseudoInverse } from "../../ops/linalg/least_squares.ts";
 import { LINALG } from "../../ops/linalg/op.ts";
 import { concat } from "../../ops/join/op.ts";
 import { triangle } from "../../ops/manipulate/op.ts";
@@ -292,6 +293,44 @@ const qr: Rule = ({ call, inputs, outputs, keep }) => {
   };
 };
 
+/**
+ * The derivative by a of its pseudoinverse P, with G by that, is −Pᴴ G Pᴴ + (1 − a P) Gᴴ P Pᴴ +
+ * Pᴴ P Gᴴ (1 − P a): finite also for equal singular values, and for those that count as 0.
+ */
+const pinv: Rule = ({ inputs, outputs, keep }) => {
+  const x = keep(inputs[0] as Operand), result = keep(outputs[0]!);
+  const [m, n] = (inputs[0] as Operand).layout.shape.slice(-2) as [number, number];
+  return ([g]) => {
+    const [a, p, gh] = [x(), result(), adjoint(g!)];
+    const ph = adjoint(p);
+    if (m >= n) {
+      const k = matmul(p, gh);
+      const others = matmul(sub(gh, matmul(a, k)), matmul(p, ph));
+      return [add(matmul(ph, sub(sub(k, adjoint(k)), matmul(matmul(k, p), a))), others)];
+    }
+    const k = matmul(gh, p);
+    const others = matmul(matmul(ph, p), sub(gh, matmul(k, a)));
+    return [add(matmul(sub(sub(k, adjoint(k)), matmul(a, matmul(p, k))), ph), others)];
+  };
+};
+
+/** Those of P b, with the shortest solution x = P b: as of {@link pinv}, without a matrix of its size. */
+const lstsq: Rule = ({ inputs, outputs, keep, wants }) => {
+  const kept = (inputs as readonly Operand[]).map((one) => keep(one)), result = keep(outputs[0]!);
+  return ([g]) => {
+    const [a, b, u, divisor, isUsed, vh] = kept.map((one) => one()) as [
+      ...[Operand, Operand, Operand, Operand, Operand, Operand],
+    ];
+    const x = result(), inverse = asRow(where(isUsed, div(1, divisor), 0));
+    const p = pseudoInverse(a, u, inverse, vh);
+    const byRight = matmul(adjoint(p), g!);
+    if (!wants(0)) return [undefined, byRight];
+    const rest = matmul(sub(b, matmul(a, x)), adjoint(matmul(p, byRight)));
+    const free = matmul(matmul(adjoint(p), x), adjoint(sub(g!, matmul(p, matmul(a, g!)))));
+    return [add(add(byMatrix(byRight, x, false), rest), free), byRight];
+  };
+};
+
 /** The exponential of [[xᴴ, g], [0, xᴴ]] has the derivative in its corner. */
 const expm: Rule = ({ inputs, keep }) => {
   const x = keep(inputs[0] as Operand);
@@ -319,4 +358,6 @@ addRules({
   svdvals,
   qr,
   expm,
+  pinv,
+  lstsq,
 });
