@@ -512,6 +512,23 @@ for at, here, x in [
 case("linalg", "(lambda r: (y - x @ r).abs().square().sum(0))(torch.linalg.lstsq(x, y)[0])", "L.lstsq(x, y).residuals", "4,2", y="4,3")
 case("linalg", "torch.linalg.svdvals(x)", "L.lstsq(x, y).s.add(y.sum().mul(0))", "4,2", y="4,3")
 
+# Convolutions of small groups.
+for there, own, x, y in [
+    ("groups=3", "groups: 3", "2,3,5,6", "3,1,3,2"),
+    ("groups=3, padding=(1, 2)", "groups: 3, padding: [1, 2]", "1,3,5,6", "6,1,2,3"),
+    ("groups=2, padding=1", "groups: 2, padding: 1", "2,6,5,4", "4,3,3,3"),
+    ("groups=4, padding=1, dilation=(2, 1)", "groups: 4, padding: 1, dilation: [2, 1]", "1,8,7,4", "4,2,3,2"),
+    ("groups=3, stride=2", "groups: 3, stride: 2", "1,3,6,7", "3,1,3,3"),
+    ("groups=3, stride=(2, 3), padding=1", "groups: 3, stride: [2, 3], padding: 1", "2,3,8,8", "6,1,3,2"),
+    ("groups=2, stride=2, padding=1, dilation=2", "groups: 2, stride: 2, padding: 1, dilation: 2", "1,2,9,7", "4,1,2,3"),
+    ("groups=2, stride=3", "groups: 2, stride: 3", "1,2,8,7", "2,1,2,1"),
+    ("groups=2, stride=2, padding=1", "groups: 2, stride: 2, padding: 1", "1,4,6,6", "2,2,3,3"),
+    ("groups=2, padding=2", "groups: 2, padding: 2", "1,2,3,4", "2,1,1,2"),
+]:
+    case("conv", f"F.conv2d(x, y, {there})", f"nn.conv2d(x, y, undefined, {{ {own} }})", x, y=y)
+case("conv", "F.conv1d(x, y, stride=2, groups=4)", "nn.conv1d(x, y, undefined, { stride: 2, groups: 4 })", "2,4,9", y="4,1,3")
+case("conv", "F.conv3d(x, y, groups=2, stride=(1, 2, 1))", "nn.conv3d(x, y, undefined, { groups: 2, stride: [1, 2, 1] })", "1,2,3,5,4", y="2,1,2,3,2")
+
 
 def numbers(seed):
     state = float(seed)

@@ -14,7 +14,8 @@ import { INDEX } from "../../ops/index/kernels.ts";
 import { rowDType } from "../../ops/softmax_norm/problem.ts";
 import { parseExpr } from "../../table/expr.ts";
 import type { Call } from "../../table/op.ts";
-import { castTo, flip, narrow, reshape, sum } from "../tape/arithmetic.ts";
+import { pad } from "../../ops/manipulate/op.ts";
+import { castTo, flip, narrow, reshape, sum, swapAxes } from "../tape/arithmetic.ts";
 import { timesFactor } from "../tape/elementwise.ts";
 import { addRules, type Rule } from "../tape/rule.ts";
 
@@ -36,6 +37,59 @@ const byWeight = (
   attributes: ConvAttributes,
 ): Operand => dispatch(CONV_WEIGHT_GRAD, [x, g], { ...attributes, weight: shape });
 
+/** The most channels of a group for which a convolution is faster than the transposed one. */
+const MOST_CHANNELS = 8;
+/** The same with steps between elements, where most products of the convolution are those of zeros. */
+const MOST_SPREAD_CHANNELS = 1;
+
+/** `g` with `stride` − 1 zeros between its elements. */
+function spread(g: Operand, stride: readonly number[]): Operand {
+  const [rows, channels, ...sizes] = g.layout.shape;
+  if (stride.every((step) => step === 1)) return g;
+  const padded = pad(
+    reshape(g, [rows!, channels!, ...sizes.flatMap((n) => [n, 1])]),
+    [[0, 0], [0, 0], ...stride.flatMap((step): [number, number][] => [[0, 0], [0, step - 1]])],
+  );
+  const whole = reshape(padded, [rows!, channels!, ...sizes.map((n, i) => n * stride[i]!)]);
+  return sizes.reduce((x, n, i) => narrow(x, i + 2, 0, (n - 1) * stride[i]! + 1), whole);
+}
+
+/**
+ * The derivative by x as a convolution by the flipped kernels, whose channels change places: that of small
+ * groups. Undefined where the transposed convolution is better.
+ */
+function byFlipped(
+  g: Operand,
+  weight: Operand,
+  shape: readonly number[],
+  { stride, padding, dilation, groups }: ConvAttributes,
+): Operand | undefined {
+  const [rows, channels, ...kernel] = weight.layout.shape as [number, number, ...number[]];
+  const isDense = stride.every((step) => step === 1);
+  const most = isDense ? MOST_CHANNELS : MOST_SPREAD_CHANNELS;
+  if (groups === 1 || channels > most || g.layout.size === 0) return undefined;
+  const around = padding.map(([before], i): readonly [number, number] => {
+    const reach = (kernel[i]! - 1) * dilation[i]!;
+    const size = (g.layout.shape[i + 2]! - 1) * stride[i]! + 1;
+    return [reach - before, shape[i + 2]! - size + before];
+  });
+  if (around.some(([before, after]) => before < 0 || after < 0)) return undefined;
+  const flipped = reshape(flip(weight, spaceOf(kernel.length)), [
+    groups,
+    rows / groups,
+    channels,
+    ...kernel,
+  ]);
+  const turned = reshape(swapAxes(flipped, 1, 2), [groups * channels, rows / groups, ...kernel]);
+  const ones = stride.map(() => 1);
+  return dispatch(CONV, [spread(g, stride), turned], {
+    stride: ones,
+    padding: around,
+    dilation,
+    groups,
+  });
+}
+
 /** The derivative by x: the transposed convolution. */
 function byInput(
   g: Operand,
@@ -43,24 +97,10 @@ function byInput(
   shape: readonly number[],
   attributes: ConvAttributes,
 ): Operand {
-  const { stride, padding, dilation, groups } = attributes;
+  const flipped = byFlipped(g, weight, shape, attributes);
+  if (flipped !== undefined) return flipped;
+  const { stride, padding, dilation } = attributes;
   const kernel = weight.layout.shape.slice(2);
-  const [rows, channels] = weight.layout.shape as [number, number];
-  if (groups > 1 && channels === 1 && stride.every((step) => step === 1)) {
-    // Depthwise: a convolution by the flipped kernel, whose channels change places.
-    const turned = reshape(flip(weight, spaceOf(kernel.length)), [
-      groups,
-      rows / groups,
-      ...kernel,
-    ]);
-    const around = padding.map(([before, after], i) => {
-      const reach = (kernel[i]! - 1) * dilation[i]!;
-      return [reach - before, reach - after] as const;
-    });
-    if (around.every(([before, after]) => before >= 0 && after >= 0)) {
-      return dispatch(CONV, [g, turned], { stride, padding: around, dilation, groups });
-    }
-  }
   const outputPadding = stride.map((step, i) => {
     const full = (g.layout.shape[i + 2]! - 1) * step + (kernel[i]! - 1) * dilation[i]! + 1;
     return shape[i + 2]! - (full - padding[i]![0] - padding[i]![1]);
