@@ -3,15 +3,15 @@
  *
  * @module
  */
+import { DTYPE, realOf } from "../base/dtype.ts";
 import { ArgumentError, DTypeError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
-import { applyInto } from "../core/apply.ts";
+import { apply, applyInto } from "../core/apply.ts";
 import { tidy } from "../core/handles.ts";
 import { add, castTo, div, mul } from "../grad/tape/arithmetic.ts";
 import { inOrderOf, treeOf } from "../grad/trees.ts";
 import { reduce } from "../ops/reduce/op.ts";
 import { MAP, REDUCE } from "../table/table.ts";
-import { DTYPE } from "../base/dtype.ts";
 import type { Tensor } from "../tensor/tensor.ts";
 import { checkBelongs, checkNumberInput, checkTargets, named } from "./checks.ts";
 
@@ -40,31 +40,21 @@ export function clipByNorm(gradients: unknown, most: number): Tensor {
   const tree = treeOf(name, gradients);
   const { leaves } = tree;
   checkTargets(name, named("derivative", tree, leaves));
+  // Numbers of 64 bits have norms that float32 does not, and those of 16 bits norms that they do not.
+  const isLong = leaves.some(({ storage: { info } }) => realOf(info).bytes === 8);
+  const wide = isLong ? DTYPE.float64 : DTYPE.float32;
   return tidy(() => {
-    const squares = leaves.map((x) => {
-      const norm = castTo(reduce(REDUCE.norm2, x, null), DTYPE.float32);
-      return mul(norm, norm);
+    const norms = leaves.map((x) => {
+      const own = x.storage.info.bytes === 2 ? castTo(x, wide) : x;
+      return castTo(reduce(REDUCE.norm2, own, null), wide);
     });
-    const norm = applyInto(
-      MAP.sqrt,
-      "sqrt",
-      squares.reduce((a, b) => add(a, b)),
-      undefined,
-      undefined,
-      undefined,
-    );
-    const factor = applyInto(
-      MAP.minimum,
-      "minimum",
-      div(most, add(norm, 1e-6)),
-      1,
-      undefined,
-      undefined,
-    );
+    const norm = norms.reduce((a, b) => apply(MAP.hypot, a, b));
+    const factor = apply(MAP.minimum, div(most, add(norm, 1e-6)), 1);
     for (const x of leaves) {
-      applyInto(MAP.mul, "clip", x, castTo(factor, x.storage.info), undefined, x);
+      const { info } = x.storage;
+      applyInto(MAP.mul, "clip", x, info.bytes === 2 ? factor : castTo(factor, info), undefined, x);
     }
-    return norm as Tensor;
+    return castTo(norm, DTYPE.float32) as Tensor;
   });
 }
 

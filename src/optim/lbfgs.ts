@@ -5,10 +5,11 @@
  */
 import { ArgumentError } from "../base/errors.ts";
 import { describe } from "../base/text.ts";
-import { applyInto } from "../core/apply.ts";
+import { apply, applyInto } from "../core/apply.ts";
 import { contiguousCopy } from "../core/copy.ts";
 import { dispose, tidy } from "../core/handles.ts";
-import { mul } from "../grad/tape/arithmetic.ts";
+import { hostRead } from "../core/interpreter.ts";
+import { conj, mul } from "../grad/tape/arithmetic.ts";
 import { type Gradients, valueAndGrad } from "../grad/mod.ts";
 import { treeOf } from "../grad/trees.ts";
 import { readElement } from "../memory/element.ts";
@@ -41,12 +42,17 @@ export interface Minimum {
 
 type Vector = readonly Operand[];
 
-/** The sum of the products of all elements. */
+/** The sum of the products of all elements, and of all parts of complex ones. */
 const dot = (a: Vector, b: Vector): number =>
-  a.reduce((sum, x, i) => sum + tidyNumber(() => reduce(REDUCE.sum, mul(x, b[i]!), null)), 0);
+  a.reduce((sum, x, i) => sum + tidyNumber(() => reduce(REDUCE.sum, product(x, b[i]!), null)), 0);
+
+function product(a: Operand, b: Operand): Operand {
+  return a.storage.info.kind === "c" ? apply(MAP.real, mul(conj(a), b)) : mul(a, b);
+}
 
 function tidyNumber(body: () => Operand): number {
   const made = tidy(body);
+  hostRead(made, "minimize by");
   const value = Number(readElement(made.storage, made.layout.offset));
   dispose(made);
   return value;
@@ -99,9 +105,12 @@ function directionOf(slope: Vector, pairs: readonly Pair[]): Operand[] {
  * of all data: by L-BFGS, with a line search by Wolfe's conditions. It runs on the event loop, and reads
  * values after each step.
  *
+ * In a function that is differentiated, neither `f` nor the parameters may have a derivative.
+ *
  * An error of `f` leaves the parameters as the last whole step has made them.
  *
  * @throws {ArgumentError} For numbers out of range, and parameters that share memory.
+ * @throws {DerivativeError} In a function that is differentiated, for what has a derivative.
  * @throws {ReadOnlyError} For parameters that are read-only or broadcast, and for weights of `nn.open`
  *   without `{ trainable: true }`.
  *
@@ -124,9 +133,12 @@ export function minimize<P>(
   checkOptions("minimize", options, ["steps", "tolerance", "history"]);
   const { steps = 100, tolerance = 1e-5, history = 10 } = options;
   for (const [what, value] of Object.entries({ steps, tolerance, history })) {
-    if (typeof value === "number" && value >= 0) continue;
+    const isCount = Number.isInteger(value) || value === Infinity || what === "tolerance";
+    if (typeof value === "number" && value >= 0 && isCount) continue;
     throw new ArgumentError(
-      `Cannot minimize with ${what} ${describe(value)}: it is a number of at least 0`,
+      `Cannot minimize with ${what} ${describe(value)}: it is ${
+        what === "tolerance" ? "a number" : "an integer"
+      } of at least 0`,
     );
   }
   const tree = treeOf("minimize", params);
@@ -137,6 +149,7 @@ export function minimize<P>(
   const evaluate = (): { value: number; slope: Vector } => {
     const [made, gradients] = both(params);
     const own = made as Operand;
+    hostRead(own, "minimize by");
     const value = Number(readElement(own.storage, own.layout.offset));
     dispose(own);
     return { value, slope: treeOf("minimize", gradients as Gradients<P>).leaves };
@@ -147,7 +160,13 @@ export function minimize<P>(
   try {
     for (; made < steps && largest(slope) > tolerance; made++) {
       const direction = directionOf(slope, pairs);
-      const found = search(leaves, direction, value, slope, evaluate);
+      let found: Found | undefined;
+      try {
+        found = search(leaves, direction, value, slope, evaluate);
+      } catch (error) {
+        drop(direction);
+        throw error;
+      }
       if (found === undefined) {
         drop(direction);
         if (pairs.length === 0) break;

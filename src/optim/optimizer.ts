@@ -5,6 +5,7 @@
  */
 import { DTYPE } from "../base/dtype.ts";
 import { ArgumentError, ShapeError } from "../base/errors.ts";
+import { listIn } from "../base/shape.ts";
 import { describe } from "../base/text.ts";
 import { applyInto } from "../core/apply.ts";
 import { tidy } from "../core/handles.ts";
@@ -124,10 +125,13 @@ interface Numbers {
   readonly step: Operand;
 }
 
-function checkNumber(name: string, what: string, value: unknown, low: number, high: number): void {
-  if (typeof value === "number" && value >= low && value <= high) return;
+function checkNumber(name: string, what: string, value: unknown, most = Infinity): void {
+  const isIn = typeof value === "number" && value >= 0 && value <= most && value < Infinity;
+  if (isIn) return;
   throw new ArgumentError(
-    `Cannot make ${name} with ${what} ${describe(value)}: it is a number from ${low} to ${high}`,
+    `Cannot make ${name} with ${what} ${describe(value)}: it is a number ${
+      most === Infinity ? "of at least 0" : `from 0 to ${most}`
+    }`,
   );
 }
 
@@ -150,8 +154,8 @@ function optimizer(
   weightDecay: number,
   rule: Rule,
 ): Optimizer {
-  checkNumber(name, "learningRate", learningRate, 0, Infinity);
-  checkNumber(name, "weightDecay", weightDecay, 0, Infinity);
+  checkNumber(name, "learningRate", learningRate);
+  checkNumber(name, "weightDecay", weightDecay);
   if (decays !== undefined && typeof decays !== "function") {
     throw new ArgumentError(
       `Cannot make ${name} with decays ${describe(decays)}: it is a function`,
@@ -210,9 +214,15 @@ function optimizer(
       });
       const beside = wide.filter((one, i) => one !== parameters[i]);
       checkTargets(what, [...parameters, ...beside, ...moments.flat(), step], slopes);
-      const isDecaying = own.leaves.map(({ layout: { shape } }, i) =>
-        decays === undefined || decays(own.paths[i]!, shape)
-      );
+      const isDecaying = own.leaves.map(({ layout: { shape } }, i) => {
+        const given: unknown = decays === undefined || decays(own.paths[i]!, shape);
+        if (typeof given === "boolean") return given;
+        throw new ArgumentError(
+          `Cannot update: decays() gave ${describe(given)} for ${
+            parameters[i]!.what
+          }, not true or false`,
+        );
+      });
       tidy(() => {
         applyInto(MAP.add, what, step.x, 1, undefined, step.x);
         own.leaves.forEach((param, i) => {
@@ -288,7 +298,15 @@ export function sgd(options: SgdOptions): Optimizer {
     ...["learningRate", "decays", "momentum", "nesterov", "weightDecay"],
   ]);
   const { momentum = 0, nesterov = false, weightDecay = 0 } = options;
-  checkNumber("sgd", "momentum", momentum, 0, 1);
+  checkNumber("sgd", "momentum", momentum, 1);
+  if (typeof nesterov !== "boolean" || nesterov && momentum === 0) {
+    throw new ArgumentError(
+      `Cannot make sgd with nesterov ${
+        describe(nesterov)
+      } and momentum ${momentum}: it is true or ` +
+        "false, and true takes a momentum above 0",
+    );
+  }
   return optimizer("sgd", momentum === 0 ? 0 : 1, options, weightDecay, (
     weight,
     gradient,
@@ -333,10 +351,16 @@ function makeAdam(name: string, options: AdamOptions, decay: number, isDecoupled
     ...["learningRate", "decays", "betas", "epsilon", "weightDecay"],
   ]);
   const { betas = [0.9, 0.999], epsilon = 1e-8 } = options;
-  const [first, second] = betas;
-  checkNumber(name, "the first of betas", first, 0, 1);
-  checkNumber(name, "the second of betas", second, 0, 1);
-  checkNumber(name, "epsilon", epsilon, 0, Infinity);
+  const all: readonly unknown[] | undefined = listIn(betas, (one) => one);
+  const areTwo = all?.length === 2 &&
+    all.every((one) => typeof one === "number" && one >= 0 && one < 1);
+  if (!areTwo) {
+    throw new ArgumentError(
+      `Cannot make ${name} with betas ${describe(betas)}: they are two numbers from 0 to below 1`,
+    );
+  }
+  const [first, second] = all as [number, number];
+  checkNumber(name, "epsilon", epsilon);
   return optimizer(name, 2, options, decay, adamRule([first, second], epsilon, isDecoupled));
 }
 

@@ -10,7 +10,7 @@ import { test } from "node:test";
 import * as rm from "../../mod.ts";
 import { root } from "../../scripts/tools.ts";
 import { compile } from "../../src/compile/mod.ts";
-import { valueAndGrad } from "../../src/grad/mod.ts";
+import { grad, valueAndGrad } from "../../src/grad/mod.ts";
 import * as optim from "../../src/optim/mod.ts";
 import { loose } from "../support.ts";
 
@@ -141,6 +141,58 @@ test("a smooth function has its minimum found", () => {
     loose(x).matmul(w).add(b).mul(loose(y).mul(-2).add(1)).exp().add(1).log().mean()
       .add(w.square().sum().mul(0.01));
   assert(optim.minimize(loss, logistic, { tolerance: 1e-4 }).converged);
+});
+
+test("minima by complex numbers, and in functions that are differentiated", () => {
+  const z: T = loose(rm.complex)(
+    rm.tensor([1, 2], { dtype: "float64" }),
+    rm.tensor([3, -1], {
+      dtype: "float64",
+    }),
+  );
+  // z² = 2i
+  const loss = (x: T): T => x.mul(x).sub({ re: 0, im: 2 }).abs().square().sum();
+  assert(optim.minimize(loss, z).converged);
+  for (const part of [...z.real().toArray(), ...z.imag().toArray()]) {
+    assert(Math.abs(Math.abs(part) - 1) < 1e-6, `${z}`);
+  }
+  const x: T = rm.tensor([1, 2]);
+  const near = (target: T) => (y: T): T => y.sub(target).square().sum();
+  const slope: T = loose(grad);
+  const byCopy = (own: T): T => {
+    const y = own.mul(1);
+    optim.minimize(near(3), y);
+    return y.sum();
+  };
+  const byTarget = (own: T): T => {
+    const y = rm.zeros([2]);
+    optim.minimize(near(own), loose(y));
+    return loose(y).sum();
+  };
+  for (const f of [byCopy, byTarget]) assertThrows(() => slope(f)(x), rm.DerivativeError);
+  const constant = (own: T): T => {
+    const y = rm.zeros([2]);
+    optim.minimize(near(3), loose(y));
+    return own.mul(loose(y).round()).sum();
+  };
+  assertEquals(slope(constant)(x).toArray(), [3, 3]);
+});
+
+test("derivatives of all floats are clipped by norms that do not overflow", () => {
+  const cases: [dtype: string, size: number][] = [
+    ["float16", 60000],
+    ["bfloat16", 1e30],
+    ["float32", 1e30],
+    ["float64", 1e100],
+  ];
+  for (const [dtype, size] of cases) {
+    const at = (data: number[]): T => loose(rm.tensor)(data, { dtype });
+    const gradients = { a: at([3 * size / 4, 0]), b: at([size]) };
+    optim.clipByNorm(gradients, 1);
+    const { a, b }: T = gradients;
+    assert(Math.abs(a.astype("float64").toArray()[0] - 0.6) < 3e-3, `${dtype}: ${a}`);
+    assert(Math.abs(b.astype("float64").item() - 0.8) < 3e-3, `${dtype}: ${b}`);
+  }
 });
 
 test("a model learns, and memory stays", () => {
@@ -470,12 +522,24 @@ test("wrong options and shapes are errors, and change nothing", () => {
   for (
     const make of [
       () => optim.sgd({ learningRate: -1 }),
+      () => optim.sgd({ learningRate: Infinity }),
+      () => optim.sgd({ learningRate: 1, nesterov: true }),
+      () => optim.sgd({ learningRate: 1, momentum: 0.5, nesterov: loose("yes") }),
+      () => optim.adam({ learningRate: 1, betas: [1, 0.9] }),
+      () => optim.adam({ learningRate: 1, betas: [0.9, 1] }),
+      () => optim.adam({ learningRate: 1, betas: loose(3) }),
+      () => optim.adam({ learningRate: 1, betas: loose([0.9]) }),
       () => optim.adam({ learningRate: NaN }),
       () => optim.adam({ learningRate: 1, betas: [2, 0.9] }),
       () => optim.adamw({ learningRate: 1, decays: loose(3) }),
       () => optim.cosine({ peak: 1, steps: 1, warmup: 2 }),
       () => optim.clipByNorm(params, 0),
       () => optim.minimize(loose((x: T) => x.sum()), params, { steps: -1 }),
+      () => optim.minimize(loose((x: T) => x.sum()), params, { history: 1.5 }),
+      () => {
+        const own = optim.adamw({ learningRate: 1, decays: loose(() => "no") });
+        own.update(params, params, loose(own.init(params)));
+      },
     ]
   ) assertThrows(make, rm.ArgumentError);
   const optimizer: T = optim.adam({ learningRate: 1 });
