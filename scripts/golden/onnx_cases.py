@@ -11,6 +11,7 @@ on processors with AVX2 and without VNNI.
 
 import base64
 import json
+import math
 import warnings
 from pathlib import Path
 
@@ -425,6 +426,74 @@ def microsoft():
         made(f"matmul_bnb4_{name}", "MatMulBnb4", {"x": normal(3, 32)}, ["y"], weights, K=32, N=6, block_size=16, quant_type=kind)
 
 
+def integers(dtype, *shape):
+    limits = np.iinfo(dtype)
+    return rng.integers(limits.min, limits.max + 1, shape, dtype)
+
+
+def fused():
+    """Ops of com.microsoft that ONNX Runtime makes of several, with the attributes that it gives them."""
+    u8, i8 = np.uint8, np.int8
+    scale = lambda *shape: rng.uniform(0.002, 0.05, shape).astype(np.float32)
+
+    def made(name, op, names, inputs, weights, outputs, **attributes):
+        tolerance = {key: attributes.pop(key) for key in ("rtol", "atol") if key in attributes}
+        nodes = [optional_node(op, names, " ".join(outputs), domain=MICROSOFT, **attributes)]
+        case(name, nodes, inputs, outputs, weights, **tolerance)
+
+    image, kernel = normal(2, 4, 5, 5), {"w": normal(6, 2, 3, 3), "b": normal(6)}
+    params = {"Relu": [], "LeakyRelu": [0.2], "Clip": [-0.3, 0.6], "HardSigmoid": [0.25, 0.4]}
+    for activation, numbers in params.items():
+        more = {"activation_params": numbers} if numbers else {}
+        residual = {"z": normal(2, 6, 5, 5)} if activation == "Relu" else {}
+        made(f"fused_conv_{activation.lower()}", "FusedConv", "x w b z" if residual else "x w b", {"x": image, **residual}, kernel, {"y": F32}, activation=activation, group=2, kernel_shape=[3, 3], pads=[1, 1, 1, 1], **more)
+    made("fused_gemm", "FusedGemm", "a w c", {"a": normal(5, 3)}, {"w": normal(4, 5), "c": normal(4)}, {"y": F32}, activation="LeakyRelu", activation_alpha=0.3, transA=1, transB=1, alpha=0.5, beta=2.0)
+    weights = {"xs": scale(), "xz": integers(i8), "ys": scale(), "yz": integers(i8), "zs": scale(), "zz": integers(i8)}
+    inputs = {"c": array([[True], [False]], bool), "x": integers(i8, 2, 5), "y": integers(i8, 5)}
+    made("qlinear_where", "QLinearWhere", "c x xs xz y ys yz zs zz", inputs, weights, {"z": I8})
+    weights = {"xs": scale(), "xz": integers(u8), "w": integers(i8, 6, 2, 3, 3), "ws": scale(6), "wz": np.zeros(6, i8), "ys": array(1, np.float32), "yz": integers(u8), "b": rng.integers(-3000, 3000, 6).astype(np.int32)}
+    made("qlinear_conv_channels_last", "QLinearConv", "x xs xz w ws wz ys yz b", {"x": integers(u8, 2, 5, 6, 4)}, weights, {"y": U8}, channels_last=1, group=2, strides=[1, 2], pads=[1, 0, 1, 0])
+    made("nhwc_max_pool", "NhwcMaxPool", "x", {"x": integers(u8, 2, 5, 6, 3)}, {}, {"y": U8}, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 0, 1])
+    scales = {"xs": scale(), "xz": integers(u8), "ys": scale(), "yz": integers(u8)}
+    for last in (0, 1):
+        # Windows reach beyond the padding, and count whole.
+        made(f"qlinear_average_pool_beyond_{last}", "QLinearAveragePool", "x xs xz ys yz", {"x": integers(u8, 1, 4, 5, 4)}, scales, {"y": U8}, channels_last=last, kernel_shape=[2, 3], strides=[2, 2], pads=[1, 0, 0, 1], ceil_mode=1, count_include_pad=1)
+    # A bias for each row, of as many elements as there are columns.
+    weights = {"as": scale(), "az": integers(i8), "b": integers(i8, 4, 3), "bs": scale(4), "bz": integers(i8, 4), "c": rng.integers(-3000, 3000, (4, 1)).astype(np.int32), "ys": array(1, np.float32), "yz": integers(i8)}
+    made("qgemm_rows_bias", "QGemm", "a as az b bs bz c ys yz", {"a": integers(i8, 4, 3)}, weights, {"y": I8}, transB=1)
+    # Each matrix of a stack has scales and zero points of its own.
+    stack = {"b": integers(u8, 2, 5, 3), "bs": scale(2, 1, 3), "bz": integers(u8, 2, 1, 3), "bias": normal(3)}
+    made("dynamic_quantize_matmul_stack", "DynamicQuantizeMatMul", "a b bs bz bias", {"a": normal(2, 4, 5)}, stack, {"y": F32})
+    made("matmul_integer_to_float_stack", "MatMulIntegerToFloat", "a b as bs az bz bias", {"a": integers(u8, 2, 4, 5)}, {**stack, "as": scale(), "az": integers(u8)}, {"y": F32})
+    order = np.array([1, 0, 1, 1] * 8, np.int32)
+    weights = {"w": integers(u8, 1, 2, 8), "s": scale(2), "g": order}
+    made("matmul_nbits_one_column", "MatMulNBits", "x w s _ g", {"x": normal(3, 32)}, weights, {"y": F32}, K=32, N=1, bits=4, block_size=16)
+    for bits in (2, 4, 8):
+        count, blocks = 40 * bits // 8, (3 * bits + 7) // 8
+        weights = {"w": integers(u8, 5, count), "s": scale(5, 3), "z": integers(u8, 5, blocks)}
+        made(f"gather_block_quantized_part_{bits}", "GatherBlockQuantized", "w i s z", {"i": array([[4, 0], [1, 1]], np.int64)}, weights, {"y": F32}, gather_axis=0, quantize_axis=1, block_size=16, bits=bits)
+    for dtype in ("INT4", "UINT4"):
+        for along, axis in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            sizes, blocks = ((24, 3), (2, 3)) if along == 0 else ((3, 24), (3, 2))
+            table = lambda name, shape: helper.make_tensor(name, getattr(TensorProto, dtype), shape, integers(u8, (math.prod(shape) + 1) // 2).tobytes(), raw=True)
+            weights = {"w": table("w", sizes), "s": scale(*blocks), **({"z": table("z", blocks)} if axis == 0 else {})}
+            made(f"gather_block_quantized_{dtype.lower()}_{along}_{axis}", "GatherBlockQuantized", "w i s z" if axis == 0 else "w i s", {"i": array([2, -1, 0], np.int32)}, weights, {"y": F32}, gather_axis=axis, quantize_axis=along, block_size=16)
+    tables = {"word": integers(u8, 9, 8), "place": integers(u8, 6, 8), "kind": integers(u8, 2, 8), "g": integers(u8, 8), "b": integers(u8, 8)}
+    more = {f"{key}_{part}": make() for part, make in (("s", scale), ("z", lambda: integers(u8))) for key in tables}
+    ids = {"ids": array([[1, 5, 8], [0, 2, 3]], np.int32), "kinds": array([[0, 1, 1], [0, 0, 1]], np.int32), "mask": array([[1, 1, 0], [1, 1, 1]], np.int32)}
+    names = " ".join(["ids kinds", *tables, "mask", *more])
+    made("quantized_embed_layer_norm", "QEmbedLayerNormalization", names, ids, {**tables, **more}, {"y": F32, "m": I32}, epsilon=1e-3)
+    # The second sequence has no key that counts. A key that does not count has a weight if the number is small.
+    for number in (-1e4, -1.0):
+        inputs = {"x": normal(2, 3, 8), "mask": array([[1, 1, 0], [0, 0, 0]], np.int32)}
+        made(f"attention_masked_{-number:.0f}", "Attention", "x w b mask", inputs, {"w": normal(8, 24), "b": normal(24)}, {"y": F32}, num_heads=2, mask_filter_value=number, atol=5e-3)
+        inputs = {"q": normal(2, 3, 8), "k": normal(2, 4, 8), "v": normal(2, 4, 8), "mask": array([3, 0], np.int32)}
+        made(f"multi_head_attention_masked_{-number:.0f}", "MultiHeadAttention", "q k v _ mask", inputs, {}, {"y": F32}, num_heads=2, mask_filter_value=number, atol=5e-3)
+        weights = {"w": integers(u8, 8, 24), "b": normal(24), "xs": scale(), "ws": scale(24), "xz": integers(u8), "wz": integers(u8, 24)}
+        inputs = {"x": integers(u8, 2, 3, 8), "mask": array([2, 0], np.int32)}
+        made(f"quantized_attention_masked_{-number:.0f}", "QAttention", "x w b xs ws mask xz wz", inputs, weights, {"y": F32}, num_heads=2, unidirectional=1, mask_filter_value=number, atol=5e-2)
+
+
 # Boxes in a square of 32: their centers and sizes. The first two are of one thing.
 BOXES = [(8, 16, 16, 16), (9, 16, 16, 16), (24, 16, 16, 16), (16, 4, 32, 8)]
 
@@ -459,7 +528,7 @@ def detector():
 
 
 def main():
-    for group in (graphs, lists, opsets, shapes, ops, microsoft):
+    for group in (graphs, lists, opsets, shapes, ops, microsoft, fused):
         group()
     PATH.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(one) for one in CASES)

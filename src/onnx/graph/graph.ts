@@ -57,7 +57,7 @@ export class Node {
   readonly outputs: readonly string[];
   /** The version of the op's domain. */
   readonly opset: number;
-  /** The type of less than a byte that its last input has in the file. */
+  /** The type of less than a byte that its last input, or the table of a gather, has in the file. */
   readonly likeType: string | undefined;
   /** The graphs inside. */
   readonly graphs: readonly Graph[];
@@ -397,7 +397,9 @@ export class GraphReader {
     const called = this.#functions.get(typeOf(domain, op));
     if (called === undefined) {
       const opset = opsets.get(domain) ?? 1;
-      const likeType = this.#smallTypes.get(inputs.at(-1) ?? "");
+      // All inputs of this op that may have such a type have the same one.
+      const typed = op === "GatherBlockQuantized" ? inputs[0] : inputs.at(-1);
+      const likeType = this.#smallTypes.get(typed ?? "");
       const given = { op, domain, name, inputs, outputs, opset, likeType };
       into.push(new Node(given, attributes, this.#file));
       return;

@@ -5,6 +5,7 @@
  * @module
  */
 import { concat, where } from "../../api/functions/tensors.ts";
+import type { DType } from "../../base/dtype.ts";
 import { formatShape } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
 import * as nn from "../../nn/mod.ts";
@@ -245,6 +246,16 @@ function keyMask(call: Call, mask: T, batch: number, m: number, n: number): T {
   );
 }
 
+/**
+ * What is added to scores of a dtype: `bias`, and the number of the call for keys that do not count. The
+ * number is finite, so that a query without a key that counts has weights, too.
+ */
+function filter(call: Call, dtype: DType, counted: T, bias: T | undefined): T {
+  const off = call.node.float("mask_filter_value", -1e4);
+  const own = where(counted.asDType("bool"), 0, off).astype(dtype) as T;
+  return bias === undefined ? own : own.add(bias);
+}
+
 /** Projects queries, keys and values by one product, and attends. */
 function fusedAttention(call: Call): readonly Value[] {
   const { node } = call;
@@ -280,9 +291,11 @@ export function attendFused(
   const v = extended(past?.sliceAxis(0, 1), part(2));
   const [b, , m] = q.shape as [number, number, number], n = k.shape[2]!;
   const scale = node.float("scale", 0) || 1 / Math.sqrt(q.shape[3]!);
-  let seen = mask === undefined ? undefined : keyMask(call, mask, b, m, n);
-  if (node.flag("unidirectional")) seen = both(seen, causal(m, n, n - m));
-  const y = attend(q, k, v, { scale, seen, bias, softcap: 0, sink: undefined });
+  const seen = node.flag("unidirectional") ? causal(m, n, n - m) : undefined;
+  const filtered = mask === undefined
+    ? bias
+    : filter(call, q.dtype, keyMask(call, mask, b, m, n), bias);
+  const y = attend(q, k, v, { scale, seen, bias: filtered, softcap: 0, sink: undefined });
   const present = call.wants(1) ? concat([k.unsqueeze(0), v.unsqueeze(0)], 0) as T : undefined;
   return [mergeHeads(y), present];
 }
@@ -322,15 +335,12 @@ function multiHeadAttention(call: Call): readonly Value[] {
   const [b, , m] = q.shape as [number, number, number], n = keys.shape[2]!;
   const scale = node.float("scale", 0) || 1 / Math.sqrt(q.shape[3]!);
   const padding = call.optional(4);
-  let seen = padding === undefined ? undefined : keyMask(call, padding, b, m, n);
-  if (node.flag("unidirectional")) seen = both(seen, causal(m, n, n - m));
-  const y = attend(q, keys, values, {
-    scale,
-    seen,
-    bias: call.optional(5),
-    softcap: 0,
-    sink: undefined,
-  });
+  const seen = node.flag("unidirectional") ? causal(m, n, n - m) : undefined;
+  const given = call.optional(5);
+  const added = padding === undefined
+    ? given
+    : filter(call, q.dtype, keyMask(call, padding, b, m, n), given);
+  const y = attend(q, keys, values, { scale, seen, bias: added, softcap: 0, sink: undefined });
   return [mergeHeads(y), keys, values];
 }
 
@@ -409,24 +419,33 @@ function skipNorm(simplified: boolean): Implementation {
   };
 }
 
-function embedNorm(call: Call): readonly Value[] {
+/** The rows `ids` of the table that is an input of a call. */
+type Rows = (call: Call, k: number, ids?: T) => T;
+
+/** Rows of tables of floats; without ids, all of a table. */
+const floatRows: Rows = (call, k, ids) => {
+  const table = call.tensor(k);
+  return ids === undefined ? table : table.take(ids, 0) as T;
+};
+
+/** The sum of embeddings, normed, and how many tokens of each sequence count. */
+export const embedNorm = (rows: Rows): Implementation => (call) => {
   const ids = call.tensor(0), segments = call.optional(1);
-  const [words, positions, types] = [call.tensor(2), call.tensor(3), call.optional(4)];
   const [b, s] = ids.shape as [number, number];
-  const places = call.optional(8);
+  const places = rows === floatRows ? call.optional(8) : undefined;
   const placed = places === undefined
-    ? positions.sliceAxis(0, new Slice(0, s)) as T
-    : positions.take(places, 0) as T;
-  let sum: T = (words.take(ids, 0) as T).add(placed);
-  if (segments !== undefined && types !== undefined) sum = sum.add(types.take(segments, 0) as T);
+    ? rows(call, 3, arange(s, { dtype: "int32" }) as T)
+    : rows(call, 3, places);
+  let sum: T = rows(call, 2, ids).add(placed);
+  if (segments !== undefined && call.has(4)) sum = sum.add(rows(call, 4, segments));
   const epsilon = call.node.float("epsilon", 1e-12);
-  const y: T = sum.layerNorm(-1, { weight: call.tensor(5), bias: call.tensor(6), epsilon });
+  const y: T = sum.layerNorm(-1, { weight: rows(call, 5), bias: rows(call, 6), epsilon });
   const mask = call.optional(7);
   const lengths: T = mask === undefined
     ? zeros([b], { dtype: "int32" })
     : (mask.astype("int32").sum(1) as T).astype("int32");
   return [y, lengths, sum];
-}
+};
 
 /** The ops. */
 export const ATTENTION: Readonly<Record<string, Implementation>> = {
@@ -438,5 +457,5 @@ export const ATTENTION: Readonly<Record<string, Implementation>> = {
   "com.microsoft.GroupQueryAttention": groupQueryAttention,
   "com.microsoft.SkipLayerNormalization": skipNorm(false),
   "com.microsoft.SkipSimplifiedLayerNormalization": skipNorm(true),
-  "com.microsoft.EmbedLayerNormalization": embedNorm,
+  "com.microsoft.EmbedLayerNormalization": embedNorm(floatRows),
 };

@@ -10,7 +10,7 @@ import { maxPoolIndices } from "../../ops/conv/pool.ts";
 import { full } from "../../tensor/create.ts";
 import { type Call, type Implementation, LEAST_RANK } from "../graph/call.ts";
 import { isKnownTensor, type T, type Value } from "../graph/values.ts";
-import { isFloat } from "./elementwise.ts";
+import { activate, isFloat } from "./elementwise.ts";
 
 /** The windows of a node, by its attributes. */
 interface Windows {
@@ -148,6 +148,13 @@ function convolve(call: Call, x: T, weight: T, bias: T | undefined): T {
   return conv(x, weight, bias, options) as T;
 }
 
+/** A convolution, plus a tensor, through an activation. */
+function fusedConv(call: Call): readonly Value[] {
+  const made = convolve(call, call.tensor(0), call.tensor(1), call.optional(2));
+  const sum: T = call.has(3) ? made.add(call.tensor(3)) : made;
+  return [activate(call, sum, call.node.floats("activation_params") ?? [])];
+}
+
 function convTranspose(call: Call): readonly Value[] {
   const { node } = call;
   const x = call.tensor(0), weight = call.tensor(1);
@@ -186,7 +193,7 @@ function convTranspose(call: Call): readonly Value[] {
   return [bias === undefined ? whole : whole.add(bias.reshape([bias.size, ...ones]))];
 }
 
-function maxPool(call: Call): readonly Value[] {
+export function maxPool(call: Call): readonly T[] {
   const x = call.tensor(0);
   const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
   const { stride, dilation, padding } = windowsOf(call, x.shape, kernel);
@@ -219,13 +226,20 @@ function withOverhang(
   });
 }
 
-/** The means of windows of `x`, by the attributes of a call. */
-export function averagePool(call: Call, x: T): T {
+/**
+ * The means of windows of `x`, by the attributes of a call. With `countOverhang`, what is beyond the
+ * padding counts, where the padding does.
+ */
+export function averagePool(call: Call, x: T, { countOverhang = false } = {}): T {
   const kernel = call.node.ints("kernel_shape") ?? call.fail("kernel_shape is missing");
   const windows = windowsOf(call, x.shape, kernel);
   const { stride, dilation, padding } = windows;
   const countIncludePad = call.node.flag("count_include_pad");
   const ceilMode = call.node.flag("ceil_mode");
+  if (countOverhang && countIncludePad && ceilMode) {
+    const padded = withOverhang(x, windows);
+    return windowSums(call, x, { ...windows, padding: padded }).div(sizeOf(kernel));
+  }
   if (dilation.every((n) => n === 1)) {
     const pool = byRank(call, AVG_POOL, kernel.length);
     return pool(x, kernel, { stride, padding, countIncludePad, ceilMode }) as T;
@@ -382,6 +396,7 @@ function lrn(call: Call): readonly Value[] {
 export const CONVOLUTIONS: Readonly<Record<string, Implementation>> = {
   Conv: (call) => [convolve(call, call.tensor(0), call.tensor(1), call.optional(2))],
   ConvTranspose: convTranspose,
+  "com.microsoft.FusedConv": fusedConv,
   MaxPool: maxPool,
   AveragePool: (call) => [averagePool(call, call.tensor(0))],
   LpPool: lpPool,

@@ -231,6 +231,20 @@ const biased = (call: Call): T => {
   return bias === undefined ? call.tensor(0) : call.tensor(0).add(bias);
 };
 
+/** The op of convolutions, whose numbers are the slope and the value at 0. */
+function hardSigmoid(x: T, low: number, high: number): T {
+  const numbers = { low, high };
+  return applyInto(
+    BENDS.hardSigmoid,
+    "hardSigmoid",
+    x,
+    undefined,
+    undefined,
+    undefined,
+    numbers,
+  ) as T;
+}
+
 function isinf(x: T, call: Call): T {
   const up = call.node.flag("detect_positive", true);
   const down = call.node.flag("detect_negative", true);
@@ -260,6 +274,22 @@ function whereOf(call: Call): readonly Value[] {
     return [new Strings(data, shape)];
   }
   return [where(call.tensor(0).asDType("bool"), call.tensor(1), call.tensor(2)) as T];
+}
+
+/** Activations of fused ops, by their names, with their numbers. */
+const ACTIVATIONS: Readonly<Record<string, (x: T, a: number, b: number) => T>> = {
+  Relu: (x) => x.relu(),
+  Sigmoid: (x) => x.sigmoid(),
+  Tanh: (x) => x.tanh(),
+  LeakyRelu: (x, a) => nn.leakyRelu(x, { negativeSlope: a }) as T,
+  Clip: (x, a, b) => x.clip(a, b),
+  HardSigmoid: hardSigmoid,
+};
+
+/** x through the activation of a call, with the numbers that it has. */
+export function activate(call: Call, x: T, [a = 0, b = 0]: readonly number[]): T {
+  if (call.node.string("activation", "") === "") return x;
+  return call.choice("activation", "", ACTIVATIONS)(x, a, b);
 }
 
 const float = (call: Call, name: string, otherwise: number): number =>
@@ -311,10 +341,7 @@ export const ELEMENTWISE: Readonly<Record<string, Implementation>> = {
   ),
   ThresholdedRelu: unary((x, call) => where(x.greater(float(call, "alpha", 1)), x, 0) as T),
   HardSigmoid: unary((x, call) =>
-    applyInto(BENDS.hardSigmoid, "hardSigmoid", x, undefined, undefined, undefined, {
-      low: float(call, "alpha", 0.2),
-      high: float(call, "beta", 0.5),
-    }) as T
+    hardSigmoid(x, float(call, "alpha", 0.2), float(call, "beta", 0.5))
   ),
   HardSwish: unary((x) => nn.hardSwish(x) as T),
   Shrink: unary((x, call) => {

@@ -8,14 +8,14 @@ import * as linalg from "../../api/linalg.ts";
 import { formatShape } from "../../base/shape.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import type { T, Value } from "../graph/values.ts";
-import { isFloat, isInteger } from "./elementwise.ts";
+import { activate, isFloat, isInteger } from "./elementwise.ts";
 
 /** The product of stacks of matrices, as NumPy's matmul; integers wrap. */
 export function product(x: T, y: T): T {
   return x.matmul(y);
 }
 
-function gemm(call: Call): readonly Value[] {
+function gemm(call: Call): readonly T[] {
   const { node } = call;
   const [a, b] = [call.tensor(0), call.tensor(1)];
   if (a.rank !== 2 || b.rank !== 2) {
@@ -34,6 +34,13 @@ function gemm(call: Call): readonly Value[] {
   }
   const sums = scaled(product(x, isTransposed ? b.T as T : b), alpha);
   return [c === undefined ? sums : sums.add(scaled(c, beta))];
+}
+
+/** A product through an activation. */
+function fusedGemm(call: Call): readonly Value[] {
+  const [made] = gemm(call);
+  const names = ["activation_alpha", "activation_beta"];
+  return [activate(call, made!, names.map((name) => call.node.float(name, 0)))];
 }
 
 function scaled(x: T, factor: number): T {
@@ -65,6 +72,7 @@ export const PRODUCTS: Readonly<Record<string, Implementation>> = {
   Gemm: gemm,
   Einsum: contraction,
   Det: (call) => [linalg.det(call.tensor(0)) as T],
+  "com.microsoft.FusedGemm": fusedGemm,
   "com.microsoft.FusedMatMul": fusedMatMul,
   "com.microsoft.TransposeMatMul": fusedMatMul,
 };

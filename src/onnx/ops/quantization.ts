@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { concat, stack } from "../../api/functions/tensors.ts";
+import { concat, stack, where } from "../../api/functions/tensors.ts";
 import { DTYPE, type DType } from "../../base/dtype.ts";
 import { formatShape, sizeOf } from "../../base/shape.ts";
 import { Slice } from "../../base/slice.ts";
@@ -21,8 +21,8 @@ import { full, tensor } from "../../tensor/create.ts";
 import type { Call, Implementation } from "../graph/call.ts";
 import { typeName } from "../graph/initializers.ts";
 import { elementsOf, isKnownTensor, type T, type Value } from "../graph/values.ts";
-import { attendFused } from "./attention.ts";
-import { averagePool, windowsOf } from "./convolutions.ts";
+import { attendFused, embedNorm } from "./attention.ts";
+import { averagePool, maxPool, windowsOf } from "./convolutions.ts";
 
 /** x as floats of a dtype, without a step where it has it. */
 const floatsOf = (x: T, dtype: DType = "float32"): T =>
@@ -150,7 +150,9 @@ function integerProduct(
 ): T {
   const given = call.tensor(bAt), bZero = call.optional(bZeroAt);
   const b = isTurned ? given.T as T : given;
-  if (b.rank === 1 || ![a, b].every(isBytes)) {
+  // Each matrix of a stack may have zero points of its own.
+  const isStacked = bZero !== undefined && ![1, b.shape.at(-1)!].includes(bZero.size);
+  if (b.rank === 1 || isStacked || ![a, b].every(isBytes)) {
     return centered(a, ofRows(aZero)).matmul(centered(b, ofColumns(bZero)));
   }
   if (a.rank === 1) {
@@ -213,7 +215,8 @@ function requantization(
   const yZero = call.tensor(zero);
   const fits = a.size === 1 && y.size === 1 && yZero.size === 1 && call.knows(zero) &&
     isBytes(yZero) && call.node.likeType === undefined && [1, channels].includes(b.size) &&
-    (bias === undefined || bias.dtype === "int32" && bias.size === channels);
+    (bias === undefined ||
+      bias.dtype === "int32" && bias.size === channels && bias.shape.at(-1) === channels);
   if (!fits) return undefined;
   const made = call.prepare(scales, (): Factors => {
     const [first, second, last] = [a, b, y].map((x) => x.astype("float32").flatten() as T);
@@ -336,15 +339,21 @@ function qLinearConcat(call: Call): readonly Value[] {
   return [concat(parts, call.axis(call.node.int("axis", 0), parts[0]!.rank)) as T];
 }
 
+function qLinearWhere(call: Call): readonly Value[] {
+  const parts = [1, 4].map((k) => bytesBy(call, floatsAt(call, k), 7)[0] as T) as [T, T];
+  return [where(call.tensor(0).asDType("bool"), ...parts) as T];
+}
+
 /** The axes of images that means are of. */
 const spaceOf = (call: Call, { rank }: T): number[] => {
   const first = call.node.int("channels_last", 0) === 1 ? 1 : 2;
   return Array.from({ length: rank - 2 }, (_, k) => first + k);
 };
 
-function qAveragePool(call: Call, x: T): T {
-  if (call.node.int("channels_last", 0) === 0) return averagePool(call, x);
-  return averagePool(call, x.moveAxis(-1, 1) as T).moveAxis(1, -1) as T;
+/** A function of images, for a call whose images may have their channels as the last axis. */
+function onChannels(call: Call, x: T, compute: (x: T) => T): T {
+  if (call.node.int("channels_last", 0) === 0) return compute(x);
+  return compute(x.moveAxis(-1, 1) as T).moveAxis(1, -1) as T;
 }
 
 /** In opsets before 13, as the node says, softmax is of all axes from one on. */
@@ -363,6 +372,13 @@ function qAttention(call: Call): readonly Value[] {
   const all: T = sums.astype("float32").mul(xScale.mul(wScale)).add(bias);
   return attendFused(call, all, mask, call.optional(8), undefined, call.node.int("num_heads"));
 }
+
+/** Rows of a table of bytes, whose scale and zero point are inputs of the call behind those of tables. */
+const byteRows = (call: Call, k: number, ids?: T): T => {
+  const table = call.tensor(k);
+  const rows = ids === undefined ? table : table.take(ids, 0) as T;
+  return dequantized(rows, call.tensor(k + 6), call.optional(k + 11));
+};
 
 /** The integers of `bits` bits in bytes, along the last axis, the first in the lowest bits. */
 function unpacked(bytes: T, bits: number): T {
@@ -399,7 +415,7 @@ export function blockWeight(call: Call): T {
   if (order === undefined) return whole;
   // Columns of K are of the groups that the file lists.
   const groups = order.sliceAxis(0, new Slice(0, depth));
-  const own = (x: T): T => x.size === 1 ? x : x.reshape([columns, blocks]).take(groups, 1) as T;
+  const own = (x: T): T => x.rank === 0 ? x : x.reshape([columns, blocks]).take(groups, 1) as T;
   const flat: T = numbers.reshape([columns, blocks * block]).sliceAxis(1, new Slice(0, depth));
   return flat.sub(own(zero)).mul(own(scales));
 }
@@ -455,7 +471,7 @@ function matMulBnb4(call: Call): readonly Value[] {
   return [x.linear(weight.astype(x.dtype) as T) as T];
 }
 
-/** Rows of a table whose last axis is blocks of numbers with a scale each. */
+/** Parts of a table along an axis, of numbers in blocks along another axis, which have a scale each. */
 function gatherBlocks(call: Call): readonly Value[] {
   const { node } = call;
   const data = call.tensor(0), indices = call.tensor(1), scales = call.tensor(2);
@@ -463,26 +479,29 @@ function gatherBlocks(call: Call): readonly Value[] {
   const block = node.int("block_size", 128), bits = node.int("bits", 4);
   const axis = call.axis(node.int("gather_axis", 0), data.rank);
   const along = call.axis(node.int("quantize_axis", 1), data.rank);
-  if (along !== data.rank - 1 || axis === along) {
-    call.fail(`it gathers axis ${axis} of blocks along axis ${along} of ${data.rank}`);
-  }
-  const isPacked = data.dtype === "uint8" && data.shape.at(-1)! !== scales.shape.at(-1)! * block;
-  const rows = data.take(indices, axis) as T;
-  const numbers: T = (isPacked ? unpacked(rows, bits) : rows).astype("float32");
-  const n = numbers.shape.at(-1)!;
-  const spreadOut = (x: T): T => {
-    const all = x.repeat(block, -1) as T;
-    return all.shape.at(-1) === n ? all : all.sliceAxis(-1, new Slice(0, n));
-  };
-  const factor = spreadOut(scales.take(indices, axis) as T).astype("float32") as T;
+  // Bytes have several numbers along the last axis, those of a type of less than a byte have one.
+  const isPacked = data.dtype === "uint8" && node.likeType === undefined && bits < 8;
+  const last = data.rank - 1;
+  const wide = (x: T): T => isPacked ? unpacked(x, bits) : x;
+  const taken = (x: T): T => x.take(indices, axis) as T;
+  // Only the parts that are taken become floats, if each has blocks of its own.
+  const isWhole = axis === along || isPacked && axis === last;
+  const own = (x: T): T => isWhole ? x : taken(x);
+  const numbers: T = wide(own(data)).astype("float32");
+  const at = isWhole || along < axis ? along : along + indices.rank - 1;
+  const cut = (x: T, k: number, n: number): T =>
+    x.shape[k] === n ? x : x.sliceAxis(k, new Slice(0, n));
+  const spreadOut = (x: T): T => cut(x.repeat(block, at) as T, at, numbers.shape[at]!);
+  const by = own(scales);
   let moved = numbers;
   if (zero !== undefined) {
-    const own = zero.take(indices, axis) as T;
-    const whole = isPacked && zero.shape.at(-1)! < scales.shape.at(-1)! ? unpacked(own, bits) : own;
-    const cut = whole.sliceAxis(-1, new Slice(0, scales.shape.at(-1)!));
-    moved = numbers.sub(spreadOut(cut).astype("float32"));
-  } else if (isPacked) moved = numbers.sub(2 ** (bits - 1));
-  return [moved.mul(factor).astype(scales.dtype)];
+    const whole = cut(wide(own(zero)), by.rank - 1, by.shape.at(-1)!);
+    moved = numbers.sub(spreadOut(whole).astype("float32"));
+  } else if (data.dtype === "uint8" && node.likeType === undefined) {
+    moved = numbers.sub(2 ** (bits - 1));
+  }
+  const made: T = moved.mul(spreadOut(by).astype("float32"));
+  return [(isWhole ? taken(made) : made).astype(scales.dtype)];
 }
 
 /** The place of an input that an op does not have. */
@@ -506,6 +525,9 @@ export const QUANTIZATION: Readonly<Record<string, Implementation>> = {
   ],
   QLinearMatMul: (call) => quantizedProduct(call, NONE, 6),
   QLinearConv: qLinearConv,
+  "com.microsoft.QLinearConv": (call) => [
+    onChannels(call, call.tensor(0), (x) => qLinearConv(call.with(0, x))[0] as T),
+  ],
   "com.microsoft.QuantizeLinear": quantizeLinear,
   "com.microsoft.DequantizeLinear": dequantizeLinear,
   "com.microsoft.QGemm": (call) => quantizedProduct(call, 6, 7),
@@ -518,7 +540,14 @@ export const QUANTIZATION: Readonly<Record<string, Implementation>> = {
   ),
   "com.microsoft.QLinearSoftmax": onBytes(1, softmaxOf),
   "com.microsoft.QLinearConcat": qLinearConcat,
-  "com.microsoft.QLinearAveragePool": onBytes(1, (call, x) => qAveragePool(call, x!)),
+  "com.microsoft.QLinearWhere": qLinearWhere,
+  "com.microsoft.QLinearAveragePool": onBytes(
+    1,
+    (call, x) => onChannels(call, x!, (own) => averagePool(call, own, { countOverhang: true })),
+  ),
+  "com.microsoft.NhwcMaxPool": (call) => [
+    maxPool(call.with(0, call.tensor(0).moveAxis(-1, 1) as T))[0]!.moveAxis(1, -1) as T,
+  ],
   "com.microsoft.QLinearGlobalAveragePool": onBytes(
     1,
     (call, x) => x!.mean(spaceOf(call, x!), { keepDims: true }) as T,
@@ -526,6 +555,7 @@ export const QUANTIZATION: Readonly<Record<string, Implementation>> = {
   "com.microsoft.DynamicQuantizeMatMul": dynamicMatMul,
   "com.microsoft.MatMulIntegerToFloat": matMulToFloat,
   "com.microsoft.QAttention": qAttention,
+  "com.microsoft.QEmbedLayerNormalization": embedNorm(byteRows),
   "com.microsoft.MatMulNBits": matMulNBits,
   "com.microsoft.MatMulBnb4": matMulBnb4,
   "com.microsoft.GatherBlockQuantized": gatherBlocks,
