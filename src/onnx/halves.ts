@@ -22,7 +22,7 @@ import { keep, Tensor } from "../tensor/tensor.ts";
 import { describeValue, type Implementation } from "./graph/call.ts";
 import type { Node } from "./graph/graph.ts";
 import { typeOf } from "./graph/initializers.ts";
-import { isKnownTensor, type T, type Value } from "./graph/values.ts";
+import { isKnownTensor, isList, type T, type Value } from "./graph/values.ts";
 import { OPS } from "./ops/mod.ts";
 
 const opsOf = (names: string): ReadonlySet<Implementation> =>
@@ -57,6 +57,8 @@ const KEEPING = new Set([
 const SIZED = opsOf("Resize Upsample");
 /** Ops all of whose outputs have the type of the inputs. Those of others may be indices, or float32. */
 const MANY = opsOf("Split");
+/** Powers, whose exponents may be of another type than their bases. */
+const POWER = OPS.get("Pow")!;
 const CAST = OPS.get("Cast")!;
 
 /** The tensors of float32 that are float16 in the file. */
@@ -64,6 +66,11 @@ const wides = new WeakSet<T>();
 
 const isWide = (value: Value): boolean => value instanceof Tensor && wides.has(value);
 const isHalf = (value: Value): boolean => value instanceof Tensor && value.dtype === "float16";
+
+/** Notes that values of float32 are float16 in the file. */
+function noteWide(values: readonly Value[]): void {
+  for (const x of values) if (x instanceof Tensor && x.dtype === "float32") wides.add(x);
+}
 
 /** A cast, of what is known at once. */
 function cast(x: T, dtype: "float16" | "float32"): T {
@@ -113,14 +120,15 @@ function widened(x: T): T {
   return wrap(own, Layout.contiguous([...shape])) as T;
 }
 
+/** Computes an op of inputs. */
+type Compute = (inputs: readonly Value[]) => ReturnType<Implementation>;
+
 /** How a node computes that has values of float16. */
 export interface Widening {
   /** The inputs, those of the file as the op takes them. */
   readonly inputs: readonly Value[];
-  /** The inputs as the op takes them. */
-  convert(): readonly Value[];
-  /** Notes that outputs of float32 are float16 in the file. */
-  note(outputs: readonly Value[]): void;
+  /** Computes the outputs by the op, which takes other inputs. */
+  call(compute: Compute): ReturnType<Implementation>;
 }
 
 /** The values of float16 of a model. */
@@ -140,11 +148,8 @@ export class Halves {
     const isOfFile = (k: number): boolean => isConstant(node.inputs[k] ?? "");
     if (!keepsFloat32(node, compute, inputs, isOfFile)) {
       if (!hasWide) return undefined;
-      // As ONNX Runtime does: such a cast takes what the node before it computed.
-      const isWidening = compute === CAST && node.int("to") === typeOf("float32");
-      const convert = (): Value[] =>
-        isWidening ? inputs.map((x) => (x as T).view()) : inputs.map(narrowed);
-      return { inputs, convert, note: () => {} };
+      const call = (run: Compute) => run(inputs.map(narrowed));
+      return { inputs, call: compute === CAST ? castOf(node, inputs[0] as T) ?? call : call };
     }
     const isCast = (x: Value, k: number): x is T =>
       x instanceof Tensor && isHalf(x) && !(SIZED.has(compute) && k > 0) &&
@@ -152,9 +157,10 @@ export class Halves {
     const own = inputs.map((x, k) => isCast(x, k) && isOfFile(k) ? this.#widened(x) : x);
     return {
       inputs: own,
-      convert: () => own.map((x, k) => isCast(x, k) ? cast(x, "float32") : x),
-      note(outputs): void {
-        for (const x of outputs) if (x instanceof Tensor && x.dtype === "float32") wides.add(x);
+      call(run) {
+        const made = run(own.map((x, k) => isCast(x, k) ? cast(x, "float32") : x));
+        if (isList(made as Value)) noteWide(made as readonly Value[]);
+        return made;
       },
     };
   }
@@ -174,6 +180,19 @@ export class Halves {
   }
 }
 
+/** What casts a value that is kept as float32, unless it is rounded first. */
+function castOf(node: Node, x: T): Widening["call"] | undefined {
+  const type = node.int("to");
+  // As ONNX Runtime does: this cast takes what the node before it computed.
+  if (type === typeOf("float32")) return () => [x.view()];
+  if (type !== typeOf("float16")) return undefined;
+  return () => {
+    const made = [x.view()];
+    noteWide(made);
+    return made;
+  };
+}
+
 /** Whether a node takes and gives float32 for values of float16. */
 function keepsFloat32(
   { outputs }: Node,
@@ -188,7 +207,8 @@ function keepsFloat32(
     if (!(x instanceof Tensor) || SIZED.has(compute) && k > 0) continue;
     const isOwn = isWide(x) || isHalf(x);
     // The node mixes types: what it computes, or that it fails, is its own matter.
-    if (!isOwn && DTYPE[x.dtype].kind === "f") return false;
+    const isFree = compute === POWER && k === 1;
+    if (!isOwn && !isFree && DTYPE[x.dtype].kind === "f") return false;
     if (!isOwn || isOfFile(k)) continue;
     if (isWide(x)) wide += x.size;
     else half += x.size;

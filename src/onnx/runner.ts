@@ -33,7 +33,7 @@ import {
   type Rounds,
 } from "./graph/call.ts";
 import { type Graph, type Node, readsOf } from "./graph/graph.ts";
-import { describeNarrowed, type Halves, narrowed } from "./halves.ts";
+import { describeNarrowed, type Halves, narrowed, type Widening } from "./halves.ts";
 import { NeedsHost } from "./graph/needs.ts";
 import {
   elementsOf,
@@ -221,19 +221,19 @@ function inputsOf(node: Node, environment: Environment): Value[] {
 }
 
 /**
- * Computes the outputs of a node; known inputs give known outputs. `convert` gives the inputs as the op
- * takes them.
+ * Computes the outputs of a node; known inputs give known outputs. `call` calls the op with the inputs, or
+ * with what it makes of them.
  */
 export function evaluate(
   node: Node,
   environment: Environment,
   shared: Shared,
   inputs: readonly Value[] = inputsOf(node, environment),
-  convert: () => readonly Value[] = () => inputs,
+  call: Widening["call"] = (run) => run(inputs),
 ): readonly Value[] {
   const recording = interpreting();
   const compute = (): readonly Value[] => {
-    const made = start(node, convert(), environment, shared);
+    const made = call((own) => start(node, own, environment, shared));
     if (isList(made as Value)) return made as readonly Value[];
     const rounds = made as Rounds;
     for (let results: Value[] = [];;) {
@@ -290,11 +290,9 @@ export function step(
       inputs,
       (name) => environment.isConstant(name),
     );
-    if (wide === undefined) {
-      return store(node, environment, evaluate(node, environment, shared, inputs));
-    }
-    const made = evaluate(node, environment, shared, wide.inputs, () => wide.convert());
-    wide.note(made);
+    const made = wide === undefined
+      ? evaluate(node, environment, shared, inputs)
+      : evaluate(node, environment, shared, wide.inputs, wide.call);
     return store(node, environment, made);
   } catch (error) {
     if (error instanceof NeedsValue) error.value ??= node.inputs[error.input];

@@ -178,9 +178,11 @@ for (const { name: backend, on } of TARGETS) {
     });
   });
 
-  onBackend("casts of the file to float16 round, those to float32 do not", async () => {
+  onBackend("casts of the file to float16 round float32, and nothing else", async () => {
     using model = await openGraph([
       CONV,
+      ["Cast", ["c"], ["same"], HALF],
+      ["Sub", ["same", "one"], ["kept"]],
       ["Cast", ["c"], ["wide"], FLOAT],
       ["Sub", ["wide", "one32"], ["y"]],
       ["Cast", ["wide"], ["narrow"], HALF],
@@ -188,8 +190,12 @@ for (const { name: backend, on } of TARGETS) {
       ["CastLike", ["c", "one32"], ["like"]],
       ["Conv", ["narrow", "w"], ["d"]],
       ["Sub", ["d", "one"], ["again"]],
-    ], [["y", "float32"], ["z", "float16"], ["like", "float32"], ["again", "float16"]]);
+    ], [["y", "float32"], ["z", "float16"], ["like", "float32"], ["again", "float16"], [
+      "kept",
+      "float16",
+    ]]);
     assertEquals(firsts(model.run({ x: ones })), {
+      kept: ["float16", MORE],
       y: ["float32", MORE],
       z: ["float16", 0],
       like: ["float32", 1],
@@ -248,14 +254,23 @@ for (const { name: backend, on } of TARGETS) {
     async () => {
       using mixed = await openGraph([CONV, ["Add", ["c", "one32"], ["y"]]], [["y", "float32"]]);
       assertThrows(() => mixed.run({ x: ones }), DTypeError, "of float16 and float32 differ");
-      using model = await openGraph([
-        CONV,
-        ["Cast", ["c"], ["wide"], FLOAT],
-        ["Add", ["wide", "one32"], ["sum"]],
-        ["Cast", ["sum"], ["narrow"], HALF],
-        ["Add", ["narrow", "c"], ["y"]],
-      ], [["y", "float16"]]);
-      assertEquals(firsts(model.run({ x: ones })), { y: ["float16", 3] });
+      using model = await openGraph(
+        [
+          CONV,
+          ["Cast", ["c"], ["wide"], FLOAT],
+          ["Add", ["wide", "one32"], ["sum"]],
+          ["Cast", ["sum"], ["narrow"], HALF],
+          ["Add", ["narrow", "c"], ["y"]],
+          ["Pow", ["c", "two32"], ["square"]],
+          ["Sub", ["square", "one"], ["z"]],
+        ],
+        [["y", "float16"], ["z", "float16"]],
+        { tensors: [floats("two32", [], [2])] },
+      );
+      assertEquals(firsts(model.run({ x: ones })), {
+        y: ["float16", 3],
+        z: ["float16", 2 * MORE],
+      });
     },
   );
 
