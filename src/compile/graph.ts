@@ -214,7 +214,7 @@ const TOTAL: ReadonlySet<string> = new Set(
   ("chain to tensorOf copy concat stack split unstack tile roll pad tril triu complex meshgrid " +
     "broadcastTensors matmul matmulInt8 outer inner vecdot tensordot einsum kron trace linear " +
     "linear linearPacked linearQuantized linearInt8 linearNibbles matmulBytes convBytes pack packBlocks packBytes packNibbles quantize quantizeInt8 quantizeDynamic " +
-    "dequantize dequantizeBlocks dequantizeInt8 softmax logSoftmax layerNorm rmsNorm attention conv convLast " +
+    "dequantize dequantizeBlocks dequantizeInt8 softmax logSoftmax layerNorm rmsNorm normBackward attention attentionBackward conv convLast " +
     "convTranspose convWeightGrad winograd winogradWeight maxPool maxPoolIndices maxPoolGrad avgPool recurrent resample gridSample variance standardDeviation logsumexp norm " +
     "maskedReduce closeness sort argsort topk fft fftn convolve random").split(" "),
 );

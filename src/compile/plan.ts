@@ -355,11 +355,14 @@ function sharedMemory(
 ): Map<Buffer, Buffer> {
   const owners = new Map<Buffer, Buffer>();
   steps.forEach((step, i) => {
+    const taken = new Set<Buffer>();
     for (const [written, read] of step.kind === "native" ? step.inPlace : []) {
       const owner = owners.get(read) ?? read;
       const [from, to] = [uses.get(owner)!, uses.get(written)!];
       const ends = from.last === i && from.first < i && to.first === i;
       if (!ends || owners.has(written) || !isFree(written) || !isFree(owner)) continue;
+      if (taken.has(owner)) continue;
+      taken.add(owner);
       owners.set(written, owner);
       from.last = to.last;
     }

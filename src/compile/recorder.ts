@@ -240,7 +240,7 @@ export class Recorder implements Backend {
     return true;
   }
 
-  /** The buffers that an elementwise call writes, each with one that it reads at the same elements only. */
+  /** The buffers that a call writes, each with one that it reads at the same elements only. */
   #inPlace({ op, inputs, outputs, attributes }: Call): [Buffer, Buffer][] {
     const bufferOf = ({ storage }: Operand): Buffer => this.#tokens.get((storage as Buffer).token)!;
     return outputs.flatMap((output, k) => {
@@ -280,8 +280,8 @@ export class Recorder implements Backend {
       dtypes: each,
       buffers,
       outputs: 1,
-      inPlace: op.kind === "map"
-        ? this.#inPlace(this.#call!).filter((pair) => pair.every((one) => buffers.includes(one)))
+      inPlace: op.kind === "map" || op.inPlace === true
+        ? this.#inPlace(this.#call!).filter(([out, x]) => out === buffers[0] && buffers.includes(x))
         : [],
       numbers: numbers.slice(
         0,

@@ -473,3 +473,79 @@ testOnBackends("derivatives of attention in float32 are those in float64", () =>
     }
   }
 });
+
+/** Norms: the shape, its first part that is left out, and the axes. */
+const NORMS = [
+  [[7, 16], 0, -1],
+  [[9, 48], 2, 1],
+  [[3, 5, 4, 8], 1, [-2, -1]],
+  // Rows that are no whole vectors, and axes that are no rows.
+  [[6, 21], 0, -1],
+  [[16, 5], 0, 0],
+  // Several tasks, and rows of several blocks.
+  [[1500, 64], 0, -1],
+  [[5, 2064], 0, -1],
+] as const;
+
+testOnBackends("derivatives of norms in float32 are those in float64", () => {
+  const threads = rm.setThreads(1);
+  try {
+    for (const [shape, from, axis] of NORMS) {
+      const sizes = [axis].flat().map((k) => shape.at(k)!);
+      for (const [name, affine] of [["layerNorm", 2], ["layerNorm", 0], ["rmsNorm", 1]] as const) {
+        const x = random(...shape).mul(3).add(2);
+        const params = [x, random(...sizes), random(...sizes)].slice(0, 1 + affine);
+        const by = random(...shape).slice(`${from}:`);
+        const loss = ([x, weight, bias]: T[], by: T): T =>
+          x.slice(`${from}:`)[name](axis, {
+            epsilon: 1e-5,
+            ...weight && { weight },
+            ...bias && { bias },
+          }).mul(by).sum();
+        const slope = loose(grad(loss as never));
+        const both = (dtype: string, f: T): T[] =>
+          f(params.map((x) => x.astype(dtype)), by.astype(dtype));
+        const exact = both("float64", slope), own = both("float32", slope);
+        const about = `${name} of ${shape} by ${axis}, ${affine}`;
+        own.forEach((one, i) => {
+          const error = one.astype("float64").sub(exact[i]!).abs().max().item();
+          const size = exact[i]!.abs().max().item();
+          assert(error <= 2e-6 * (1 + size), `${about}, operand ${i}: ${error} of ${size}`);
+        });
+        const check = (f: T, how: string): void =>
+          both("float32", f).forEach((one, i) =>
+            assert(one.allclose(own[i], { rtol: 1e-5, atol: 1e-5 }), `${about}, ${i}, ${how}`)
+          );
+        using program = compile(slope) as T;
+        check(program, "compiled");
+        rm.setThreads(3);
+        both("float32", slope).forEach((one, i) =>
+          assert(one.equals(own[i]), `${about}, operand ${i}, of 3 threads`)
+        );
+        rm.setThreads(1);
+        // Second derivatives, and the derivative by the weight alone.
+        const twice = loose(grad(
+          ((p: T[], by: T) =>
+            slope(p, by).reduce(
+              (sum: T, x: T) => sum.add(x.square().sum()),
+              rm.tensor(0),
+            )) as never,
+        ));
+        const second = both("float64", twice);
+        both("float32", twice).forEach((one, i) => {
+          const error = one.astype("float64").sub(second[i]!).abs().max().item();
+          const size = second[i]!.abs().max().item();
+          assert(error <= 1e-4 * (1 + size), `${about}, twice, operand ${i}: ${error} of ${size}`);
+        });
+        if (affine === 0) continue;
+        const byWeight = (p: T[], by: T): T[] => [
+          loose(grad(((w: T) => loss([p[0], w, ...p.slice(2)], by)) as never))(p[1]),
+        ];
+        const [weight] = both("float32", byWeight);
+        assert(weight.allclose(own[1], { rtol: 1e-5, atol: 1e-4 }), `${about}: weight alone`);
+      }
+    }
+  } finally {
+    rm.setThreads(threads);
+  }
+});

@@ -1,5 +1,6 @@
 /*
- * Softmax, log softmax, layer norm and RMS norm along contiguous rows of floats.
+ * Softmax, log softmax, layer norm and RMS norm along contiguous rows of floats, and the derivatives of
+ * norms.
  *
  * Softmax subtracts the maximum of a row, so that the largest exponential is 1 and the sum neither
  * overflows nor underflows. A NaN, or a maximum that is infinite, makes the whole row NaN: the
@@ -11,6 +12,8 @@
  * Rows of 16-bit floats are computed as float32 in a block that fits the cache and rounded once.
  * This file knows contiguous rows only, not other axes or dtypes.
  */
+#include <stdlib.h>
+#include <string.h>
 #include "float16.h"
 #include "internal.h"
 #include "vecmath.h"
@@ -127,3 +130,121 @@ int32_t RM_FOR_ISA(softmax_norm)(const rm_call *call) {
               task, &ctx);
   return RM_OK;
 }
+
+/* ---- derivatives of norms --------------------------------------------------------------------- */
+
+#if defined(__x86_64__) && !defined(__AVX__)
+
+/* Machines without AVX are not worth a third copy (docs/adr/0028-room-in-the-packages.md). */
+int32_t RM_FOR_ISA(norm_backward)(const rm_call *call) {
+  (void)call;
+  return RM_UNSUPPORTED;
+}
+
+#else
+
+/* The elements of a vector. Rows are whole vectors. */
+enum { LANES = 16 };
+
+typedef struct {
+  ptrdiff_t rows, columns, rows_per_task;
+  float *out;
+  const float *x, *weight, *given;
+  /* For each task, the sums over its rows: the derivatives by weight, then those by bias. */
+  float *sums;
+  double epsilon;
+  bool centered;
+} norm_backward_context;
+
+/* Both loops over a row read a vector of each operand before they write one there: out may be x or the
+ * given derivative. */
+__attribute__((minsize, noinline)) static void differentiate_row(const norm_backward_context *ctx,
+                                                                 ptrdiff_t row, float *sums) {
+  FP_CONTRACT
+  const ptrdiff_t n = ctx->columns;
+  const float *x = ctx->x + row * n, *given = ctx->given + row * n;
+  float *out = ctx->out + row * n;
+  float mean, mean_error, scale;
+  measure_float(x, n, ctx->centered, ctx->epsilon, &mean, &mean_error, &scale);
+  double total = 0, product = 0;
+  for (ptrdiff_t at = 0; at < n; at += BLOCK) {
+    const ptrdiff_t end = rm_min(n, at + BLOCK);
+    f32x16 s = {}, p = {};
+    NO_UNROLL for (ptrdiff_t i = at; i < end; i += LANES) {
+      const f32x16 h = *(const f32x16 *)(given + i) * *(const f32x16 *)(ctx->weight + i);
+      s += h;
+      p += h * (*(const f32x16 *)(x + i) - mean - mean_error);
+    }
+    NO_UNROLL for (int l = 0; l < LANES; l++) {
+      total += s[l];
+      product += p[l];
+    }
+  }
+  const float by_mean = ctx->centered ? (float)(total / (double)n) : 0;
+  const float by_scale = (float)(product * scale / (double)n);
+  NO_UNROLL for (ptrdiff_t i = 0; i < n; i += LANES) {
+    const f32x16 g = *(const f32x16 *)(given + i);
+    const f32x16 normed = (*(const f32x16 *)(x + i) - mean - mean_error) * scale;
+    const f32x16 h = g * *(const f32x16 *)(ctx->weight + i);
+    *(f32x16 *)(sums + i) += g * normed;
+    *(f32x16 *)(sums + n + i) += g;
+    *(f32x16 *)(out + i) = (h - normed * by_scale - by_mean) * scale;
+  }
+}
+
+static void norm_backward_task(void *context, ptrdiff_t index) {
+  const norm_backward_context *ctx = context;
+  float *sums = ctx->sums + index * 2 * ctx->columns;
+  memset(sums, 0, (size_t)(2 * ctx->columns) * sizeof *sums);
+  const ptrdiff_t row = index * ctx->rows_per_task;
+  const ptrdiff_t end = rm_min(row + ctx->rows_per_task, ctx->rows);
+  for (ptrdiff_t r = row; r < end; r++) differentiate_row(ctx, r, sums);
+}
+
+__attribute__((minsize)) int32_t RM_FOR_ISA(norm_backward)(const rm_call *call) {
+  const double *attributes = rm_attributes(call);
+  const ptrdiff_t rows = (ptrdiff_t)attributes[0], columns = (ptrdiff_t)attributes[1];
+  if (call->operands < 4 || rows <= 0 || columns <= 0 || columns % LANES != 0) return RM_UNSUPPORTED;
+  for (int i = 0; i < call->operands; i++) {
+    if (call->buffers[i] != NULL && call->dtypes[i] != RM_FLOAT32) return RM_UNSUPPORTED;
+  }
+  if (call->buffers[0] == NULL || call->buffers[1] == NULL || call->buffers[3] == NULL) {
+    return RM_UNSUPPORTED;
+  }
+  norm_backward_context ctx = {
+      .rows = rows,
+      .columns = columns,
+      .rows_per_task = columns >= TASK_ELEMENTS ? 1 : TASK_ELEMENTS / columns,
+      .out = call->buffers[0],
+      .x = (const float *)call->buffers[1] + (ptrdiff_t)attributes[2],
+      .weight = call->buffers[2],
+      .given = (const float *)call->buffers[3] + (ptrdiff_t)attributes[3],
+      .epsilon = attributes[4],
+      .centered = attributes[5] != 0,
+  };
+  const ptrdiff_t tasks = rm_ceil_div(rows, ctx.rows_per_task);
+  float *memory = malloc((size_t)((2 * tasks + 1) * columns) * sizeof *memory);
+  if (memory == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for normBackward");
+  ctx.sums = memory + columns;
+  if (ctx.weight == NULL) {
+    for (ptrdiff_t i = 0; i < columns; i++) memory[i] = 1;
+    ctx.weight = memory;
+  }
+  rm_parallel(tasks, 3 * NANOSECONDS * (double)rows * (double)columns, norm_backward_task, &ctx);
+  for (int k = 4; k < call->operands && k < 6; k++) {
+    float *out = call->buffers[k];
+    if (out == NULL) continue;
+    const float *from = ctx.sums + (k - 4) * columns;
+    memcpy(out, from, (size_t)columns * sizeof *out);
+    for (ptrdiff_t task = 1; task < tasks; task++) {
+      from += 2 * columns;
+      NO_UNROLL for (ptrdiff_t i = 0; i < columns; i += LANES) {
+        *(f32x16 *)(out + i) += *(const f32x16 *)(from + i);
+      }
+    }
+  }
+  free(memory);
+  return RM_OK;
+}
+
+#endif

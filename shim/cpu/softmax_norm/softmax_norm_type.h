@@ -187,27 +187,34 @@ STATIC_NOINLINE void NAME(normalize)(TYPE *out, const TYPE *x, const TYPE *weigh
   }
 }
 
-STATIC_NOINLINE void NAME(norm_row)(const softmax_norm_context *ctx, ptrdiff_t row) {
-  const ptrdiff_t columns = ctx->columns;
-  const TYPE *a = (const TYPE *)ctx->a + row * columns, *weight = ctx->weight, *bias = ctx->bias;
-  TYPE *out = (TYPE *)ctx->out + row * columns;
-  const bool centered = ctx->kind == RM_OP_layerNorm;
+/* The mean of a row and its rounding error, both 0 unless `centered`, and the inverse of the root of the
+ * variance. */
+STATIC_NOINLINE void NAME(measure)(const TYPE *a, ptrdiff_t columns, bool centered, double epsilon,
+                                   TYPE *mean, TYPE *mean_error, TYPE *scale) {
   const double reference = centered ? NAME(reference)(a, columns) : 0;
   double sums[2] = {0, 0};
   for (ptrdiff_t at = 0; at < columns; at += BLOCK) {
     NAME(moments)(a + at, rm_min(columns - at, BLOCK), reference, sums);
   }
   double variance = sums[1] / (double)columns;
-  TYPE mean = 0, mean_error = 0;
+  *mean = *mean_error = 0;
   if (centered) {
     const double offset = sums[0] / (double)columns;
-    mean = (TYPE)(reference + offset);
-    mean_error = (TYPE)(reference - (double)mean + offset);
+    *mean = (TYPE)(reference + offset);
+    *mean_error = (TYPE)(reference - (double)*mean + offset);
     /* Rounding may have made the difference negative. */
     variance = variance < offset * offset ? 0 : variance - offset * offset;
   }
-  const TYPE scale = (TYPE)(1 / __builtin_sqrt((double)((TYPE)variance + (TYPE)ctx->epsilon)));
-  NAME(normalize)(out, a, weight, bias, columns, mean, mean_error, scale);
+  *scale = (TYPE)(1 / __builtin_sqrt((double)((TYPE)variance + (TYPE)epsilon)));
+}
+
+STATIC_NOINLINE void NAME(norm_row)(const softmax_norm_context *ctx, ptrdiff_t row) {
+  const ptrdiff_t columns = ctx->columns;
+  const TYPE *a = (const TYPE *)ctx->a + row * columns;
+  TYPE mean, mean_error, scale;
+  NAME(measure)(a, columns, ctx->kind == RM_OP_layerNorm, ctx->epsilon, &mean, &mean_error, &scale);
+  NAME(normalize)((TYPE *)ctx->out + row * columns, a, ctx->weight, ctx->bias, columns, mean,
+                  mean_error, scale);
 }
 
 static void NAME(process_rows)(const softmax_norm_context *ctx, ptrdiff_t row, ptrdiff_t end) {

@@ -10,7 +10,7 @@ import { dispatchAll } from "../../core/dispatch.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { type AttentionAttributes, splitHeads } from "../../ops/attention/problem.ts";
 import { softmax as softmaxOf } from "../../ops/softmax_norm/op.ts";
-import { epsilonOf } from "../../ops/softmax_norm/problem.ts";
+import { epsilonOf, type NormBackwardAttributes } from "../../ops/softmax_norm/problem.ts";
 import { type Call, makeOp, type Op, type OutputSpec } from "../../table/op.ts";
 import { MAP } from "../../table/table.ts";
 import {
@@ -28,6 +28,7 @@ import {
   where,
 } from "../tape/arithmetic.ts";
 import { addRules, type Gradient, type Rule } from "../tape/rule.ts";
+import { byComposition } from "../tape/tape.ts";
 import { iota } from "../../ops/index/selection.ts";
 
 const softmax: Rule = ({ call, outputs, keep }) => {
@@ -43,44 +44,80 @@ const logSoftmax: Rule = ({ call, outputs, keep }) => {
   return ([g]) => [sub(g!, mul(exp(result()), sum(g!, [axis], true)))];
 };
 
-/** Norms of rows: x times the inverse root of the mean square, with or without the mean. */
-const norm = (isCentred: boolean): Rule => ({ call, inputs, outputs, wants, keep }) => {
-  const [x, weight, bias] = inputs as [Operand, Operand?, Operand?];
-  const { rank, shape } = x.layout;
-  const axes = normalizeAxes(call.name, call.attributes.axis ?? -1, rank).sort((a, b) => a - b);
-  const { info } = outputs[0]!.storage;
-  // Sums of 16-bit floats are kept in 32 bits.
-  const wide = info.bytes === 2 ? "float32" : info.name;
-  const value = keep(x), scale = weight && keep(weight);
-  const epsilon = epsilonOf(call, info);
+/**
+ * The derivatives by x, weight and bias of norms of rows: x times the inverse root of the mean square,
+ * with or without the mean. They are in the dtype of `given`, which is that of `x`.
+ */
+function normBackward(
+  [x, given, weight]: readonly [Operand, Operand, Operand?],
+  { axes, epsilon, isCentred }: NormBackwardAttributes,
+  wants: (k: number) => boolean,
+): readonly Gradient[] {
+  const { shape } = x.layout;
   const aligned = (one: Operand): Operand => {
     const sizes = one.layout.shape;
     const own = axes.map((_, i) => sizes[i - axes.length + sizes.length] ?? 1);
     return reshape(one, shape.map((_, k) => axes.includes(k) ? own[axes.indexOf(k)]! : 1));
   };
-  /** The derivative by a weight, whose axes are those of the norm. */
-  const byWeight = (each: Operand): Operand => {
-    const others = shape.flatMap((_, k) => axes.includes(k) ? [] : [k]);
-    return sum(each, others);
+  const others = shape.flatMap((_, k) => axes.includes(k) ? [] : [k]);
+  const centred = isCentred ? sub(x, mean(x, axes)) : x;
+  const inverse = apply(MAP.rsqrt, add(mean(apply(MAP.square, centred), axes), epsilon));
+  const normed = mul(centred, inverse);
+  let each: Operand | undefined;
+  if (wants(0)) {
+    const h = weight === undefined ? given : mul(given, aligned(weight));
+    each = sub(h, mul(normed, mean(mul(h, normed), axes)));
+    if (isCentred) each = sub(each, mean(h, axes));
+    each = mul(each, inverse);
+  }
+  return [
+    each,
+    wants(1) ? sum(mul(given, normed), others) : undefined,
+    wants(2) ? sum(given, others) : undefined,
+  ];
+}
+
+/** The derivatives of a norm by x and, with `sums`, by weight and bias, whose axes are those of the norm. */
+const NORM_BACKWARD: Op = makeOp({
+  kind: "kernel",
+  name: "normBackward",
+  contiguous: [0, 1],
+  inPlace: true,
+  infer({ inputs, attributes }: Call): readonly OutputSpec[] {
+    const { layout: { shape }, storage: { info } } = inputs[0] as Operand;
+    const { axes, sums } = attributes as NormBackwardAttributes;
+    const rows = { shape: axes.map((axis) => shape[axis]!), dtype: info };
+    return [{ shape: shape.slice(), dtype: info }, ...sums ? [rows, rows] : []];
+  },
+  decompose: (call: Call) => composedNorm(call.inputs as Operand[], call),
+});
+
+/** What {@link NORM_BACKWARD} gives, by other ops. */
+function composedNorm(inputs: readonly Operand[], { attributes }: Call): readonly Operand[] {
+  const own = attributes as NormBackwardAttributes;
+  const [x, g, weight] = inputs as [Operand, Operand, Operand?];
+  const made = normBackward([x, g, weight], own, (k) => k === 0 || own.sums);
+  return made.filter((one) => one !== undefined);
+}
+
+const norm = (isCentred: boolean): Rule => ({ call, inputs, outputs, wants, keep }) => {
+  const [x, weight, bias] = inputs as [Operand, Operand?, Operand?];
+  const axes = normalizeAxes(call.name, call.attributes.axis ?? -1, x.layout.rank)
+    .sort((a, b) => a - b);
+  const { info } = outputs[0]!.storage;
+  // Sums of 16-bit floats are kept in 32 bits.
+  const wide = DTYPE[info.bytes === 2 ? "float32" : info.name];
+  const value = keep(x), scale = weight && keep(weight);
+  const wanted = [wants(0), weight !== undefined && wants(1), bias !== undefined && wants(2)];
+  const sums = wanted[1]! || wanted[2]!;
+  const attributes: NormBackwardAttributes = {
+    ...{ axes, isCentred, sums, epsilon: epsilonOf(call, info) },
   };
   return ([given]) => {
-    const g = castTo(given!, DTYPE[wide]);
-    const x = castTo(value(), DTYPE[wide]);
-    const centred = isCentred ? sub(x, mean(x, axes)) : x;
-    const inverse = apply(MAP.rsqrt, add(mean(apply(MAP.square, centred), axes), epsilon));
-    const normed = mul(centred, inverse);
-    const h = scale === undefined ? g : mul(g, aligned(scale()));
-    let each: Operand | undefined;
-    if (wants(0)) {
-      each = sub(h, mul(normed, mean(mul(h, normed), axes)));
-      if (isCentred) each = sub(each, mean(h, axes));
-      each = mul(each, inverse);
-    }
-    return [
-      each,
-      weight && wants(1) ? byWeight(mul(g, normed)) : undefined,
-      bias && wants(2) ? byWeight(g) : undefined,
-    ];
+    const [x, g, weight] = [castTo(value(), wide), castTo(given!, wide), scale?.()];
+    if (!wanted[0]) return normBackward([x, g, weight], attributes, (k) => wanted[k]!);
+    const made = dispatchAll(NORM_BACKWARD, weight ? [x, g, weight] : [x, g], attributes);
+    return made.map((one, k) => wanted[k] ? one : undefined);
   };
 };
 
@@ -185,4 +222,11 @@ function hidden(like: Operand, m: number, n: number): Operand {
   return apply(MAP.greater, reshape(iota(like.storage, n), [1, n]), rows);
 }
 
-addRules({ softmax, logSoftmax, layerNorm: norm(true), rmsNorm: norm(false), attention });
+addRules({
+  softmax,
+  logSoftmax,
+  layerNorm: norm(true),
+  rmsNorm: norm(false),
+  normBackward: byComposition(composedNorm),
+  attention,
+});

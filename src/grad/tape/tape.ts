@@ -215,11 +215,11 @@ export function pullBack(
 
 /** The rule of an op by a composition of others, of its inputs, which the way back runs. */
 export const byComposition =
-  (compose: (inputs: readonly Operand[], call: Call) => Operand): Rule =>
+  (compose: (inputs: readonly Operand[], call: Call) => Operand | readonly Operand[]): Rule =>
   ({ call, inputs, keep, wants }) => {
     const kept = (inputs as readonly Operand[]).map((x) => keep(x));
     return (gradients) =>
-      pullBack((own) => [compose(own, call)], kept.map((x) => x()), gradients, wants);
+      pullBack((own) => [compose(own, call)].flat(), kept.map((x) => x()), gradients, wants);
   };
 
 let barriers = 0;

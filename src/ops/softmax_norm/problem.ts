@@ -90,3 +90,14 @@ export function isRun(input: Input, info: DTypeInfo, length: number): boolean {
   return storage.info === info && layout.contiguous && layout.offset === 0 &&
     layout.size === length;
 }
+
+/** Attributes of `normBackward`, whose inputs are x, the derivative by the result, and a weight. */
+export interface NormBackwardAttributes {
+  /** The axes of the norm, in order. */
+  readonly axes: readonly number[];
+  readonly epsilon: number;
+  /** Whether the mean is subtracted: `layerNorm`. */
+  readonly isCentred: boolean;
+  /** Whether it computes the derivatives by weight and bias, too. */
+  readonly sums: boolean;
+}

@@ -174,6 +174,7 @@ int main(int count, char **arguments) {
       try_maps(n, false, 1);
       try_reductions(n, n % 2, 1);
       try_softmax_norm(1 + below(20), n, 1);
+      try_norm_backward(1 + below(20), 1 + n / 16, 1);
       try_sort(1 + below(3), n, 1);
       try_topk(1 + below(3), n, 1);
       try_selection(1 + below(3), n, 1);
@@ -193,6 +194,7 @@ int main(int count, char **arguments) {
       try_maps(n, n == 1023, 1);
       try_reductions(n, n == 1024, 2);
       try_softmax_norm(3, n, 1);
+      try_norm_backward(3, 1 + n / 16, 1);
       try_sort(2, n, 1);
       try_topk(2, n, 1);
       try_selection(2, n, 1);
@@ -230,6 +232,7 @@ int main(int count, char **arguments) {
       try_maps(40001, false, 3);
       try_reductions(150001, false, 3);
       try_softmax_norm(300, 1000, 3);
+      try_norm_backward(300, 62, 3);
       try_sort(1, 200003, 3);
       try_topk(1, 200003, 3);
       try_sort(300, 1000, 3);

@@ -233,6 +233,60 @@ static int32_t run_rows(int kind, int dtype, attributes numbers, buffer *out, bu
                 a->data, weight, bias);
 }
 
+/* Derivatives of a norm, whose result by x may be x or the given derivative. */
+static void try_norm_backward(ptrdiff_t count, ptrdiff_t vectors, int threads) {
+  const ptrdiff_t columns = 16 * vectors, n = count * columns, from = below(MARGIN);
+  const bool centered = below(2), with_weight = below(2), with_sums = below(2);
+  snprintf(about, sizeof about, "normBackward of [%td, %td]%s%s%s", count, columns,
+           centered ? ", centered" : "", with_weight ? ", weight" : "", with_sums ? ", sums" : "");
+  const int F = RM_FLOAT32, N = RM_NONE, S = with_sums ? F : N;
+  buffer out = make(F, n, ANY_BITS), x = make(F, from + n, SMALL), given = make(F, n, SMALL);
+  buffer weight = make(F, columns, SMALL);
+  buffer sums[] = {make(F, columns, ANY_BITS), make(F, columns, ANY_BITS)};
+  const double plan[] = {(double)count, (double)columns, (double)from, 0, 1e-5, centered};
+  attributes numbers = with_attributes(6, plan);
+  rm_configure(RM_CONFIGURE_THREADS, threads);
+  unsigned char *const to[] = {out.data, given.data};
+  for (int in_place = 0; in_place < 2; in_place++) {
+    const int32_t status =
+        run_many(kernel("normBackward"), pack(F, F, with_weight ? F : N, F), pack(S, S, N, N), F,
+                 numbers.at, to[in_place], x.data, with_weight ? weight.data : NULL, given.data,
+                 with_sums ? sums[0].data : NULL, with_sums ? sums[1].data : NULL, NULL, NULL);
+    /* There is none for machines without AVX. */
+    if (status == RM_UNSUPPORTED) break;
+    if (!is_served(status)) fail("it was not served");
+    if (in_place && memcmp(out.data, given.data, out.bytes) != 0) fail("in place it is another");
+    if (in_place) break;
+    check_unchanged(&x);
+    check_unchanged(&given);
+    check_unchanged(&weight);
+    for (ptrdiff_t r = 0; centered && r < count; r++) {
+      double sum = 0, size = 0;
+      for (ptrdiff_t i = 0; i < columns; i++) {
+        const double one = ((const float *)out.data)[r * columns + i];
+        sum += one;
+        size += fabs(one);
+      }
+      if (fabs(sum) > 1e-4 * (1 + size)) fail("the derivatives of a row do not add up to 0");
+    }
+    for (ptrdiff_t i = 0; with_sums && i < columns; i++) {
+      double sum = 0, size = 0;
+      for (ptrdiff_t r = 0; r < count; r++) {
+        sum += ((const float *)given.data)[r * columns + i];
+        size += fabs(((const float *)given.data)[r * columns + i]);
+      }
+      if (fabs(sum - ((const float *)sums[1].data)[i]) > 1e-5 * (1 + size)) fail("a sum is wrong");
+    }
+    compared++;
+  }
+  drop(&out);
+  drop(&x);
+  drop(&given);
+  drop(&weight);
+  drop(&sums[0]);
+  drop(&sums[1]);
+}
+
 static void try_softmax_norm(ptrdiff_t count, ptrdiff_t columns, int threads) {
   for (int dtype = RM_FLOAT16; dtype <= RM_FLOAT64; dtype++) {
     for (int kind = 0; kind < ROW_KERNELS; kind++) {
