@@ -1,15 +1,23 @@
 /**
  * Keeps images as [N, H, W, C] between depthwise convolutions, those of one element, and what is
  * elementwise between them: kernels then read channels as vectors, and pack and stage nothing. Other
- * ops read them as views of [N, C, H, W], or get copies.
+ * convolutions may make such images; reductions read views of [N, C, H, W], and other ops copies.
  *
  * @module
  */
 import { DTYPE } from "../base/dtype.ts";
 import { Layout } from "../base/layout.ts";
 import { sameShape, sizeOf } from "../base/shape.ts";
-import { CONV_LAST, FIRST, isDepthwise, isPointwise, LAST } from "../ops/conv/channels_last.ts";
-import type { ConvAttributes, ConvWeightAttributes } from "../ops/conv/problem.ts";
+import {
+  canEnter,
+  CONV_LAST,
+  type ConvLastAttributes,
+  FIRST,
+  isDepthwise,
+  isPointwise,
+  LAST,
+} from "../ops/conv/channels_last.ts";
+import type { ConvAttributes } from "../ops/conv/problem.ts";
 import { packedShape } from "../ops/linear/panels.ts";
 import { OPS } from "../table/op.ts";
 import { MAP } from "../table/table.ts";
@@ -39,9 +47,21 @@ class Members {
   readonly #parents = new Map<TracedStorage, TracedStorage>();
   readonly #gains = new Map<TracedStorage, number>();
   readonly #nodes = new Set<Node>();
+  readonly #makers = new Map<TracedStorage, Node>();
+  readonly #readers = new Map<TracedStorage, Node[]>();
+  readonly #results: ReadonlySet<TracedStorage>;
 
   constructor(graph: Graph) {
     this.#isPure = pureStorages(graph);
+    this.#results = resultStorages(graph);
+    for (const node of graph.nodes) {
+      for (const { storage } of node.outputs) this.#makers.set(storage, node);
+      for (const { storage } of readsOf(node)) {
+        const readers = this.#readers.get(storage);
+        if (readers === undefined) this.#readers.set(storage, [node]);
+        else readers.push(node);
+      }
+    }
     for (const node of graph.nodes) this.#add(node);
     this.#charge(graph);
   }
@@ -49,6 +69,24 @@ class Members {
   /** Whether a node is one of a group that gains time. */
   has(node: Node): boolean {
     return this.#nodes.has(node) && this.#gains.get(this.#group(node.outputs[0]!.storage))! > 0;
+  }
+
+  /** Whether a node, which is none of them, is a convolution that makes an image for them alone. */
+  enters(node: Node, has: (node: Node) => boolean = (one) => this.has(one)): boolean {
+    const { op, inputs: [, , , add], outputs: [output], given } = node;
+    if (op.name !== "conv" || given || has(node) || add !== undefined) return false;
+    const weight = this.#kernelsOf(node);
+    if (weight === undefined || !canEnter(node.attributes as ConvAttributes, weight)) return false;
+    const { storage } = output!;
+    const readers = this.#readers.get(storage) ?? [];
+    return isImage(output!) && !isLast(output!) && this.#isPure(storage) &&
+      !this.#results.has(storage) &&
+      readers.length > 0 &&
+      readers.every((reader) =>
+        readsOf(reader).every((one) =>
+          one.storage !== storage || (isImage(one) && (has(reader) || readsViews(reader, one)))
+        )
+      );
   }
 
   #group(storage: TracedStorage): TracedStorage {
@@ -86,7 +124,7 @@ class Members {
       isImage(output) && this.#isPure(output.storage) && output.layout.size > 0;
     if (!isOwn) return undefined;
     const { layout: { shape, size } } = output;
-    if (op.name === "conv") return this.#convolutionGain(node, size);
+    if (op.name === "conv") return this.#gainOfConvolution(node, size);
     const values = readsOf(node);
     const isMember = op.kind === "map" &&
       values.some((one) => this.#isMade(one) && sameShape(one.layout.shape, shape)) &&
@@ -97,30 +135,36 @@ class Members {
     return isMember ? 0 : undefined;
   }
 
-  #convolutionGain({ inputs, attributes }: Node, size: number): number | undefined {
-    const [x, weight, bias, add] = inputs;
-    const own = attributes as ConvAttributes;
-    if (own.stride.length !== 2) return undefined;
-    const [image, kernels] = [x as Value, weight as Value];
-    const fits =
-      [x, weight, bias, add].every((one) =>
+  /** The shape of the weight of a convolution of images, a constant, if kernels read its operands. */
+  #kernelsOf({ inputs, attributes }: Node): readonly number[] | undefined {
+    const [x, weight, bias] = inputs as [Value, Value, NodeInput];
+    const fits = (attributes as ConvAttributes).stride.length === 2 &&
+      inputs.every((one) =>
         one === undefined || (isValue(one) && one.storage.info === DTYPE.float32 &&
           one.storage.memory === null && this.#isPure(one.storage))
-      ) && isImage(image) && kernels.layout.contiguous &&
-      constantOf(kernels.storage, true) !== undefined;
-    if (!fits || (bias !== undefined && !(bias as Value).layout.contiguous)) return undefined;
-    const { shape } = kernels.layout;
+      ) && isImage(x) && weight.layout.contiguous &&
+      constantOf(weight.storage, true) !== undefined &&
+      (!isValue(bias!) || bias.layout.contiguous);
+    return fits ? weight.layout.shape : undefined;
+  }
+
+  #gainOfConvolution(node: Node, size: number): number | undefined {
+    const shape = this.#kernelsOf(node);
+    if (shape === undefined) return undefined;
+    const own = node.attributes as ConvAttributes;
+    const [x, , , add] = node.inputs as [Value, Value, NodeInput, NodeInput];
     if (isDepthwise(own, shape)) return add === undefined ? size * DEPTHWISE_NS : undefined;
-    const [, channels, ...space] = image.layout.shape;
+    const [, channels, ...space] = x.layout.shape;
     const isFast = isPointwise(own, shape) && channels! > 0 && 4 * channels! % CACHE_WAY !== 0 &&
-      sizeOf(space) >= FEWEST_PIXELS && (add === undefined || isImage(add as Value));
+      sizeOf(space) >= FEWEST_PIXELS && (!isValue(add!) || isImage(add));
     return isFast ? size * POINTWISE_NS : undefined;
   }
 
   /** Takes the time of copies from what groups gain. */
   #charge(graph: Graph): void {
     const charged = new Set<string>();
-    const charge = (group: TracedStorage, { storage }: Value): void => {
+    const charge = (own: TracedStorage, storage: TracedStorage): void => {
+      const group = this.#group(own);
       const key = `${group.id} ${storage.id}`;
       if (charged.has(key)) return;
       charged.add(key);
@@ -128,22 +172,19 @@ class Members {
     };
     for (const node of graph.nodes) {
       const isMember = this.#nodes.has(node);
-      const group = isMember ? this.#group(node.outputs[0]!.storage) : undefined;
       for (const input of readsOf(node)) {
-        const made = this.#parents.has(input.storage);
-        if (isMember && !made && isImage(input) && !isLast(input)) charge(group!, input);
-        if (made && !isMember && !readsViews(node, input)) {
-          charge(this.#group(input.storage), input);
+        const { storage } = input;
+        if (this.#parents.has(storage)) {
+          if (!isMember && !readsViews(node, input)) charge(storage, storage);
+        } else if (isMember && isImage(input) && !isLast(input)) {
+          const maker = this.#makers.get(storage);
+          const enters = maker !== undefined && this.enters(maker, (one) => this.#nodes.has(one));
+          if (!enters) charge(node.outputs[0]!.storage, storage);
         }
       }
     }
-    for (const storage of resultStorages(graph)) {
-      if (!this.#parents.has(storage)) continue;
-      charge(this.#group(storage), {
-        storage,
-        layout: Layout.contiguous([storage.length]),
-        flags: 0,
-      });
+    for (const storage of this.#results) {
+      if (this.#parents.has(storage)) charge(storage, storage);
     }
   }
 }
@@ -202,26 +243,28 @@ export function keepChannelsLast(graph: Graph): Graph {
     const view = { ...made, layout: made.layout.permute(FIRST) };
     push("copy", view, { storage, layout: Layout.contiguous(view.layout.shape), flags: 0 });
   };
-  const convolution = (node: Node): Node => {
+  const convolution = (node: Node, isFirst: boolean): Node => {
     const [x, weight, bias, add] = node.inputs as [Value, Value, NodeInput, NodeInput];
     const { storage, layout } = weight;
-    const [outputs, inputs, height, width] = layout.shape as [number, number, number, number];
-    const attributes = { ...node.attributes as ConvAttributes, weight: layout.shape };
+    const [outputs, , height, width] = layout.shape as [number, number, number, number];
+    const attributes = { ...node.attributes as ConvAttributes, weight: layout.shape, isFirst };
     let own: Value;
-    if (isDepthwise(attributes, layout.shape)) {
+    if (!isFirst && isDepthwise(attributes, layout.shape)) {
       const kernels = layout.reshape([outputs, height, width])!.permute([1, 2, 0]);
       own = copyOf({ ...weight, layout: kernels });
     } else {
-      const shape = packedShape(storage.info, outputs, inputs);
-      const matrix = { ...weight, layout: layout.reshape([outputs, inputs])! };
+      const sums = sizeOf(layout.shape.slice(1));
+      const shape = packedShape(storage.info, outputs, sums);
+      const matrix = { ...weight, layout: layout.reshape([outputs, sums])! };
       own = push("pack", matrix, make(storage, Layout.contiguous(shape)));
     }
+    if (isFirst) restore(x.storage);
     const residual = isValue(add) ? lastOf(add) : add;
     return {
       ...node,
       op: CONV_LAST,
-      inputs: [lastOf(x), own, bias, residual],
-      attributes: attributes satisfies ConvWeightAttributes,
+      inputs: [isFirst ? x : lastOf(x), own, bias, residual],
+      attributes: attributes satisfies ConvLastAttributes,
     };
   };
   /** An operand of an elementwise op with channels last. */
@@ -238,9 +281,10 @@ export function keepChannelsLast(graph: Graph): Graph {
     return { ...input, layout: wide.permute(LAST) };
   };
   for (const node of graph.nodes) {
-    if (members.has(node)) {
+    const enters = members.enters(node);
+    if (enters || members.has(node)) {
       const own = node.op.name === "conv"
-        ? convolution(node)
+        ? convolution(node, enters)
         : { ...node, inputs: node.inputs.map(operand) };
       const [output] = node.outputs as [Value];
       const made = make(output.storage, Layout.contiguous(output.layout.permute(LAST).shape));

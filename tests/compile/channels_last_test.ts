@@ -42,6 +42,13 @@ const DEPTHWISE: readonly Case[] = [
   { shape: [1, 16, 3, 2], weight: [16, 1, 2, 2], padding: [[4, 3], [3, 5]] },
   { shape: [1, 18, 1, 1], weight: [18, 1, 1, 1] },
 ];
+/** Those whose x is [N, C, H, W]: several tasks, panels that are cut, channels that fill no panel. */
+const ENTERING: readonly Case[] = [
+  { shape: [2, 3, 29, 23], weight: [24, 3, 3, 3], padding: [[1, 1], [1, 1]], stride: [2, 2] },
+  { shape: [1, 3, 31, 17], weight: [5, 3, 7, 5], padding: [[3, 3], [0, 4]] },
+  { shape: [1, 6, 12, 11], weight: [70, 6, 2, 3], dilation: [3, 2] },
+  { shape: [1, 20, 1, 1], weight: [33, 20, 1, 1] },
+];
 const ACTIVATIONS = [
   {},
   { activation: "relu" },
@@ -78,7 +85,7 @@ function ownWeight(w: Any): Any {
   if (channels === 1 && outputs >= 16) {
     return w.reshape([outputs, height, width]).permute(1, 2, 0).copy();
   }
-  return (pack(w.reshape([outputs, channels])) as Any).panels;
+  return (pack(w.reshape([outputs, channels * height * width])) as Any).panels;
 }
 
 /** The activation of sums, in float64. */
@@ -98,9 +105,10 @@ for (const { name, on } of BACKENDS) {
   test(`convolutions with channels last are those with channels first: ${name}`, () =>
     using(on, () => {
       const device = typeof on === "string" ? on : "cpu";
-      for (const one of [...POINTWISE, ...DEPTHWISE]) {
+      for (const one of [...POINTWISE, ...DEPTHWISE, ...ENTERING]) {
         const [x, w, b] = operandsOf(one);
-        const attributes = attributesOf(one);
+        const isFirst = ENTERING.includes(one);
+        const attributes = { ...attributesOf(one), isFirst };
         const { stride, padding, dilation, groups } = attributes as Any;
         const [x64, w64, b64] = [x, w, b].map((one) => one.astype("float64"));
         const sums: Any = nn.conv2d(x64, w64, b64, { stride, padding, dilation, groups });
@@ -111,7 +119,7 @@ for (const { name, on } of BACKENDS) {
           const exact = addsLast
             ? activated(sums, activation).add(more)
             : activated(sums.add(more), activation);
-          const inputs = [last(x), ownWeight(w.to(device)), b, add && last(add)];
+          const inputs = [isFirst ? x : last(x), ownWeight(w.to(device)), b, add && last(add)];
           const y: Any = dispatch(
             CONV_LAST,
             inputs.map((one) =>
@@ -133,6 +141,10 @@ test("the op refuses other kernels and shapes", () => {
   assertRefused(call({ groups: 1, weight: [20, 20, 3, 3] }), ShapeError, "depthwise");
   assertRefused(call({ groups: 10, weight: [20, 2, 3, 3] }), ShapeError, "depthwise");
   assertRefused(call({}, make(1, [1, 4, 4, 21])), ShapeError, "[N, H, W, 20]");
+  assertRefused(call({ isFirst: true }), ShapeError, "one group");
+  assertRefused(call({ isFirst: true, groups: 1, weight: [8, 600, 1, 1] }), ShapeError, "512");
+  const entering = { isFirst: true, groups: 1, weight: [8, 3, 3, 3] };
+  assertRefused(call(entering), ShapeError, "[N, 3, H, W]");
   assertRefused(call({}, x, make(3, [19])), ShapeError, "bias");
   assertRefused(call({}, x, undefined, make(3, [1, 4, 4, 20])), ShapeError, "residual");
 });
@@ -184,7 +196,7 @@ for (const { name, on } of BACKENDS.filter(({ name }) => /^(native|wasm)/.test(n
           const exact = block(x).astype("float64");
           const y: Any = program(x);
           assertClose(y, exact, name);
-          assertEquals(count(program), 4);
+          assertEquals(count(program), 5);
           setThreads(3);
           assert(y.equals(program(x)), "threads change the results");
         } finally {

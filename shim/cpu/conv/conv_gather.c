@@ -69,49 +69,82 @@ static void groups(ptrdiff_t pixels, const float *const *rows, const int32_t *of
   else multiply_groups(1, pixels, rows, offsets, panel, sums);
 }
 
-static RM_ALWAYS_INLINE v_f32 limited(const conv_context *ctx, v_f32 x) {
-  const v_f32 low = (v_f32)(ctx->low), high = (v_f32)(ctx->high), above = x <= low ? low : x;
-  return above >= high ? high : above;
+typedef struct {
+  v_f32 low, high;
+} limits;
+
+static RM_ALWAYS_INLINE limits limits_of(const conv_context *ctx) {
+  return (limits){(v_f32)(ctx->low), (v_f32)(ctx->high)};
+}
+
+/* One instruction for each limit; NaN stays. */
+static RM_ALWAYS_INLINE v_f32 limited(limits to, v_f32 x) {
+  const v_f32 above = to.low > x ? to.low : x;
+  return to.high < above ? to.high : above;
 }
 
 static void finish(const conv_context *ctx, const float *sums, ptrdiff_t rows, ptrdiff_t columns,
                    const float *bias, const float *add, float *to, ptrdiff_t stride) {
-  for (ptrdiff_t r = 0; r < rows; r++) {
-    for (ptrdiff_t j = 0;; j += LANES) {
-      /* The last vector begins early enough to be whole. */
-      if (j + LANES > columns) j = columns - LANES;
-      v_f32 made = *(const v_f32 *)(sums + j) + *(const v_f32 *)(bias + j);
-      if (add != NULL) made += *(const v_f32 *)(add + j);
-      *(v_f32 *)(to + j) = limited(ctx, made);
-      if (j + LANES >= columns) break;
+  const limits within = limits_of(ctx);
+  const ptrdiff_t add_stride = ctx->rows;
+  for (ptrdiff_t j = 0;; j += LANES) {
+    /* The last vector begins early enough to be whole. */
+    if (j + LANES > columns) j = columns - LANES;
+    const v_f32 shift = *(const v_f32 *)(bias + j);
+    const float *from = sums + j, *more = add + j;
+    float *out = to + j;
+    ROLLED for (ptrdiff_t r = 0; r < rows; r++) {
+      v_f32 made = *(const v_f32 *)from + shift;
+      if (add != NULL) made += *(const v_f32 *)more, more += add_stride;
+      *(v_f32 *)out = limited(within, made);
+      from += PANEL_COLUMNS, out += stride;
     }
-    sums += PANEL_COLUMNS, to += stride;
-    if (add != NULL) add += ctx->rows;
+    if (j + LANES >= columns) return;
+  }
+}
+
+/* Adds the products of the taps of a row of a kernel to the sums of adjacent pixels: all `width` taps that
+ * are adjacent, too, or one. */
+static RM_ALWAYS_INLINE void add_taps(const int width, const float *at, ptrdiff_t step, const float *factor,
+                                      ptrdiff_t channels, v_f32 *sum) {
+  v_f32 element[CHANNEL_PIXELS + 4];
+  UNROLL for (int i = 0; i < CHANNEL_PIXELS + width - 1; i++) element[i] = *(const v_f32 *)(at + i * step);
+  UNROLL for (int x = 0; x < width; x++) {
+    const v_f32 w = *(const v_f32 *)(factor + x * channels);
+    UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) sum[i] = FMA(v_f32, w, element[i + x], sum[i]);
   }
 }
 
 static void channels(const conv_context *ctx, const channel_taps *taps, ptrdiff_t step, float *to,
                      ptrdiff_t stride) {
+  const limits within = limits_of(ctx);
+  const channel_taps own = *taps;
   const ptrdiff_t count = ctx->groups;
+  const float *bias = ctx->bias;
+  /* Pixels that meet the elements of adjacent taps read them once. */
+  const ptrdiff_t sliding = step == own.column_step ? own.columns : 0;
   for (ptrdiff_t c = 0;; c += LANES) {
     if (c + LANES > count) c = count - LANES;
     v_f32 sum[CHANNEL_PIXELS];
     UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) sum[i] = (v_f32)0.0f;
-    const float *row = taps->x + c, *factors = taps->w + c;
-    ROLLED for (ptrdiff_t y = 0; y < taps->rows; y++) {
-      const float *at = row, *factor = factors;
-      ROLLED for (ptrdiff_t x = 0; x < taps->columns; x++) {
-        const v_f32 w = *(const v_f32 *)factor;
-        UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) {
-          sum[i] = FMA(v_f32, w, *(const v_f32 *)(at + i * step), sum[i]);
+    const float *row = own.x + c, *factors = own.w + c;
+    ROLLED for (ptrdiff_t y = 0; y < own.rows; y++) {
+      if (sliding == 3) {
+        add_taps(3, row, step, factors, count, sum);
+      } else if (sliding == 5) {
+        add_taps(5, row, step, factors, count, sum);
+      } else {
+        const float *at = row, *factor = factors;
+        ROLLED for (ptrdiff_t x = 0; x < own.columns; x++) {
+          add_taps(1, at, step, factor, count, sum);
+          at += own.column_step, factor += count;
         }
-        at += taps->column_step, factor += count;
       }
-      row += taps->row_step, factors += taps->factor_step;
+      row += own.row_step, factors += own.factor_step;
     }
-    const v_f32 bias = ctx->bias == NULL ? (v_f32)0.0f : *(const v_f32 *)(ctx->bias + c);
+    const v_f32 shift = bias == NULL ? (v_f32)0.0f : *(const v_f32 *)(bias + c);
     UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) {
-      *(v_f32 *)(to + i * stride + c) = limited(ctx, sum[i] + bias);
+      *(v_f32 *)(to + i * stride + c) = limited(within, sum[i] + shift);
     }
     if (c + LANES >= count) return;
   }
@@ -158,6 +191,7 @@ const rm_conv_gather RM_FOR_ISA(conv_gather) = {
     .activate = RM_FOR_ISA(conv_activate),
     .operands = operands,
     .stage = RM_FOR_ISA(conv_stage),
+    .pack = RM_FOR_ISA(conv_pack),
     .workspace_alloc = RM_FOR_ISA(workspace_alloc),
     .workspace_free = RM_FOR_ISA(workspace_free),
 };

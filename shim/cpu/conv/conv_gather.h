@@ -49,6 +49,10 @@ struct rm_conv_gather {
   /* Reads the numbers and the operands of a call, those of conv. The second operand becomes ctx->w. */
   int32_t (*operands)(const rm_call *call, conv_context *ctx);
   void (*stage)(const conv_context *ctx, const staged_rows *to, const float *plane);
+  /* Makes panels of two vectors of pixels; see conv_pack. */
+  void (*pack)(const conv_context *ctx, float *panels, float *stage, ptrdiff_t image, ptrdiff_t group,
+               ptrdiff_t out_depth, ptrdiff_t first, ptrdiff_t count, ptrdiff_t begin, ptrdiff_t end,
+               ptrdiff_t panel_stride);
   gemm_workspace *(*workspace_alloc)(size_t size, int slots);
   void (*workspace_free)(gemm_workspace *used);
 };

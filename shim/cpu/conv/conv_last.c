@@ -1,7 +1,8 @@
 /*
  * Convolutions of float32 images whose channels are last, [images, height, width, channels]: those of one
  * element and one group, and depthwise ones. Vectors are of channels. So nothing is staged or packed, and
- * taps on the padding are skipped.
+ * taps on the padding are skipped. Others of one group make such images of images whose channels come
+ * first: the same products as in conv.c, with panels of pixels as rows.
  *
  * Sizes alone decide in which order a sum adds its products, as in conv.c.
  */
@@ -11,10 +12,16 @@
 enum {
   /* The most pixels of a task, so that they stay in the L2 cache while all panels meet them. */
   TASK_PIXELS = 112,
+  /* The most pixels of a task that packs panels. */
+  PACKED_PIXELS = 128,
   TASKS_PER_THREAD = 2,
   /* The depth of a block of the weight, and the most rows of a kernel of a packed weight. */
   BLOCK_DEPTH = 512,
-  MOST_ROWS = 14
+  MOST_ROWS = 14,
+  /* The most products of a sum of an image whose channels come first. */
+  MOST_SUMS = 512,
+  /* The number that tells whether the channels of x come first. */
+  IS_FIRST = 4 + FINISH_NUMBERS + 6 * AXES
 };
 
 /* The estimated nanoseconds per product of a depthwise convolution. */
@@ -29,24 +36,36 @@ typedef struct {
   bool has_limits;
 } last_context;
 
+/* Adds `columns` of rows of the residual, if there is one, to rows of PANEL_COLUMNS. */
+static void add_rows(const conv_context *conv, ptrdiff_t rows, ptrdiff_t columns, const float *add,
+                     float *to) {
+  for (ptrdiff_t r = 0; add != NULL && r < rows; r++, to += PANEL_COLUMNS, add += conv->rows) {
+    for (ptrdiff_t j = 0; j < columns; j++) to[j] += add[j];
+  }
+}
+
 /* Completes the sums of some pixels, rows of PANEL_COLUMNS, and writes `columns` of each from `at` on. */
 static void finish_tile(const last_context *ctx, const float *sums, ptrdiff_t rows, ptrdiff_t columns,
                         const float *bias, ptrdiff_t at) {
+  static const float zeros[PANEL_COLUMNS];
+  const rm_conv_gather *gather = ctx->gather;
   const conv_context *conv = &ctx->conv;
   const float *add = conv->add == NULL ? NULL : conv->add + at;
   float *out = conv->out + at, own[MOST_ROWS * PANEL_COLUMNS];
-  if (ctx->has_limits && columns >= ctx->gather->lanes) {
-    ctx->gather->finish(conv, sums, rows, columns, bias, add, out, conv->rows);
+  const bool fits = columns >= gather->lanes;
+  if (ctx->has_limits && fits) {
+    gather->finish(conv, sums, rows, columns, bias, add, out, conv->rows);
     return;
   }
-  ctx->gather->finish(&ctx->plain, sums, rows, PANEL_COLUMNS, bias, NULL, own, PANEL_COLUMNS);
-  for (int last = 0; last < 2; last++) {
-    for (ptrdiff_t r = 0; add != NULL && conv->adds_last == last && r < rows; r++) {
-      for (ptrdiff_t j = 0; j < columns; j++) own[r * PANEL_COLUMNS + j] += add[r * conv->rows + j];
-    }
-    const bool is_activated = conv->activation != RM_ACTIVATION_NONE && last == 0;
-    if (is_activated) ctx->gather->activate(conv, rows * PANEL_COLUMNS, own);
+  gather->finish(&ctx->plain, sums, rows, PANEL_COLUMNS, bias, NULL, own, PANEL_COLUMNS);
+  if (!conv->adds_last) add_rows(conv, rows, columns, add, own);
+  if (conv->activation != RM_ACTIVATION_NONE) gather->activate(conv, rows * PANEL_COLUMNS, own);
+  if (!conv->adds_last) add = NULL;
+  if (fits) {
+    gather->finish(&ctx->plain, own, rows, columns, zeros, add, out, conv->rows);
+    return;
   }
+  add_rows(conv, rows, columns, add, own);
   for (ptrdiff_t r = 0; r < rows; r++) {
     memcpy(out + r * conv->rows, own + r * PANEL_COLUMNS, (size_t)columns * sizeof *out);
   }
@@ -63,27 +82,94 @@ static void pointwise_task(void *context, ptrdiff_t index) {
   const ptrdiff_t count = (block + 1) * conv->all_pixels / conv->pixel_blocks - first;
   const ptrdiff_t begin = index % conv->row_blocks * conv->block_rows;
   const ptrdiff_t end = rm_min(begin + conv->block_rows, conv->rows);
-  const ptrdiff_t tiles = rm_ceil_div(count, gather->strip_rows);
   for (ptrdiff_t column = begin; column < end; column += PANEL_COLUMNS) {
     const float *panel = conv->w + column * depth;
     const ptrdiff_t columns = rm_min(PANEL_COLUMNS, end - column);
     float bias[PANEL_COLUMNS] = {0};
     if (conv->bias != NULL) memcpy(bias, conv->bias + column, (size_t)columns * sizeof *bias);
+    /* Kernels of one vector have a fixed number of rows: the last ones may be computed twice. */
+    const bool narrow = columns <= gather->lanes && count >= gather->rows;
+    const ptrdiff_t tiles = rm_ceil_div(count, narrow ? gather->rows : gather->strip_rows);
     for (ptrdiff_t tile = 0; tile < tiles; tile++) {
-      const ptrdiff_t row = first + tile * count / tiles;
-      const ptrdiff_t rows = first + (tile + 1) * count / tiles - row;
+      ptrdiff_t row = tile * count / tiles, rows = (tile + 1) * count / tiles - row;
+      if (narrow) rows = gather->rows, row = rm_min(tile * rows, count - rows);
+      row += first;
       packed_strip_kernel *strip = gather->strip(rows);
       /* Sums of columns beyond the last strip stay 0. */
       for (ptrdiff_t p = 0; p < depth; p += BLOCK_DEPTH) {
+        const ptrdiff_t length = rm_min(BLOCK_DEPTH, depth - p);
+        const float *x = conv->x + row * depth + p, *factors = panel + p * PANEL_COLUMNS;
+        if (narrow) {
+          conv->kernels->tile[1](length, x, depth, 1, factors, PANEL_COLUMNS, sums, PANEL_COLUMNS, p > 0);
+          continue;
+        }
         for (ptrdiff_t j = 0; j < columns; j += gather->strip_columns) {
-          const float *factors = panel + p * PANEL_COLUMNS + j;
-          strip(rm_min(BLOCK_DEPTH, depth - p), conv->x + row * depth + p, depth, factors, sums + j,
-                p > 0, (const char *)factors, 0);
+          strip(length, x, depth, factors + j, sums + j, p > 0, (const char *)factors, 0);
         }
       }
       finish_tile(ctx, sums, rows, columns, bias, row * conv->rows + column);
     }
   }
+}
+
+/* Multiplies panels of some pixels of an image whose channels come first by the weight. */
+static void packed_task(void *context, ptrdiff_t index) {
+  last_context *ctx = context;
+  const rm_conv_gather *gather = ctx->gather;
+  const conv_context *conv = &ctx->conv;
+  float sums[MOST_ROWS * PANEL_COLUMNS] __attribute__((aligned(64)));
+  const int slot = take_slot(conv->slot_taken, conv->slots);
+  float *panels = (float *)(void *)(conv->workspace + slot * conv->workspace_bytes);
+  float *stage = panels + conv->panels_bytes / (ptrdiff_t)sizeof *panels;
+  const ptrdiff_t image = index / conv->pixel_blocks, width = 2 * gather->lanes;
+  const ptrdiff_t first = index % conv->pixel_blocks * conv->block_pixels;
+  const ptrdiff_t count = rm_min(conv->block_pixels, conv->pixels - first);
+  /* Tiles meet all lanes of the last panel. */
+  const ptrdiff_t panel_floats = conv->sums * width;
+  if (count % width > 0) memset(panels + count / width * panel_floats, 0, (size_t)panel_floats * 4);
+  gather->pack(conv, panels, stage, image, 0, 0, first, count, 0, conv->sums, panel_floats);
+  for (ptrdiff_t column = 0; column < conv->rows; column += PANEL_COLUMNS) {
+    const float *factors = conv->w + column * conv->sums;
+    const ptrdiff_t columns = rm_min(PANEL_COLUMNS, conv->rows - column);
+    float bias[PANEL_COLUMNS] = {0};
+    if (conv->bias != NULL) memcpy(bias, conv->bias + column, (size_t)columns * sizeof *bias);
+    for (ptrdiff_t i = 0, rows; i < count; i += rows) {
+      /* The last tile of a panel begins early enough to be whole. */
+      const ptrdiff_t lane = rm_min(i % width, width - gather->rows), row = i - i % width + lane;
+      const float *panel = panels + i / width * panel_floats + lane;
+      for (ptrdiff_t j = 0; j < PANEL_COLUMNS; j += width) {
+        conv->kernels->tile[0](conv->sums, panel, 1, width, factors + j, PANEL_COLUMNS, sums + j,
+                               PANEL_COLUMNS, false);
+      }
+      rows = row + gather->rows - i;
+      const ptrdiff_t at = (image * conv->pixels + first + row) * conv->rows + column;
+      finish_tile(ctx, sums, rm_min(gather->rows, count - row), columns, bias, at);
+    }
+  }
+  atomic_flag_clear(&conv->slot_taken[slot]);
+}
+
+/* Computes a convolution of images whose channels come first. */
+static int32_t run_packed(last_context *ctx) {
+  conv_context *conv = &ctx->conv;
+  const ptrdiff_t threads = rm_threads(), width = 2 * ctx->gather->lanes;
+  if (conv->axes[DEPTH_AXIS].in != 1 || conv->sums > MOST_SUMS) return RM_UNSUPPORTED;
+  conv->block_pixels = rm_min(PACKED_PIXELS, rm_round_up(conv->pixels, width));
+  conv->pixel_blocks = rm_ceil_div(conv->pixels, conv->block_pixels);
+  conv->panels_bytes = conv->block_pixels * conv->sums * 4;
+  const conv_axis *y = &conv->axes[HEIGHT], *x = &conv->axes[WIDTH];
+  const ptrdiff_t out_rows = rm_min(y->out, (conv->block_pixels - 1) / x->out + 2);
+  conv->stage_bytes = 4 * staged_floats(conv, rows_for(conv, 0, out_rows, NULL).count);
+  conv->workspace_bytes = rm_round_up(conv->panels_bytes + conv->stage_bytes, ALIGNMENT);
+  const ptrdiff_t tasks = conv->images * conv->pixel_blocks;
+  conv->slots = (int)rm_min(threads, tasks);
+  gemm_workspace *workspace;
+  if (gather_workspace(ctx->gather, conv, 0, &workspace) == NULL) {
+    return rm_fail(RM_OUT_OF_MEMORY, "no memory for a convolution");
+  }
+  rm_parallel(tasks, gather_ns(ctx->gather, conv), packed_task, ctx);
+  ctx->gather->workspace_free(workspace);
+  return RM_OK;
 }
 
 /* The taps [begin, end) of an axis that meet elements of x, for an output element. */
@@ -149,6 +235,7 @@ int32_t rm_conv_last(const rm_call *call) {
   ctx.plain.high = __builtin_inff();
   if (conv->activation == RM_ACTIVATION_NONE) *conv = ctx.plain, ctx.has_limits = true;
   else ctx.has_limits = conv->activation == RM_ACTIVATION_CLIP && (conv->add == NULL || !conv->adds_last);
+  if (call->numbers[IS_FIRST] != 0) return conv->groups == 1 ? run_packed(&ctx) : RM_UNSUPPORTED;
   const double products = (double)conv->images * (double)conv->groups * (double)conv->rows *
                           (double)conv->pixels * (double)conv->sums;
   const ptrdiff_t target = TASKS_PER_THREAD * rm_threads();

@@ -15,7 +15,7 @@ import {
   NO_AXIS,
   winogradOf,
 } from "../../ops/conv/problem.ts";
-import { convLastOf, isDepthwise } from "../../ops/conv/channels_last.ts";
+import { type ConvLastAttributes, convLastOf, isDepthwise } from "../../ops/conv/channels_last.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import type { Storage } from "../../memory/storage.ts";
 import type { Call } from "../../table/op.ts";
@@ -42,9 +42,9 @@ interface ConvPlan {
 
 /** The same for channels that are last: depthwise sums have no residual. */
 function runsConvLast(call: Call): boolean {
-  const attributes = call.attributes as ConvWeightAttributes;
-  return runsConv(call) &&
-    !(isDepthwise(attributes, attributes.weight) && isOperand(call.inputs[3]));
+  const attributes = call.attributes as ConvLastAttributes;
+  const isDeep = !attributes.isFirst && isDepthwise(attributes, attributes.weight);
+  return runsConv(call) && !(isDeep && isOperand(call.inputs[3]));
 }
 
 /** Plans a call with the numbers `sizes`, the activation, the operands, and the numbers `space`. */
@@ -84,7 +84,8 @@ function planConv(call: Call): ConvPlan {
 /** The plan of a convolution of images whose channels are last. */
 function planLast(call: Call): ConvPlan {
   const { images, groups, channels, rows, axes } = convLastOf(call);
-  return plan(call, [images, groups, channels, rows], axisNumbers(axes));
+  const { isFirst = false } = call.attributes as ConvLastAttributes;
+  return plan(call, [images, groups, channels, rows], [...axisNumbers(axes), Number(isFirst)]);
 }
 
 /** The plan of a convolution by a transformed weight. */

@@ -7,6 +7,7 @@
 import { applyView } from "../../core/apply.ts";
 import { contiguousCopy } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
+import { sizeOf } from "../../base/shape.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkKind, checkOperand } from "../../table/infer.ts";
 import { type Call, makeOp, type Op, OPS, type OutputSpec } from "../../table/op.ts";
@@ -38,19 +39,35 @@ export function isDepthwise({ groups }: ConvAttributes, weight: readonly number[
     groups >= FEWEST_CHANNELS;
 }
 
+/** The most products of a sum of {@link ConvLastAttributes.isFirst}. */
+const MOST_SUMS = 512;
+
+/** Attributes of `convLast`. */
+export interface ConvLastAttributes extends ConvWeightAttributes {
+  /** Whether x is [N, C, H, W], which only the result is not. */
+  readonly isFirst?: boolean | undefined;
+}
+
+/** Whether a convolution has one group and short sums, so that it can make [N, H, W, C] of [N, C, H, W]. */
+export function canEnter({ groups }: ConvAttributes, weight: readonly number[]): boolean {
+  return groups === 1 && weight.length === 4 && sizeOf(weight.slice(1)) <= MOST_SUMS;
+}
+
 /** An operand with its axes in another order. */
 const permuted = (x: Operand, axes: readonly number[]): Operand =>
   applyView(VIEWS.permute, x, "permute", axes);
 
 /** The sizes of a call of `convLast`. */
 export function convLastOf(call: Call): ReturnType<typeof convOf> {
-  const { weight } = call.attributes as ConvWeightAttributes;
-  return convOf(call, weight, call.operand(0).layout.permute(FIRST).shape);
+  const { weight, isFirst } = call.attributes as ConvLastAttributes;
+  const { layout } = call.operand(0);
+  return convOf(call, weight, (isFirst ? layout : layout.permute(FIRST)).shape);
 }
 
 /**
- * x: [N, H, W, C], a weight, bias: [O] and a residual: [N, H, W, O]; of {@link ConvWeightAttributes}. The
- * weight is that of `pack` for a kernel of one element, and [H, W, C] of a depthwise convolution.
+ * x: [N, H, W, C] or [N, C, H, W], a weight, bias: [O] and a residual: [N, H, W, O]; of
+ * {@link ConvLastAttributes}. The weight is [H, W, C] of a depthwise convolution, and that of `pack` of
+ * [O, C · H · W] for others.
  */
 export const CONV_LAST: Op = makeOp({
   kind: "kernel",
@@ -58,19 +75,28 @@ export const CONV_LAST: Op = makeOp({
   contiguous: [0, 1, 2, 3],
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x, packed], name } = call;
-    const attributes = call.attributes as ConvWeightAttributes;
-    const { weight } = attributes;
+    const attributes = call.attributes as ConvLastAttributes;
+    const { weight, isFirst = false } = attributes;
     for (const one of [x, packed]) {
       checkOperand(one, name);
       checkKind(one.storage.info, "f", name);
     }
     const { layout } = x as Operand;
-    const isDeep = isDepthwise(attributes, weight);
-    if (!isDeep && !isPointwise(attributes, weight)) {
-      throw doesNotFit(call, "it takes depthwise convolutions and those of one element");
+    const fits = isFirst
+      ? canEnter(attributes, weight)
+      : isDepthwise(attributes, weight) || isPointwise(attributes, weight);
+    if (!fits) {
+      throw doesNotFit(
+        call,
+        isFirst
+          ? `it takes one group and sums of at most ${MOST_SUMS} products`
+          : "it takes depthwise convolutions and those of one element",
+      );
     }
-    if (layout.rank !== 4 || layout.shape[3] !== weight[1]! * attributes.groups) {
-      throw doesNotFit(call, `it takes [N, H, W, ${weight[1]! * attributes.groups}]`);
+    const channels = weight[1]! * attributes.groups;
+    if (layout.rank !== 4 || layout.shape[isFirst ? 1 : 3] !== channels) {
+      const wanted = isFirst ? `[N, ${channels}, H, W]` : `[N, H, W, ${channels}]`;
+      throw doesNotFit(call, `it takes ${wanted}`);
     }
     const { images, axes: [, height, width] } = convLastOf(call);
     const shape = [images, height.out, width.out, weight[0]!];
@@ -81,18 +107,20 @@ export const CONV_LAST: Op = makeOp({
   decompose(call: Call): Operand {
     const [x, , bias, add] = call.inputs;
     const packed = call.operand(1);
-    const { weight: shape, ...attributes } = call.attributes as ConvWeightAttributes;
-    const [outputs, channels, height, width] = shape as [number, number, number, number];
+    const { weight: shape, isFirst = false, ...attributes } = call.attributes as ConvLastAttributes;
+    const [outputs, , height, width] = shape as [number, number, number, number];
     const plain = (): Operand => {
-      if (isDepthwise(attributes, shape)) {
+      if (!isFirst && isDepthwise(attributes, shape)) {
         return permuted(reshaped(packed, [1, height, width, outputs]), [3, 0, 1, 2]);
       }
       // Devices have the plain weight.
-      return reshaped(packed.layout.rank === 2 ? packed : unpack(packed, outputs, channels), shape);
+      return reshaped(
+        packed.layout.rank === 2 ? packed : unpack(packed, outputs, sizeOf(shape.slice(1))),
+        shape,
+      );
     };
-    const [image, residual] = [x, add].map((one) =>
-      isOperand(one) ? permuted(one, FIRST) : undefined
-    );
+    const residual = isOperand(add) ? permuted(add, FIRST) : undefined;
+    const image = isFirst ? x : permuted(x as Operand, FIRST);
     const inputs = [image, plain(), bias, residual];
     const made = dispatch(OPS.get("conv")!, inputs, attributes, undefined, call.name);
     return contiguousCopy(permuted(made, LAST));
