@@ -23,6 +23,7 @@ import {
   type TracedStorage,
 } from "./graph.ts";
 import type { EagerStep, Step } from "./recorder.ts";
+import { isJoin, type Joined } from "./joins.ts";
 import { Native } from "./native.ts";
 import { shareSubexpressions } from "./passes.ts";
 import type { Program, ProgramNumber } from "./program.ts";
@@ -184,6 +185,7 @@ function opsOf(
   graph: Graph,
   names: Names,
   steps: readonly Step[],
+  sources: readonly number[],
   native: Native | undefined,
 ): ReportedOp[] {
   return graph.nodes.map((node, i): ReportedOp => {
@@ -192,7 +194,7 @@ function opsOf(
     );
     const all = node.inputs.map((one) => names.input(one));
     names.write(node, i + 1);
-    const own = steps.filter((step) => step.node === i);
+    const own = steps.filter((step) => sources[step.node] === i);
     const eager = own.find((step) => step.kind === "eager");
     return {
       op: node.op.name,
@@ -216,7 +218,7 @@ const partsOf = (name: string): string[] => name.split(" → ");
 
 /** Which nodes of the traced graph the improved one does not need any more. */
 function improvementsOf(
-  { graph, improved, passes }: Program,
+  { graph, improved, joined: { graph: { nodes: run }, sources }, passes }: Program,
   tiled: readonly ReportedTiles[],
 ): ReportedImprovements {
   const shares = passes.subexpressions ? shareSubexpressions(graph) : graph;
@@ -275,6 +277,10 @@ function improvementsOf(
     attention: improved.nodes.filter(({ op }) => op === ATTENTION).length -
       graph.nodes.filter(({ op }) => op === ATTENTION).length,
     fused: improved.nodes.flatMap(({ op, name }) => op === CHAIN ? [partsOf(name)] : []),
+    placed: run.flatMap(({ name, outputs }, i) => {
+      const inPart = outputs.some(({ storage: { origin } }) => origin.kind === "joined");
+      return inPart && !isJoin(improved.nodes[sources[i]!]!) ? [name] : [];
+    }),
     tiled,
     off: Object.entries(passes).flatMap(([name, on]) => on ? [] : [name]),
   };
@@ -327,7 +333,7 @@ function whyByDispatch({ executor, improved }: Program): string {
 }
 
 /** The steps of a program, those of a loop once, and its loops. */
-function stepsAndTiles(native: Native | undefined, { nodes }: Graph): {
+function stepsAndTiles(native: Native | undefined, { graph: { nodes } }: Joined): {
   steps: readonly Step[];
   tiled: ReportedTiles[];
 } {
@@ -348,11 +354,11 @@ function stepsAndTiles(native: Native | undefined, { nodes }: Graph): {
 
 /** All that is known of a program of the function `name`. */
 export function collect(program: Program, name: string): ProgramData {
-  const { improved, patterns, executor } = program;
+  const { improved, joined, patterns, executor } = program;
   const names = new Names(patterns);
   const native = executor instanceof Native ? executor : undefined;
-  const { steps, tiled } = stepsAndTiles(native, improved);
-  const ops = opsOf(improved, names, steps, native);
+  const { steps, tiled } = stepsAndTiles(native, joined);
+  const ops = opsOf(improved, names, steps, joined.sources, native);
   const plan = native?.plan;
   return {
     function: name,

@@ -25,7 +25,9 @@ export type Origin =
   /** A tensor that the function made of no other. */
   | Created
   /** The output of a node. */
-  | { readonly kind: "made" };
+  | { readonly kind: "made" }
+  /** The outputs of several nodes, each of which makes a part before any reads it. */
+  | { readonly kind: "joined" };
 
 /** A tensor that exists before a program runs. */
 export type Outside = Extract<Origin, { readonly kind: "argument" | "captured" }>;
@@ -165,9 +167,10 @@ export function writesOf(node: Node): readonly TracedStorage[] {
   return writtenValues(node).map(({ storage }) => storage);
 }
 
-/** Whether output `k` of a node existed before it. */
+/** Whether output `k` of a node existed before it: for a part of a storage, whether that did. */
 export function isGiven({ given, outputs }: Node, k: number): boolean {
-  return given ? k === 0 : isOutside(outputs[k]!.storage.origin);
+  const { origin } = outputs[k]!.storage;
+  return given ? k === 0 : isOutside(origin) || origin.kind === "joined";
 }
 
 /** The outputs of a node that existed before it, at their places; none if there are none. */

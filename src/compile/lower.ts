@@ -111,6 +111,10 @@ class Lowering {
     const { origin, info, length } = storage;
     const recorder = this.#recorder;
     if (origin.kind === "made") return;
+    if (origin.kind === "joined") {
+      this.#buffers.set(storage, recorder.buffer(info, length, { kind: "temporary" }));
+      return;
+    }
     if (origin.kind !== "created") {
       this.#buffers.set(storage, recorder.buffer(info, length, origin));
       return;

@@ -344,13 +344,13 @@ function costOfGraph(graph: Graph): Pick<WorkInfo, "bytes" | "flops"> {
 }
 
 /** What a profile is told of a run of `program`; of a replay, the ops tell it. */
-function workOf({ executor, improved }: Program): WorkInfo {
+function workOf({ executor, joined: { graph } }: Program): WorkInfo {
   const source = kernelSource();
   if (source === null || executor.name !== source.name) return {};
   return {
     backend: executor.name,
     threads: source.shim.rm_configure(CONFIGURE.usedThreads, -1),
-    ...costOfGraph(improved),
+    ...costOfGraph(graph),
   };
 }
 

@@ -8,6 +8,8 @@ import { joinAttention } from "./attend.ts";
 import { keepChannelsLast } from "./channels_last.ts";
 import type { Graph } from "./graph.ts";
 import { fuseElementwise } from "./fuse.ts";
+import { type Joined, placePieces } from "./joins.ts";
+import { findTiles } from "./tiles.ts";
 import { placeWrites, renameWrites } from "./writes.ts";
 import { releaseEarly } from "./schedule.ts";
 import { joinEpilogues, packWeights } from "./products.ts";
@@ -38,6 +40,8 @@ export interface Passes {
   readonly attention: boolean;
   /** Run chains of elementwise ops in one pass over memory. */
   readonly fuse: boolean;
+  /** Write the pieces of `concat` and `stack` where these would copy them. */
+  readonly joins: boolean;
   /** Run ops along rows on a few rows at a time, in native programs: loop tiling. */
   readonly tiles: boolean;
 }
@@ -52,6 +56,7 @@ export const ALL_PASSES: Passes = {
   channelsLast: true,
   attention: true,
   fuse: true,
+  joins: true,
   tiles: true,
 };
 
@@ -78,4 +83,10 @@ export function optimize(graph: Graph, passes: Passes, compute: Fold): Folded {
   }
   if (passes.fuse) improved = releaseEarly(placeWrites(fuseElementwise(improved)));
   return { graph: improved, versions };
+}
+
+/** The improved graph as it runs. */
+export function joinPieces(improved: Graph, passes: Passes): Joined {
+  if (passes.joins) return placePieces(improved, passes.tiles ? findTiles(improved) : []);
+  return { graph: improved, sources: improved.nodes.map((_, i) => i) };
 }

@@ -48,7 +48,9 @@ function writeCounts(graph: Graph): Map<TracedStorage, number> {
 /** Tells of the storages whose elements are the same at every node that can read them. */
 export function pureStorages(graph: Graph): (storage: TracedStorage) => boolean {
   const counts = writeCounts(graph);
-  return (storage) => (counts.get(storage) ?? 0) <= (storage.origin.kind === "made" ? 1 : 0);
+  return (storage) =>
+    storage.origin.kind === "joined" ||
+    (counts.get(storage) ?? 0) <= (storage.origin.kind === "made" ? 1 : 0);
 }
 
 /** The storages that results refer to. */

@@ -17,7 +17,8 @@ import { PlaceholderKey, type Words } from "../api/random/placeholder_key.ts";
 import { type ConstantUser, expireConstants, type Use, useConstant } from "./constants.ts";
 import { type Graph, isTotal, type TracedStorage, type Value } from "./graph.ts";
 import type { Holder } from "./hold.ts";
-import { optimize, type Passes } from "./optimize.ts";
+import type { Joined } from "./joins.ts";
+import { joinPieces, optimize, type Passes } from "./optimize.ts";
 import { isWhole } from "./passes.ts";
 import type { JobQueue } from "../backend/native/queue.ts";
 import { laterOnThread } from "./later.ts";
@@ -91,7 +92,9 @@ export interface ProgramOptions {
 
 /** A graph that is ready to run. */
 class Prepared implements ConstantUser {
-  readonly graph: Graph;
+  readonly improved: Graph;
+  /** What runs: the improved graph, whose nodes write parts of joins. */
+  readonly joined: Joined;
   readonly executor: Executor;
   /** The versions of the tensors outside of which constants were computed. */
   readonly versions: ReadonlyMap<Storage, number>;
@@ -109,9 +112,10 @@ class Prepared implements ConstantUser {
         this.#uses.push(use);
         return use.storages;
       });
-      this.graph = improved.graph;
+      this.improved = improved.graph;
       this.versions = improved.versions;
-      this.executor = executor(improved.graph, passes);
+      this.joined = joinPieces(improved.graph, passes);
+      this.executor = executor(this.joined.graph, passes);
       this.runs = 0;
     } catch (error) {
       this.#endUses();
@@ -259,7 +263,12 @@ export class Program implements Holder {
 
   /** The improved graph. */
   get improved(): Graph {
-    return this.#prepared.graph;
+    return this.#prepared.improved;
+  }
+
+  /** The graph that runs. */
+  get joined(): Joined {
+    return this.#prepared.joined;
   }
 
   get executor(): Executor {
@@ -402,7 +411,7 @@ export class Program implements Holder {
     const overlapping = this.#overlaps(storages);
     const direct = targets === undefined || overlapping
       ? undefined
-      : this.#direct(targets, storages, prepared.graph);
+      : this.#direct(targets, storages, prepared.joined.graph);
     prepared.runs++;
     this.#runs++;
     const { stack } = this.#options;
@@ -452,7 +461,7 @@ export class Program implements Holder {
     try {
       const { executor } = prepared;
       const { stack } = this.#options;
-      const run = executor.runLater ?? laterOnThread(executor, prepared.graph, stack);
+      const run = executor.runLater ?? laterOnThread(executor, prepared.joined.graph, stack);
       const made = await run.call(executor, storages, { queue, signal, restore });
       const handles = handlesOf(made, this.graph);
       restore();
@@ -566,7 +575,7 @@ export class Program implements Holder {
       if (from.kind !== "result") continue;
       const { storage, layout } = results[from.place]!;
       const whole = isWhole(results[from.place]!) && counts.get(storage) === 1 &&
-        storage.origin.kind === "made";
+        (storage.origin.kind === "made" || storage.origin.kind === "joined");
       const fits = to.layout.contiguous && to.layout.offset === 0 &&
         to.storage.length === layout.size && to.storage.info === storage.info;
       const meets = (other: Storage): boolean =>

@@ -8,6 +8,7 @@ import type { JobQueue } from "../backend/native/queue.ts";
 import { currentOf } from "../base/placeholder.ts";
 import { copyInto, copyOf, performCall } from "../core/dispatch.ts";
 import { dispose, wrap } from "../core/handles.ts";
+import { allocateIn } from "../memory/device.ts";
 import { elementsOf, isOperand, type Operand } from "../memory/operand.ts";
 import { recycle } from "../memory/pool.ts";
 import type { Storage } from "../memory/storage.ts";
@@ -141,7 +142,7 @@ export class Replay implements Executor {
     return made.storage;
   }
 
-  /** Gives a copy a handle: ops that make and dispose of handles of it would free it otherwise. */
+  /** Gives memory a handle: ops that make and dispose of handles of it would free it otherwise. */
   #own(id: number, { storage, layout }: Operand): Storage {
     this.#handles[id] = wrap(storage, layout);
     return storage;
@@ -150,7 +151,12 @@ export class Replay implements Executor {
   #operand(input: NodeInput): Input {
     if (!isValue(input)) return currentOf(input as Input);
     const { storage, layout, flags } = input;
-    return { storage: this.#storages[storage.id]!, layout, flags };
+    return { storage: this.#storages[storage.id] ?? this.#join(storage), layout, flags };
+  }
+
+  /** Makes the memory of parts, right before the first of them. */
+  #join({ id, info, length, memory }: TracedStorage): Storage {
+    return this.#storages[id] = this.#own(id, elementsOf(allocateIn(memory, info, length, false)));
   }
 
   #runNode(node: Node): void {

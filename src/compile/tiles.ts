@@ -11,6 +11,7 @@ import { CHAIN } from "../ops/chain/op.ts";
 import { MAP } from "../table/table.ts";
 import {
   type Graph,
+  isGiven,
   isValue,
   type Node,
   readsOf,
@@ -54,6 +55,7 @@ function rowsOfNode(node: Node, isPure: (storage: TracedStorage) => boolean): nu
   const { op, inputs, outputs, given, attributes } = node;
   const [output] = outputs;
   if (given || op.writes !== undefined || output === undefined) return undefined;
+  if (outputs.some((_, k) => isGiven(node, k))) return undefined;
   if (![...readsOf(node), ...outputs].every(({ storage }) => isPure(storage))) return undefined;
   if (op === CHAIN || (MAP as Record<string, unknown>)[op.name] === op) {
     const hasPlaceholder = op !== CHAIN &&

@@ -168,12 +168,13 @@ export function prepareGiven(
 
 /**
  * Output `k` of a kernel: the given one if the kernel can write it, else new memory. Kernels write from
- * the beginning of a storage on, unless their op is strided.
+ * the beginning of a storage on, unless their op says more.
  */
 export function kernelOutput(call: Call, k: number, spec: OutputSpec, like: Storage): Operand {
   const given: Operand | undefined = call.outputs[k];
   const fits = given !== undefined &&
-    (call.op.strided || (given.layout.contiguous && given.layout.offset === 0)) &&
+    (call.op.strided ||
+      (given.layout.contiguous && (call.op.outOffset || given.layout.offset === 0))) &&
     canWriteDirectly(call, given, spec) &&
     call.outputs.every((other, i) => i >= k || !overlaps(given, other));
   return fits ? given : newOutput(spec, like, given);

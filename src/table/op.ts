@@ -92,6 +92,8 @@ export interface Op {
   readonly complex?: boolean | undefined;
   /** True if kernels write outputs in any layout; else they get contiguous ones. */
   readonly strided?: boolean | undefined;
+  /** True if kernels write contiguous outputs from any element of a storage on; else from the first. */
+  readonly outOffset?: boolean | undefined;
   /** True if kernels read each element before they write one in its place, as elementwise ops do. */
   readonly inPlace?: boolean | undefined;
   /**
@@ -282,6 +284,7 @@ export function makeOp<O extends Op>(about: Described<O>): O {
     adds: given.adds,
     complex: given.complex,
     strided: given.strided,
+    outOffset: given.outOffset,
     inPlace: given.inPlace,
     prepare: given.prepare,
     check: given.check,

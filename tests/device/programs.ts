@@ -233,6 +233,19 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       concat([count([1, 4]), count([1, 4], "int8")], 0, { out });
       return out;
     },
+    "joins of parts of joins": ({ count }) => {
+      const x = count([1, 4, 3]);
+      const [a, b] = x.mul(2).split(2, 1) as [typeof x, typeof x];
+      const c = b.neg(), rows = x.sum(2, { keepDims: true }).add(x);
+      const inner = concat([a, b, c, c.add(1)], 1);
+      const outer = concat([rows, inner, x, rows.slice(":", "1:3")], 1);
+      return [
+        outer.square(),
+        inner.slice(":", "3:6").sum(1),
+        stack([rows.max(2), rows.min(2)]),
+        concat([rows.max(2), x.mul(3)] as never, null),
+      ];
+    },
     tile: ({ count }) => count([2, 2]).tile([2, 1, 3]),
     repeat: ({ count }) => {
       const x = count([2, 3]);

@@ -654,7 +654,7 @@ export const LEFT_OUT: ReadonlyMap<string, string> = new Map(
         ["layerKinds", "layersWithoutRope", "endTokens"].map((name) => `${where}.${name}`)
       ),
     ...["LanguageModel config.experts.layers", "stepOf config.experts.layers"],
-    ...["dropped", "shared", "folded", "packed", "joined", "fused", "tiled", "off"]
+    ...["dropped", "shared", "folded", "packed", "joined", "fused", "placed", "tiled", "off"]
       .map((name) => `ProgramReport data.improvements.${name}`),
     ...["arguments", "ops", "results"].map((name) => `ProgramReport data.${name}`),
     ...["Counter", "Gauge", "Histogram"].flatMap((kind) =>

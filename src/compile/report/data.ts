@@ -84,6 +84,8 @@ export interface ReportedImprovements {
   readonly attention: number;
   /** The chains, each as the ops that it is made of. */
   readonly fused: readonly (readonly string[])[];
+  /** The ops that write their results as parts of those of `concat` and `stack`, without a copy. */
+  readonly placed: readonly string[];
   /** The ops that run tile by tile. */
   readonly tiled: readonly ReportedTiles[];
   /** The improvements that are turned off. */

@@ -68,8 +68,19 @@ function counted(names: readonly string[]): string {
 const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 function formatImprovements(of: ReportedImprovements): string[] {
-  const { dropped, shared, folded, packed, joined, channelsLast, attention, fused, tiled, off } =
-    of;
+  const {
+    dropped,
+    shared,
+    folded,
+    packed,
+    joined,
+    channelsLast,
+    attention,
+    fused,
+    placed,
+    tiled,
+    off,
+  } = of;
   const lines: string[] = [];
   const add = (title: string, count: number, text: string): void => {
     if (count > 0) lines.push(...titled(`  ${title}`, text));
@@ -91,6 +102,8 @@ function formatImprovements(of: ReportedImprovements): string[] {
   const ops = fused.flat().length;
   const chains = fused.map((one) => one.join(" → "));
   add("fused", ops, `${ops} ops into ${plural(fused.length, "chain")}: ${counted(chains)}`);
+  const parts = `${plural(placed.length, "op")} into results of concat and stack`;
+  add("placed", placed.length, `${parts}: ${counted(placed)}`);
   for (const { ops, tiles } of tiled) add("tiled", tiles, `${ops.join(", ")}: in ${tiles} tiles`);
   add("turned off", off.length, off.join(", "));
   return lines;

@@ -161,6 +161,7 @@ const CONV_BYTES: Op = makeOp({
   kind: "kernel",
   name: "convBytes",
   contiguous: [0, 1, 2, 3, 4],
+  outOffset: true,
   infer,
   decompose(call: Call): Operand {
     const attributes = call.attributes as ConvBytesAttributes;

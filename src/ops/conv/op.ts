@@ -173,6 +173,7 @@ export function convOp(
     kind: "kernel",
     name,
     contiguous: [0, 1, 2, 3],
+    outOffset: true,
     infer,
     prepare: (call: Call) => inDType(call, rowDType(call.specs[0]!.dtype)),
     decompose(call: Call): Operand {

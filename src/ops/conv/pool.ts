@@ -77,6 +77,7 @@ function poolOp(
     kind: "kernel",
     name,
     contiguous: [0],
+    outOffset: true,
     infer(call) {
       const [x] = call.inputs;
       checkOperand(x, call.name);

@@ -33,6 +33,7 @@ const GRID_SAMPLE: Op = makeOp({
   kind: "kernel",
   name: "gridSample",
   contiguous: [0, 1],
+  outOffset: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x, grid], name } = call;
     checkOperand(x, name);

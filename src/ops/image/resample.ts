@@ -50,6 +50,7 @@ const RESAMPLE: Op = makeOp({
   kind: "kernel",
   name: "resample",
   contiguous: [0, 1, 2],
+  outOffset: true,
   infer(call): readonly OutputSpec[] {
     const { inputs: [x, indices, weights], name } = call;
     for (const one of [x, indices, weights]) checkOperand(one, name);

@@ -161,6 +161,7 @@ export function unpackBytes(name: string, groups: Operand, sizes: BytesSizes): O
 const MATMUL_BYTES: Op = makeOp({
   kind: "kernel",
   name: "matmulBytes",
+  outOffset: true,
   contiguous: [0, 1, 2, 3, 4],
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [a, groups, zeros], name } = call;

@@ -71,6 +71,7 @@ const DEQUANTIZE_NIBBLES: Op = makeOp({
 const LINEAR_NIBBLES: Op = makeOp({
   kind: "kernel",
   name: "linearNibbles",
+  outOffset: true,
   contiguous: [0, 1, 2],
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x, groups, bias], name } = call;

@@ -184,6 +184,7 @@ function checkPacked({ storage }: Operand, name: string): void {
 const LINEAR_PACKED: Op = makeOp({
   kind: "kernel",
   name: "linearPacked",
+  outOffset: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x, weight, bias, add], name, attributes } = call;
     const { columns, depth } = attributes as PackedAttributes;
@@ -233,6 +234,7 @@ const LINEAR_QUANTIZED: Op = makeOp({
   kind: "kernel",
   name: "linearQuantized",
   contiguous: [1],
+  outOffset: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x, weight, bias, add], name } = call;
     checkOperand(x, name);
@@ -276,6 +278,7 @@ const LINEAR_QUANTIZED: Op = makeOp({
 const LINEAR_INT8: Op = makeOp({
   kind: "kernel",
   name: "linearInt8",
+  outOffset: true,
   infer(call: Call): readonly OutputSpec[] {
     const { inputs: [x, weight, bias, add], name, attributes } = call;
     const { columns, depth } = attributes as PackedAttributes;
