@@ -27,9 +27,6 @@ interface Step {
   readonly group: object | undefined;
 }
 
-/** Storages of this size take no memory that counts: others may wait for what is computed of them. */
-const SCALAR_BYTES = 64;
-
 const bytesOf = (storages: Iterable<TracedStorage>): number =>
   [...storages].reduce((sum, { length, info }) => sum + length * info.bytes, 0);
 
@@ -64,7 +61,8 @@ export function releaseEarly(graph: Graph): Graph {
     const freed = new Set(
       [...reads].filter((one) => isMade(one) && !results.has(one) && lastReader.get(one) === step),
     );
-    const isScalar = [...reads, ...writes].every((one) => bytesOf([one]) <= SCALAR_BYTES);
+    // Large nodes may wait for what is computed of numbers, which take no memory that counts.
+    const isScalar = [...reads, ...writes].every(({ length }) => length === 1);
     if (!isScalar && bytesOf(freed) <= bytesOf([...writes].filter(isMade))) return;
     let place = i;
     while (place > 0) {
