@@ -11,7 +11,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { DTypeError, full, type Tensor, tensor } from "../../mod.ts";
+import { DTypeError, emptyCache, full, memory, type Tensor, tensor } from "../../mod.ts";
 import { cpuBackendName } from "../../src/core/dispatch.ts";
 import { hasCopy, isFixed } from "../../src/memory/lazy.ts";
 import { partsOf } from "../../src/onnx/model.ts";
@@ -396,4 +396,42 @@ for (const { name: backend, on } of TARGETS) {
       }
     },
   );
+
+  onBackend("models of float16 leave no memory, node by node neither", async () => {
+    const bytes = makeModel({
+      nodes: [
+        CONV,
+        ["NonZero", ["c"], ["places"]],
+        ["Conv", ["c", "w"], ["d"]],
+        ["Cast", ["d"], ["wide"], FLOAT],
+        ["If", ["on"], ["y"], {
+          then_branch: {
+            graph: { nodes: [["Identity", ["d"], ["t"]]], outputs: [["t", "float16"]] },
+          },
+          else_branch: {
+            graph: { nodes: [["Conv", ["d", "w"], ["e"]]], outputs: [["e", "float16"]] },
+          },
+        }],
+      ],
+      inputs: [["x", "float16", [1, 1, 64, "n"]], ["on", "bool", []]],
+      outputs: [["y", "float16"], ["c", "float16"], ["wide", "float32"], ["places", "int64"]],
+      tensors: TENSORS,
+    });
+    const use = async (): Promise<void> => {
+      using model = await open(bytes);
+      // The second shape runs node by node first.
+      for (const n of [32, 64, 65, 64, 64]) {
+        using x = full([1, 1, 64, n], 1, { dtype: "float16" }) as AnyTensor;
+        using on = tensor(n % 2 === 0) as AnyTensor;
+        for (const made of Object.values(model.run({ x, on }))) (made as Tensor).dispose();
+      }
+    };
+    await use();
+    emptyCache();
+    const before = memory().bytes;
+    for (let k = 0; k < 5; k++) await use();
+    emptyCache();
+    // Small tensors share pieces of memory.
+    assert(memory().bytes - before <= 2 ** 16, `it has grown by ${memory().bytes - before} bytes`);
+  });
 }
