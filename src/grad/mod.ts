@@ -43,6 +43,7 @@ import "./rules/conv.ts";
 import "./rules/linalg.ts";
 import "./rules/signals.ts";
 import "./rules/images.ts";
+import "./rules/random.ts";
 
 setMapRule(elementwise);
 

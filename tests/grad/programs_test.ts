@@ -101,7 +101,7 @@ const KERNELS: Readonly<Record<string, readonly string[]>> = {
     ...["packBytes", "unpackBytes", "packBlocks", "quantize", "quantizeInt8", "dequantizeInt8"],
     ...["dequantizeBlocks", "packNibbles", "dequantizeNibbles"],
   ],
-  "they draw random numbers": ["deviates", "categorical", "covarianceFactor", "sampleRows"],
+  "they draw random numbers": ["categorical", "sampleRows"],
   "parts of ops that have a rule": [
     ...["complexMap", "attentionRows", "tensorOf", "checkpoint", "scatterFold"],
   ],

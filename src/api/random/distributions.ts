@@ -238,7 +238,8 @@ export type DeviateOptions<E extends DType, V extends t.Device = "cpu"> = Random
 
 /**
  * Floats of a gamma distribution of the shape parameter `alpha`, times `scale` (1); float32 by
- * default. `alpha` is a number, or a tensor that broadcasts to `shape`.
+ * default. `alpha` is a number, or a tensor that broadcasts to `shape`, by which the numbers have
+ * derivatives.
  *
  * @throws {ArgumentError} For an alpha that is negative or not finite.
  * @throws {ShapeError} For parameters that do not broadcast.
@@ -272,14 +273,15 @@ export function gamma(
   checkFinite("gamma", dtype, scale);
   return tidy(() => {
     const x = deviates("gamma", key, shape, "gamma", made, [alpha, 0]);
-    if (scale !== 1) apply(MAP.mul, x, scale, undefined, { out: x });
-    return finished(x, dtype, deviceFor(device, [alpha]));
+    // Not in place: derivatives need the numbers themselves.
+    const scaled = scale === 1 ? x : apply(MAP.mul, x, scale);
+    return finished(scaled, dtype, deviceFor(device, [alpha]));
   });
 }
 
 /**
  * Floats from 0 to 1 of a beta distribution; float32 by default. Both parameters are numbers, or
- * tensors that broadcast to `shape`.
+ * tensors that broadcast to `shape`, by which the numbers have derivatives.
  *
  * @throws {ArgumentError} For parameters that are not finite and above 0, or both below 1e-300.
  * @throws {ShapeError} For parameters that do not broadcast.

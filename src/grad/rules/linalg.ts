@@ -352,6 +352,8 @@ addRules({
   solve: solution,
   solveTriangular: triangular,
   cholesky,
+  // Of covariances that are not singular.
+  covarianceFactor: cholesky,
   eigh,
   eigvalsh,
   svd,
