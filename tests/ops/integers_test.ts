@@ -148,12 +148,14 @@ function product(below: (n: number) => number): Case {
 }
 
 function convolution(below: (n: number) => number): Case {
-  const rank = 1 + below(3), groups = below(2) === 0 ? 1 : 1 + below(6);
-  const depthwise = below(4) === 0;
-  const channels = depthwise ? 1 : 1 + below(9), rows = 1 + below(below(6) === 0 ? 40 : 6);
+  // Many channels with kernels of their own, of weights without zero points, have code of their own.
+  const rank = 1 + below(3), depthwise = below(3) === 0, plain = depthwise && below(4) > 0;
+  const groups = plain ? 8 + below(25) : below(2) === 0 ? 1 : 1 + below(6);
+  const channels = depthwise ? 1 : 1 + below(9);
+  const rows = plain ? 1 + below(2) : 1 + below(below(6) === 0 ? 40 : 6);
   const list = (one: (i: number) => number) => Array.from({ length: rank }, (_, i) => one(i));
   const kernel = list(() => 1 + below(rank === 1 ? 7 : 4));
-  const [stride, dilation] = [list(() => 1 + below(3)), list(() => 1 + below(3))];
+  const [stride, dilation] = [list(() => 1 + below(3)), list(() => 1 + below(plain ? 1 : 3))];
   const padding = list(() => 0).map((): [number, number] => [below(4), below(4)]);
   const size = list((i) => {
     const least = (kernel[i]! - 1) * dilation[i]! + 1 - padding[i]![0] - padding[i]![1];
@@ -165,8 +167,9 @@ function convolution(below: (n: number) => number): Case {
   });
   const images = 1 + below(2), taps = sized(kernel), places = sized(out), plane = sized(size);
   const x = bytes(below, images * groups * channels * plane);
-  const w = bytes(below, groups * rows * channels * taps);
-  const [p, q] = [zerosOf(below, x, 1), zerosOf(below, w, groups * rows)];
+  const given = bytes(below, groups * rows * channels * taps);
+  const w = plain ? new Int8Array(given.buffer) : given;
+  const [p, q] = [zerosOf(below, x, 1), plain ? undefined : zerosOf(below, w, groups * rows)];
   // Where each tap of each window lies in a plane of x; -1 in the padding.
   const found = new Int32Array(places * taps);
   for (let i = 0; i < places * taps; i++) {

@@ -2,8 +2,8 @@
  * Matrices of bytes [K, N], packed for products whose sums are exact integers.
  *
  * A group of 16 columns is, for each, the int32 sum, the zero point, and the largest sum of the sizes of
- * bytes 2 i and 2 i + 1; then words of four rows. Unsigned bytes become signed ones, less 128; those of a
- * column whose range is 7 bits are moved to its middle if that makes the sizes less. The bytes x that meet
+ * bytes 2 i and 2 i + 1; then words of four rows. Unsigned bytes become signed ones, less 128; for AVX2
+ * without VNNI, those of a column whose range is 7 bits are moved to its middle. The bytes x that meet
  * them are unsigned where the processor multiplies unsigned by signed bytes, else signed. So the sum of
  * (x - p) (w - q) is that of x w, less q times the sum of x, less p times that of w - q.
  *

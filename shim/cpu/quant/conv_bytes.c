@@ -7,6 +7,8 @@
  * words of adjacent pixels lie side by side, and those of another tap are a constant distance away: a
  * vector has a word of LANES pixels, and no matrix of windows is made. Where words of adjacent pixels are of
  * adjacent bytes, some rows with their padding are copied first, so that their words are made in one loop.
+ * A convolution of each channel with a weight without zero points takes its words from such rows, as each
+ * meets few rows of the weight: there, taps that there are not meet what lies behind, and the weight's are 0.
  *
  * A tile is some rows of the weight (byte_groups.h) and some vectors of pixels. Pixels are numbered by
  * their place in a plane, so that tiles run over the ends of rows; what lies between the rows is computed
@@ -26,6 +28,9 @@ enum { TILE_VECTORS = 2, VNNI_ROWS = 8, PAIR_ROWS = 8 };
 enum { TILE_VECTORS = 2, VNNI_ROWS = 4, PAIR_ROWS = 4 };
 #endif
 
+/* For code that runs once in a call, or for few words of it. */
+#define SMALL __attribute__((minsize, noinline))
+
 enum {
   AXES = 3,
   DEPTH_AXIS = 0,
@@ -33,6 +38,9 @@ enum {
   WIDTH,
   MOST_ROWS = VNNI_ROWS,
   TILE_PIXELS = TILE_VECTORS * LANES,
+  /* The vectors and the pixels of a tile of which words are taken from rows. */
+  LINE_VECTORS = 4,
+  LINE_PIXELS = LINE_VECTORS * LANES,
   TASKS_PER_THREAD = 4,
   /* The most bytes of staged words of several images. */
   MOST_STAGED = 16 << 20,
@@ -71,7 +79,7 @@ typedef struct {
 
 typedef struct {
   ptrdiff_t images, groups, channels, rows;
-  bool of_taps, has_zeros, has_lines;
+  bool of_taps, has_zeros, has_lines, takes_lines;
   int how;
   byte_axis axes[AXES];
   /* The channels of words of a group; the words of a plane, of a channel's phases, and of a group of an image. */
@@ -79,7 +87,7 @@ typedef struct {
   /* The words of a sum, the results of a channel, the pixels from the first to the last, the bytes of a
    * group and of a word. */
   ptrdiff_t steps, places, pixels, group_bytes, word_bytes;
-  ptrdiff_t first_image, tiles, tiles_per_task, pixel_tasks, rows_per_task, row_tasks;
+  ptrdiff_t tile_pixels, first_image, tiles, tiles_per_task, pixel_tasks, rows_per_task, row_tasks;
   /* The groups that a task stages and multiplies one by one, 0 for none, and the bytes for that. */
   ptrdiff_t groups_per_task, task_bytes;
   uint32_t flips;
@@ -97,6 +105,10 @@ typedef struct {
   ptrdiff_t *first_run;
   /* A row of zero points, for channels and taps that there are not. */
   uint8_t *blank;
+  /* What the sums of each channel begin with: the bias, less what zero points of x add. */
+  int32_t *starts;
+  /* The factors of all channels, and of those that the last group lacks. */
+  float *factors;
 } conv_bytes_context;
 
 /* ---- staging --------------------------------------------------------------------------------- */
@@ -125,14 +137,20 @@ static RM_ALWAYS_INLINE void write_inner(const byte_lane *lanes, const ptrdiff_t
   }
 }
 
-/* Words of which some bytes are padding. */
-static void write_edge(const conv_bytes_context *ctx, const byte_lane *lanes, ptrdiff_t stride,
-                       ptrdiff_t low, ptrdiff_t high, uint8_t *to) {
+/* Words of which some bytes are padding, or far from each other. */
+SMALL static void write_edge(const conv_bytes_context *ctx, const byte_lane *lanes, ptrdiff_t stride,
+                             ptrdiff_t low, ptrdiff_t high, uint8_t *to) {
   RM_SCALAR for (ptrdiff_t i = 4 * low; i < 4 * high; i++) {
     const byte_lane own = lanes[i % 4];
     const bool inside = i / 4 >= own.low && i / 4 < own.high;
     to[i] = inside ? own.from[i / 4 * stride] ^ (uint8_t)ctx->flips : ctx->padding;
   }
+}
+
+/* Words of adjacent bytes of each lane. */
+static __attribute__((noinline)) void write_dense(const byte_lane *lanes, ptrdiff_t low, ptrdiff_t high,
+                                                  uint32_t flips, uint32_t *to) {
+  write_inner(lanes, 1, low, high, flips, to);
 }
 
 static void write_words(const conv_bytes_context *ctx, const byte_lane *lanes, ptrdiff_t stride,
@@ -145,9 +163,9 @@ static void write_words(const conv_bytes_context *ctx, const byte_lane *lanes, p
   if (high < low) high = low;
   uint32_t *words = (uint32_t *)(void *)to;
   write_edge(ctx, lanes, stride, 0, low, to);
-  if (stride == 1) write_inner(lanes, 1, low, high, ctx->flips, words);
+  if (stride == 1) write_dense(lanes, low, high, ctx->flips, words);
   else if (stride == 2) write_inner(lanes, 2, low, high, ctx->flips, words);
-  else write_inner(lanes, stride, low, high, ctx->flips, words);
+  else write_edge(ctx, lanes, stride, low, high, to);
   write_edge(ctx, lanes, stride, high, count, to);
 }
 
@@ -254,7 +272,7 @@ static void stage_lines(const conv_bytes_context *ctx, const staged_part *part, 
       else write_taps(lines[0] + part->tap, 2, words, mask, flips, words_to);
     } else {
       const byte_lane own[4] = {{lines[0], 0, 0}, {lines[1], 0, 0}, {lines[2], 0, 0}, {lines[3], 0, 0}};
-      write_inner(own, 1, 0, words, ctx->flips, words_to);
+      write_dense(own, 0, words, ctx->flips, words_to);
     }
   }
 }
@@ -334,23 +352,28 @@ static RM_ALWAYS_INLINE signed_word data_word_of(v_u8 x) {
 #endif
 }
 
-/* Sums of some rows of the weight, from `weight` on, and of vectors of pixels, from `data` on. */
+/* Where the vectors of a tile of staged words begin. */
+static const ptrdiff_t in_order[LINE_VECTORS] = {0, VECTOR_BYTES, 2 * VECTOR_BYTES, 3 * VECTOR_BYTES};
+
+/* Sums of some rows of the weight, from `weight` on, and of vectors of pixels, `places` after `data`, that
+ * begin with `starts`. */
 static RM_ALWAYS_INLINE void multiply(const int rows, const int vectors, const int how,
                                       const conv_bytes_context *ctx, const uint8_t *data,
-                                      const uint8_t *weight, ptrdiff_t weight_step,
-                                      v_s32 all[][TILE_VECTORS]) {
+                                      const ptrdiff_t *places, const uint8_t *weight,
+                                      ptrdiff_t weight_step, const int32_t *starts,
+                                      v_s32 all[][LINE_VECTORS]) {
   (void)how;
-  v_s32 sums[MOST_ROWS][TILE_VECTORS];
+  v_s32 sums[MOST_ROWS][LINE_VECTORS];
   UNROLL for (int r = 0; r < rows; r++) {
-    UNROLL for (int v = 0; v < vectors; v++) sums[r][v] = (v_s32)0;
+    UNROLL for (int v = 0; v < vectors; v++) sums[r][v] = (v_s32)0 + starts[r];
   }
   const ptrdiff_t *at = ctx->at, *end = at + ctx->steps;
   ROLLED for (; at < end; at++, weight += weight_step) {
     const uint8_t *from = data + *at;
 #if defined(MULTIPLY_BYTES)
     if (how == VNNI_WORDS) {
-      v_u8 x[TILE_VECTORS];
-      UNROLL for (int v = 0; v < vectors; v++) memcpy(&x[v], from + v * VECTOR_BYTES, VECTOR_BYTES);
+      v_u8 x[LINE_VECTORS];
+      UNROLL for (int v = 0; v < vectors; v++) memcpy(&x[v], from + places[v], VECTOR_BYTES);
       UNROLL for (int r = 0; r < rows; r++) {
         const v_u8 w = repeat_word(weight + 4 * r);
         UNROLL for (int v = 0; v < vectors; v++) MULTIPLY_BYTES(sums[r][v], x[v], w);
@@ -360,8 +383,8 @@ static RM_ALWAYS_INLINE void multiply(const int rows, const int vectors, const i
 #endif
 #if defined(MULTIPLY_SMALL)
     if (how == SMALL_WORDS) {
-      v_u8 x[TILE_VECTORS];
-      UNROLL for (int v = 0; v < vectors; v++) memcpy(&x[v], from + v * VECTOR_BYTES, VECTOR_BYTES);
+      v_u8 x[LINE_VECTORS];
+      UNROLL for (int v = 0; v < vectors; v++) memcpy(&x[v], from + places[v], VECTOR_BYTES);
       UNROLL for (int r = 0; r < rows; r++) {
         const v_u8 w = repeat_word(weight + 4 * r);
         UNROLL for (int v = 0; v < vectors; v++) {
@@ -372,10 +395,10 @@ static RM_ALWAYS_INLINE void multiply(const int rows, const int vectors, const i
       continue;
     }
 #endif
-    signed_word x[TILE_VECTORS];
+    signed_word x[LINE_VECTORS];
     UNROLL for (int v = 0; v < vectors; v++) {
       v_u8 bytes;
-      memcpy(&bytes, from + v * VECTOR_BYTES, VECTOR_BYTES);
+      memcpy(&bytes, from + places[v], VECTOR_BYTES);
       x[v] = data_word_of(bytes);
     }
     UNROLL for (int r = 0; r < rows; r++) {
@@ -391,8 +414,8 @@ static RM_ALWAYS_INLINE void multiply(const int rows, const int vectors, const i
 }
 
 /* The results among pixels [first, first + count) of a plane; returns the number of runs. */
-static int find_runs(const conv_bytes_context *ctx, ptrdiff_t first, ptrdiff_t count,
-                     pixel_run *runs) {
+SMALL static int find_runs(const conv_bytes_context *ctx, ptrdiff_t first, ptrdiff_t count,
+                           pixel_run *runs) {
   const byte_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
   int found = 0;
   for (ptrdiff_t at = first; at < first + count;) {
@@ -413,6 +436,7 @@ typedef struct {
   ptrdiff_t image, channel;
   const pixel_run *runs;
   int count;
+  ptrdiff_t pixels;
   /* The sums of x of each pixel, where the weight has zero points. */
   const v_s32 *sums;
 } pixel_tile;
@@ -429,92 +453,104 @@ static RM_ALWAYS_INLINE void store_bytes(const uint8_t *from, ptrdiff_t count, p
 }
 
 /* Stores the results of a row of a tile. */
-static RM_ALWAYS_INLINE void store_runs(const pixel_tile *tile, ptrdiff_t size, const uint8_t *from,
-                                        uint8_t *out) {
+static __attribute__((noinline)) void store_runs(const pixel_tile *tile, ptrdiff_t size,
+                                                 const uint8_t *from, uint8_t *out) {
   const pixel_run last = tile->runs[tile->count - 1];
   for (int i = 0; i < tile->count; i++) {
     const pixel_run run = tile->runs[i];
-    const ptrdiff_t room = rm_min(last.to + last.count - run.to, TILE_PIXELS - run.from);
+    const ptrdiff_t room = rm_min(last.to + last.count - run.to, tile->pixels - run.from);
     if (size == 1) store_bytes(from + run.from, run.count, room, out + run.to);
     else memcpy(out + run.to * size, from + run.from * size, (size_t)(run.count * size));
   }
 }
 
-/* Stores the bytes of a row of a tile, of which some are results. */
-static RM_ALWAYS_INLINE void store_lanes(const pixel_tile *tile, const int vectors,
-                                         const lane_u8 *bytes, uint8_t *out) {
-#if defined(__AVX512BW__)
-  if (vectors == TILE_VECTORS) {
-    const __m256i low = _mm256_setr_m128i((__m128i)bytes[0], (__m128i)bytes[1]);
-    const __m256i high = _mm256_castsi128_si256((__m128i)bytes[2]);
-    const __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-    for (int i = 0; i < tile->count; i++) {
-      const pixel_run run = tile->runs[i];
-      const __mmask64 own = (((__mmask64)1 << run.count) - 1) << run.from;
-      _mm512_mask_storeu_epi8(out + run.to - run.from, own, all);
-    }
-    return;
-  }
-#endif
-  uint8_t pixels[TILE_PIXELS];
-  UNROLL for (int v = 0; v < vectors; v++) *(lane_u8 *)(pixels + v * LANES) = bytes[v];
-  store_runs(tile, 1, pixels, out);
-}
-
-/* Stores sums of `kept` rows of a tile, less what zero points add. */
+/* Stores sums of `kept` rows of a tile, less what zero points of the weight add. */
 static RM_ALWAYS_INLINE void finish_vectors(const conv_bytes_context *ctx, const pixel_tile *tile,
                                             ptrdiff_t kept, const int vectors,
-                                            v_s32 (*made)[TILE_VECTORS]) {
-  const ptrdiff_t lane = tile->channel % GROUP_ROWS, group = tile->channel / GROUP_ROWS;
-  const uint8_t *head = ctx->groups_of_weight + group * ctx->group_bytes + 4 * lane;
+                                            v_s32 (*made)[LINE_VECTORS]) {
   const ptrdiff_t size = ctx->output.size, plane = ctx->places * size;
   uint8_t *out = ctx->out + (tile->image * ctx->groups * ctx->rows + tile->channel) * plane;
-  const bool is_whole = vectors == TILE_VECTORS && tile->runs[0].count == TILE_PIXELS;
+  const bool is_whole = tile->runs[0].count == vectors * LANES;
   for (ptrdiff_t r = 0; r < kept; r++, out += plane) {
-    uint32_t sum, zero;
-    memcpy(&sum, head + 4 * r, sizeof sum);
-    memcpy(&zero, head + BYTES_ZEROS + 4 * r, sizeof zero);
-    uint32_t rest = (uint32_t)ctx->zero * (sum - 4 * (uint32_t)ctx->steps * zero);
-    if (ctx->output.bias != NULL) rest -= (uint32_t)ctx->output.bias[tile->channel + r];
-    UNROLL for (int v = 0; v < vectors; v++) {
-      if (zero != 0) made[r][v] -= tile->sums[v] * (int32_t)zero;
-      made[r][v] -= (int32_t)rest;
+    const ptrdiff_t channel = tile->channel + r;
+    if (ctx->has_zeros) {
+      const uint8_t *group = ctx->groups_of_weight + channel / GROUP_ROWS * ctx->group_bytes;
+      int32_t zero;
+      memcpy(&zero, group + BYTES_ZEROS + channel % GROUP_ROWS * 4, sizeof zero);
+      UNROLL for (int v = 0; v < vectors; v++) made[r][v] -= tile->sums[v] * zero;
     }
     if (size != 1) {
       store_runs(tile, size, (const uint8_t *)made[r], out);
       continue;
     }
-    lane_u8 bytes[TILE_VECTORS];
-    const v_f32 factor = (v_f32){0} + ctx->output.factors[tile->channel + r];
-    UNROLL for (int v = 0; v < vectors; v++) bytes[v] = bytes_of_sums(made[r][v], factor, &ctx->output);
-    if (is_whole) {
-      UNROLL for (int v = 0; v < vectors; v++) *(lane_u8 *)(out + tile->runs[0].to + v * LANES) = bytes[v];
-      continue;
+    uint8_t pixels[TILE_PIXELS];
+    uint8_t *to = is_whole ? out + tile->runs[0].to : pixels;
+    const v_f32 factors = (v_f32){0} + ctx->output.factors[channel];
+    UNROLL for (int v = 0; v < vectors; v++) {
+      *(lane_u8 *)(to + v * LANES) = bytes_of_sums(made[r][v], factors, &ctx->output);
     }
-    store_lanes(tile, vectors, bytes, out);
+    if (!is_whole) store_runs(tile, 1, pixels, out);
   }
 }
 
-/* The same out of line, which takes less memory: for the ends of planes, and slow products. */
+/* The same out of line, which takes less memory. */
 static __attribute__((noinline)) void finish_rows(const conv_bytes_context *ctx,
                                                   const pixel_tile *tile, ptrdiff_t kept,
-                                                  int vectors, v_s32 (*made)[TILE_VECTORS]) {
+                                                  int vectors, v_s32 (*made)[LINE_VECTORS]) {
   if (vectors == TILE_VECTORS) finish_vectors(ctx, tile, kept, TILE_VECTORS, made);
   else finish_vectors(ctx, tile, kept, 1, made);
 }
+
+#if defined(__AVX512BW__)
+/* Stores the bytes of a row of a tile, of which some are results. */
+static RM_ALWAYS_INLINE void store_lanes(const pixel_tile *tile, __m512i bytes, uint8_t *out) {
+  ROLLED for (int i = 0; i < tile->count; i++) {
+    const pixel_run run = tile->runs[i];
+    const __mmask64 own = ~(__mmask64)0 >> (64 - run.count) << run.from;
+    _mm512_mask_storeu_epi8(out + run.to - run.from, own, bytes);
+  }
+}
+
+/* Stores sums of `kept` of VNNI_ROWS rows of a tile as bytes. */
+static RM_ALWAYS_INLINE void pack_rows(const conv_bytes_context *ctx, const pixel_tile *tile,
+                                       ptrdiff_t kept, v_s32 (*made)[LINE_VECTORS]) {
+  const byte_output output = ctx->output;
+  const float *factors = ctx->factors + tile->channel;
+  __m512i packed[VNNI_ROWS];
+  UNROLL for (int r = 0; r < VNNI_ROWS; r++) {
+    const v_s32 four[] = {made[r][0], made[r][1], made[r][2], made[r][2]};
+    packed[r] = packed_bytes_of_sums(four, factors[r], &output);
+  }
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  uint8_t *out = ctx->out + (tile->image * ctx->groups * ctx->rows + tile->channel) * ctx->places;
+  for (ptrdiff_t r = 0; r < kept; r++, out += ctx->places) {
+    store_lanes(tile, limited_bytes(_mm512_permutexvar_epi32(order, packed[r]), &output), out);
+  }
+}
+#endif
 
 /* `rows` rows of a tile, of which `kept` are stored. */
 static RM_ALWAYS_INLINE void multiply_rows(const int rows, const int vectors, const int how,
                                            const conv_bytes_context *ctx, const pixel_tile *tile,
                                            ptrdiff_t kept) {
-  v_s32 made[MOST_ROWS][TILE_VECTORS];
+  v_s32 made[MOST_ROWS][LINE_VECTORS];
   const ptrdiff_t lane = tile->channel % GROUP_ROWS, group = tile->channel / GROUP_ROWS;
   const ptrdiff_t word = how == WIDE_WORDS ? SIGNED_WORD_BYTES : 4;
   const ptrdiff_t stride = ctx->wide == NULL ? ctx->group_bytes : ctx->steps * GROUP_ROWS * word;
-  multiply(rows, vectors, how, ctx, tile->data, ctx->weight + group * stride + lane * word,
-           GROUP_ROWS * word, made);
-  if (vectors == TILE_VECTORS && how != WIDE_WORDS) finish_vectors(ctx, tile, kept, vectors, made);
-  else finish_rows(ctx, tile, kept, vectors, made);
+  multiply(rows, vectors, how, ctx, tile->data, in_order, ctx->weight + group * stride + lane * word,
+           GROUP_ROWS * word, ctx->starts + tile->channel, made);
+#if defined(__AVX512BW__)
+  if (rows == VNNI_ROWS && vectors == TILE_VECTORS && ctx->output.size == 1 && !ctx->has_zeros) {
+    pack_rows(ctx, tile, kept, made);
+    return;
+  }
+#endif
+  /* A copy, so that the sums above stay in registers. */
+  v_s32 copy[MOST_ROWS][LINE_VECTORS];
+  UNROLL for (int r = 0; r < rows; r++) {
+    UNROLL for (int v = 0; v < vectors; v++) copy[r][v] = made[r][v];
+  }
+  finish_rows(ctx, tile, kept, vectors, copy);
 }
 
 /* All rows [row, end) of a group of the convolution and a tile of pixels from `data` on. */
@@ -523,13 +559,14 @@ static RM_ALWAYS_INLINE void multiply_tile(const int vectors, const int how,
                                            ptrdiff_t rows) {
   enum { ONES_BYTES = 2 * 4 };
   const int most = how == WIDE_WORDS ? PAIR_ROWS : VNNI_ROWS;
-  v_s32 sums[1][TILE_VECTORS];
+  v_s32 sums[1][LINE_VECTORS];
   if (ctx->has_zeros) {
     uint8_t ones[ONES_BYTES];
     const int8_t word[4] = {1, 1, 1, 1};
     if (how != WIDE_WORDS) memcpy(ones, word, sizeof word);
     else store_signed_word(ones, word);
-    multiply(1, vectors, how, ctx, tile.data, ones, 0, sums);
+    const int32_t start = 0;
+    multiply(1, vectors, how, ctx, tile.data, in_order, ones, 0, &start, sums);
     tile.sums = sums[0];
   }
   while (rows > 0) {
@@ -569,6 +606,7 @@ static void multiply_part(const conv_bytes_context *ctx, const conv_part *part) 
         .channel = part->group * ctx->rows + part->row,
         .runs = ctx->runs + ctx->first_run[at],
         .count = (int)(ctx->first_run[at + 1] - ctx->first_run[at]),
+        .pixels = TILE_PIXELS,
     };
     if (tile.count == 0) continue;
     if (ctx->how == VNNI_WORDS) multiply_any(VNNI_WORDS, ctx, tile, part->rows, count);
@@ -597,6 +635,138 @@ static void conv_task(void *context, ptrdiff_t index) {
   multiply_part(ctx, &part);
 }
 
+/* ---- rows of bytes --------------------------------------------------------------------------- */
+
+/*
+ * The byte that begins the word of the k-th pixel of a row is its stride times k after the first one's. So
+ * the bytes from there on are words of each fourth pixel, or with a stride of 2 of each second one, and
+ * LINE_VECTORS such vectors are the words of LINE_PIXELS pixels.
+ */
+
+/* Fills bytes, and some after them. */
+static RM_ALWAYS_INLINE void fill_line(uint8_t *to, ptrdiff_t count, uint8_t byte) {
+  const v_u8 piece = (v_u8){0} + byte;
+  ROLLED for (ptrdiff_t i = 0; i < count; i += VECTOR_BYTES) memcpy(to + i, &piece, sizeof piece);
+}
+
+/* Copies a row of x to where its padding was filled. From its first byte on, x has `left` ones. */
+static RM_ALWAYS_INLINE void copy_line(const conv_bytes_context *ctx, const uint8_t *from, ptrdiff_t left,
+                                       ptrdiff_t count, uint8_t *to) {
+#if defined(__AVX512BW__)
+  (void)left;
+  const __m512i flips = _mm512_set1_epi32((int32_t)ctx->flips);
+  ROLLED for (ptrdiff_t i = 0; i < count; i += VECTOR_BYTES) {
+    const __mmask64 own = _bzhi_u64(~(uint64_t)0, (uint32_t)rm_min(VECTOR_BYTES, count - i));
+    _mm512_mask_storeu_epi8(to + i, own, _mm512_xor_si512(_mm512_maskz_loadu_epi8(own, from + i), flips));
+  }
+#else
+  const byte_axis *x = &ctx->axes[WIDTH];
+  const v_u8 flips = (v_u8){0} + (uint8_t)ctx->flips;
+  ROLLED for (ptrdiff_t i = 0; i < count; i += VECTOR_BYTES) {
+    v_u8 piece = flips;
+    if (i + VECTOR_BYTES <= left) memcpy(&piece, from + i, VECTOR_BYTES);
+    else memcpy(&piece, from + i, (size_t)(left - i));
+    piece ^= flips;
+    memcpy(to + i, &piece, VECTOR_BYTES);
+  }
+  /* That went over padding and rows after it. Rows of x are copied later. */
+  fill_line(to + count, x->size * x->stride - count + 1, ctx->padding);
+#endif
+}
+
+/* Copies the rows of all phases of a channel, flipped, with their padding. */
+static void copy_lines(const conv_bytes_context *ctx, ptrdiff_t channel, uint8_t *to) {
+  const byte_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
+  const ptrdiff_t width = x->size * x->stride, count = rm_min(x->in, width - x->padding);
+  const ptrdiff_t plane = z->in * y->in * x->in, rows = z->size * y->size;
+  const uint8_t *from = ctx->x + channel * plane;
+  const ptrdiff_t left = (ctx->images * ctx->groups - channel) * plane;
+  fill_line(to, z->phases * y->phases * rows * width, ctx->padding);
+  for (ptrdiff_t phase = 0; phase < z->phases * y->phases; phase++) {
+    ptrdiff_t depth = phase_start(z, phase / y->phases);
+    for (ptrdiff_t i = 0; i < z->size; i++, depth += z->stride) {
+      ptrdiff_t row = phase_start(y, phase % y->phases);
+      for (ptrdiff_t j = 0; j < y->size; j++, row += y->stride, to += width) {
+        if (depth < 0 || depth >= z->in || row < 0 || row >= y->in) continue;
+        const ptrdiff_t at = (depth * y->in + row) * x->in;
+        copy_line(ctx, from + at, left - at, count, to + x->padding);
+      }
+    }
+  }
+}
+
+/* The bytes of the sums of a tile, in the order of pixels. */
+static RM_ALWAYS_INLINE void store_line(const conv_bytes_context *ctx, const pixel_tile *tile,
+                                        const v_s32 *sums, uint8_t *out) {
+  const bool is_dense = ctx->axes[WIDTH].stride == 1;
+  const float factor = ctx->output.factors[tile->channel];
+#if defined(__AVX512BW__)
+  /* A lane has four bytes of each vector. */
+  const __m128i places = is_dense
+                             ? _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+                             : _mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+  __m512i bytes = limited_bytes(packed_bytes_of_sums(sums, factor, &ctx->output), &ctx->output);
+  bytes = _mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(places));
+  if (!is_dense) {
+    bytes = _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), bytes);
+  }
+  store_lanes(tile, bytes, out);
+#else
+  VECTOR(v_pairs, uint16_t, LANES);
+  uint8_t pixels[LINE_PIXELS];
+  const v_f32 factors = (v_f32){0} + factor;
+  v_s32 bytes[LINE_VECTORS];
+  UNROLL for (int v = 0; v < LINE_VECTORS; v++) {
+    bytes[v] = rounded_sums(sums[v], factors, &ctx->output) & 0xff;
+  }
+  const v_s32 low = bytes[0] | bytes[1] << 8, high = bytes[2] | bytes[3] << 8;
+  if (is_dense) {
+    *(v_s32 *)pixels = low | high << 16;
+  } else {
+    *(v_pairs *)pixels = __builtin_convertvector(low, v_pairs);
+    *(v_pairs *)(pixels + VECTOR_BYTES / 2) = __builtin_convertvector(high, v_pairs);
+  }
+  store_runs(tile, 1, pixels, out);
+#endif
+}
+
+/* The results of a row of the weight and of the plane whose lines are `data`. */
+static RM_ALWAYS_INLINE void multiply_lines(const int how, const conv_bytes_context *ctx,
+                                            const uint8_t *data, ptrdiff_t image, ptrdiff_t channel) {
+  const ptrdiff_t word = how == WIDE_WORDS ? SIGNED_WORD_BYTES : 4;
+  const ptrdiff_t bytes = ctx->wide == NULL ? ctx->group_bytes : ctx->steps * GROUP_ROWS * word;
+  const uint8_t *weight = ctx->weight + channel / GROUP_ROWS * bytes + channel % GROUP_ROWS * word;
+  const ptrdiff_t stride = ctx->axes[WIDTH].stride;
+  const ptrdiff_t half = stride == 1 ? 2 : VECTOR_BYTES, places[] = {0, stride, half, half + stride};
+  uint8_t *out = ctx->out + (image * ctx->groups * ctx->rows + channel) * ctx->places;
+  for (ptrdiff_t at = 0; at < ctx->tiles; at++, data += LINE_PIXELS * stride) {
+    const pixel_tile tile = {
+        .channel = channel,
+        .runs = ctx->runs + ctx->first_run[at],
+        .count = (int)(ctx->first_run[at + 1] - ctx->first_run[at]),
+        .pixels = LINE_PIXELS,
+    };
+    if (tile.count == 0) continue;
+    v_s32 sums[1][LINE_VECTORS];
+    multiply(1, LINE_VECTORS, how, ctx, data, places, weight, GROUP_ROWS * word, ctx->starts + channel,
+             sums);
+    store_line(ctx, &tile, sums[0], out);
+  }
+}
+
+/* The results of the rows of the weight that a channel of an image meets. */
+static void multiply_channel(const conv_bytes_context *ctx, ptrdiff_t group, uint8_t *lines) {
+  copy_lines(ctx, group, lines);
+  const ptrdiff_t image = group / ctx->groups, first = group % ctx->groups * ctx->rows;
+  for (ptrdiff_t channel = first; channel < first + ctx->rows; channel++) {
+    if (ctx->how == VNNI_WORDS) multiply_lines(VNNI_WORDS, ctx, lines, image, channel);
+#if defined(MULTIPLY_SMALL)
+    else if (ctx->how == SMALL_WORDS) multiply_lines(SMALL_WORDS, ctx, lines, image, channel);
+#endif
+    else multiply_lines(WIDE_WORDS, ctx, lines, image, channel);
+  }
+}
+
 /* Stages groups one by one, and multiplies each while its words are in a cache. */
 static void group_task(void *context, ptrdiff_t index) {
   const conv_bytes_context *ctx = context;
@@ -604,6 +774,10 @@ static void group_task(void *context, ptrdiff_t index) {
   const ptrdiff_t first = index * ctx->groups_per_task;
   const ptrdiff_t last = rm_min(ctx->images * ctx->groups, first + ctx->groups_per_task);
   for (ptrdiff_t group = first; group < last; group++) {
+    if (ctx->takes_lines) {
+      multiply_channel(ctx, group, staged);
+      continue;
+    }
     for (ptrdiff_t word = 0; word < ctx->words; word++) {
       stage_word(ctx, group, word, staged + 4 * word * ctx->channel_words);
     }
@@ -620,7 +794,7 @@ static void group_task(void *context, ptrdiff_t index) {
 
 /* ---- the call -------------------------------------------------------------------------------- */
 
-static ptrdiff_t common_divisor(ptrdiff_t a, ptrdiff_t b) {
+SMALL static ptrdiff_t common_divisor(ptrdiff_t a, ptrdiff_t b) {
   while (b != 0) {
     const ptrdiff_t rest = a % b;
     a = b;
@@ -630,7 +804,7 @@ static ptrdiff_t common_divisor(ptrdiff_t a, ptrdiff_t b) {
 }
 
 /* Whether words of adjacent pixels are of adjacent bytes, in several rows that fit lines. */
-static bool has_lines(const conv_bytes_context *ctx, const double *numbers) {
+SMALL static bool has_lines(const conv_bytes_context *ctx, const double *numbers) {
   enum { KERNEL = 1, OUT, STRIDE, DILATION = 5 };
   const double *last = numbers + WIDTH * PER_AXIS;
   const double width = last[OUT] * last[STRIDE] + (last[KERNEL] - 1) * last[DILATION];
@@ -640,7 +814,7 @@ static bool has_lines(const conv_bytes_context *ctx, const double *numbers) {
 }
 
 /* Reads the axes, and how x is staged. */
-static void read_axes(conv_bytes_context *ctx, const double *numbers) {
+SMALL static void read_axes(conv_bytes_context *ctx, const double *numbers) {
   ctx->plane = ctx->channel_words = ctx->steps = ctx->places = 1;
   ctx->has_lines = has_lines(ctx, numbers);
   for (int i = 0; i < AXES; i++) {
@@ -667,22 +841,21 @@ static void read_axes(conv_bytes_context *ctx, const double *numbers) {
   ctx->group_words = ctx->words * ctx->channel_words;
   ctx->steps *= ctx->words;
   ctx->pixels = ((z->out - 1) * y->size + y->out - 1) * x->size + x->out;
-  ctx->tiles = rm_ceil_div(ctx->pixels, TILE_PIXELS);
 }
 
 /* Finds the runs of all tiles. */
-static void find_all_runs(conv_bytes_context *ctx) {
+SMALL static void find_all_runs(conv_bytes_context *ctx) {
   ptrdiff_t found = 0;
   for (ptrdiff_t at = 0; at < ctx->tiles; at++) {
-    const ptrdiff_t pixel = at * TILE_PIXELS;
+    const ptrdiff_t pixel = at * ctx->tile_pixels;
     ctx->first_run[at] = found;
-    found += find_runs(ctx, pixel, rm_min(TILE_PIXELS, ctx->pixels - pixel), ctx->runs + found);
+    found += find_runs(ctx, pixel, rm_min(ctx->tile_pixels, ctx->pixels - pixel), ctx->runs + found);
   }
   ctx->first_run[ctx->tiles] = found;
 }
 
 /* Where the words of a sum lie: for each channel, the taps; for each tap, its words. */
-static void find_words(conv_bytes_context *ctx) {
+SMALL static void find_words(conv_bytes_context *ctx) {
   const byte_axis *z = &ctx->axes[DEPTH_AXIS], *y = &ctx->axes[HEIGHT], *x = &ctx->axes[WIDTH];
   const ptrdiff_t channels = ctx->of_taps ? ctx->channels : ctx->words;
   ptrdiff_t *at = ctx->at;
@@ -695,14 +868,34 @@ static void find_words(conv_bytes_context *ctx) {
         const ptrdiff_t dx = ctx->of_taps ? 0 : kx * x->dilation / x->stride;
         const ptrdiff_t phase = (kz % z->phases * y->phases + ky % y->phases) * x->phases + px;
         const ptrdiff_t dz = kz * z->dilation / z->stride, dy = ky * y->dilation / y->stride;
-        *at++ = 4 * (word * ctx->channel_words + phase * ctx->plane + (dz * y->size + dy) * x->size + dx);
+        const ptrdiff_t row = phase * ctx->plane + (dz * y->size + dy) * x->size;
+        if (ctx->takes_lines) *at++ = row * x->stride + 4 * kx;
+        else *at++ = 4 * (word * ctx->channel_words + row + dx);
       }
     }
   }
 }
 
+/* Finds what the sums of all channels begin with. */
+static void find_starts(conv_bytes_context *ctx, ptrdiff_t weight_groups) {
+  const uint32_t zero = (uint32_t)ctx->zero, steps = (uint32_t)ctx->steps;
+  for (ptrdiff_t i = 0; i < weight_groups; i++) {
+    const uint8_t *group = ctx->groups_of_weight + i * ctx->group_bytes;
+    const uint32_t *sums = (const uint32_t *)(const void *)group, *zeros = sums + BYTES_ZEROS / 4;
+    uint32_t *to = (uint32_t *)ctx->starts + i * GROUP_ROWS;
+    const ptrdiff_t kept = rm_min(GROUP_ROWS, ctx->groups * ctx->rows - i * GROUP_ROWS);
+    for (int j = 0; j < GROUP_ROWS; j++) to[j] = (4 * steps * zeros[j] - sums[j]) * zero;
+    for (ptrdiff_t j = 0; j < kept && ctx->output.bias != NULL; j++) {
+      to[j] += (uint32_t)ctx->output.bias[i * GROUP_ROWS + j];
+    }
+    for (ptrdiff_t j = 0; j < kept && ctx->output.size == 1; j++) {
+      ctx->factors[i * GROUP_ROWS + j] = ctx->output.factors[i * GROUP_ROWS + j];
+    }
+  }
+}
+
 /* Divides the tiles of pixels and the rows of the weight of `images` images into tasks; their number. */
-static ptrdiff_t split(conv_bytes_context *ctx, ptrdiff_t images) {
+SMALL static ptrdiff_t split(conv_bytes_context *ctx, ptrdiff_t images) {
   const ptrdiff_t target = TASKS_PER_THREAD * rm_threads(), planes = images * ctx->groups;
   ctx->tiles_per_task = rm_ceil_div(ctx->tiles, rm_min(ctx->tiles, rm_ceil_div(target, planes)));
   ctx->pixel_tasks = rm_ceil_div(ctx->tiles, ctx->tiles_per_task);
@@ -712,7 +905,7 @@ static ptrdiff_t split(conv_bytes_context *ctx, ptrdiff_t images) {
   return planes * ctx->pixel_tasks * ctx->row_tasks;
 }
 
-int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
+SMALL int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
   const double *numbers = call->numbers;
   const int dtype = call->dtypes[1];
   if (call->dtypes[2] != RM_INT8) return RM_UNSUPPORTED;
@@ -765,7 +958,13 @@ int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
   if (ctx.groups > 1 && planes >= group_tasks) {
     ctx.groups_per_task = rm_ceil_div(planes, group_tasks);
     ctx.task_bytes = rm_round_up(4 * (ctx.group_words + TILE_PIXELS), VECTOR_BYTES);
+    ctx.takes_lines = ctx.of_taps && ctx.has_lines && ctx.channels == 1 && ctx.output.size == 1 &&
+                      !ctx.has_zeros;
+    /* A tile may begin at the last pixel, and what fills a line ends with a vector. */
+    if (ctx.takes_lines) ctx.task_bytes += 2 * LINE_PIXELS + VECTOR_BYTES;
   }
+  ctx.tile_pixels = ctx.takes_lines ? LINE_PIXELS : TILE_PIXELS;
+  ctx.tiles = rm_ceil_div(ctx.pixels, ctx.tile_pixels);
   /* Vectors may begin at the last pixel. */
   const ptrdiff_t staged_bytes =
       ctx.groups_per_task > 0 ? group_tasks * ctx.task_bytes
@@ -776,18 +975,22 @@ int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
   /* A run ends with a row or with a tile. */
   const ptrdiff_t rows = ctx.axes[DEPTH_AXIS].size * ctx.axes[HEIGHT].size;
   const ptrdiff_t run_bytes = (rows + ctx.tiles) * (ptrdiff_t)sizeof *ctx.runs;
+  const ptrdiff_t start_bytes = 2 * weight_groups * GROUP_ROWS * (ptrdiff_t)sizeof *ctx.starts;
   const ptrdiff_t blank_bytes = (ctx.axes[WIDTH].size - 1) * ctx.axes[WIDTH].stride + 1;
   gemm_workspace *workspace = RM_FOR_ISA(workspace_alloc)(
-      (size_t)(staged_bytes + wide_bytes + at_bytes + run_bytes + blank_bytes), 0);
+      (size_t)(staged_bytes + wide_bytes + at_bytes + run_bytes + start_bytes + blank_bytes), 0);
   if (workspace == NULL) return rm_fail(RM_OUT_OF_MEMORY, "no memory for a convolution");
   ctx.staged = (uint8_t *)workspace->data;
   ctx.at = (ptrdiff_t *)(void *)(ctx.staged + staged_bytes + wide_bytes);
   ctx.first_run = ctx.at + ctx.steps;
   ctx.runs = (pixel_run *)(void *)(ctx.first_run + ctx.tiles + 1);
-  ctx.blank = (uint8_t *)ctx.runs + run_bytes;
+  ctx.starts = (int32_t *)(void *)((uint8_t *)ctx.runs + run_bytes);
+  ctx.factors = (float *)(void *)(ctx.starts + weight_groups * GROUP_ROWS);
+  ctx.blank = (uint8_t *)ctx.starts + start_bytes;
   memset(ctx.blank, blank, (size_t)blank_bytes);
   find_words(&ctx);
   find_all_runs(&ctx);
+  find_starts(&ctx, weight_groups);
   ctx.weight = ctx.groups_of_weight + BYTES_HEAD;
   if (is_widened) {
     ctx.weight = ctx.wide = ctx.staged + staged_bytes;

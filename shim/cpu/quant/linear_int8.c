@@ -765,6 +765,8 @@ static void choose_shifts(const pack_bytes_context *ctx, const uint8_t *from, pt
   for (int j = 0; j < GROUP_ROWS; j++) shifts[j] = usual;
   if (columns == GROUP_ROWS) measure_columns(ctx, from, GROUP_ROWS, shifts, found);
   else measure_columns(ctx, from, columns, shifts, found);
+#if defined(MULTIPLY_SMALL)
+  if (rm_has_byte_products()) return;
   bool is_moved = false;
   for (ptrdiff_t j = 0; j < columns; j++) {
     if (found->pairs[j] <= MOST_PAIR || found->high[j] - found->low[j] > MOST_PAIR) continue;
@@ -772,6 +774,7 @@ static void choose_shifts(const pack_bytes_context *ctx, const uint8_t *from, pt
     is_moved = true;
   }
   if (is_moved) measure_columns(ctx, from, columns, shifts, found);
+#endif
 }
 
 static void pack_bytes_task(void *context, ptrdiff_t index) {

@@ -411,15 +411,21 @@ static void run_quantize_dynamic(ptrdiff_t n, int threads) {
 }
 
 static void run_conv_bytes(int threads) {
-  const int left = below(2) == 0 ? RM_INT8 : RM_UINT8, right = below(2) == 0 ? RM_INT8 : RM_UINT8;
-  const bool has_p = below(2) == 0, has_q = below(2) == 0, of_taps = below(2) == 0;
-  const ptrdiff_t images = 1 + below(2), groups = 1 + below(3);
-  const ptrdiff_t channels = 1 + below(9), rows = 1 + below(20), all = groups * rows;
+  /* Some are of each channel, most of them without zero points of the weight: they have code of their own. */
+  const bool is_depthwise = below(2) == 0;
+  const int left = below(2) == 0 ? RM_INT8 : RM_UINT8;
+  const int right = below(is_depthwise ? 4 : 2) > 0 ? RM_INT8 : RM_UINT8;
+  const bool has_p = below(2) == 0, has_q = below(is_depthwise ? 4 : 2) == 0;
+  const bool of_taps = is_depthwise || below(2) == 0;
+  const ptrdiff_t images = 1 + below(2), groups = 1 + below(is_depthwise ? 30 : 3);
+  const ptrdiff_t channels = is_depthwise ? 1 : 1 + below(9);
+  const ptrdiff_t rows = 1 + below(is_depthwise ? 2 : 20), all = groups * rows;
   /* Size, kernel, results, stride, padding and dilation of each axis. */
   ptrdiff_t axes[3][6], plane = 1, places = 1, taps = 1;
   for (int i = 0; i < 3; i++) {
     const ptrdiff_t size = 1 + below(i == 2 ? 40 : 6), kernel_size = 1 + below(i == 2 ? 6 : 3);
-    const ptrdiff_t stride = 1 + below(3), dilation = 1 + below(3);
+    const bool is_dense = is_depthwise && i == 2;
+    const ptrdiff_t stride = 1 + below(is_dense ? 2 : 3), dilation = is_dense ? 1 : 1 + below(3);
     const ptrdiff_t reach = (kernel_size - 1) * dilation + 1, padding = below(reach + 1);
     /* There may be padding at the end. */
     const ptrdiff_t most = size + padding + below(3) - reach;
@@ -439,6 +445,10 @@ static void run_conv_bytes(int threads) {
   buffer in[] = {make(left, images * groups * channels * plane, ANY_BITS),
                  make(right, depth * all, ANY_BITS), make(left, 1, ANY_BITS), make(RM_INT32, all, SMALL)};
   maybe_narrow(&in[1]);
+  /* Taps that there are not are zeros. */
+  for (ptrdiff_t i = 0; of_taps && i < depth * all; i++) {
+    if (i / all % last >= x[1]) in[1].data[i] = in[1].before[i] = 0;
+  }
   buffer packed = make(RM_INT8, (all + 15) / 16 * (192 + 16 * depth), ANY_BITS);
   buffer out = make(RM_INT32, images * all * places, ANY_BITS);
   rm_configure(RM_CONFIGURE_THREADS, threads);
