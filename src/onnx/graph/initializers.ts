@@ -164,6 +164,15 @@ function onLazy(storage: Storage, shape: readonly number[]): Operand {
   return wrap(cowOf(storage, 0, layout.size - 1), layout);
 }
 
+/** A tensor of elements in memory of its own: programs take an array as memory that may change. */
+function owned(
+  elements: TypedArray,
+  options: { readonly dtype?: DType; readonly shape: readonly number[] },
+): T {
+  using view = fromBuffer(elements, options);
+  return view.copy() as T;
+}
+
 /** Reads the tensors of a file. */
 export class Initializers {
   readonly #place: Place;
@@ -291,7 +300,7 @@ export class Initializers {
       const value = packed[i * bits >> 3]! >> (i * bits & 7) << shift;
       out[i] = signed ? value >> shift : value >>> shift;
     }
-    return fromBuffer(out, { shape }) as T;
+    return owned(out, { shape });
   }
 
   #externalBytes({ external }: TensorMessage, label: string, length: number): Uint8Array {
@@ -330,7 +339,7 @@ export class Initializers {
     const array: TypedArray = new Elements(count);
     for (let i = 0; i < count; i++) array[i] = list[i]!;
     if (dtype === "bool") checkBools(array as Uint8Array, this.#place.file, 0);
-    return fromBuffer(array, { dtype, shape }) as T;
+    return owned(array, { dtype, shape });
   }
 
   /** A tensor of which the file has the elements that are not 0. */
