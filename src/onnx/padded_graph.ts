@@ -70,10 +70,7 @@ function nodeOf(op: string, { opset }: Node, inputs: readonly string[], output: 
 function chosen(graph: Graph, fixed: ReadonlyMap<string, T>): Graph {
   const constants = new Map(graph.constants);
   // Of their owner's tensors, which it may free.
-  for (const [name, { dtype, shape }] of fixed) {
-    const elements = fixed.get(name)!.toTypedArray().slice() as Float32Array;
-    constants.set(name, fromBuffer(elements, { dtype, shape }) as T);
-  }
+  for (const [name, value] of fixed) constants.set(name, value.copy() as T);
   const nodes = graph.nodes.flatMap((node) => {
     const condition = fixed.get(node.inputs[0] ?? "");
     if (node.type !== "If" || condition === undefined) return [node];
