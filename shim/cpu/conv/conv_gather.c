@@ -91,7 +91,7 @@ static void finish(const conv_context *ctx, const float *sums, ptrdiff_t rows, p
     /* The last vector begins early enough to be whole. */
     if (j + LANES > columns) j = columns - LANES;
     const v_f32 shift = *(const v_f32 *)(bias + j);
-    const float *from = sums + j, *more = add + j;
+    const float *from = sums + j, *more = add == NULL ? NULL : add + j;
     float *out = to + j;
     ROLLED for (ptrdiff_t r = 0; r < rows; r++) {
       v_f32 made = *(const v_f32 *)from + shift;
