@@ -103,51 +103,65 @@ static void finish(const conv_context *ctx, const float *sums, ptrdiff_t rows, p
   }
 }
 
-/* Adds the products of the taps of a row of a kernel to the sums of adjacent pixels: all `width` taps that
- * are adjacent, too, or one. */
-static RM_ALWAYS_INLINE void add_taps(const int width, const float *at, ptrdiff_t step, const float *factor,
-                                      ptrdiff_t channels, v_f32 *sum) {
+/* Adds the products of `width` adjacent taps of a row of a kernel to the sums of pixels, which are adjacent
+ * too, unless there is one tap or one pixel. */
+static RM_ALWAYS_INLINE void add_taps(const int pixels, const int width, const float *at, ptrdiff_t step,
+                                      const float *factor, ptrdiff_t channels, v_f32 *sum) {
   v_f32 element[CHANNEL_PIXELS + 4];
-  UNROLL for (int i = 0; i < CHANNEL_PIXELS + width - 1; i++) element[i] = *(const v_f32 *)(at + i * step);
+  UNROLL for (int i = 0; i < pixels + width - 1; i++) element[i] = *(const v_f32 *)(at + i * step);
   UNROLL for (int x = 0; x < width; x++) {
     const v_f32 w = *(const v_f32 *)(factor + x * channels);
-    UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) sum[i] = FMA(v_f32, w, element[i + x], sum[i]);
+    UNROLL for (int i = 0; i < pixels; i++) sum[i] = FMA(v_f32, w, element[i + x], sum[i]);
   }
 }
 
-static void channels(const conv_context *ctx, const channel_taps *taps, ptrdiff_t step, float *to,
-                     ptrdiff_t stride) {
+#if defined(__AVX2__) || defined(__aarch64__)
+enum { SLIDES = 1 };
+#else
+enum { SLIDES = 0 };
+#endif
+
+static RM_ALWAYS_INLINE void sum_channels(const int pixels, const conv_context *ctx, const channel_taps *taps,
+                                          ptrdiff_t step, float *to) {
   const limits within = limits_of(ctx);
   const channel_taps own = *taps;
   const ptrdiff_t count = ctx->groups;
   const float *bias = ctx->bias;
-  /* Pixels that meet the elements of adjacent taps read them once. */
-  const ptrdiff_t sliding = step == own.column_step ? own.columns : 0;
+  /* Pixels that meet the elements of adjacent taps read them once. Machines without AVX get smaller code. */
+  const ptrdiff_t sliding = SLIDES && pixels > 1 && step == own.column_step ? own.columns : 0;
   for (ptrdiff_t c = 0;; c += LANES) {
     if (c + LANES > count) c = count - LANES;
     v_f32 sum[CHANNEL_PIXELS];
-    UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) sum[i] = (v_f32)0.0f;
+    UNROLL for (int i = 0; i < pixels; i++) sum[i] = (v_f32)0.0f;
     const float *row = own.x + c, *factors = own.w + c;
     ROLLED for (ptrdiff_t y = 0; y < own.rows; y++) {
       if (sliding == 3) {
-        add_taps(3, row, step, factors, count, sum);
+        add_taps(pixels, 3, row, step, factors, count, sum);
       } else if (sliding == 5) {
-        add_taps(5, row, step, factors, count, sum);
+        add_taps(pixels, 5, row, step, factors, count, sum);
       } else {
         const float *at = row, *factor = factors;
         ROLLED for (ptrdiff_t x = 0; x < own.columns; x++) {
-          add_taps(1, at, step, factor, count, sum);
+          add_taps(pixels, 1, at, step, factor, count, sum);
           at += own.column_step, factor += count;
         }
       }
       row += own.row_step, factors += own.factor_step;
     }
     const v_f32 shift = bias == NULL ? (v_f32)0.0f : *(const v_f32 *)(bias + c);
-    UNROLL for (int i = 0; i < CHANNEL_PIXELS; i++) {
-      *(v_f32 *)(to + i * stride + c) = limited(within, sum[i] + shift);
+    UNROLL for (int i = 0; i < pixels; i++) {
+      *(v_f32 *)(to + i * count + c) = limited(within, sum[i] + shift);
     }
     if (c + LANES >= count) return;
   }
+}
+
+static void channels(const conv_context *ctx, const channel_taps *taps, ptrdiff_t step, float *to) {
+  sum_channels(CHANNEL_PIXELS, ctx, taps, step, to);
+}
+
+static void channel(const conv_context *ctx, const channel_taps *taps, float *to) {
+  sum_channels(1, ctx, taps, 0, to);
 }
 
 static int32_t operands(const rm_call *call, conv_context *ctx) {
@@ -188,6 +202,7 @@ const rm_conv_gather RM_FOR_ISA(conv_gather) = {
     .strip_columns = STRIP_COLUMNS,
     .finish = finish,
     .channels = channels,
+    .channel = channel,
     .activate = RM_FOR_ISA(conv_activate),
     .operands = operands,
     .stage = RM_FOR_ISA(conv_stage),

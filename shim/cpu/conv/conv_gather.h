@@ -41,10 +41,10 @@ struct rm_conv_gather {
    * `lanes` columns. */
   void (*finish)(const conv_context *ctx, const float *sums, ptrdiff_t rows, ptrdiff_t columns,
                  const float *bias, const float *add, float *to, ptrdiff_t stride);
-  /* Writes the sums of all channels of CHANNEL_PIXELS pixels, with bias and within the context's limits.
-   * The pixels are `step` elements apart in x, `stride` in the output. */
-  void (*channels)(const conv_context *ctx, const channel_taps *taps, ptrdiff_t step, float *to,
-                   ptrdiff_t stride);
+  /* Writes the sums of all channels of CHANNEL_PIXELS adjacent pixels, which are `step` elements of x apart,
+   * with bias and within the context's limits; and those of one pixel. */
+  void (*channels)(const conv_context *ctx, const channel_taps *taps, ptrdiff_t step, float *to);
+  void (*channel)(const conv_context *ctx, const channel_taps *taps, float *to);
   void (*activate)(const conv_context *ctx, ptrdiff_t n, float *to);
   /* Reads the numbers and the operands of a call, those of conv. The second operand becomes ctx->w. */
   int32_t (*operands)(const rm_call *call, conv_context *ctx);

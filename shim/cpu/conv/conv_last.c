@@ -117,7 +117,8 @@ static void packed_task(void *context, ptrdiff_t index) {
   last_context *ctx = context;
   const rm_conv_gather *gather = ctx->gather;
   const conv_context *conv = &ctx->conv;
-  float sums[MOST_ROWS * PANEL_COLUMNS] __attribute__((aligned(64)));
+  /* Sums of columns beyond the last vector stay 0. */
+  float sums[MOST_ROWS * PANEL_COLUMNS] __attribute__((aligned(64))) = {0};
   const int slot = take_slot(conv->slot_taken, conv->slots);
   float *panels = (float *)(void *)(conv->workspace + slot * conv->workspace_bytes);
   float *stage = panels + conv->panels_bytes / (ptrdiff_t)sizeof *panels;
@@ -137,9 +138,10 @@ static void packed_task(void *context, ptrdiff_t index) {
       /* The last tile of a panel begins early enough to be whole. */
       const ptrdiff_t lane = rm_min(i % width, width - gather->rows), row = i - i % width + lane;
       const float *panel = panels + i / width * panel_floats + lane;
-      for (ptrdiff_t j = 0; j < PANEL_COLUMNS; j += width) {
-        conv->kernels->tile[0](conv->sums, panel, 1, width, factors + j, PANEL_COLUMNS, sums + j,
-                               PANEL_COLUMNS, false);
+      for (ptrdiff_t j = 0; j < columns; j += width) {
+        const int index = columns - j <= gather->lanes ? 1 : 0;
+        conv->kernels->tile[index](conv->sums, panel, 1, width, factors + j, PANEL_COLUMNS, sums + j,
+                                   PANEL_COLUMNS, false);
       }
       rows = row + gather->rows - i;
       const ptrdiff_t at = (image * conv->pixels + first + row) * conv->rows + column;
@@ -201,8 +203,7 @@ static void depthwise_task(void *context, ptrdiff_t index) {
     const ptrdiff_t top = row * y->stride - y->padding + rows.begin * y->dilation;
     float *out = conv->out + (image * conv->pixels + row * x->out) * channels;
     for (ptrdiff_t column = 0; column < x->out;) {
-      /* Those of a block are adjacent, and the last ones may be computed twice; a pixel of its own is all
-       * pixels of its block. */
+      /* The last pixels of a block may be computed twice. */
       const bool whole = column >= begin && column < end && end - begin >= CHANNEL_PIXELS;
       if (whole) column = rm_min(column, end - CHANNEL_PIXELS);
       const tap_range columns = taps_inside(x, column);
@@ -216,8 +217,10 @@ static void depthwise_task(void *context, ptrdiff_t index) {
           .x = conv->x + (image * conv->plane + top * x->in + left) * channels,
           .w = conv->w + (rows.begin * x->kernel + columns.begin) * channels,
       };
-      ctx->gather->channels(ctx->has_limits ? conv : &ctx->plain, &taps, whole ? x->stride * channels : 0, out + column * channels,
-                            whole ? channels : 0);
+      const conv_context *own = ctx->has_limits ? conv : &ctx->plain;
+      float *to = out + column * channels;
+      if (whole) ctx->gather->channels(own, &taps, x->stride * channels, to);
+      else ctx->gather->channel(own, &taps, to);
       column += whole ? CHANNEL_PIXELS : 1;
     }
     if (!ctx->has_limits) ctx->gather->activate(conv, x->out * channels, out);

@@ -146,9 +146,9 @@ static void run_conv(conv_case *c, bool winograd, bool with_bias, bool with_add,
   }
 }
 
-/* A convolution with channels last: a depthwise one, or one of one element. The same operands, in other
- * orders, give the same results as direct_sum. */
-static void run_conv_last(conv_case *c, bool with_bias, bool with_add, int threads) {
+/* A convolution with channels last: a depthwise one, one of one element, or one of an image whose channels
+ * come first. The same operands, in other orders, give the same results as direct_sum. */
+static void run_conv_last(conv_case *c, bool is_first, bool with_bias, bool with_add, int threads) {
   snprintf(about, sizeof about, "convLast of %td x %td x %td, %td x %td by %td of %td x %td, stride %td, %td",
            c->images, c->groups, c->channels, c->size[0], c->size[1], c->rows, c->kernel[0], c->kernel[1],
            c->stride[0], c->stride[1]);
@@ -166,12 +166,13 @@ static void run_conv_last(conv_case *c, bool with_bias, bool with_add, int threa
   c->of[CONV_WEIGHT] = make(RM_FLOAT32, outputs * c->channels * taps, SMALL);
   for (ptrdiff_t i = 0; i < c->images * inputs * plane; i++) {
     const ptrdiff_t image = i / inputs / plane, channel = i / plane % inputs;
-    ((float *)c->of[CONV_X].data)[i] = ((float *)x.data)[(image * plane + i % plane) * inputs + channel];
+    const ptrdiff_t at = is_first ? i : (image * plane + i % plane) * inputs + channel;
+    ((float *)c->of[CONV_X].data)[i] = ((float *)x.data)[at];
   }
   for (ptrdiff_t i = 0; i < outputs * c->channels * taps; i++) {
     const ptrdiff_t row = i / c->channels / taps, k = i % (c->channels * taps);
-    const ptrdiff_t at = depthwise ? k * outputs + row
-                                   : row / COLUMNS * COLUMNS * c->channels + k * COLUMNS + row % COLUMNS;
+    const ptrdiff_t panel = row / COLUMNS * COLUMNS * c->channels * taps;
+    const ptrdiff_t at = depthwise ? k * outputs + row : panel + k * COLUMNS + row % COLUMNS;
     ((float *)c->of[CONV_WEIGHT].data)[i] = ((float *)w.data)[at];
   }
   double numbers[64] = {(double)c->images, (double)c->groups, (double)c->channels, (double)c->rows,
@@ -184,6 +185,7 @@ static void run_conv_last(conv_case *c, bool with_bias, bool with_add, int threa
     const ptrdiff_t own[] = {c->size[i], c->kernel[i], c->out[i], c->stride[i], c->padding[i], c->dilation[i]};
     for (int k = 0; k < 6; k++) axis[k] = (double)own[k];
   }
+  *axis = is_first;
   rm_configure(RM_CONFIGURE_THREADS, threads);
   const int F = RM_FLOAT32, more = with_bias + with_add;
   void *const first = with_bias ? bias.data : with_add ? add.data : NULL;
@@ -294,10 +296,11 @@ static void try_conv(ptrdiff_t most, int cases) {
       c.groups = 16 + below(most), c.rows = 1;
     } else {
       c.groups = 1;
+      run_conv_last(&c, true, below(2), below(2), 1 + (int)below(3));
       for (int k = 0; k < 2; k++) {
         c.kernel[k] = c.stride[k] = 1, c.padding[k] = 0, c.out[k] = c.size[k];
       }
     }
-    run_conv_last(&c, below(2), !depthwise && below(2), 1 + (int)below(3));
+    run_conv_last(&c, false, below(2), !depthwise && below(2), 1 + (int)below(3));
   }
 }
