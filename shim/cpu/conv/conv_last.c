@@ -155,7 +155,7 @@ static void packed_task(void *context, ptrdiff_t index) {
 static int32_t run_packed(last_context *ctx) {
   conv_context *conv = &ctx->conv;
   const ptrdiff_t threads = rm_threads(), width = 2 * ctx->gather->lanes;
-  if (conv->axes[DEPTH_AXIS].in != 1 || conv->sums > MOST_SUMS) return RM_UNSUPPORTED;
+  if (conv->groups != 1 || conv->sums > MOST_SUMS) return RM_UNSUPPORTED;
   conv->block_pixels = rm_min(PACKED_PIXELS, rm_round_up(conv->pixels, width));
   conv->pixel_blocks = rm_ceil_div(conv->pixels, conv->block_pixels);
   conv->panels_bytes = conv->block_pixels * conv->sums * 4;
@@ -238,7 +238,8 @@ int32_t rm_conv_last(const rm_call *call) {
   ctx.plain.high = __builtin_inff();
   if (conv->activation == RM_ACTIVATION_NONE) *conv = ctx.plain, ctx.has_limits = true;
   else ctx.has_limits = conv->activation == RM_ACTIVATION_CLIP && (conv->add == NULL || !conv->adds_last);
-  if (call->numbers[IS_FIRST] != 0) return conv->groups == 1 ? run_packed(&ctx) : RM_UNSUPPORTED;
+  if (conv->axes[DEPTH_AXIS].in != 1) return RM_UNSUPPORTED;
+  if (call->numbers[IS_FIRST] != 0) return run_packed(&ctx);
   const double products = (double)conv->images * (double)conv->groups * (double)conv->rows *
                           (double)conv->pixels * (double)conv->sums;
   const ptrdiff_t target = TASKS_PER_THREAD * rm_threads();
