@@ -210,6 +210,32 @@ test("corners where a factor would not be a number", () => {
   assertEquals(by((x: T, low: T, high: T) => x.clip(low, high), [0.5], [1], [0]), [[0], [0], [1]]);
 });
 
+test("corners are those of PyTorch", () => {
+  const { special, linalg } = loose({ ...rm });
+  const cases: [name: string, f: T, given: number[][], expected: number[][]][] = [
+    ["atan2", (x: T, y: T) => x.atan2(y), [[0, 1], [0, 0]], [[0, 0], [0, -1]]],
+    ["xlogy", special.xlogy, [[0, 0, 0], [0, 1, -1]], [[0, 0, 0], [NaN, 0, -0]]],
+    ["xlog1py", special.xlog1py, [[0, 0], [-1, -2]], [[0, 0], [NaN, -0]]],
+    ["pow", (x: T, y: T) => x.pow(y), [[0, 0, 0], [-1, 0, 2]], [
+      [-Infinity, 0, 0],
+      [-Infinity, 0, 0],
+    ]],
+    ["maximum", (x: T, y: T) => x.maximum(y), [[1, NaN, 2], [1, 1, 1]], [[0.5, 1, 1], [0.5, 1, 0]]],
+    ["minimum", (x: T, y: T) => x.minimum(y), [[1, 1, 2], [1, NaN, 1]], [[0.5, 1, 0], [0.5, 1, 1]]],
+    ["fmax", (x: T, y: T) => x.fmax(y), [[1, NaN, 2], [1, 1, NaN]], [[0.5, 0, 1], [0.5, 1, 0]]],
+    ["fmin", (x: T, y: T) => x.fmin(y), [[1, NaN, 2], [1, 1, NaN]], [[0.5, 0, 1], [0.5, 1, 0]]],
+    ["hardSwish", N.hardSwish, [[-4, -3, 0, 3, 4]], [[0, 0, 0.5, 1, 1]]],
+    ["norm of order ½", (x: T) => linalg.vectorNorm(x, { ord: 0.5 }), [[1, 0, 1]], [[2, 0, 2]]],
+  ];
+  for (const [name, f, given, expected] of cases) {
+    const slope = grad((own: T[]) => f(...own).sum());
+    const params = given.map(f64);
+    assertEquals(slope(params).map((one: T) => one.toArray()), expected, name);
+    using program: T = compile(slope);
+    assertEquals(program(params).map((one: T) => one.toArray()), expected, `${name}, a program`);
+  }
+});
+
 test("deviations of equal elements have the derivative 0, and those that are NaN have NaN", () => {
   // As PyTorch's std of the elements that count.
   const mask = rm.tensor([true, false, true]);

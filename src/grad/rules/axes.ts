@@ -178,7 +178,7 @@ const powered = reduction(({ call, keep, outputs }, x, axes) => {
     const size = apply(MAP.abs, value());
     const norm = keptAxes(result(), shape, axes);
     const share = apply(MAP.pow, div(size, norm), ord - 1);
-    return [mul(mul(apply(MAP.sign, value()), where(equal(norm, 0), 0, share)), g)];
+    return [mul(mul(apply(MAP.sign, value()), where(equal(size, 0), 0, share)), g)];
   };
 });
 

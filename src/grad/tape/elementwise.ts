@@ -188,11 +188,12 @@ export function timesFactor(g: Operand, factor: Expr, values: Values): Operand {
 }
 
 /** The factor of a power: its usual exponents need no logarithm, and 0 to the power of 0 has no slope. */
-function powFactors(exponent: Input): readonly Factor[] {
+function powFactors(exponent: Input, isComplex: boolean): readonly Factor[] {
   if (exponent === 2) return [parseExpr("2 * x"), null];
   return [
     parseExpr("y * pow(x, y == 0 ? (x == 0 ? 0 : y - 1) : y - 1)"),
-    parseExpr("x == 0 ? 0 : r * log(x)"),
+    // Complex exponents have no order.
+    parseExpr(isComplex ? "x == 0 ? 0 : r * log(x)" : "x == 0 && y >= 0 ? 0 : r * log(x)"),
   ];
 }
 
@@ -201,7 +202,8 @@ export const elementwise: Rule = (performed) => {
   const { call, inputs, outputs } = performed;
   const op = call.op as MapOp;
   if (op === MAP.copy) return ([g]) => [g];
-  const factors = op === MAP.pow ? powFactors(inputs[1]) : factorsOf(op);
+  const isComplex = outputs[0]!.storage.info.kind === "c";
+  const factors = op === MAP.pow ? powFactors(inputs[1], isComplex) : factorsOf(op);
   const wanted = factors.map((factor, k) => performed.wants(k) ? factor : null);
   wanted.forEach((factor, k) => {
     if (factor !== undefined) return;
@@ -210,7 +212,6 @@ export const elementwise: Rule = (performed) => {
     );
   });
   const values = keptValues(performed, wanted, outputs[0]!);
-  const isComplex = outputs[0]!.storage.info.kind === "c";
   return ([g]) => {
     const open = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value()]));
     return wanted.map((factor): Gradient => {
