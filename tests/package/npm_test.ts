@@ -413,7 +413,8 @@ check(
     await install();
     const away = join(stage.path, "away");
     mkdirSync(away);
-    for (const flags of [[], ["--minify"]]) {
+    const bytecode = ["--minify", "--bytecode", "--format=esm"];
+    for (const [flags, most] of [[[], 8], [bytecode, 12]] as const) {
       const out = join(away, process.platform === "win32" ? "program.exe" : "program");
       const args = ["build", "--compile", ...flags, `--outfile=${out}`, "main.mjs"];
       const built = await run(bun, args, { cwd: project, env });
@@ -421,19 +422,22 @@ check(
       assertEquals(told(await run(out, [], { cwd: away, env })).cpu, "native");
       // Those of other systems are not.
       const growth = statSync(out).size - statSync(bun).size;
-      assert(growth < 8 * 2 ** 20, `${growth} bytes more than Bun`);
+      assert(growth < most * 2 ** 20, `${growth} bytes more than Bun`);
     }
     assertEquals(readdirSync(cache).length, 1);
     // A bundle has them beside it.
-    const build = ["build", "--target=bun", `--outdir=${join(away, "bundle")}`, "main.mjs"];
-    const built = await run(bun, build, { cwd: project, env });
-    assertEquals(built.code, 0, built.stderr);
-    const moved = join(stage.path, "moved");
-    renameSync(join(away, "bundle"), moved);
-    const own = { ...env, ROWMAJOR_CACHE: join(away, "unused") };
-    const outcome = await run(bun, ["main.js"], { cwd: moved, env: own });
-    assertEquals(told(outcome).cpu, "native");
-    assert(!existsSync(own.ROWMAJOR_CACHE), "the files beside a bundle need no cache");
+    for (const [k, flags] of [[], ["--bytecode", "--format=cjs"]].entries()) {
+      const build = ["build", "--target=bun", ...flags, `--outdir=${join(away, "bundle")}`];
+      const built = await run(bun, [...build, "main.mjs"], { cwd: project, env });
+      assertEquals(built.code, 0, built.stderr);
+      const moved = join(stage.path, `moved${k}`);
+      renameSync(join(away, "bundle"), moved);
+      assertEquals(existsSync(join(moved, "main.js.jsc")), flags.length > 0);
+      const own = { ...env, ROWMAJOR_CACHE: join(away, "unused") };
+      const outcome = await run(bun, ["main.js"], { cwd: moved, env: own });
+      assertEquals(told(outcome).cpu, "native");
+      assert(!existsSync(own.ROWMAJOR_CACHE), "the files beside a bundle need no cache");
+    }
   },
 );
 
