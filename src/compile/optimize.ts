@@ -19,6 +19,7 @@ import {
   type Fold,
   foldConstants,
   type Folded,
+  maskPooled,
   shareSubexpressions,
 } from "./passes.ts";
 
@@ -74,6 +75,7 @@ export function optimize(graph: Graph, passes: Passes, compute: Fold): Folded {
   // Packing is worth its time only if it happens once.
   if (passes.pack && passes.constants) improved = packWeights(improved);
   if (passes.constants) improved = fold(improved);
+  if (passes.fuse) improved = maskPooled(improved);
   if (passes.deadCode) improved = dropDeadCode(improved);
   if (passes.attention) improved = joinAttention(improved);
   if (passes.epilogues) improved = joinEpilogues(improved);

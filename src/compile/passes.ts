@@ -6,6 +6,8 @@
  *
  * @module
  */
+import { Layout } from "../base/layout.ts";
+import { sameShape } from "../base/shape.ts";
 import { isOperand } from "../memory/operand.ts";
 import type { Storage } from "../memory/storage.ts";
 import type { Input } from "../table/op.ts";
@@ -144,6 +146,64 @@ export function dropBarriers(graph: Graph): Graph {
     return isPlain ? [] : [node];
   });
   return { ...graph, nodes };
+}
+
+/** The windows of a node that takes the largest element of each, or the derivative by it. */
+const windowsOf = ({ attributes }: Node): unknown =>
+  (attributes as { readonly windows?: unknown }).windows;
+
+/**
+ * Takes the derivative of relu before pooling to that of the largest elements of windows, which are
+ * positive where the elements at their places are. So the pass goes over the results of pooling only, and
+ * the activation is read for the last time by the derivative of pooling, which may be written over it.
+ */
+export function maskPooled(graph: Graph): Graph {
+  const isPure = pureStorages(graph);
+  const storages = graph.storages.slice();
+  const made = new Map<TracedStorage, Node>();
+  const readers = new Map<TracedStorage, number>();
+  for (const node of graph.nodes) {
+    for (const { storage } of node.outputs) made.set(storage, node);
+    for (const { storage } of readsOf(node)) readers.set(storage, (readers.get(storage) ?? 0) + 1);
+  }
+  for (const storage of resultStorages(graph)) readers.set(storage, Infinity);
+  const fresh = (shape: readonly number[], { storage }: Value): Value => {
+    const layout = Layout.contiguous(shape);
+    const { info, memory } = storage;
+    const own = new TracedStorage(storages.length, info, layout.size, memory, { kind: "made" });
+    storages.push(own);
+    return { storage: own, layout, flags: 0 };
+  };
+  const nodes = graph.nodes.flatMap((node, i): Node[] => {
+    const [test, spread, other] = node.inputs;
+    if (node.op !== MAP.where || node.given || other !== 0) return [node];
+    if (!isValue(test!) || !isValue(spread!)) return [node];
+    const positive = made.get(test.storage), back = made.get(spread.storage);
+    if (positive?.op !== MAP.greater || back?.op.name !== "maxPoolGrad") return [node];
+    const [x, zero] = positive.inputs as [Value, NodeInput],
+      [from, g] = back.inputs as [Value, Value];
+    const pooled = graph.nodes.slice(0, i).find((one) =>
+      (one.op.name === "maxPool" || one.op.name === "maxPoolIndices") &&
+      sameInput(one.inputs[0]!, from) &&
+      sameValue(windowsOf(one), windowsOf(back))
+    );
+    const [output] = node.outputs as [Value];
+    const fits = zero === 0 && isValue(x) && sameInput(x, from) && pooled !== undefined &&
+      !positive.given && !back.given && readers.get(spread.storage) === 1 &&
+      [test, spread, output].every((one) =>
+        isWhole(one) && sameShape(one.layout.shape, x.layout.shape)
+      ) &&
+      [test, spread, x, g, output, pooled.outputs[0]!].every(({ storage }) => isPure(storage));
+    if (!fits) return [node];
+    const { shape } = g.layout;
+    const mask = fresh(shape, test), masked = fresh(shape, g);
+    return [
+      { ...positive, inputs: [pooled.outputs[0]!, 0], outputs: [mask] },
+      { ...node, inputs: [mask, g, 0], outputs: [masked] },
+      { ...back, inputs: [from, masked], outputs: [output] },
+    ];
+  });
+  return { ...graph, storages, nodes };
 }
 
 /** A graph whose constants are computed, and the tensors outside that they depend on. */

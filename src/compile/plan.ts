@@ -376,12 +376,48 @@ function sharedMemory(
  */
 const STAGGER_FROM = 4096;
 
-/** The places of buffers, the largest first, each in the smallest gap that is large enough. */
+/** The orders in which buffers get their places: the largest first, or those in use for a long time. */
+const ORDERS: readonly ((a: Lifetime, b: Lifetime) => number)[] = [
+  (a, b) => b.bytes - a.bytes || a.first - b.first,
+  (a, b) => b.bytes * (b.last - b.first + 1) - a.bytes * (a.last - a.first + 1),
+  (a, b) => b.last - b.first - a.last + a.first || b.bytes - a.bytes,
+];
+
+/** The most bytes of buffers that are in use at once. */
+function mostInUse(lifetimes: readonly Lifetime[]): number {
+  const changes = new Map<number, number>();
+  for (const { bytes, first, last } of lifetimes) {
+    if (last < first) continue;
+    changes.set(first, (changes.get(first) ?? 0) + up(bytes));
+    changes.set(last + 1, (changes.get(last + 1) ?? 0) - up(bytes));
+  }
+  let most = 0, now = 0;
+  for (const [, change] of [...changes].sort(([a], [b]) => a - b)) {
+    most = Math.max(most, now += change);
+  }
+  return most;
+}
+
+/** The places of buffers, by the first order that loses little, or else the one that loses least. */
 function planArena(lifetimes: readonly Lifetime[]): Arena {
+  const enough = mostInUse(lifetimes) * 1.05;
+  let best: Arena | undefined;
+  for (const order of ORDERS) {
+    const made = placeBuffers(lifetimes, order);
+    if (best === undefined || made.bytes < best.bytes) best = made;
+    if (best.bytes <= enough) break;
+  }
+  return best!;
+}
+
+/** The places of buffers in an order, each in the smallest gap that is large enough. */
+function placeBuffers(
+  lifetimes: readonly Lifetime[],
+  compare: (a: Lifetime, b: Lifetime) => number,
+): Arena {
   const offsets: number[] = new Array(lifetimes.length).fill(0);
-  const order = lifetimes.map((_, i) => i).sort((i, j) =>
-    lifetimes[j]!.bytes - lifetimes[i]!.bytes || lifetimes[i]!.first - lifetimes[j]!.first
-  );
+  const order = lifetimes.map((_, i) => i)
+    .sort((i, j) => compare(lifetimes[i]!, lifetimes[j]!) || i - j);
   const placed: number[] = [];
   const sizes = lifetimes.map(({ bytes }, i) =>
     up(bytes) + (bytes >= STAGGER_FROM ? i % 8 * ALIGNMENT : 0)

@@ -280,7 +280,7 @@ export class Recorder implements Backend {
       dtypes: each,
       buffers,
       outputs: 1,
-      inPlace: op.kind === "map" || op.inPlace === true
+      inPlace: op.kind === "map" || KERNELS.get(op.name)?.inPlace?.(this.#call!) === true
         ? this.#inPlace(this.#call!).filter(([out, x]) => out === buffers[0] && buffers.includes(x))
         : [],
       numbers: numbers.slice(

@@ -58,16 +58,21 @@ export function releaseEarly(graph: Graph): Graph {
   steps.slice().forEach((step, i) => {
     const { node, reads, writes, group } = step;
     if (group !== undefined || !isTotal(node) || isFinalCopy(node)) return;
-    const freed = new Set(
+    let freed = new Set(
       [...reads].filter((one) => isMade(one) && !results.has(one) && lastReader.get(one) === step),
     );
     // Large nodes may wait for what is computed of numbers, which take no memory that counts.
     const isScalar = [...reads, ...writes].every(({ length }) => length === 1);
-    if (!isScalar && bytesOf(freed) <= bytesOf([...writes].filter(isMade))) return;
+    const made = bytesOf([...writes].filter(isMade));
+    if (!isScalar && bytesOf(freed) < made) return;
     let place = i;
     while (place > 0) {
       const before = steps[place - 1]!;
-      if (follows(step, before) || meets(before.reads, freed)) break;
+      if (follows(step, before)) break;
+      // What the other reads, too, is needed as long as before.
+      const left = new Set([...freed].filter((storage) => !before.reads.has(storage)));
+      if (!isScalar && left.size < freed.size && bytesOf(left) < made) break;
+      freed = left;
       place--;
     }
     // Between two nodes of a group it would part them.
@@ -75,6 +80,11 @@ export function releaseEarly(graph: Graph): Graph {
     if (place === i) return;
     steps.splice(i, 1);
     steps.splice(place, 0, step);
+    for (const storage of reads) {
+      if (lastReader.get(storage) !== step) continue;
+      const last = steps.slice(place, i + 1).findLast((other) => other.reads.has(storage))!;
+      lastReader.set(storage, last);
+    }
   });
   return { ...graph, nodes: steps.map(({ node }) => node) };
 }

@@ -190,3 +190,41 @@ test("the bias of a transposed convolution is added once", () => {
   const none = N.convTranspose1d(tensor([[[1, 2]]]), normal(1, [1, 4, 1]), tensor([1, 2, 3, 4]));
   assertEquals([...none.shape], [1, 4, 2]);
 });
+
+/** Pooling after relu: sizes, windows, their options, and the planes that a program keeps at once. */
+const POOLED = [
+  // The derivative is written over what was pooled.
+  [[2, 3, 28, 28], 2, {}, 1],
+  [[3, 8, 8, 8], 2, {}, 1],
+  [[2, 3, 12, 22], 2, {}, 1],
+  // Windows that overlap, leave elements out or are few, and rows that are long.
+  [[2, 3, 28, 28], 3, { stride: 2, padding: 1 }, 2],
+  [[2, 3, 27, 28], 2, {}, 2],
+  [[2, 3, 28, 29], 2, {}, 2],
+  [[2, 9, 6, 6], 2, {}, 2],
+  [[1, 1, 4, 1026], 2, {}, 2],
+] as const;
+
+test("derivatives of pooling after relu, compiled and not, with equal elements and no numbers", () => {
+  for (const [shape, size, options, planes] of POOLED) {
+    // Many elements are equal, 0, or negative in a whole window.
+    const x = normal(5, shape).mul(2).round().add(loose(tensor)(0)).copy();
+    x.set([0, 0, 0, 1], NaN);
+    x.set([0, 0, 1, 3], Infinity);
+    const pool = (x: T): T => N.maxPool2d(x, size, options);
+    const g = normal(6, [...pool(x).shape]);
+    g.set([0, 0, 0, 0], Infinity);
+    const scale = normal(7, [1]);
+    // The product keeps what relu gave out of memory outside.
+    const loss = (x: T, g: T, scale: T): T =>
+      pool(x.mul(scale.abs()).add(0.25).relu()).mul(g).sum();
+    const slope = loose(grad)(loss);
+    using program = compile((x: T, g: T, scale: T) => slope(x, g, scale).mul(3)) as T;
+    const own = program(x, g, scale), expected = slope(x, g, scale).mul(3);
+    assert(own.equals(expected, { equalNan: true }), `${shape} by ${size}`);
+    const [{ data }] = program.explain(), bytes = x.size * 4;
+    // Without the library, a program has no arena.
+    if (data.bytes.arena === 0) continue;
+    assertEquals(Math.floor(data.bytes.arena / bytes), planes, `${shape} by ${size}`);
+  }
+});

@@ -7,6 +7,9 @@
 
 enum { LANES = VECTOR_BYTES / 4, AXES = 3, PER_AXIS = 6, TASK_ELEMENTS = 16384 };
 
+/* The most elements of a row whose derivative may be written over it. */
+enum { ROW_IN_PLACE = 1024 };
+
 /* The numbers of a call: planes, then for depth, height and width [size, windows, elements of a window,
  * stride, padding before, dilation]. */
 enum { PLANES, AXIS, OFFSETS = AXIS + AXES * PER_AXIS };
@@ -136,7 +139,25 @@ static void spread_pairs(const float *x, ptrdiff_t size, const float *g, ptrdiff
   }
 }
 
-/* The derivative by some planes. */
+/* Whether rows have 4 windows of 2 x 2 or more, each beside the one before. */
+static bool has_pairs(const pool_context *ctx) {
+  bool pairs = ctx->axes[0].size == 1 && ctx->axes[0].kernel == 1 && ctx->axes[2].out >= 4;
+  for (int i = 1; i < AXES; i++) {
+    const pool_axis *own = &ctx->axes[i];
+    pairs = pairs && own->kernel == 2 && own->stride == 2 && own->dilation == 1 && own->padding == 0 &&
+            2 * own->out <= own->size;
+  }
+  return pairs;
+}
+
+/* Whether windows of 2 x 2 cover all of x, whose rows are short enough to be copied. */
+static bool covers(const pool_context *ctx) {
+  const pool_axis *y = &ctx->axes[1], *w = &ctx->axes[2];
+  return has_pairs(ctx) && 2 * y->out == y->size && 2 * w->out == w->size && w->size <= ROW_IN_PLACE;
+}
+
+/* The derivative by some planes. It may be written over x where windows of 2 x 2 cover all of it: a pair
+ * of rows is copied first, as vectors of windows overlap. */
 static void spread_task(void *context, ptrdiff_t index) {
   const pool_context *ctx = context;
   const pool_axis *y = &ctx->axes[1], *w = &ctx->axes[2];
@@ -144,16 +165,17 @@ static void spread_task(void *context, ptrdiff_t index) {
   const ptrdiff_t end = rm_min((index + 1) * ctx->rows_per_task, ctx->planes * rows);
   pool_row_place row = place_of(ctx, index * ctx->rows_per_task);
   const ptrdiff_t planes = rm_ceil_div(end - row.number, rows);
-  memset(ctx->out + row.plane * ctx->plane, 0, (size_t)(planes * ctx->plane) * sizeof *ctx->out);
-  bool pairs = ctx->axes[0].size == 1 && ctx->axes[0].kernel == 1 && w->out >= 4;
-  for (int i = 1; i < AXES; i++) {
-    const pool_axis *own = &ctx->axes[i];
-    pairs = pairs && own->kernel == 2 && own->stride == 2 && own->dilation == 1 && own->padding == 0 &&
-            2 * own->out <= own->size;
+  const bool in_place = ctx->out == ctx->x;
+  float rows_of_x[2 * ROW_IN_PLACE];
+  if (!in_place) {
+    memset(ctx->out + row.plane * ctx->plane, 0, (size_t)(planes * ctx->plane) * sizeof *ctx->out);
   }
+  const bool pairs = has_pairs(ctx);
   for (; row.number < end; next_row(ctx, &row)) {
     const ptrdiff_t at = row.plane * ctx->plane + 2 * row.y * w->size;
-    if (pairs) spread_pairs(ctx->x + at, w->size, ctx->g + row.number * w->out, w->out, ctx->out + at);
+    const float *x = ctx->x + at;
+    if (in_place) x = memcpy(rows_of_x, x, (size_t)(2 * w->size) * sizeof *x);
+    if (pairs) spread_pairs(x, w->size, ctx->g + row.number * w->out, w->out, ctx->out + at);
     else pool_row(ctx, &row);
   }
 }
@@ -290,6 +312,9 @@ int32_t RM_FOR_ISA(max_pool)(const rm_call *call) {
   if (spreads) ctx.rows_per_task = rm_round_up(ctx.rows_per_task, rows / ctx.planes);
   const ptrdiff_t tasks = rm_ceil_div(rows, ctx.rows_per_task);
   if (spreads) {
+    if (ctx.out == ctx.x && !covers(&ctx)) {
+      return rm_fail(RM_BAD_ARGUMENT, "windows of maxPoolGrad do not allow it in place");
+    }
     rm_parallel(tasks, elements * ELEMENT_NS, spread_task, &ctx);
     return RM_OK;
   }

@@ -106,6 +106,21 @@ const maxPool: Kernel = {
   },
 };
 
+/** The most elements of a row that the derivative may be written over. */
+const ROW_IN_PLACE = 1024;
+
+const maxPoolGrad: Kernel = {
+  ...maxPool,
+  inPlace(call) {
+    const axes = poolAxes(call);
+    const isCovered = axes.every(({ size, count, kernel, stride, before, dilation }) =>
+      kernel === 2 && stride === 2 && dilation === 1 && before === 0 && size === 2 * count
+    );
+    const { size, count } = axes.at(-1)!;
+    return axes.length === 2 && isCovered && count >= 4 && size <= ROW_IN_PLACE;
+  },
+};
+
 const roiAlign: Kernel = {
   supports(call) {
     const { dtype, shape } = call.specs[0]!;
@@ -136,6 +151,6 @@ export const IMAGE_KERNELS: Readonly<Record<string, Kernel>> = {
   gridSample,
   maxPool,
   maxPoolIndices: maxPool,
-  maxPoolGrad: maxPool,
+  maxPoolGrad,
   roiAlign,
 };

@@ -27,6 +27,8 @@ export interface Kernel {
   supports(call: Call, numberOf: (op: Op) => number): boolean;
   /** The arguments of the call; null if the kernel has nothing to do. */
   prepare(call: Call, numberOf: (op: Op) => number): Handed | null;
+  /** Whether the first output may be an input of its shape and of elements of its size; not by default. */
+  inPlace?(call: Call): boolean;
   /** Reads the results that the kernel has written to the numbers. */
   finish?(call: Call, numbers: Float64Array): void;
 }

@@ -13,7 +13,7 @@ import {
   rowsOf,
 } from "../../ops/softmax_norm/problem.ts";
 import { checkRun } from "../ffi/checks.ts";
-import { type Kernel, own, setAttributes } from "./kernel.ts";
+import { always, type Kernel, own, setAttributes } from "./kernel.ts";
 
 /** Softmax and norms along contiguous rows of floats. */
 const rows: Kernel = {
@@ -37,6 +37,7 @@ const LANES = 16;
 
 /** The derivatives of norms of rows that are whole vectors of float32. */
 const normBackward: Kernel = {
+  inPlace: always,
   supports({ inputs, attributes }) {
     const [x, g, weight] = inputs as [Operand, Operand, Operand?];
     const { axes } = attributes as NormBackwardAttributes;

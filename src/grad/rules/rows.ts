@@ -82,7 +82,6 @@ const NORM_BACKWARD: Op = makeOp({
   kind: "kernel",
   name: "normBackward",
   contiguous: [0, 1],
-  inPlace: true,
   infer({ inputs, attributes }: Call): readonly OutputSpec[] {
     const { layout: { shape }, storage: { info } } = inputs[0] as Operand;
     const { axes, sums } = attributes as NormBackwardAttributes;
