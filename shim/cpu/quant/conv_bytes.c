@@ -876,6 +876,18 @@ SMALL static void find_words(conv_bytes_context *ctx) {
   }
 }
 
+static __attribute__((noinline)) bool has_zero_points(const conv_bytes_context *ctx,
+                                                      ptrdiff_t weight_groups) {
+  v_s32 any = {0};
+  for (ptrdiff_t i = 0; i < weight_groups; i++) {
+    const uint8_t *zeros = ctx->groups_of_weight + i * ctx->group_bytes + BYTES_ZEROS;
+    UNROLL for (int at = 0; at < 4 * GROUP_ROWS; at += VECTOR_BYTES) any |= (v_s32)load_bytes(zeros + at);
+  }
+  int32_t found = 0;
+  for (int i = 0; i < LANES; i++) found |= any[i];
+  return found != 0;
+}
+
 /* Finds what the sums of all channels begin with. */
 static void find_starts(conv_bytes_context *ctx, ptrdiff_t weight_groups) {
   const uint32_t zero = (uint32_t)ctx->zero, steps = (uint32_t)ctx->steps;
@@ -948,10 +960,7 @@ SMALL int32_t RM_FOR_ISA(conv_bytes)(const rm_call *call) {
 #else
   ctx.zero = (int8_t)ctx.padding;
 #endif
-  for (ptrdiff_t i = 0; i < weight_groups && !ctx.has_zeros; i++) {
-    const uint8_t *zeros = ctx.groups_of_weight + i * ctx.group_bytes + BYTES_ZEROS;
-    for (int j = 0; j < BYTES_PAIRS - BYTES_ZEROS; j++) ctx.has_zeros = ctx.has_zeros || zeros[j] != 0;
-  }
+  ctx.has_zeros = has_zero_points(&ctx, weight_groups);
   const ptrdiff_t image_bytes = 4 * ctx.groups * ctx.group_words;
   const ptrdiff_t images = rm_min(ctx.images, 1 + MOST_STAGED / image_bytes);
   const ptrdiff_t group_tasks = TASKS_PER_THREAD * rm_threads(), planes = ctx.images * ctx.groups;
