@@ -2,12 +2,13 @@
  * Makes the pieces of `concat` and `stack` in the memory of the result, so that nothing copies them.
  *
  * A piece that is one block of the result is written there by its op, and all that reads the piece reads
- * that block. A piece that is a tensor of its own, or whose op cannot write there, is copied.
+ * that block. So is one of long rows with gaps between them, if nothing else reads it and its op writes
+ * such outputs. A piece that is a tensor of its own, or whose op cannot write there, is copied.
  *
  * @module
  */
 import { Layout } from "../base/layout.ts";
-import { normalizeAxis } from "../base/shape.ts";
+import { normalizeAxis, sameShape } from "../base/shape.ts";
 import type { Op } from "../table/op.ts";
 import { MAP } from "../table/table.ts";
 import { CHAIN } from "../ops/chain/op.ts";
@@ -38,10 +39,15 @@ export function isJoin({ op: { name } }: Node): boolean {
 /** Programs that need no more memory than this may need more for less copies. */
 const SMALL_BYTES = 1 << 16;
 
+/** The least elements in a row of a part with gaps: ops along shorter rows are slower than the copy. */
+const LEAST_ROW = 64;
+
 /** Where the elements of a storage are in another one. */
 interface Place {
-  readonly storage: TracedStorage;
+  /** Of the first one. */
   readonly start: number;
+  /** Of all, if there are gaps between them: then only the op that makes them and the join use them. */
+  readonly layout?: Layout;
 }
 
 /** An input of a join, and its part of the result. */
@@ -56,9 +62,18 @@ interface Lifetime {
   readonly last: number;
 }
 
-/** Whether kernels of an op write a contiguous output at any element of a storage. */
-function canWriteParts({ kind, strided, outOffset }: Op): boolean {
-  return kind !== "kernel" || strided === true || outOffset === true;
+/** Whether kernels of an op write to a part of a storage, which may have gaps. */
+function canWriteParts({ kind, strided, outOffset }: Op, hasGaps: boolean): boolean {
+  return kind !== "kernel" || strided === true || (outOffset === true && !hasGaps);
+}
+
+/** Whether the rows of a part with gaps are long. */
+function hasLongRows({ shape, strides }: Layout): boolean {
+  let row = 1;
+  for (let i = shape.length - 1; i >= 0 && (shape[i] === 1 || strides[i] === row); i--) {
+    row *= shape[i]!;
+  }
+  return row >= LEAST_ROW;
 }
 
 /** The pieces of a join whose result is `made`, without empty ones. */
@@ -107,9 +122,11 @@ class Joining {
   readonly #graph: Graph;
   readonly #storages: TracedStorage[];
   /** Storages that are a part of another one, or that another one replaces. */
-  readonly #places = new Map<TracedStorage, Place>();
+  readonly #places = new Map<TracedStorage, Place & { readonly storage: TracedStorage }>();
   readonly #lifetimes = new Map<TracedStorage, Lifetime>();
   readonly #makers = new Map<TracedStorage, Node>();
+  /** How often nodes read each storage. */
+  readonly #reads = new Map<TracedStorage, number>();
   readonly #usage: Usage;
   readonly #mostBytes: number;
   readonly #isPure: (storage: TracedStorage) => boolean;
@@ -132,6 +149,9 @@ class Joining {
         this.#lifetimes.set(storage, { first, last });
       }
       for (const { storage } of node.outputs) this.#makers.set(storage, node);
+      for (const { storage } of readsOf(node)) {
+        this.#reads.set(storage, (this.#reads.get(storage) ?? 0) + 1);
+      }
     });
     this.#usage = new Usage(nodes.length);
     for (const [storage, lifetime] of this.#lifetimes) {
@@ -163,16 +183,13 @@ class Joining {
 
   /** The elements of `value` where they are now. */
   #find(value: Value): Value {
-    let { storage } = value;
-    let start = 0;
+    let { storage, layout } = value;
     for (let at; (at = this.#places.get(storage)) !== undefined;) {
       storage = at.storage;
-      start += at.start;
+      const { shape, strides, offset, size, contiguous } = layout;
+      layout = at.layout ?? new Layout(shape, strides, offset + at.start, size, contiguous);
     }
-    if (storage === value.storage) return value;
-    const { shape, strides, offset, size, contiguous } = value.layout;
-    const layout = new Layout(shape, strides, offset + start, size, contiguous);
-    return { ...value, storage, layout };
+    return storage === value.storage ? value : { ...value, storage, layout };
   }
 
   /** Places what is possible of the pieces of a join. */
@@ -185,59 +202,77 @@ class Joining {
       value: this.#find(value),
       part,
     }));
-    let starts = this.#startsOf(pieces, storage);
-    while (starts.size > 0 && !this.#fits(starts, storage)) {
+    let places = this.#placesOf(pieces, storage);
+    while (places.size > 0 && !this.#fits(places, storage)) {
       // The piece that needs its place for the longest time.
-      const [first] = [...starts.keys()].sort((a, b) =>
+      const [first] = [...places.keys()].sort((a, b) =>
         this.#lifetimes.get(a)!.first - this.#lifetimes.get(b)!.first
       );
-      starts = new Map([...starts].filter(([one]) => one !== first));
+      places = new Map([...places].filter(([one]) => one !== first));
     }
-    if (starts.size === 0) return;
+    if (places.size === 0) return;
     const { id, info, length, memory } = storage;
     const joined = new TracedStorage(id, info, length, memory, { kind: "joined" });
     this.#storages[id] = joined;
     this.#places.set(storage, { storage: joined, start: 0 });
     if (this.#kept.has(storage)) this.#kept.add(joined);
-    this.#lifetimes.set(joined, this.#lifetimeOf(starts.keys(), storage));
-    for (const [one, start] of starts) this.#places.set(one, { storage: joined, start });
+    this.#lifetimes.set(joined, this.#lifetimeOf(places.keys(), storage));
+    for (const [one, place] of places) this.#places.set(one, { ...place, storage: joined });
     const rest = pieces.filter(({ value, part }) =>
-      starts.get(value.storage) !== part.offset - value.layout.offset
+      places.get(value.storage)?.start !== part.offset - value.layout.offset
     );
     this.#copies.set(node, rest.map(({ value, part }) => this.#copy(node, value, joined, part)));
   }
 
   /**
-   * The storages that can be a block of `target`, each with its first element there: the pieces are all of
-   * it, in its order.
+   * The storages that can be a part of `target`, each with its place there: the pieces are all of it, in its
+   * order.
    */
-  #startsOf(pieces: readonly Piece[], target: TracedStorage): Map<TracedStorage, number> {
+  #placesOf(pieces: readonly Piece[], target: TracedStorage): Map<TracedStorage, Place> {
     const sizes = new Map<TracedStorage, Map<number, number>>();
-    for (const { value: { storage, layout }, part } of pieces) {
-      if (!layout.contiguous || !part.contiguous) continue;
+    const places = new Map<TracedStorage, Place>();
+    for (const { value, part } of pieces) {
+      const { storage, layout } = value;
+      if (!layout.contiguous) continue;
       const start = part.offset - layout.offset;
+      if (!part.contiguous) {
+        if (this.#canHaveGaps(value, part, target)) places.set(storage, { start, layout: part });
+        continue;
+      }
       const own = sizes.get(storage) ?? new Map<number, number>();
       sizes.set(storage, own.set(start, (own.get(start) ?? 0) + layout.size));
     }
-    const starts = new Map<TracedStorage, number>();
     for (const [storage, own] of sizes) {
-      if (!this.#canMove(storage, target)) continue;
+      if (!this.#canMove(storage, target, false)) continue;
       for (const [start, size] of own) {
-        if (size === storage.length && !starts.has(storage)) starts.set(storage, start);
+        if (size === storage.length && !places.has(storage)) places.set(storage, { start });
       }
     }
-    return starts;
+    return places;
   }
 
-  /** Whether the ops that make a storage can write to a part of `target`. */
-  #canMove(storage: TracedStorage, { info, memory }: TracedStorage): boolean {
+  /** Whether the ops that make a storage can write to a part of `target`, which may have gaps. */
+  #canMove(storage: TracedStorage, { info, memory }: TracedStorage, hasGaps: boolean): boolean {
     if (this.#kept.has(storage) || !this.#isPure(storage)) return false;
     if (storage.info !== info || storage.memory !== memory) return false;
     if (storage.origin.kind === "joined") return true;
     const maker = this.#makers.get(storage);
     if (storage.origin.kind !== "made" || maker === undefined) return false;
     const { op, outputs } = maker;
-    return canWriteParts(op) && !this.#tiled.has(maker) && (outputs.length === 1 || op === CHAIN);
+    return canWriteParts(op, hasGaps) && !this.#tiled.has(maker) &&
+      (outputs.length === 1 || op === CHAIN);
+  }
+
+  /** Whether an op can write a piece to a part with gaps, which other ops would read more slowly. */
+  #canHaveGaps(
+    { storage, layout: { shape } }: Value,
+    part: Layout,
+    target: TracedStorage,
+  ): boolean {
+    if (this.#reads.get(storage) !== 1 || !hasLongRows(part)) return false;
+    if (!this.#canMove(storage, target, true)) return false;
+    const made = this.#makers.get(storage)!.outputs.find((one) => one.storage === storage)!;
+    return sameShape(made.layout.shape, shape);
   }
 
   /** The nodes between which a join and these storages are in use. */
@@ -251,9 +286,9 @@ class Joining {
   }
 
   /** Accounts for pieces at their places in `storage`; false if the program would need more memory. */
-  #fits(starts: ReadonlyMap<TracedStorage, number>, storage: TracedStorage): boolean {
-    const before = [...starts.keys(), storage];
-    const lifetime = this.#lifetimeOf(starts.keys(), storage);
+  #fits(places: ReadonlyMap<TracedStorage, Place>, storage: TracedStorage): boolean {
+    const before = [...places.keys(), storage];
+    const lifetime = this.#lifetimeOf(places.keys(), storage);
     for (const one of before) this.#usage.add(one, this.#lifetimes.get(one)!, -1);
     this.#usage.add(storage, lifetime, 1);
     if (this.#usage.most(lifetime) <= this.#mostBytes) return true;

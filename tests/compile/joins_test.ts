@@ -41,10 +41,33 @@ const EXACT: Record<string, Case> = {
     args: one,
     placed: ["sin", "exp"],
   },
-  "an axis after others: nothing": {
-    f: (x: Any) => join([x.sin(), x.cos()], 2),
-    args: one,
+  "an axis after others: only long rows that nothing else reads": {
+    f: (x: Any) => {
+      const [a, b] = [x.neg(), x.sin()];
+      const c = x.square().add(1);
+      const most = x.max(1, { keepDims: true });
+      const y = join([a, x.cos(), b, most, x, c, c.sum(1, { keepDims: true })], 1);
+      const z = join([x.exp().flatten(), x.tan()], null);
+      return [y.mul(2), b.max(), stack(loose([x.abs(), x.slice(":", ":").ceil()]), 1), z];
+    },
+    args: () => [make([3, 4, 20])],
+    placed: ["neg", "cos", "exp", "tan", "abs", "ceil"],
+  },
+  "short rows after others, and rows of another shape: nothing": {
+    f: (x: Any) => [
+      join([x.sin(), x.cos()], 2),
+      join([x.exp().reshape([3, 252]), x.tan().reshape([3, -1])], 1),
+    ],
+    args: () => [make([3, 4, 63])],
     placed: [],
+  },
+  "products with gaps, in joins of joins": {
+    f: (x: Any, y: Any) => {
+      const inner = join([x.floor().matmul(y.floor()), x.sin(), x.ceil().T], 1);
+      return join([inner, inner.neg()]).mul(2);
+    },
+    args: () => [make([70, 70]), make([70, 70], 1)],
+    placed: ["matmul", "sin", "neg"],
   },
   "all elements in a row": {
     f: (x: Any) => join([x.sin(), x.exp().T, x.cos()], null).mul(2),
@@ -281,13 +304,13 @@ const SUMS: Record<string, Case> = {
     args: () => [make([1, 4, 8, 20])],
     placed: ["interpolate", "conv2d"],
   },
-  "two images: only those that are one block": {
+  "two images: only elementwise ops write parts with gaps": {
     f: (x: Any) => [
-      join([nn.conv2d(x, kernel), nn.conv2d(x, kernel).relu()], 1),
-      join([nn.conv2d(x, kernel), nn.conv2d(x, kernel, bias)], 0),
+      join([nn.conv2d(x, kernel), nn.conv2d(x, kernel, bias).sin()], 1),
+      join([nn.conv2d(x, kernel, bias).cos(), nn.conv2d(x, kernel.neg())], 0),
     ],
     args: () => [make([2, 4, 9, 20])],
-    placed: ["conv2d", "conv2d"],
+    placed: ["sin", "cos", "conv2d"],
   },
 };
 
@@ -329,7 +352,7 @@ for (const [name, { f, args, placed }] of Object.entries(SUMS)) {
 
 // ---- random graphs -----------------------------------------------------------------------------
 
-/** A random function of [1, 2, 4], of joins of slices of joins, and what it does in words. */
+/** A random function of [N, 2, C], of joins of slices of joins, and what it does in words. */
 function randomJoins(seed: number): { f: (x: Any) => Any; words: string[] } {
   const next = generator(seed);
   const int = (n: number): number => Math.floor(next() * n);
@@ -393,7 +416,7 @@ testOnBackends("random joins of slices of joins", async () => {
   let placed = 0;
   for (let seed = 0; seed < seeds; seed++) {
     const { f, words } = randomJoins(seed);
-    const x = make([1, 2, 4], seed);
+    const x = make(seed % 2 === 0 ? [1, 2, 4] : [2, 2, 40], seed);
     const expected = plain(f(x));
     for (const optimize of [true, { fuse: false, subexpressions: false }]) {
       using compiled = compile(f, { optimize });

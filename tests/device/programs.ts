@@ -234,7 +234,7 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
       return out;
     },
     "joins of parts of joins": ({ count }) => {
-      const x = count([1, 4, 3]);
+      const x = count([1, 4, 3]), wide = count([2, 70]);
       const [a, b] = x.mul(2).split(2, 1) as [typeof x, typeof x];
       const c = b.neg(), rows = x.sum(2, { keepDims: true }).add(x);
       const inner = concat([a, b, c, c.add(1)], 1);
@@ -244,6 +244,7 @@ export const PROGRAMS: Record<string, Record<string, Program>> = {
         inner.slice(":", "3:6").sum(1),
         stack([rows.max(2), rows.min(2)]),
         concat([rows.max(2), x.mul(3)] as never, null),
+        concat([wide.neg(), wide.add(1).square(), wide, wide.matmul(wide.T.mul(wide.T.sum(0)))], 1),
       ];
     },
     tile: ({ count }) => count([2, 2]).tile([2, 1, 3]),
