@@ -7,6 +7,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { concat, pack, random, stack, tensor, where } from "../../mod.ts";
 import { compile } from "../../src/compile/mod.ts";
+import { grad } from "../../src/grad/mod.ts";
 import * as layers from "../../src/nn/mod.ts";
 import { check } from "../native/support.ts";
 import { generator } from "../ops/table/operands.ts";
@@ -303,6 +304,16 @@ const SUMS: Record<string, Case> = {
     },
     args: () => [make([1, 4, 8, 20])],
     placed: ["interpolate", "conv2d"],
+  },
+  "derivatives": {
+    f: grad((x: Any) => {
+      const y = nn.conv2d(x, kernel, bias, same).silu();
+      const all = join([y, y.sin(), nn.maxPool2d(y, 3, { stride: 1, padding: 1 })], 1);
+      const [a, b] = all.split(2, 1) as [Any, Any];
+      return join([a.mul(b), b.square()]).sum();
+    }),
+    args: () => [make([1, 4, 9, 20])],
+    placed: ["silu → sin", "maxPool2d", "mul", "mul → mul → mul → add"],
   },
   "two images: only elementwise ops write parts with gaps": {
     f: (x: Any) => [
