@@ -148,6 +148,13 @@ export const BLOCK_DTYPE_TESTS: Record<string, (device: string) => void> = {
     const x = loose(zeros)([1, 32], { device });
     x.set([0, 3], 10);
     assertEquals(x.linear(w).toArray(), [[60, 60]]);
+    // Into a part that begins anywhere, of few rows and of many.
+    for (const rows of [1, 40]) {
+      const all = loose(zeros)([2 * rows + 3], { device });
+      const part = all.slice(`1:${2 * rows + 1}`).reshape([rows, 2]);
+      x.broadcastTo([rows, 32]).linear(w, undefined, { activation: "relu", out: part });
+      assertEquals(all.toArray(), [0, ...new Array(2 * rows).fill(60), 0, 0]);
+    }
     // 127 steps of 2, and 8 of -16.
     for (const [dtype, low] of [["q8_0", -254], ["q4_0", 128]]) {
       x.set([0, 5], low);
