@@ -200,6 +200,7 @@ const shared_names = [_][]const u8{
     "-Drm_convolve_v4=rm_convolve_v3",
     "-Drm_complex_map_v4=rm_complex_map_v3",
     "-Drm_linalg_tables_v4=rm_linalg_tables_v3",
+    "-Drm_norm_backward_v4=rm_norm_backward_v3",
 };
 
 /// The folders of headers, which are included by base name.

@@ -133,6 +133,9 @@ int32_t RM_FOR_ISA(softmax_norm)(const rm_call *call) {
 
 /* ---- derivatives of norms --------------------------------------------------------------------- */
 
+/* AVX-512 uses the copy of AVX2. */
+#if !defined(rm_norm_backward_v4)
+
 #if defined(__x86_64__) && !defined(__AVX__)
 
 /* Machines without AVX are not worth a third copy (docs/adr/0028-room-in-the-packages.md). */
@@ -175,10 +178,8 @@ __attribute__((minsize, noinline)) static void differentiate_row(const norm_back
       s += h;
       p += h * (*(const f32x16 *)(x + i) - mean - mean_error);
     }
-    NO_UNROLL for (int l = 0; l < LANES; l++) {
-      total += s[l];
-      product += p[l];
-    }
+    total += sum_float((const float *)&s, LANES);
+    product += sum_float((const float *)&p, LANES);
   }
   const float by_mean = ctx->centered ? (float)(total / (double)n) : 0;
   const float by_scale = (float)(product * scale / (double)n);
@@ -206,10 +207,8 @@ __attribute__((minsize)) int32_t RM_FOR_ISA(norm_backward)(const rm_call *call) 
   const ptrdiff_t rows = (ptrdiff_t)attributes[0], columns = (ptrdiff_t)attributes[1];
   if (call->operands < 4 || rows <= 0 || columns <= 0 || columns % LANES != 0) return RM_UNSUPPORTED;
   for (int i = 0; i < call->operands; i++) {
-    if (call->buffers[i] != NULL && call->dtypes[i] != RM_FLOAT32) return RM_UNSUPPORTED;
-  }
-  if (call->buffers[0] == NULL || call->buffers[1] == NULL || call->buffers[3] == NULL) {
-    return RM_UNSUPPORTED;
+    const bool is_optional = i == 2 || i > 3;
+    if (call->buffers[i] == NULL ? !is_optional : call->dtypes[i] != RM_FLOAT32) return RM_UNSUPPORTED;
   }
   norm_backward_context ctx = {
       .rows = rows,
@@ -246,5 +245,7 @@ __attribute__((minsize)) int32_t RM_FOR_ISA(norm_backward)(const rm_call *call) 
   free(memory);
   return RM_OK;
 }
+
+#endif
 
 #endif
