@@ -45,6 +45,8 @@ class Members {
   readonly #isPure: (storage: TracedStorage) => boolean;
   /** The storages that members make, and of which group each is. */
   readonly #parents = new Map<TracedStorage, TracedStorage>();
+  /** The shapes of their images. */
+  readonly #shapes = new Map<TracedStorage, readonly number[]>();
   readonly #gains = new Map<TracedStorage, number>();
   readonly #nodes = new Set<Node>();
   readonly #makers = new Map<TracedStorage, Node>();
@@ -77,14 +79,15 @@ class Members {
     if (op.name !== "conv" || given || has(node) || add !== undefined) return false;
     const weight = this.#kernelsOf(node);
     if (weight === undefined || !canEnter(node.attributes as ConvAttributes, weight)) return false;
-    const { storage } = output!;
+    const { storage, layout: { shape } } = output!;
     const readers = this.#readers.get(storage) ?? [];
     return isImage(output!) && !isLast(output!) && this.#isPure(storage) &&
       !this.#results.has(storage) &&
       readers.length > 0 &&
       readers.every((reader) =>
         readsOf(reader).every((one) =>
-          one.storage !== storage || (isImage(one) && (has(reader) || readsViews(reader, one)))
+          one.storage !== storage ||
+          (isImage(one, shape) && (has(reader) || readsViews(reader)))
         )
       );
   }
@@ -95,17 +98,24 @@ class Members {
     return own;
   }
 
-  /** Whether a value is an image, all of a storage that a member makes. */
+  /** Whether a value is an image as a member makes it, not one of another shape of the same elements. */
   #isMade(value: Value): boolean {
-    return this.#parents.has(value.storage) && isImage(value);
+    const shape = this.#shapes.get(value.storage);
+    return shape !== undefined && isImage(value, shape);
+  }
+
+  /** Whether a value is an image that a member may read: one that it makes, or one of other nodes. */
+  #isReadable(value: Value): boolean {
+    return this.#parents.has(value.storage) ? this.#isMade(value) : isImage(value);
   }
 
   #add(node: Node): void {
     const gain = this.#gainOf(node);
     if (gain === undefined) return;
-    const own = node.outputs[0]!.storage;
+    const { storage: own, layout: { shape } } = node.outputs[0]!;
     this.#nodes.add(node);
     this.#parents.set(own, own);
+    this.#shapes.set(own, shape);
     let sum = gain;
     for (const input of readsOf(node)) {
       if (!this.#isMade(input)) continue;
@@ -142,7 +152,7 @@ class Members {
       inputs.every((one) =>
         one === undefined || (isValue(one) && one.storage.info === DTYPE.float32 &&
           one.storage.memory === null && this.#isPure(one.storage))
-      ) && isImage(x) && weight.layout.contiguous &&
+      ) && this.#isReadable(x) && weight.layout.contiguous &&
       constantOf(weight.storage, true) !== undefined &&
       (!isValue(bias!) || bias.layout.contiguous);
     return fits ? weight.layout.shape : undefined;
@@ -156,7 +166,7 @@ class Members {
     if (isDepthwise(own, shape)) return add === undefined ? size * DEPTHWISE_NS : undefined;
     const [, channels, ...space] = x.layout.shape;
     const isFast = isPointwise(own, shape) && channels! > 0 && 4 * channels! % CACHE_WAY !== 0 &&
-      sizeOf(space) >= FEWEST_PIXELS && (!isValue(add!) || isImage(add));
+      sizeOf(space) >= FEWEST_PIXELS && (!isValue(add!) || this.#isReadable(add));
     return isFast ? size * POINTWISE_NS : undefined;
   }
 
@@ -175,7 +185,7 @@ class Members {
       for (const input of readsOf(node)) {
         const { storage } = input;
         if (this.#parents.has(storage)) {
-          if (!isMember && !readsViews(node, input)) charge(storage, storage);
+          if (!isMember && !(readsViews(node) && this.#isMade(input))) charge(storage, storage);
         } else if (isMember && isImage(input) && !isLast(input)) {
           const maker = this.#makers.get(storage);
           const enters = maker !== undefined && this.enters(maker, (one) => this.#nodes.has(one));
@@ -189,16 +199,19 @@ class Members {
   }
 }
 
-/** Whether a value is [N, C, H, W], all of its storage. */
-function isImage(value: Value): boolean {
-  return value.layout.rank === 4 && isWhole(value);
+/** Whether a value is [N, C, H, W], all of its storage; of this shape, if there is one. */
+function isImage(value: Value, shape: readonly number[] = value.layout.shape): boolean {
+  return value.layout.rank === 4 && isWhole(value) && sameShape(value.layout.shape, shape);
 }
+
+/** A view with channels first of an image with channels last. */
+const firstOf = (value: Value): Value => ({ ...value, layout: value.layout.permute(FIRST) });
 
 /** Whether the elements of an image are in the same order with channels last. */
 const isLast = ({ layout }: Value): boolean => layout.permute(LAST).contiguous;
 
 /** Whether a node reads views as fast as images. */
-const readsViews = ({ op }: Node, input: Value): boolean => op.kind === "reduce" && isImage(input);
+const readsViews = ({ op }: Node): boolean => op.kind === "reduce";
 
 /** Gives the convolutions of `graph`, and what is elementwise between them, channels that are last. */
 export function keepChannelsLast(graph: Graph): Graph {
@@ -227,7 +240,9 @@ export function keepChannelsLast(graph: Graph): Graph {
   /** An image with channels last. */
   const lastOf = (value: Value): Value => {
     const known = last.get(value.storage);
-    if (known !== undefined) return known;
+    if (known !== undefined && sameShape(firstOf(known).layout.shape, value.layout.shape)) {
+      return known;
+    }
     const view = { ...value, layout: value.layout.permute(LAST) };
     if (view.layout.contiguous) return view;
     const made = copyOf(view);
@@ -240,7 +255,7 @@ export function keepChannelsLast(graph: Graph): Graph {
     const made = last.get(storage);
     if (made === undefined || copied.has(storage)) return;
     copied.add(storage);
-    const view = { ...made, layout: made.layout.permute(FIRST) };
+    const view = firstOf(made);
     push("copy", view, { storage, layout: Layout.contiguous(view.layout.shape), flags: 0 });
   };
   const convolution = (node: Node, isFirst: boolean): Node => {
@@ -294,10 +309,8 @@ export function keepChannelsLast(graph: Graph): Graph {
     }
     const inputs = node.inputs.map((input): NodeInput => {
       if (!isValue(input) || !last.has(input.storage) || copied.has(input.storage)) return input;
-      if (readsViews(node, input)) {
-        const made = last.get(input.storage)!;
-        return { ...made, layout: made.layout.permute(FIRST) };
-      }
+      const view = firstOf(last.get(input.storage)!);
+      if (readsViews(node) && isImage(input, view.layout.shape)) return view;
       restore(input.storage);
       return input;
     });

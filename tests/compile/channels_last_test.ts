@@ -272,3 +272,59 @@ test(
       assertEquals(count(given), 0);
     }),
 );
+
+test(
+  "images that are reshaped to other images are read as these",
+  { skip: NATIVE === undefined },
+  () =>
+    using(NATIVE!.on, () => {
+      const { first, wide, deep, deeper, squeeze } = WEIGHTS;
+      const options = { padding: 1, groups: 72 };
+      const folded = make(7, [24, 288, 1, 1]);
+      const chain = (x: Any): Any => {
+        const grown: Any = nn.conv2d(nn.conv2d(x, first, undefined, { padding: 1 }), wide);
+        return nn.conv2d(nn.conv2d(grown, deep, undefined, options), deep, undefined, options);
+      };
+      const reads: Record<string, (image: Any, y: Any) => Any> = {
+        convolution: (image) => nn.conv2d(image, folded),
+        reduction: (image) => image.mean([2, 3]),
+        "elementwise op": (image) => image.relu().mul(make(8, [288, 1, 1])).add(image),
+        "other axes": (_, y) => nn.conv2d(y.permute(1, 0, 2, 3), make(9, [4, 1, 1, 1])),
+        residual: (image, y) =>
+          nn.conv2d(image, make(9, [72, 288, 1, 1])).add(y.slice(":, :, ::2, ::2")),
+      };
+      for (const [name, read] of Object.entries(reads)) {
+        const f = (x: Any): Any => {
+          const y = chain(x);
+          const more: Any = nn.conv2d(y, squeeze);
+          return [more.relu().mean([2, 3]), read(y.reshape([1, 288, 6, 6]), y)];
+        };
+        const x = make(1, [1, 3, 12, 12]);
+        using program = compile(f);
+        const made: Any = program(x), exact = f(x);
+        made.forEach((y: Any, i: number) => {
+          const size = exact[i].abs().max().item();
+          assertClose(y.div(size), exact[i].astype("float64").div(size), `${name}, result ${i}`);
+        });
+        assert(count(program) >= 4, name);
+      }
+      // The first convolution would make the image of the others, but something reads another one.
+      const start = (x: Any): Any => {
+        const y: Any = nn.conv2d(x, first, undefined, { padding: 1 });
+        const options = { padding: 2, groups: 24 };
+        const deep: Any = nn.conv2d(
+          nn.conv2d(y, deeper, undefined, options),
+          deeper,
+          undefined,
+          options,
+        );
+        return [deep.mean([2, 3]), y.reshape([1, 96, 6, 6]).mean([2, 3])];
+      };
+      const x = make(1, [1, 3, 12, 12]);
+      using program = compile(start);
+      const made: Any = program(x), exact = start(x);
+      made.forEach((y: Any, i: number) =>
+        assertClose(y, exact[i].astype("float64"), `first, result ${i}`)
+      );
+    }),
+);
