@@ -185,7 +185,8 @@ class Members {
       for (const input of readsOf(node)) {
         const { storage } = input;
         if (this.#parents.has(storage)) {
-          if (!isMember && !(readsViews(node) && this.#isMade(input))) charge(storage, storage);
+          const isRead = this.#isMade(input) && (isMember || readsViews(node));
+          if (!isRead) charge(storage, storage);
         } else if (isMember && isImage(input) && !isLast(input)) {
           const maker = this.#makers.get(storage);
           const enters = maker !== undefined && this.enters(maker, (one) => this.#nodes.has(one));
@@ -274,6 +275,8 @@ export function keepChannelsLast(graph: Graph): Graph {
       own = push("pack", matrix, make(storage, Layout.contiguous(shape)));
     }
     if (isFirst) restore(x.storage);
+    // The biases of an image may be the single pixel of another one.
+    if (isValue(bias)) restore(bias.storage);
     const residual = isValue(add) ? lastOf(add) : add;
     return {
       ...node,

@@ -328,3 +328,31 @@ test(
       );
     }),
 );
+
+test(
+  "images of one pixel are biases of other convolutions",
+  { skip: NATIVE === undefined },
+  () =>
+    using(NATIVE!.on, () => {
+      const { first, wide, deep } = WEIGHTS;
+      const [factors, grown] = [make(7, [72, 1, 1, 1]), make(8, [72, 72, 1, 1]).div(8)];
+      const options = { padding: 1, groups: 72 };
+      const f = (x: Any): Any => {
+        const start: Any = nn.conv2d(nn.conv2d(x, first, undefined, { padding: 1 }), wide);
+        const y: Any = nn.conv2d(
+          nn.conv2d(start, deep, undefined, options),
+          deep,
+          undefined,
+          options,
+        );
+        const mean: Any = y.mean([2, 3], { keepDims: true });
+        const own = { groups: 72 };
+        const pixel = nn.conv2d(nn.conv2d(mean, factors, undefined, own), factors, undefined, own);
+        return loose(nn.conv2d(y, grown)).add(pixel).relu().mean([2, 3]);
+      };
+      const x = make(1, [1, 3, 12, 12]);
+      using program = compile(f);
+      assertClose(program(x), f(x).astype("float64"), "a bias that is made");
+      assertEquals(count(program), 7);
+    }),
+);
