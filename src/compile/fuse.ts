@@ -197,8 +197,10 @@ function chainOf(
   });
   const outputs = members.flatMap((member, s) => {
     const { storage } = nodes[member]!.outputs[0]!;
-    const outside = results.has(storage) ||
-      (readers.get(storage) ?? []).some((reader) => !stepOf.has(reader));
+    const all = readers.get(storage) ?? [];
+    // What nothing reads is there only if no pass drops it: each chain has an output.
+    const outside = results.has(storage) || all.length === 0 ||
+      all.some((reader) => !stepOf.has(reader));
     return outside ? [s] : [];
   });
   const { outputs: [last], name } = nodes[members.at(-1)!]!;

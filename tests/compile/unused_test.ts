@@ -92,3 +92,13 @@ test("unused ops that accept all values are dropped", () => {
   compiled(zeros([2, 2]));
   assertEquals(compiled.explain().map(({ data }) => data.ops.length), [1]);
 });
+
+test("chains that nothing uses run where dead code stays", () => {
+  const f = (x: Any): Any => {
+    x.sin().mul(2);
+    return x.add(1);
+  };
+  using compiled = compile(f, { optimize: { deadCode: false } });
+  assertEquals(compiled(tensor([1, 2])).toArray(), [2, 3]);
+  assertEquals(compiled.explain().map(({ data }) => data.ops.length), [2]);
+});
