@@ -86,9 +86,9 @@ export function packed(path: string, name: string): Packed {
 /** The target of this machine. */
 export const HOST: string = `${process.platform}-${process.arch}`;
 
-/** A package has a library for each target, so none may have more bytes: 50 kB below the 3 MB that a
+/** A package has a library for each target, so none may have more bytes: 30 kB below the 3 MB that a
  * library may ever have, as room for what comes next (docs/adr/0028-room-in-the-packages.md). */
-export const MOST_LIBRARY_BYTES = 2.95e6;
+export const MOST_LIBRARY_BYTES = 2.97e6;
 
 /** No package may have more bytes in its files: 0.5 MB below the 14 MB that it may ever have. */
 const MOST_PACKAGE_BYTES = 13.5e6;
