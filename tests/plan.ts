@@ -222,16 +222,16 @@ export interface Subject {
 }
 
 export const SUBJECTS: readonly Subject[] = [
-  { name: "CUDA emulator", files: /^tests\/(cuda|emulator|gpu)\//, budget: 240 },
-  { name: "distributed", files: /^tests\/distributed\//, budget: 120 },
+  { name: "CUDA emulator", files: /^tests\/(cuda|emulator|gpu)\//, budget: 190 },
+  { name: "distributed", files: /^tests\/distributed\//, budget: 80 },
   {
     name: "types and compilers",
     files: /^tests\/(types|package\/typescript)/,
-    budget: 60,
+    budget: 50,
   },
-  { name: "packages and site", files: /^tests\/(package|site)\//, budget: 60 },
-  { name: "docs", files: /^tests\/docs\//, budget: 80 },
-  { name: "all else", files: /^/, budget: 600 },
+  { name: "packages and site", files: /^tests\/(package|site)\//, budget: 80 },
+  { name: "docs", files: /^tests\/docs\//, budget: 60 },
+  { name: "all else", files: /^/, budget: 680 },
 ];
 
 /** Seconds of one core that a file may take in one runtime, in `npm test`. */

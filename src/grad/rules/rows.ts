@@ -49,7 +49,7 @@ const logSoftmax: Rule = ({ call, outputs, keep }) => {
  * with or without the mean. They are in the dtype of `given`, which is that of `x`.
  */
 function normBackward(
-  [x, given, weight]: readonly [Operand, Operand, Operand?],
+  [x, given, weight]: readonly [Operand, Operand, (Operand | undefined)?],
   { axes, epsilon, isCentred }: NormBackwardAttributes,
   wants: (k: number) => boolean,
 ): readonly Gradient[] {
