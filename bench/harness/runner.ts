@@ -28,8 +28,11 @@ export interface Effort {
 /** The time in ms that workers of OpenBLAS and ONNX Runtime keep a core busy after a call. */
 const SPINNING = 120;
 
-/** How much results may differ, relative to the expected number plus the mean of their sizes. */
-export const TOLERANCE = 1e-4;
+/**
+ * How much results may differ, relative to the expected number plus the mean of their sizes. Each side of a
+ * deep network in float32 is up to 1e-4 from the exact one.
+ */
+export const TOLERANCE = 2e-4;
 
 /** Why two results disagree, if they do. */
 export function disagreement(result: Float32Array, expected: Float32Array): string | undefined {
