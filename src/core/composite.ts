@@ -5,12 +5,13 @@
  */
 import { Layout } from "../base/layout.ts";
 import { writeCopy } from "./copy.ts";
+import { dispatch } from "./dispatch.ts";
 import { wrap } from "./handles.ts";
 import { checkWholeBlocks } from "./lanes.ts";
 import type { Operand } from "../memory/operand.ts";
 import { allocateIn } from "../memory/device.ts";
 import { checkOperand } from "../table/infer.ts";
-import { type Call, makeOp, type Op, type OutputSpec } from "../table/op.ts";
+import { type Call, makeOp, type Op, OPS, type OutputSpec } from "../table/op.ts";
 
 /** An op composed of others. */
 export function composite(
@@ -32,13 +33,21 @@ export function composite(
   });
 }
 
-/** An unfilled result of `shape` like `x`. */
+/**
+ * An unfilled result of `shape` like `x`. One of a program is made in each run: memory from here would be
+ * that of all its runs.
+ */
 export function empty(
   shape: readonly number[],
   { storage }: Operand,
   info = storage.info,
 ): Operand {
   checkWholeBlocks(info, shape, "make a tensor of");
+  if (storage.isTraced && info.block === 1) {
+    const value = info.kind === "b" ? false : 0;
+    const attributes = { shape: [...shape], value, dtype: info.name, device: storage.device };
+    return dispatch(OPS.get("full")!, [], attributes);
+  }
   const layout = Layout.contiguous(shape);
   return wrap(allocateIn(storage.memory, info, layout.size, false), layout);
 }

@@ -6,16 +6,19 @@
  */
 import { assert, assertEquals } from "@std/assert";
 import { test } from "node:test";
-import { DerivativeError } from "../../mod.ts";
+import { arange, DerivativeError, einsum, linalg } from "../../mod.ts";
+import { compile } from "../../src/compile/mod.ts";
 import "../../src/distributed/mod.ts";
 import "../../src/llm/mod.ts";
-import "../../src/nn/mod.ts";
+import { valueAndGrad } from "../../src/grad/mod.ts";
+import * as nn from "../../src/nn/mod.ts";
 import "../../src/onnx/mod.ts";
 import { isTableOp, OPS } from "../../src/table/op.ts";
 import { RULES, WITHOUT } from "../../src/grad/tape/rule.ts";
 import { operands, PROGRAMS } from "../ops/programs.ts";
 import { isSampled, RUNS_ALL } from "../support/amount.ts";
 import { IN_BUN, runsHere } from "../support/engine.ts";
+import { loose } from "../support.ts";
 import { float64, floatsIn, numbers, type T, weighted, worstDifference } from "./differences.ts";
 
 /** Programs that read values, keep tensors, or have no tensors of floats as results. */
@@ -132,4 +135,34 @@ test("rules are those of ops that exist", () => {
   assertEquals(unknown, []);
   const own = [...OPS.values()].filter((op) => !isTableOp(op) && RULES.has(op.name));
   assert(own.length > 50, `${own.length} rules`);
+});
+
+test("programs of derivatives make the results of composed ops in each run", async () => {
+  const calls: Readonly<Record<string, (x: T) => T>> = {
+    roll: (x) => x.roll(1, 0),
+    "roll of an axis of one element": (x) => x.reshape([1, 12]).roll(1, 0),
+    "roll of two axes": (x) => x.roll([1, 2], [0, 1]),
+    cross: (x) => loose(linalg.cross)(x, x.roll(1, 0).mul(2)),
+    einsum: (x) => loose(einsum)("ij,kj->ki", x, x),
+    "einsum of stacks": (x) => loose(einsum)("ij,ik->ijk", x, x),
+    pad: (x) => x.pad(1),
+    cumulative: (x) => x.cumulativeProd(0),
+    maxPool: (x) => loose(nn.maxPool2d)(x.reshape([1, 1, 4, 3]), 2),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    const both = loose(valueAndGrad)((x: T) => {
+      const made = call(x);
+      return [made.square().sum(), made];
+    }, { aux: true });
+    using program: T = compile((x: T) => both(x));
+    const given = [1, 2, 3].map((k) => loose(arange)(12).add(k).div(7).reshape([4, 3]));
+    // Results of one run stay what they are in the next one.
+    const made = [...given.map((x) => program(x)), ...given.map((x) => program.async(x))];
+    for (const [k, results] of (await Promise.all(made)).entries()) {
+      const expected = both(given[k % 3]);
+      results.forEach((x: T, i: number) => {
+        assert(x.allclose(expected[i], { rtol: 1e-5 }), `${name}, run ${k}, result ${i}`);
+      });
+    }
+  }
 });

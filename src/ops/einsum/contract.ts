@@ -12,8 +12,7 @@ import { sizeOf } from "../../base/shape.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
-import { wrap } from "../../core/handles.ts";
-import { allocateIn } from "../../memory/device.ts";
+import { empty } from "../../core/composite.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
@@ -157,7 +156,7 @@ function productInto(
   const { storage } = p;
   const term = { x: { storage, layout, flags: 0 }, labels: wanted };
   if (!isOneAxis(term, wanted, rows) || !isOneAxis(term, wanted, columns)) return undefined;
-  const out = wrap(allocateIn(storage.memory, info, layout.size, false), layout);
+  const out = empty(layout.shape, p, info);
   const target = asMatrices({ x: out, labels: wanted }, batch, rows, columns, sizes);
   dispatch(MATMUL, [p, q], undefined, target, name);
   return out;

@@ -25,8 +25,8 @@ import { apply, applyInto, applyView, type OpOptions } from "../../core/apply.ts
 import { cast, contiguousCopy } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
-import { tidy, wrap } from "../../core/handles.ts";
-import { allocateIn } from "../../memory/device.ts";
+import { empty } from "../../core/composite.ts";
+import { tidy } from "../../core/handles.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../table/infer.ts";
 import { type Call, makeOp, type MapOp, type Op, type OutputSpec } from "../../table/op.ts";
@@ -408,7 +408,7 @@ const CROSS: Op = makeOp({
       Operand,
       Operand,
     ];
-    const out = wrap(allocateIn(a.storage.memory, dtype, layout.size, false), layout);
+    const out = empty(shape, a, dtype);
     const at = ({ storage, layout, flags }: Operand, i: number): Operand => {
       const along = normalizeAxis(name, axis, layout.shape.length);
       return { storage, layout: layout.sliceAxis(along, i, 1, 1), flags };
