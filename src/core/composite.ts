@@ -52,6 +52,11 @@ export function empty(
   return wrap(allocateIn(storage.memory, info, layout.size, false), layout);
 }
 
+/** The operand that a result is like: one of a program rather than a constant. */
+export function tracedOf(a: Operand, b: Operand): Operand {
+  return b.storage.isTraced ? b : a;
+}
+
 /** A part of `x`: not a handle. */
 export function part(x: Operand, layout: Layout): Operand {
   return { storage: x.storage, layout, flags: x.flags };

@@ -143,6 +143,8 @@ test("programs of derivatives make the results of composed ops in each run", asy
     "roll of an axis of one element": (x) => x.reshape([1, 12]).roll(1, 0),
     "roll of two axes": (x) => x.roll([1, 2], [0, 1]),
     cross: (x) => loose(linalg.cross)(x, x.roll(1, 0).mul(2)),
+    "cross of a constant": (x) => loose(linalg.cross)(loose(arange)(12).reshape([4, 3]).add(1), x),
+    "einsum of a constant": (x) => loose(einsum)("ij,ik->ijk", loose(arange)(8).reshape([4, 2]), x),
     einsum: (x) => loose(einsum)("ij,kj->ki", x, x),
     "einsum of stacks": (x) => loose(einsum)("ij,ik->ijk", x, x),
     pad: (x) => x.pad(1),

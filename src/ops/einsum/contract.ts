@@ -12,7 +12,7 @@ import { sizeOf } from "../../base/shape.ts";
 import { apply, applyView } from "../../core/apply.ts";
 import { cast } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
-import { empty } from "../../core/composite.ts";
+import { empty, tracedOf } from "../../core/composite.ts";
 import type { Operand } from "../../memory/operand.ts";
 import { MAP, REDUCE } from "../../table/table.ts";
 import { VIEWS } from "../../table/views.ts";
@@ -156,7 +156,7 @@ function productInto(
   const { storage } = p;
   const term = { x: { storage, layout, flags: 0 }, labels: wanted };
   if (!isOneAxis(term, wanted, rows) || !isOneAxis(term, wanted, columns)) return undefined;
-  const out = empty(layout.shape, p, info);
+  const out = empty(layout.shape, tracedOf(p, q), info);
   const target = asMatrices({ x: out, labels: wanted }, batch, rows, columns, sizes);
   dispatch(MATMUL, [p, q], undefined, target, name);
   return out;

@@ -8,7 +8,7 @@
  */
 import { checkDType, DTYPE, type DType, type DTypeInfo, promoteTypes } from "../../base/dtype.ts";
 import { ArgumentError, AxisError, ShapeError } from "../../base/errors.ts";
-import { Layout } from "../../base/layout.ts";
+import type { Layout } from "../../base/layout.ts";
 import {
   broadcastShapes,
   checkRank,
@@ -25,7 +25,7 @@ import { apply, applyInto, applyView, type OpOptions } from "../../core/apply.ts
 import { cast, contiguousCopy } from "../../core/copy.ts";
 import { dispatch } from "../../core/dispatch.ts";
 import { ownOperand } from "../../core/foreign.ts";
-import { empty } from "../../core/composite.ts";
+import { empty, tracedOf } from "../../core/composite.ts";
 import { tidy } from "../../core/handles.ts";
 import { isOperand, type Operand } from "../../memory/operand.ts";
 import { checkDevice, checkOperand, checkOptions, ruleFor } from "../../table/infer.ts";
@@ -403,12 +403,11 @@ const CROSS: Op = makeOp({
   decompose(call: Call): Operand {
     const { name, attributes: { axis }, specs: [spec] } = call;
     const { shape, dtype } = spec!;
-    const layout = Layout.contiguous(shape);
     const [a, b] = [call.operand(0), call.operand(1)].map((x) => cast(x, dtype.name)) as [
       Operand,
       Operand,
     ];
-    const out = empty(shape, a, dtype);
+    const out = empty(shape, tracedOf(a, b), dtype);
     const at = ({ storage, layout, flags }: Operand, i: number): Operand => {
       const along = normalizeAxis(name, axis, layout.shape.length);
       return { storage, layout: layout.sliceAxis(along, i, 1, 1), flags };
