@@ -10,7 +10,7 @@ import { amountIn } from "../support/engine.ts";
 import { checkImageDerivatives, checkImages } from "./random_images.ts";
 import { testOnBackends, withTiles } from "./support.ts";
 
-const [FROM, SEEDS] = [50, amountIn(20, 4, 600)];
+const [FROM, SEEDS] = [50, amountIn(20, 4, 300)];
 const lengthOf = (seed: number): number => 2 + seed % 30;
 
 testOnBackends("random programs of images", async () => {
